@@ -1,0 +1,129 @@
+"""Every exception Penstock raises, each also the builtin a user would expect.
+
+Operator errors carry where they happened: the operator, the argument, the sample and the file
+it came from, and the user's own line that created the operator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class PenstockError(Exception):
+    """Base of every error the library raises on purpose."""
+
+
+class UsageError(PenstockError, RuntimeError):
+    """The library was called in a way it does not support (wrong order, wrong state)."""
+
+
+class ArgumentValueError(PenstockError, ValueError):
+    """An argument has a value that is not allowed."""
+
+
+class ArgumentTypeError(PenstockError, TypeError):
+    """An argument has a type that is not allowed."""
+
+
+class UnknownNameError(PenstockError, KeyError):
+    """A name (operator, argument, input) does not exist."""
+
+    def __str__(self) -> str:
+        # KeyError prints the repr of its argument, which makes sentences unreadable.
+        return str(self.args[0]) if self.args else ""
+
+
+class OutOfRangeError(PenstockError, IndexError):
+    """An index lies outside of what it indexes."""
+
+
+class NotYetSupportedError(PenstockError, NotImplementedError):
+    """A feature that is declared but cannot be honoured by this version."""
+
+
+class MissingDependencyError(PenstockError, ImportError):
+    """An optional library is needed; the message names the extra to install."""
+
+
+class BadSampleError(PenstockError, RuntimeError):
+    """The data of one sample cannot be read or decoded."""
+
+
+class LayoutError(ArgumentValueError, RuntimeError):
+    """Data has a layout that an operator does not take, or a layout does not fit the data."""
+
+
+class DataTypeError(ArgumentTypeError, RuntimeError):
+    """Data has an element type that an operator does not take."""
+
+
+class ShapeError(ArgumentValueError, RuntimeError):
+    """Data has a shape that an operator does not take."""
+
+
+class EndOfData(PenstockError, StopIteration):  # noqa: N818 - it is a StopIteration by contract
+    """A source has no more data in this epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The place an operator error belongs to; unknown parts are ``None``."""
+
+    operator: str
+    name: str | None = None
+    user_line: str | None = None
+    sample: int | None = None
+    source: str | None = None
+
+    def describe(self) -> str:
+        """One paragraph that says where, for the end of an error message."""
+        parts = [f"in operator `{self.operator}`"]
+        if self.name:
+            parts.append(f'named "{self.name}"')
+        if self.sample is not None:
+            parts.append(f"at sample {self.sample} of the batch")
+        if self.source:
+            parts.append(f'read from "{self.source}"')
+        text = ", ".join(parts)
+        if self.user_line:
+            text += f", created at {self.user_line}"
+        return text
+
+
+class OperatorError(PenstockError, RuntimeError):
+    """An operator failed; `where` says which, on what sample, created by which user line."""
+
+    where: Where
+
+
+_located_classes: dict[type[BaseException], type[OperatorError]] = {}
+
+
+def located(error: BaseException, where: Where) -> OperatorError:
+    """Wrap `error` so that it says where it happened and is still an instance of its own class.
+
+    The returned error is to be raised ``from error``.
+    """
+    if isinstance(error, OperatorError):
+        return error
+    kind = type(error)
+    cls = _located_classes.get(kind)
+    if cls is None:
+        try:
+            cls = type(kind.__name__, (OperatorError, kind), {"__module__": kind.__module__})
+            cls("probe")
+        except TypeError:  # exceptions with layouts or constructors of their own (OSError, ...)
+            base = next((b for b in _BUILTIN_BASES if issubclass(kind, b)), RuntimeError)
+            cls = (
+                OperatorError
+                if base is RuntimeError
+                else type(base.__name__, (OperatorError, base), {"__module__": "penstock.errors"})
+            )
+        _located_classes[kind] = cls
+    message = str(error) or kind.__name__
+    wrapped = cls(f"{message}\n  {where.describe()}")
+    wrapped.where = where
+    return wrapped
+
+
+_BUILTIN_BASES = (KeyError, IndexError, ValueError, TypeError, NotImplementedError, MemoryError)

@@ -1,0 +1,1 @@
+"""Kernels that run on the CPU, on NumPy arrays, without holding the GIL for long."""

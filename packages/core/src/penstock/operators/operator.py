@@ -1,0 +1,144 @@
+"""The base of every operator and the decorator that declares one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+
+from penstock.errors import NotYetSupportedError
+from penstock.operators.argument_types import BOOL, INT, INTS
+from penstock.operators.registry import register
+from penstock.operators.schema import Arg, Input, OpSchema, Spec
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+
+class SampleContext(Protocol):
+    """What an operator is handed, besides its inputs, while it works on one sample."""
+
+    args: Any
+    """Arguments of this sample by name, converted; `None` where not given and without default."""
+    index: int
+    """Position of the sample in its batch."""
+    source: str
+    """File or key the sample was read from; empty where unknown."""
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
+        """Uninitialised contiguous memory for an output, its row of the batch wherever possible."""
+        ...
+
+    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """Uninitialised scratch memory that is this sample's until it has left the segment."""
+        ...
+
+    def uniforms(self, count: int) -> np.ndarray:
+        """`count` float64 numbers in [0, 1), a function of (seed, operator, iteration, sample)."""
+        ...
+
+
+class Operator:
+    """One operator at work on inputs of known type.
+
+    An instance lives for one signature of inputs: `infer` is called exactly once, before any
+    data exists, and may keep what it learned on ``self``. After that the instance is shared by
+    all worker threads, so `cpu` must not write to it.
+
+    Attributes
+    ----------
+    args
+        Constant arguments by name, converted; `None` for those not given and without default
+        and for those given as tensors.
+    tensor_args
+        `Spec` of each argument that is given as a tensor, by name.
+    """
+
+    schema: ClassVar[OpSchema]
+
+    def __init__(self, args: dict[str, Any], tensor_args: dict[str, Spec] | None = None) -> None:
+        self.args: Any = SimpleNamespace(**args)
+        self.tensor_args: dict[str, Spec] = tensor_args or {}
+
+    def given(self, name: str) -> bool:
+        """Whether the user gave argument `name`, as a constant or as a tensor."""
+        return getattr(self.args, name) is not None or name in self.tensor_args
+
+    def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
+        """Type, rank and layout of the outputs, or an error if `inputs` cannot be taken."""
+        return inputs[0]
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> Any:
+        """Work on one sample; return its output, or a tuple of outputs.
+
+        Inputs may be views with any strides and must not be written to. Outputs may be views of
+        inputs. Memory for outputs comes from ``c.empty``, scratch from ``c.temp``.
+        """
+        raise NotYetSupportedError(f"`{self.schema.name}` has no CPU implementation.")
+
+    def defer(self, c: SampleContext, *inputs: Any) -> Any:
+        """Like `cpu`, but return a `DeferredImage`. Only where the schema says `defers`."""
+        raise NotImplementedError
+
+
+_PRESERVE = Arg(
+    "preserve", BOOL, False, "Keep the operator even when nothing uses its outputs.", hint=False
+)
+_BYTES_PER_SAMPLE = Arg(
+    "bytes_per_sample_hint", INTS, None, "Expected size of an output sample, in bytes.", hint=True
+)
+_SEED = Arg(
+    "seed",
+    INT,
+    None,
+    "Seed of the operator's random stream; drawn from the pipeline's seed when not given.",
+)
+
+
+def operator(
+    name: str,
+    *,
+    inputs: Input | Iterable[Input] = (),
+    args: Iterable[Arg] = (),
+    **traits: Any,
+) -> Callable[[type[Operator]], type[Operator]]:
+    """Declare an operator: the decorated class becomes ``fn.<name>`` and all its other faces.
+
+    Parameters
+    ----------
+    name
+        Public name below ``fn``, dotted for sub-modules.
+    inputs
+        The positional inputs.
+    args
+        The keyword arguments. `preserve`, `bytes_per_sample_hint` and, for random operators,
+        `seed` are added to every operator.
+    **traits
+        Any other field of `OpSchema`.
+    """
+    input_specs = (inputs,) if isinstance(inputs, Input) else tuple(inputs)
+
+    def declare(cls: type[Operator]) -> type[Operator]:
+        every = [*args, _PRESERVE, _BYTES_PER_SAMPLE]
+        if traits.get("random") and not any(a.name == "seed" for a in every):
+            every.append(_SEED)
+        table: dict[str, Arg] = {}
+        for arg in sorted(every, key=lambda a: a.name):
+            if arg.name in table:
+                raise ValueError(f"operator `{name}` declares argument `{arg.name}` twice")
+            table[arg.name] = arg
+        cls.schema = OpSchema(
+            name=name,
+            cls=cls,
+            doc=inspect.cleandoc(cls.__doc__ or ""),
+            inputs=input_specs,
+            args=table,
+            **traits,
+        )
+        register(cls.schema)
+        return cls
+
+    return declare
