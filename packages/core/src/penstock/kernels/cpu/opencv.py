@@ -1,0 +1,20 @@
+"""The one place that imports OpenCV: on first use, and held to one thread a call."""
+
+from __future__ import annotations
+
+from functools import cache
+from types import ModuleType
+
+
+@cache
+def cv2() -> ModuleType:
+    """The `cv2` module.
+
+    Samples are already spread over worker threads; OpenCV's own threads would only compete with
+    them, so they are switched off, and so is OpenCL.
+    """
+    import cv2
+
+    cv2.setNumThreads(1)
+    cv2.ocl.setUseOpenCL(False)
+    return cv2
