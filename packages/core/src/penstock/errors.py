@@ -41,6 +41,10 @@ class NotYetSupportedError(PenstockError, NotImplementedError):
     """A feature that is declared but cannot be honoured by this version."""
 
 
+class PluginNotReleasedError(NotYetSupportedError, ImportError):
+    """A plugin that this version only announces; importing it says so."""
+
+
 class MissingDependencyError(PenstockError, ImportError):
     """An optional library is needed; the message names the extra to install."""
 

@@ -1,0 +1,61 @@
+"""Penstock: data pipelines with the interface of NVIDIA DALI, on machines with and without a GPU.
+
+Every public module path is DALI's: ``penstock.fn``, ``penstock.types``, ``penstock.pipeline``, ...
+Importing the package imports none of them: each is loaded the first time it is named.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING, Any
+
+from penstock._version import __version__
+
+if TYPE_CHECKING:
+    from penstock import data_node as data_node
+    from penstock import errors as errors
+    from penstock import fn as fn
+    from penstock import math as math
+    from penstock import ops as ops
+    from penstock import pipeline as pipeline
+    from penstock import plugin as plugin
+    from penstock import tensors as tensors
+    from penstock import types as types
+    from penstock.data_node import newaxis as newaxis
+    from penstock.pipeline import OperatorConcurrency as OperatorConcurrency
+    from penstock.pipeline import Pipeline as Pipeline
+    from penstock.pipeline import StreamPolicy as StreamPolicy
+    from penstock.pipeline import pipeline_def as pipeline_def
+
+# The plugins are distributions of their own that put `penstock/plugin/<name>` elsewhere on the
+# path and ship no `__init__` above it.
+__path__ = pkgutil.extend_path(__path__, __name__)
+
+_HOME_OF_NAME = {
+    "OperatorConcurrency": "penstock.pipeline",
+    "Pipeline": "penstock.pipeline",
+    "StreamPolicy": "penstock.pipeline",
+    "newaxis": "penstock.data_node",
+    "pipeline_def": "penstock.pipeline",
+}
+_MODULES = frozenset(
+    {"data_node", "errors", "fn", "math", "ops", "pipeline", "plugin", "tensors", "types"}
+)
+_PUBLIC = sorted({"__version__", *_HOME_OF_NAME, *_MODULES})
+
+
+def __getattr__(name: str) -> Any:
+    value: Any
+    if name in _HOME_OF_NAME:
+        value = getattr(importlib.import_module(_HOME_OF_NAME[name]), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"{__name__}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(_PUBLIC)
