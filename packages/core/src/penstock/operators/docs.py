@@ -1,0 +1,186 @@
+"""From a declaration to a docstring in numpydoc's form."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import textwrap
+from typing import TYPE_CHECKING
+
+from penstock.operators.operator import Operator
+from penstock.operators.signature import default_text, return_annotation
+
+if TYPE_CHECKING:
+    from penstock.operators.schema import Arg, Input, OpSchema
+    from penstock.operators.signature import Api
+
+_WIDTH = 88
+
+
+def docstring_for(schema: OpSchema, api: Api = "fn") -> str:
+    """Documentation of ``fn.<name>`` or of the operator's class.
+
+    The class takes its inputs when an instance is called, so the two differ in how they are used
+    and not in what they say of inputs and arguments.
+    """
+    return "\n".join(
+        [
+            *_opening(schema),
+            "",
+            *_parameters(schema),
+            "",
+            *_returns(schema),
+            *(_notes(schema, api)),
+        ]
+    )
+
+
+def devices_with_code(schema: OpSchema) -> tuple[str, ...]:
+    """Devices of `schema` that this version has an implementation for."""
+    runs = {"cpu": schema.cls.cpu is not Operator.cpu}
+    return tuple(d for d in schema.devices if runs.get(d, False))
+
+
+def layouts_of(declared: Input, schema: OpSchema) -> tuple[str, ...]:
+    """Every layout that input `declared` takes; empty where any will do."""
+    if not declared.layouts or not schema.frames:
+        return declared.layouts
+    return (*declared.layouts, *(f"F{layout}" for layout in declared.layouts if layout))
+
+
+def argument_type(arg: Arg) -> str:
+    """Type of `arg` in numpydoc's words, with how it may vary and its default."""
+    words = [_choices(arg) if arg.choices else arg.type.name]
+    if arg.shape_of:
+        words[0] += f" of shape {arg.shape_of}"
+    if arg.per_frame:
+        words.append("one for each sample or frame allowed")
+    elif arg.per_sample:
+        words.append("one for each sample allowed")
+    if not arg.required:
+        words.append(
+            "optional" if arg.default is None else f"default {default_text(_plain(arg.default))}"
+        )
+    return ", ".join(words)
+
+
+def argument_text(arg: Arg) -> list[str]:
+    """Paragraphs that explain `arg`."""
+    paragraphs = [arg.doc] if arg.doc else []
+    if arg.hint:
+        paragraphs.append("A hint of DALI's that changes no result; it is taken and not needed.")
+    if arg.deprecated is not None:
+        use = f"; use `{arg.deprecated}`" if arg.deprecated else ""
+        paragraphs.append(f"Deprecated{use}.")
+    if arg.unsupported is not None:
+        paragraphs.append(f"Not supported yet, only the default is taken: {arg.unsupported}")
+    return paragraphs
+
+
+def _opening(schema: OpSchema) -> list[str]:
+    lines = inspect.cleandoc(schema.doc).splitlines()
+    if schema.deprecated is not None:
+        use = f"; use `{schema.deprecated}`" if schema.deprecated else ""
+        lines += ["", f"Deprecated{use}."]
+    running = devices_with_code(schema)
+    coming = [d for d in schema.devices if d not in running]
+    state = f"Runs on: {', '.join(running) or 'no device yet'}"
+    if coming:
+        state += f" (to come: {', '.join(coming)})"
+    return [*lines, "", f"{state}."]
+
+
+def _parameters(schema: OpSchema) -> list[str]:
+    lines = ["Parameters", "----------"]
+    for position, declared in enumerate(schema.inputs):
+        repeated = schema.variadic and position == len(schema.inputs) - 1
+        name = f"*{declared.name}" if repeated else declared.name
+        lines += [f"{name} : {_input_type(declared, schema)}", *_body([_input_doc(declared)])]
+    for arg in sorted(schema.args.values(), key=lambda a: (not a.required, a.name)):
+        lines += [f"{arg.name} : {argument_type(arg)}", *_body(argument_text(arg))]
+    lines += [
+        'device : {"cpu", "gpu"}, optional',
+        *_body(["Where to run; by default where the inputs are."]),
+        "name : str, optional",
+        *_body(
+            ["Name of the operator in errors, checkpoints and readers; unique in its pipeline."]
+        ),
+    ]
+    return lines
+
+
+def _returns(schema: OpSchema) -> list[str]:
+    if schema.num_outputs == 0:
+        return ["Returns", "-------", "None"]
+    lines = ["Returns", "-------", return_annotation(schema)]
+    if len(schema.output_docs) == 1:
+        return lines + _body(schema.output_docs)
+    return lines + _body([f"{n}. {text}" for n, text in enumerate(schema.output_docs)])
+
+
+def _notes(schema: OpSchema, api: Api) -> list[str]:
+    notes = []
+    if schema.random:
+        notes.append(
+            "The random numbers depend on the seed, the operator and the position of the sample "
+            "in the run, never on threads."
+        )
+    if api == "ops":
+        notes.append(
+            "Arguments may be given here or when the instance is called, each in one place only."
+        )
+    if not notes:
+        return []
+    lines = ["", "Notes", "-----"]
+    for number, note in enumerate(notes):
+        lines += ([""] if number else []) + textwrap.wrap(note, _WIDTH)
+    return lines
+
+
+def _input_type(declared: Input, schema: OpSchema) -> str:
+    words = ["DataNode or array_like"]
+    layouts = layouts_of(declared, schema)
+    if layouts:
+        words.append(f"layout {', '.join(layout or 'none' for layout in layouts)}")
+    if declared.dtypes:
+        words.append(f"of {', '.join(t.name for t in declared.dtypes)}")
+    if declared.device == "cpu":
+        words.append("always on the CPU")
+    if declared.optional:
+        words.append("optional")
+    return ", ".join(words)
+
+
+def _input_doc(declared: Input) -> str:
+    return declared.doc or "The data to work on."
+
+
+def _choices(arg: Arg) -> str:
+    return "{" + ", ".join(default_text(c) for c in arg.choices) + "}"
+
+
+def _plain(value: object) -> object:
+    """Defaults of enumerations as users type them, below ``types``."""
+    return value if not isinstance(value, enum.Enum) else _Dotted(value)
+
+
+class _Dotted:
+    def __init__(self, value: enum.Enum) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        return f"types.{self._value.name}"
+
+
+def _body(paragraphs: list[str] | tuple[str, ...]) -> list[str]:
+    """Paragraphs, wrapped and indented below the line of their parameter."""
+    lines: list[str] = []
+    for paragraph in paragraphs:
+        for block in inspect.cleandoc(paragraph).split("\n\n"):
+            if lines:
+                lines.append("")
+            if any(line.startswith((" ", "- ", "* ", "|")) for line in block.splitlines()):
+                lines += block.splitlines()  # lists, tables and code keep their lines
+            else:
+                lines += textwrap.wrap(" ".join(block.split()), _WIDTH)
+    return [f"    {line}" if line else "" for line in lines]

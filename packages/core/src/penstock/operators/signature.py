@@ -1,0 +1,132 @@
+"""From a declaration to the signatures of its function and of its class."""
+
+from __future__ import annotations
+
+import enum
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.operators.schema import Input, OpSchema
+
+Api = Literal["fn", "ops"]
+
+
+class SourceText(str):
+    """Text that a signature shows as it is, without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def class_name(schema: OpSchema) -> str:
+    """Name of the operator's class in its module below ``ops``: ``"CropMirrorNormalize"``."""
+    if schema.class_name:
+        return schema.class_name
+    words = schema.name.rpartition(".")[2].split("_")
+    return "".join(word[:1].upper() + word[1:] for word in words)
+
+
+def signature_for(schema: OpSchema, api: Api = "fn") -> Signature:
+    """Signature of ``fn.<name>`` or of the constructor of the operator's class, without ``self``.
+
+    Inputs are positional only and arguments keyword only. Annotations are text: the declaration
+    knows types by name.
+    """
+    if api == "ops":
+        keywords = [*_arguments(schema, required=False), *_generic_arguments()]
+        return Signature(keywords, return_annotation=SourceText("None"))
+    keywords = [*_arguments(schema, required=True), *_generic_arguments()]
+    return Signature(
+        [*_inputs(schema), *keywords], return_annotation=SourceText(return_annotation(schema))
+    )
+
+
+def call_signature_for(schema: OpSchema) -> Signature:
+    """Signature of calling an instance of the operator's class, without ``self``."""
+    return Signature(
+        [*_inputs(schema), *_arguments(schema, required=False)],
+        return_annotation=SourceText(return_annotation(schema)),
+    )
+
+
+def return_annotation(schema: OpSchema) -> str:
+    """What a call returns: nothing, one node, or a list of nodes."""
+    if callable(schema.num_outputs):
+        return "DataNode | list[DataNode]"
+    if schema.num_outputs == 0:
+        return "None"
+    return "DataNode" if schema.num_outputs == 1 else "list[DataNode]"
+
+
+def default_text(value: Any) -> str:
+    """`value` as it would be typed in a call, given ``from penstock.types import ...``."""
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, list):
+        return f"[{', '.join(default_text(v) for v in value)}]"
+    if isinstance(value, tuple):
+        inner = ", ".join(default_text(v) for v in value)
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    return repr(value)
+
+
+def _inputs(schema: OpSchema) -> Iterator[Parameter]:
+    fixed = schema.inputs[:-1] if schema.variadic else schema.inputs
+    for declared in fixed:
+        yield _input(declared)
+    if schema.variadic:
+        # The last declared input stands for any number of inputs; at least one, unless optional.
+        repeated = schema.inputs[-1]
+        if not repeated.optional:
+            yield _input(repeated)
+        yield Parameter(
+            "inputs" if repeated.name != "inputs" else "more_inputs",
+            Parameter.VAR_POSITIONAL,
+            annotation=SourceText("DataNode | ArrayLike"),
+        )
+
+
+def _input(declared: Input) -> Parameter:
+    annotation = "DataNode | ArrayLike"
+    if declared.optional:
+        return Parameter(
+            declared.name,
+            Parameter.POSITIONAL_ONLY,
+            default=None,
+            annotation=SourceText(f"{annotation} | None"),
+        )
+    return Parameter(declared.name, Parameter.POSITIONAL_ONLY, annotation=SourceText(annotation))
+
+
+def _arguments(schema: OpSchema, *, required: bool) -> Iterator[Parameter]:
+    """Keyword parameters; required ones first, and none of them where a class splits them up.
+
+    What an operator requires may be given to its class or to the call of an instance, so neither
+    of those two requires it.
+    """
+    for arg in sorted(schema.args.values(), key=lambda a: (not a.required, a.name)):
+        needed = arg.required and required
+        types = [arg.type.annotation]
+        if arg.per_sample:
+            types.append("DataNode")
+        if not needed:
+            types.append("None")
+        default = arg.default if not arg.required else Parameter.empty if needed else None
+        yield Parameter(
+            arg.name,
+            Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=SourceText(" | ".join(types)),
+        )
+
+
+def _generic_arguments() -> Iterator[Parameter]:
+    for name in ("device", "name"):
+        yield Parameter(
+            name, Parameter.KEYWORD_ONLY, default=None, annotation=SourceText("str | None")
+        )
