@@ -1,0 +1,120 @@
+"""Random numbers as a pure function of (seed, iteration, sample, element), without Numba at import.
+
+The generator is counter based, so that nothing depends on threads, on the size of a batch or on
+what was drawn before; see `penstock.kernels.cpu.philox` for the generator itself. This module
+holds what other modules import at start-up; the compiled kernels are loaded on the first draw.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+
+import numpy as np
+
+_WORD = 0xFFFFFFFF
+
+
+@functools.cache
+def _kernels() -> ModuleType:
+    from penstock.kernels.cpu import philox
+
+    return philox
+
+
+def sample_uniforms(
+    seed: int, iteration: int, sample: int, count: int, offset: int = 0
+) -> np.ndarray:
+    """`count` float64 numbers in [0, 1) with 53 random bits each.
+
+    Parameters
+    ----------
+    seed
+        Seed of the operator's stream; its low 64 bits are the generator's key.
+    iteration, sample
+        Whose numbers: the iteration's number and the position in the batch.
+    offset
+        How many numbers of the same stream to leave out before the first one.
+    """
+    return _kernels().uniforms(  # type: ignore[no-any-return]
+        count,
+        offset,
+        sample,
+        iteration & _WORD,
+        iteration >> 32,
+        seed & _WORD,
+        (seed >> 32) & _WORD,
+    )
+
+
+def fill_uniform(
+    out: np.ndarray, seed: int, iteration: int, first_sample: int, low: float, high: float
+) -> None:
+    """Fill a C-contiguous float32 or float64 array (samples, elements) uniformly from [low, high).
+
+    Row ``r`` holds the numbers of sample ``first_sample + r``.
+    """
+    kernels = _kernels()
+    fill = kernels.uniform_float32 if out.dtype == np.float32 else kernels.uniform_float64
+    fill(
+        out,
+        float(low),
+        float(high),
+        first_sample,
+        iteration & _WORD,
+        iteration >> 32,
+        seed & _WORD,
+        (seed >> 32) & _WORD,
+    )
+
+
+def fill_normal(
+    out: np.ndarray, seed: int, iteration: int, first_sample: int, mean: float, stddev: float
+) -> None:
+    """Fill a C-contiguous float32 or float64 array (samples, elements) with a normal distribution.
+
+    Row ``r`` holds the numbers of sample ``first_sample + r``.
+    """
+    kernels = _kernels()
+    fill = kernels.normal_float32 if out.dtype == np.float32 else kernels.normal_float64
+    fill(
+        out,
+        float(mean),
+        float(stddev),
+        first_sample,
+        iteration & _WORD,
+        iteration >> 32,
+        seed & _WORD,
+        (seed >> 32) & _WORD,
+    )
+
+
+def fill_index(out: np.ndarray, seed: int, iteration: int, first_sample: int, count: int) -> None:
+    """Fill a C-contiguous int64 array (samples, elements) with indices, uniformly from [0, count).
+
+    `count` is below 2**32.
+    """
+    _kernels().index_int64(
+        out,
+        count,
+        first_sample,
+        iteration & _WORD,
+        iteration >> 32,
+        seed & _WORD,
+        (seed >> 32) & _WORD,
+    )
+
+
+def fill_bernoulli(
+    out: np.ndarray, seed: int, iteration: int, first_sample: int, probability: float
+) -> None:
+    """Fill a C-contiguous uint8 array (samples, elements): 1 with `probability`, else 0."""
+    _kernels().bernoulli_uint8(
+        out,
+        round(probability * 2.0**32),
+        first_sample,
+        iteration & _WORD,
+        iteration >> 32,
+        seed & _WORD,
+        (seed >> 32) & _WORD,
+    )
