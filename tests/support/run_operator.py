@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import penstock.operators
+from penstock.kernels.cpu.random import sample_uniforms
 from penstock.operators.registry import find
 from penstock.operators.schema import Spec
 from penstock.types import DALIDataType, to_numpy_type
@@ -21,7 +22,8 @@ class PlainContext:
         self.args = args
         self.index = index
         self.source = ""
-        self._rng = np.random.Generator(np.random.Philox(key=seed, counter=[0, index, 0, 0]))
+        self.seed = seed
+        self.iteration = 0
 
     def empty(self, shape: tuple[int, ...], dtype: Any, output: int = 0) -> np.ndarray:
         return np.empty(shape, dtype)
@@ -29,7 +31,7 @@ class PlainContext:
     temp = empty
 
     def uniforms(self, count: int) -> np.ndarray:
-        return self._rng.random(count)
+        return sample_uniforms(self.seed, self.iteration, self.index, count)
 
 
 def run_operator(name: str, *inputs: np.ndarray, layout: str = "", **args: Any) -> Any:

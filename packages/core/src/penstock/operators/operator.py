@@ -27,6 +27,10 @@ class SampleContext(Protocol):
     """Position of the sample in its batch."""
     source: str
     """File or key the sample was read from; empty where unknown."""
+    seed: int
+    """Seed of the operator's random stream."""
+    iteration: int
+    """Number of the iteration since the pipeline was built."""
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
         """Uninitialised contiguous memory for an output, its row of the batch wherever possible."""

@@ -46,7 +46,16 @@ _HALF_PI = 1.5707963267948966
 
 
 @njit(nogil=True, cache=True)
-def _fill_words(words, blocks, first_block, sample, iteration_low, iteration_high, key0, key1):
+def _fill_words(
+    words: np.ndarray,
+    blocks: int,
+    first_block: int,
+    sample: int,
+    iteration_low: int,
+    iteration_high: int,
+    key0: int,
+    key1: int,
+) -> None:
     """The words of `blocks` blocks, four each, from block `first_block` on."""
     for b in range(blocks):
         c0 = np.uint32(first_block + b)
@@ -71,15 +80,15 @@ def _fill_words(words, blocks, first_block, sample, iteration_low, iteration_hig
 
 
 @njit(nogil=True, cache=True)
-def _below(value, low, high):
-    """`value`, kept inside [low, high) where rounding has carried it to `high`."""
-    if value >= high:
-        return math.nextafter(high, low)
-    return value
-
-
-@njit(nogil=True, cache=True)
-def uniforms(count, offset, sample, iteration_low, iteration_high, key0, key1):
+def uniforms(
+    count: int,
+    offset: int,
+    sample: int,
+    iteration_low: int,
+    iteration_high: int,
+    key0: int,
+    key1: int,
+) -> np.ndarray:
     """A new float64 array of `count` numbers in [0, 1), after the first `offset` of the stream."""
     first_block = offset // 2
     skip = offset - 2 * first_block
@@ -95,7 +104,16 @@ def uniforms(count, offset, sample, iteration_low, iteration_high, key0, key1):
 
 
 @njit(nogil=True, cache=True)
-def uniform_float32(out, low, high, first_sample, iteration_low, iteration_high, key0, key1):
+def uniform_float32(
+    out: np.ndarray,
+    low: float,
+    high: float,
+    first_sample: int,
+    iteration_low: int,
+    iteration_high: int,
+    key0: int,
+    key1: int,
+) -> None:
     """Fill float32 (samples, elements) from [low, high)."""
     samples, count = out.shape
     words = np.empty(_TILE, np.uint32)
@@ -122,7 +140,16 @@ def uniform_float32(out, low, high, first_sample, iteration_low, iteration_high,
 
 
 @njit(nogil=True, cache=True)
-def uniform_float64(out, low, high, first_sample, iteration_low, iteration_high, key0, key1):
+def uniform_float64(
+    out: np.ndarray,
+    low: float,
+    high: float,
+    first_sample: int,
+    iteration_low: int,
+    iteration_high: int,
+    key0: int,
+    key1: int,
+) -> None:
     """Fill float64 (samples, elements) from [low, high)."""
     samples, count = out.shape
     words = np.empty(_TILE, np.uint32)
@@ -148,7 +175,15 @@ def uniform_float64(out, low, high, first_sample, iteration_low, iteration_high,
 
 
 @njit(nogil=True, cache=True)
-def index_int64(out, choices, first_sample, iteration_low, iteration_high, key0, key1):
+def index_int64(
+    out: np.ndarray,
+    choices: int,
+    first_sample: int,
+    iteration_low: int,
+    iteration_high: int,
+    key0: int,
+    key1: int,
+) -> None:
     """Fill int64 (samples, elements) from 0 ... choices - 1.
 
     The high word of word times `choices`: biased by less than choices / 2**32.
@@ -173,7 +208,15 @@ def index_int64(out, choices, first_sample, iteration_low, iteration_high, key0,
 
 
 @njit(nogil=True, cache=True)
-def bernoulli_uint8(out, threshold, first_sample, iteration_low, iteration_high, key0, key1):
+def bernoulli_uint8(
+    out: np.ndarray,
+    threshold: int,
+    first_sample: int,
+    iteration_low: int,
+    iteration_high: int,
+    key0: int,
+    key1: int,
+) -> None:
     """Fill uint8 (samples, elements) with 1 where the word is below `threshold`, else 0."""
     samples, count = out.shape
     words = np.empty(_TILE, np.uint32)
@@ -195,7 +238,7 @@ def bernoulli_uint8(out, threshold, first_sample, iteration_low, iteration_high,
 
 
 @njit(nogil=True, cache=True)
-def _box_muller(radius, angle, bits, pairs):
+def _box_muller(radius: np.ndarray, angle: np.ndarray, bits: np.ndarray, pairs: int) -> None:
     """Turn uniforms into normals: `radius` from (0, 1], `angle` from [0, 1), `bits` scratch.
 
     Afterwards `radius` holds the cosine's, `angle` the sine's normals. Logarithm, sine and cosine
@@ -281,7 +324,16 @@ def _box_muller(radius, angle, bits, pairs):
 
 
 @njit(nogil=True, cache=True)
-def normal_float32(out, mean, stddev, first_sample, iteration_low, iteration_high, key0, key1):
+def normal_float32(
+    out: np.ndarray,
+    mean: float,
+    stddev: float,
+    first_sample: int,
+    iteration_low: int,
+    iteration_high: int,
+    key0: int,
+    key1: int,
+) -> None:
     """Fill float32 (samples, elements) with a normal distribution."""
     samples, count = out.shape
     words = np.empty(_TILE, np.uint32)
@@ -314,7 +366,16 @@ def normal_float32(out, mean, stddev, first_sample, iteration_low, iteration_hig
 
 
 @njit(nogil=True, cache=True)
-def normal_float64(out, mean, stddev, first_sample, iteration_low, iteration_high, key0, key1):
+def normal_float64(
+    out: np.ndarray,
+    mean: float,
+    stddev: float,
+    first_sample: int,
+    iteration_low: int,
+    iteration_high: int,
+    key0: int,
+    key1: int,
+) -> None:
     """Fill float64 (samples, elements) with a normal distribution."""
     samples, count = out.shape
     words = np.empty(_TILE, np.uint32)

@@ -1,0 +1,57 @@
+"""`fn.random.coin_flip`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError
+from penstock.kernels.cpu.random import fill_bernoulli
+from penstock.operators.argument_types import FLOAT
+from penstock.operators.operator import operator
+from penstock.operators.random.draw import DTYPE_ARG, SHAPE, SHAPE_LIKE, Draw
+from penstock.operators.registry import register
+from penstock.operators.schema import Arg
+from penstock.types import DALIDataType
+
+
+@operator(
+    "random.coin_flip",
+    inputs=SHAPE_LIKE,
+    args=(
+        Arg("probability", FLOAT, 0.5, "Probability of a one, from 0 to 1.", per_sample=True),
+        SHAPE,
+        DTYPE_ARG,
+    ),
+    random=True,
+    keeps_metadata=False,
+)
+class CoinFlip(Draw):
+    """Draw ones with a given probability, and zeros otherwise (int32 unless `dtype` is given)."""
+
+    default_dtype = DALIDataType.INT32
+    allow_bool = True
+
+    def prepare(self) -> None:
+        if self.args.probability is not None:
+            _checked(self.args.probability)
+
+    @property
+    def work_dtype(self) -> np.dtype:
+        return np.dtype(np.uint8)
+
+    def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
+        fill_bernoulli(out, seed, iteration, first, _checked(args.probability))
+
+    def convert(self, drawn: np.ndarray, out: np.ndarray, args: Any) -> None:
+        out[...] = drawn
+
+
+register(CoinFlip.schema.with_name("coin_flip", deprecated="random.coin_flip", hidden=True))
+
+
+def _checked(probability: float) -> float:
+    if not 0.0 <= probability <= 1.0:
+        raise ArgumentValueError(f"`probability`={probability} is not a number from 0 to 1.")
+    return probability

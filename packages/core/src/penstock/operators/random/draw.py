@@ -1,0 +1,155 @@
+"""What all operators that draw random tensors have in common: shape, type and whose numbers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, DataTypeError
+from penstock.operators.argument_types import DTYPE, INTS
+from penstock.operators.operator import Operator, SampleContext
+from penstock.operators.schema import Arg, Input, Spec
+from penstock.types import DALIDataType, to_numpy_type
+
+SHAPE_LIKE = Input(
+    "shape_like", "Data whose samples give the shapes of the output's samples.", optional=True
+)
+SHAPE = Arg(
+    "shape",
+    INTS,
+    None,
+    "Shape of the output. Neither this nor `shape_like` given: one number, without axes.",
+    per_sample=True,
+)
+DTYPE_ARG = Arg(
+    "dtype",
+    DTYPE,
+    None,
+    "Element type of the output. Numbers are rounded (halves away from zero) and kept inside "
+    "the range of an integer type.",
+)
+
+DRAWABLE = tuple(t for t in DALIDataType if DALIDataType.UINT8 <= t <= DALIDataType.FLOAT64)
+
+
+class Draw(Operator):
+    """Base of the operators that fill a tensor with independent random numbers.
+
+    Subclasses say how to fill memory (`fill`); shape, type and seeds are dealt with here. A
+    number depends on the operator's seed, the iteration, the sample's position in the batch and
+    the element's position in the sample, and on nothing else.
+    """
+
+    default_dtype = DALIDataType.FLOAT
+    allow_bool = False
+
+    def infer(self, *inputs: Spec) -> Spec:
+        dtype = self.args.dtype
+        if dtype is None:
+            dtype = self.default_dtype
+        self.dtype = _drawable(dtype, allow_bool=self.allow_bool)
+        self.shape: tuple[int, ...] | None = None
+        if inputs:
+            if self.given("shape"):
+                raise ArgumentValueError(
+                    "`shape` and the input `shape_like` both say what shape the output has; "
+                    "give one of them."
+                )
+            ndim = inputs[0].ndim
+        elif "shape" in self.tensor_args:
+            ndim = 1 if self.tensor_args["shape"].ndim == 0 else None
+        else:
+            shape = self.args.shape
+            self.shape = () if shape is None else _checked_shape(shape)
+            ndim = len(self.shape)
+        self.fixed = self.shape is not None and not self.tensor_args
+        self.prepare()
+        return Spec(dtype, ndim)
+
+    def prepare(self) -> None:
+        """Check constant arguments, once."""
+
+    @property
+    @abstractmethod
+    def work_dtype(self) -> np.dtype:
+        """Type of the memory that `fill` is handed."""
+
+    @abstractmethod
+    def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
+        """Fill `out` (samples, elements), of `work_dtype`; row 0 is sample number `first`."""
+
+    def convert(self, drawn: np.ndarray, out: np.ndarray, args: Any) -> None:
+        """Write `drawn` into `out`, which has the same shape and the output's type."""
+        store_rounded(drawn, out)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        shape = self.shape
+        if shape is None:
+            shape = inputs[0].shape if inputs else _checked_shape(c.args.shape)
+        out = c.empty(shape, self.dtype)
+        if self.work_dtype == self.dtype:
+            self.fill(out.reshape(1, -1), c.args, c.seed, c.iteration, c.index)
+        else:
+            drawn = c.temp((1, out.size), self.work_dtype)
+            self.fill(drawn, c.args, c.seed, c.iteration, c.index)
+            self.convert(drawn.reshape(shape), out, c.args)
+        return out
+
+    def batch_values(self, seed: int, iteration: int, batch_size: int) -> np.ndarray | None:
+        """All samples of a batch at once, or `None` where arguments or shapes differ by sample.
+
+        The array has the shape (batch_size, *shape) and the values `cpu` gives sample by sample.
+        """
+        if not self.fixed or self.shape is None:
+            return None
+        out = np.empty((batch_size, *self.shape), self.dtype)
+        if out.size == 0:
+            return out
+        rows = out.reshape(batch_size, -1)
+        if self.work_dtype == self.dtype:
+            self.fill(rows, self.args, seed, iteration, 0)
+        else:
+            drawn = np.empty(rows.shape, self.work_dtype)
+            self.fill(drawn, self.args, seed, iteration, 0)
+            self.convert(drawn, rows, self.args)
+        return out
+
+
+def real_work_dtype(dtype: np.dtype) -> np.dtype:
+    """In what type real numbers are drawn that will be stored as `dtype`."""
+    return np.dtype(np.float32) if dtype in (np.float16, np.float32) else np.dtype(np.float64)
+
+
+def store_rounded(values: np.ndarray, out: np.ndarray) -> None:
+    """Store real `values` in `out`: integers rounded half away from zero and saturated.
+
+    Not a number becomes zero.
+    """
+    if out.dtype.kind not in "iu":
+        with np.errstate(over="ignore"):
+            out[...] = values
+        return
+    limits = np.iinfo(out.dtype)
+    rounded = np.trunc(values + np.copysign(0.5, values))
+    rounded[np.isnan(rounded)] = 0.0
+    # The largest 64-bit integers are not float64 values: those at or above the limit go apart.
+    above = rounded >= float(limits.max)
+    rounded[above] = 0.0
+    np.maximum(rounded, float(limits.min), out=rounded)
+    out[...] = rounded.astype(out.dtype)
+    out[above] = limits.max
+
+
+def _drawable(dtype: DALIDataType, *, allow_bool: bool) -> np.dtype:
+    if dtype not in DRAWABLE and not (allow_bool and dtype is DALIDataType.BOOL):
+        allowed = "the integer and floating point types" + (" and BOOL" if allow_bool else "")
+        raise DataTypeError(f"`dtype`={dtype.name} cannot be drawn; allowed are {allowed}.")
+    return np.dtype(to_numpy_type(dtype))
+
+
+def _checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    if any(extent < 0 for extent in shape):
+        raise ArgumentValueError(f"`shape`={tuple(shape)} has a negative extent.")
+    return tuple(shape)

@@ -1,0 +1,44 @@
+"""`fn.random.normal`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.kernels.cpu.random import fill_normal
+from penstock.operators.argument_types import FLOAT
+from penstock.operators.operator import operator
+from penstock.operators.random.draw import DTYPE_ARG, SHAPE, SHAPE_LIKE, Draw, real_work_dtype
+from penstock.operators.registry import register
+from penstock.operators.schema import Arg
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@operator(
+    "random.normal",
+    inputs=SHAPE_LIKE,
+    args=(
+        Arg("mean", FLOAT, 0.0, "Mean of the distribution.", per_sample=True),
+        Arg("stddev", FLOAT, 1.0, "Standard deviation of the distribution.", per_sample=True),
+        SHAPE,
+        DTYPE_ARG,
+    ),
+    random=True,
+    keeps_metadata=False,
+)
+class Normal(Draw):
+    """Draw random numbers from a normal distribution."""
+
+    def prepare(self) -> None:
+        self._work = real_work_dtype(self.dtype)
+
+    @property
+    def work_dtype(self) -> np.dtype:
+        return self._work
+
+    def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
+        fill_normal(out, seed, iteration, first, args.mean, args.stddev)
+
+
+register(Normal.schema.with_name("normal_distribution", deprecated="random.normal", hidden=True))

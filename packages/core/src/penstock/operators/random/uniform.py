@@ -1,0 +1,109 @@
+"""`fn.random.uniform`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError
+from penstock.kernels.cpu.random import fill_index, fill_uniform
+from penstock.operators.argument_types import FLOATS
+from penstock.operators.operator import operator
+from penstock.operators.random.draw import (
+    DTYPE_ARG,
+    SHAPE,
+    SHAPE_LIKE,
+    Draw,
+    real_work_dtype,
+    store_rounded,
+)
+from penstock.operators.registry import register
+from penstock.operators.schema import Arg
+
+_DEFAULT_RANGE = (-1.0, 1.0)
+
+
+@operator(
+    "random.uniform",
+    inputs=SHAPE_LIKE,
+    args=(
+        Arg(
+            "range",
+            FLOATS,
+            _DEFAULT_RANGE,
+            "Ends of a continuous distribution; the second is never drawn, unless rounding to an "
+            "integer type gives it.",
+            per_sample=True,
+            shape_of="(low, high)",
+        ),
+        Arg(
+            "values",
+            FLOATS,
+            None,
+            "Draw from these values, each as likely as any other, in place of a range.",
+            per_sample=True,
+            shape_of="(number of values,)",
+        ),
+        SHAPE,
+        DTYPE_ARG,
+    ),
+    random=True,
+    keeps_metadata=False,
+)
+class Uniform(Draw):
+    """Draw random numbers from a range, or from a list of values, uniformly."""
+
+    def prepare(self) -> None:
+        self.discrete = self.given("values")
+        if self.discrete and ("range" in self.tensor_args or self.args.range != _DEFAULT_RANGE):
+            raise ArgumentValueError(
+                "`values` and `range` exclude one another: give the values to choose from, or "
+                "the range to draw from."
+            )
+        # Discrete values are drawn as indices and looked up.
+        self._work = np.dtype(np.int64) if self.discrete else real_work_dtype(self.dtype)
+        if self.discrete and self.args.values is not None:
+            self._table = self._value_table(self.args.values)
+        elif not self.discrete and self.args.range is not None:
+            _checked_range(self.args.range)
+
+    @property
+    def work_dtype(self) -> np.dtype:
+        return self._work
+
+    def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
+        if self.discrete:
+            fill_index(out, seed, iteration, first, len(args.values))
+            return
+        low, high = _checked_range(args.range)
+        fill_uniform(out, seed, iteration, first, low, high)
+
+    def convert(self, drawn: np.ndarray, out: np.ndarray, args: Any) -> None:
+        if self.discrete:
+            same = args.values is self.args.values
+            table = self._table if same else self._value_table(args.values)
+            np.take(table, drawn, out=out, mode="clip")
+        else:
+            store_rounded(drawn, out)
+
+    def _value_table(self, values: tuple[float, ...]) -> np.ndarray:
+        if not values:
+            raise ArgumentValueError("`values` is empty: there is nothing to choose from.")
+        table = np.empty(len(values), self.dtype)
+        store_rounded(np.asarray(values, np.float64), table)
+        return table
+
+
+def _checked_range(value: tuple[float, ...]) -> tuple[float, float]:
+    if len(value) != 2:
+        raise ArgumentValueError(
+            f"`range`={value} has {len(value)} elements; it takes two, [low, high)."
+        )
+    low, high = value
+    if not low < high:
+        raise ArgumentValueError(f"`range`={value} is empty: low must be less than high.")
+    return low, high
+
+
+register(Uniform.schema.with_name("uniform", deprecated="random.uniform", hidden=True))
