@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import nvidia.dali.fn  # registers every operator  # noqa: F401
-from generated import write_or_check
 from nvidia.dali import backend
 from nvidia.dali.ops._names import _functional as _names
+
+from generated import write_or_check
 
 TARGET = Path(__file__).parents[1] / "tests" / "data" / "dali_operator_arguments.json"
 _REGISTERED = {

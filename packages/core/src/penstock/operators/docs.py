@@ -48,20 +48,24 @@ def layouts_of(declared: Input, schema: OpSchema) -> tuple[str, ...]:
     return (*declared.layouts, *(f"F{layout}" for layout in declared.layouts if layout))
 
 
-def argument_type(arg: Arg) -> str:
-    """Type of `arg` in numpydoc's words, with how it may vary and its default."""
-    words = [_choices(arg) if arg.choices else arg.type.name]
+def argument_kind(arg: Arg) -> str:
+    """Type of `arg` in numpydoc's words, with how it may vary."""
+    words = "{" + ", ".join(default_text(c) for c in arg.choices) + "}" if arg.choices else ""
+    words = words or arg.type.name
     if arg.shape_of:
-        words[0] += f" of shape {arg.shape_of}"
+        words += f" of shape {arg.shape_of}"
     if arg.per_frame:
-        words.append("one for each sample or frame allowed")
-    elif arg.per_sample:
-        words.append("one for each sample allowed")
-    if not arg.required:
-        words.append(
-            "optional" if arg.default is None else f"default {default_text(_plain(arg.default))}"
-        )
-    return ", ".join(words)
+        return f"{words}, one for each sample or frame allowed"
+    return f"{words}, one for each sample allowed" if arg.per_sample else words
+
+
+def argument_default(arg: Arg) -> str:
+    """The default of `arg` as users type it; empty where it is required or not given."""
+    if arg.required or arg.default is None:
+        return ""
+    if isinstance(arg.default, enum.Enum):
+        return f"types.{arg.default.name}"
+    return default_text(arg.default)
 
 
 def argument_text(arg: Arg) -> list[str]:
@@ -97,7 +101,9 @@ def _parameters(schema: OpSchema) -> list[str]:
         name = f"*{declared.name}" if repeated else declared.name
         lines += [f"{name} : {_input_type(declared, schema)}", *_body([_input_doc(declared)])]
     for arg in sorted(schema.args.values(), key=lambda a: (not a.required, a.name)):
-        lines += [f"{arg.name} : {argument_type(arg)}", *_body(argument_text(arg))]
+        default = argument_default(arg)
+        end = "" if arg.required else f", default {default}" if default else ", optional"
+        lines += [f"{arg.name} : {argument_kind(arg)}{end}", *_body(argument_text(arg))]
     lines += [
         'device : {"cpu", "gpu"}, optional',
         *_body(["Where to run; by default where the inputs are."]),
@@ -153,23 +159,6 @@ def _input_type(declared: Input, schema: OpSchema) -> str:
 
 def _input_doc(declared: Input) -> str:
     return declared.doc or "The data to work on."
-
-
-def _choices(arg: Arg) -> str:
-    return "{" + ", ".join(default_text(c) for c in arg.choices) + "}"
-
-
-def _plain(value: object) -> object:
-    """Defaults of enumerations as users type them, below ``types``."""
-    return value if not isinstance(value, enum.Enum) else _Dotted(value)
-
-
-class _Dotted:
-    def __init__(self, value: enum.Enum) -> None:
-        self._value = value
-
-    def __repr__(self) -> str:
-        return f"types.{self._value.name}"
 
 
 def _body(paragraphs: list[str] | tuple[str, ...]) -> list[str]:
