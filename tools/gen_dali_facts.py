@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
+import inspect
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
-import nvidia.dali.fn  # registers every operator  # noqa: F401
+import nvidia.dali.fn  # registers every operator
 from nvidia.dali import backend
 from nvidia.dali.ops._names import _functional as _names
 
@@ -26,6 +28,17 @@ _REGISTERED = {
     "cpu": set(backend.RegisteredCPUOps()),
     "gpu": set(backend.RegisteredGPUOps()),
     "mixed": set(backend.RegisteredMixedOps()),
+}
+# Operators that have no schema of their own, or a function that differs from it.
+PYTHON_SIDE: dict[str, dict[str, Any]] = {
+    "dl_tensor_python_function": {
+        "class": "DLTensorPythonFunction",
+        "devices": ["cpu", "gpu"],
+        "inputs": [0, 256],
+    },
+    "external_source": {"class": "ExternalSource", "devices": ["cpu", "gpu"], "inputs": [0, 0]},
+    "python_function": {"class": "PythonFunction", "devices": ["cpu", "gpu"], "inputs": [0, 256]},
+    "readers.tfrecord": {"class": "TFRecord", "devices": ["cpu"], "inputs": [0, 0]},
 }
 _WHOLE = ("INT32", "INT64", "UINT32", "UINT8", "DATA_TYPE", "IMAGE_TYPE", "INTERP_TYPE")
 
@@ -77,6 +90,30 @@ def operator_facts(schema_name: str) -> dict[str, Any]:
     }
 
 
+def python_side_facts(name: str) -> dict[str, Any]:
+    """The same of an operator whose face DALI writes by hand, from its Python signature.
+
+    Types are not known there, and defaults only where they are plain.
+    """
+    function = functools.reduce(getattr, name.split("."), nvidia.dali.fn)
+    arguments = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name in ("device", "name", "inputs", "kwargs"):
+            continue
+        facts: dict[str, Any] = {"type": "PYTHON"}
+        if parameter.default is inspect.Parameter.empty:
+            facts["required"] = True
+        elif parameter.default is not None:
+            facts["default"] = parameter.default
+        arguments[parameter.name] = facts
+    return {
+        **PYTHON_SIDE[name],
+        "deprecated": False,
+        "hidden": False,
+        "arguments": dict(sorted(arguments.items())),
+    }
+
+
 def as_text(facts: dict[str, dict[str, Any]]) -> str:
     """JSON with one argument a line, so that changes can be read in a diff."""
     lines = ["{"]
@@ -107,7 +144,9 @@ def main() -> int:
     check = parser.parse_args().check
     registered = set().union(*_REGISTERED.values())
     names = {public_name(n): n for n in registered if not backend.GetSchema(n).IsInternal()}
-    text = as_text({name: operator_facts(names[name]) for name in sorted(names)})
+    facts = {name: operator_facts(names[name]) for name in names}
+    facts |= {name: python_side_facts(name) for name in PYTHON_SIDE}
+    text = as_text(dict(sorted(facts.items())))
     return write_or_check({TARGET: text}, check=check)
 
 

@@ -1,0 +1,49 @@
+"""What all test suites share: hypothesis profiles, GPU tests, and seeds that do not leak."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+
+import hypothesis
+import numpy as np
+import pytest
+
+hypothesis.settings.register_profile("default", deadline=None, max_examples=30)
+hypothesis.settings.register_profile(
+    "ci", deadline=None, max_examples=20, derandomize=True, print_blob=True
+)
+hypothesis.settings.register_profile("long", deadline=None, max_examples=1000)
+hypothesis.settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default")
+)
+
+
+def _has_gpu() -> bool:
+    try:
+        import cupy
+    except ImportError:
+        return False
+    return bool(cupy.is_available())
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests of the GPU on machines without one, unless that must not happen."""
+    if item.get_closest_marker("gpu") is None or _has_gpu():
+        return
+    reason = "needs a CUDA device and CuPy"
+    if os.environ.get("PENSTOCK_REQUIRE_GPU") == "1":
+        pytest.fail(f"{reason}, and PENSTOCK_REQUIRE_GPU=1 forbids to skip")
+    pytest.skip(reason)
+
+
+@pytest.fixture(autouse=True)
+def _global_random_state() -> Iterator[None]:
+    """Give every test the same state of the global generators, and leave none behind."""
+    before = random.getstate(), np.random.get_state()  # noqa: NPY002 - the global one is meant
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002
+    yield
+    random.setstate(before[0])
+    np.random.set_state(before[1])  # noqa: NPY002

@@ -1,0 +1,84 @@
+"""Declarations against DALI: every argument, its default, and where operators run."""
+
+from __future__ import annotations
+
+import enum
+import json
+from pathlib import Path
+
+import pytest
+
+from penstock.operators.docs import devices_with_code
+from penstock.operators.registry import all_schemas
+from penstock.operators.schema import OpSchema
+from penstock.operators.signature import class_name
+
+FACTS = json.loads(
+    (Path(__file__).parents[1] / "data" / "dali_operator_arguments.json").read_text()
+)
+SCHEMAS = {s.name: s for s in all_schemas()}
+SHARED = sorted(SCHEMAS.keys() & FACTS.keys())
+
+# Every operator of DALI's has these; `seed` of those that are not random is ignored there.
+GENERAL = {"bytes_per_sample_hint", "preserve", "seed"}
+
+
+def default_of(value):
+    """A declared default in the terms of the facts."""
+    if isinstance(value, enum.IntEnum):
+        return int(value)
+    if isinstance(value, (list, tuple)):
+        return [default_of(v) for v in value]
+    return value
+
+
+def test_no_operator_is_made_up():
+    unknown = {name for name in SCHEMAS if not name.startswith("_")} - FACTS.keys()
+    assert not unknown
+
+
+@pytest.mark.parametrize("name", SHARED)
+class TestAgainstDali:
+    def schema(self, name) -> OpSchema:
+        return SCHEMAS[name]
+
+    def test_arguments(self, name):
+        declared = SCHEMAS[name].args.keys() - GENERAL
+        assert declared == FACTS[name]["arguments"].keys() - GENERAL
+
+    def test_argument_is_required_or_has_the_same_default(self, name):
+        for key, fact in FACTS[name]["arguments"].items():
+            if key in GENERAL:
+                continue
+            arg = SCHEMAS[name].args[key]
+            assert arg.required == fact.get("required", False), key
+            if arg.default is None or arg.required:
+                continue
+            expected = fact.get("default")
+            assert default_of(arg.default) == pytest.approx(expected, rel=1e-6), key
+
+    def test_argument_may_be_a_tensor_where_it_may_in_dali(self, name):
+        for key, fact in FACTS[name]["arguments"].items():
+            arg = SCHEMAS[name].args[key]
+            assert arg.per_sample == fact.get("tensor", False), key
+            assert arg.per_frame == fact.get("per_frame", False), key
+
+    def test_class_name_and_devices(self, name):
+        schema = SCHEMAS[name]
+        assert class_name(schema) == FACTS[name]["class"]
+        assert {d.replace("mixed", "gpu") for d in schema.devices} == {
+            d.replace("mixed", "gpu") for d in FACTS[name]["devices"]
+        }
+
+    def test_number_of_inputs(self, name):
+        schema = SCHEMAS[name]
+        low, high = FACTS[name]["inputs"]
+        assert schema.min_inputs == low
+        if not schema.variadic:
+            assert len(schema.inputs) == high
+
+
+@pytest.mark.parametrize("name", sorted(SCHEMAS))
+def test_operator_runs_on_the_cpu(name):
+    """The GPU is to come as a whole; on the CPU nothing may be declared and missing."""
+    assert "cpu" in devices_with_code(SCHEMAS[name])

@@ -1,0 +1,157 @@
+"""The public surface: what importing costs and brings, names, generated files, sizes, versions."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import penstock
+import penstock._version
+from penstock.operators.registry import all_schemas
+
+ROOT = Path(__file__).parents[2]
+CORE = ROOT / "packages" / "core" / "src" / "penstock"
+PACKAGES = sorted((ROOT / "packages").iterdir())
+MODULES = sorted(p for package in PACKAGES for p in (package / "src").rglob("*.py"))
+MAX_LINES = 600
+
+# Libraries that no `import penstock` may pay for, nor the definition of a pipeline.
+HEAVY = ("cupy", "cv2", "jax", "numba", "nvidia", "scipy", "simplejpeg", "tensorflow", "torch")
+# Distribution that brings a module, where the names differ.
+DISTRIBUTION_OF = {"cv2": "opencv-python-headless", "nvidia": "nvidia-nvimgcodec-cu13"}
+
+
+def run_python(code: str) -> str:
+    """What `code` prints in an interpreter of its own that sees every package's sources."""
+    sources = os.pathsep.join(str(package / "src") for package in PACKAGES)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": sources},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import penstock",
+        "from penstock import fn, ops, types, pipeline_def, Pipeline",
+        "import penstock.fn.decoders, penstock.ops.readers",
+        "import penstock.plugin.base_iterator",
+    ],
+)
+def test_import_brings_no_heavy_library(statement):
+    loaded = run_python(f"{statement}\nimport sys\nprint(*sys.modules)").split()
+    assert not {name.partition(".")[0] for name in loaded} & set(HEAVY)
+
+
+def test_import_of_the_package_alone_loads_no_module_of_it_but_the_version():
+    loaded = run_python("import penstock, sys\nprint(*sys.modules)").split()
+    assert [m for m in loaded if m.startswith("penstock")] == ["penstock", "penstock._version"]
+
+
+@pytest.mark.parametrize("name", dir(penstock))
+def test_every_public_name_is_there(name):
+    assert getattr(penstock, name) is not None
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = penstock.nothing
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT / "packages")))
+def test_module_is_small_and_says_what_it_is(path):
+    text = path.read_text()
+    assert len(text.splitlines()) <= MAX_LINES
+    assert ast.get_docstring(ast.parse(text)), "no docstring"
+
+
+def test_core_imports_only_what_it_declares():
+    project = tomllib.loads((ROOT / "packages/core/pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = [*project["dependencies"], *(w for extra in extras for w in extra)]
+    declared = {re.split(r"[^\w.-]", w, maxsplit=1)[0] for w in wanted}
+    declared |= {re.sub(r"-cuda\d+x$", "", d) for d in declared}
+    for path in sorted(CORE.rglob("*.py")):
+        for module in _imported_modules(ast.parse(path.read_text())):
+            top = module.partition(".")[0]
+            if top == "penstock" or top in sys.stdlib_module_names:
+                continue
+            assert not module.startswith("nvidia.dali"), f"{path}: DALI is only compared with"
+            assert DISTRIBUTION_OF.get(top, top) in declared, f"{path} imports {module}"
+
+
+def _imported_modules(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+
+
+@pytest.mark.parametrize("schema", list(all_schemas()), ids=lambda s: s.name)
+def test_operator_is_documented(schema):
+    if schema.hidden:
+        return
+    assert schema.doc, "no docstring"
+    for declared in schema.inputs:
+        assert declared.name
+    for arg in schema.args.values():
+        assert arg.doc, f"argument {arg.name} is not documented"
+        assert arg.doc.rstrip()[-1] in ".:`)", f"{arg.name}: {arg.doc!r} does not end"
+
+
+@pytest.mark.parametrize("tool", ["gen_stubs.py", "gen_reference.py"])
+def test_generated_files_are_up_to_date(tool):
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / tool), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_all_distributions_have_one_version():
+    version = penstock._version.__version__
+    for package in PACKAGES:
+        project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
+        if package.name == "core":
+            assert project["dynamic"] == ["version"]
+            continue
+        assert project["version"] == version
+        assert f"penstock=={version}" in project["dependencies"]
+
+
+def test_every_package_has_the_licence():
+    text = (ROOT / "LICENSE").read_text()
+    assert all((package / "LICENSE").read_text() == text for package in PACKAGES)
+
+
+def test_plugins_bring_no_init_above_their_own():
+    for package in PACKAGES:
+        if package.name != "core":
+            assert not (package / "src/penstock/__init__.py").exists()
+            assert not (package / "src/penstock/plugin/__init__.py").exists()
+
+
+@pytest.mark.parametrize("plugin", ["jax", "tf", "squirrel"])
+def test_plugins_to_come_say_so(plugin):
+    message = run_python(
+        f"try:\n import penstock.plugin.{plugin}\n"
+        "except ImportError as error:\n assert isinstance(error, NotImplementedError)\n"
+        " print(error)"
+    )
+    assert "is to come in a later version" in message
