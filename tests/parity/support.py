@@ -17,11 +17,14 @@ import numpy as np
 import nvidia.dali
 import nvidia.dali.fn
 import nvidia.dali.math
+import nvidia.dali.pipeline
 import nvidia.dali.types
 
 import penstock
+import penstock.errors
 import penstock.fn
 import penstock.math
+import penstock.pipeline
 import penstock.types
 
 LIBRARIES = {"dali": nvidia.dali, "penstock": penstock}
@@ -56,14 +59,16 @@ def run_graph(
         nodes = []
         for feed, layout in zip(feeds, layouts, strict=True):
             batch = list(feed)
-            nodes.append(
-                lib.fn.external_source(source=lambda batch=batch: batch, layout=layout or None)
-            )
+            nodes.append(lib.fn.external_source(source=_returning(batch), layout=layout or None))
         result = graph(lib, *nodes)
         outputs = result if isinstance(result, (tuple, list)) else (result,)
         pipe.set_outputs(*outputs)
     pipe.build()
     return [[Output(o) for o in pipe.run()] for _ in range(iterations)]
+
+
+def _returning(batch: list[np.ndarray]) -> Callable[[], list[np.ndarray]]:
+    return lambda: batch
 
 
 def assert_parity(

@@ -1,0 +1,8 @@
+"""Edges of a graph and how new axes are asked for in an index."""
+
+from __future__ import annotations
+
+from penstock.graph.data_node import DataNode
+from penstock.graph.subscript import newaxis
+
+__all__ = ["DataNode", "newaxis"]

@@ -1,0 +1,110 @@
+"""The batch an edge carries through one iteration, filled sample by sample."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.tensors.pool import HOST_POOL
+from penstock.tensors.tensor_list import TensorListCPU
+from penstock.types import to_numpy_type
+
+if TYPE_CHECKING:
+    from penstock.operators.schema import Spec
+
+
+class EdgeHistory:
+    """What earlier iterations taught about the shapes on one edge."""
+
+    __slots__ = ("ragged",)
+
+    def __init__(self) -> None:
+        self.ragged = False
+
+
+class BatchBuffer:
+    """Rows for the samples of one edge.
+
+    The first sample to ask decides the shape of a row, and memory for the whole batch is taken at
+    once, so that samples of one shape end up side by side without a copy. A sample of another
+    shape gets memory of its own, and the batch is ragged.
+    """
+
+    __slots__ = (
+        "_dense",
+        "_dtype",
+        "_history",
+        "_in_dense",
+        "_lock",
+        "_row_shape",
+        "rows",
+        "sources",
+        "spec",
+    )
+
+    def __init__(self, size: int, spec: Spec, history: EdgeHistory) -> None:
+        self.rows: list[np.ndarray | None] = [None] * size
+        self.sources: list[str] | None = None
+        self.spec = spec
+        self._dtype = np.dtype(to_numpy_type(spec.dtype))
+        self._history = history
+        self._dense: np.ndarray | None = None
+        self._row_shape: tuple[int, ...] | None = None
+        self._in_dense = bytearray(size)
+        self._lock = threading.Lock()
+
+    def row(self, index: int, shape: tuple[int, ...]) -> np.ndarray:
+        """Memory for sample `index`."""
+        if self._row_shape is None and not self._history.ragged:
+            with self._lock:
+                if self._row_shape is None:
+                    self._dense = HOST_POOL.empty((len(self.rows), *shape), self._dtype)
+                    self._row_shape = tuple(shape)
+        if self._dense is not None and self._row_shape == tuple(shape):
+            row: np.ndarray = self._dense[index, ...]
+            self._in_dense[index] = 1
+        else:
+            self._in_dense[index] = 0
+            row = HOST_POOL.empty(tuple(shape), self._dtype)
+        self.rows[index] = row
+        return row
+
+    def adopt(self, values: np.ndarray) -> None:
+        """Take `values`, the whole batch, as it is; the rows are its outermost elements."""
+        self._dense = values
+        self._row_shape = values.shape[1:]
+        self._in_dense = bytearray(b"\x01" * len(values))
+
+    def put(self, index: int, value: np.ndarray) -> None:
+        """Make `value` sample `index`; it is copied unless it is the row that was handed out."""
+        if self.rows[index] is not value:
+            np.copyto(self.row(index, value.shape), value)
+
+    def duplicate(self, index: int, other: int) -> None:
+        """Let sample `index` be a copy of sample `other`."""
+        value = self.rows[other]
+        assert value is not None
+        np.copyto(self.row(index, value.shape), value)
+        if self.sources is not None:
+            self.sources[index] = self.sources[other]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def tensor_list(self) -> TensorListCPU:
+        """The finished batch."""
+        layout = self.spec.layout
+        if self._dense is not None and all(self._in_dense):
+            return TensorListCPU._from_dense(self._dense, layout, self.sources)
+        # Memory for a whole batch of the first sample's shape would be wasted on ragged data, so
+        # the next batch does without it, until all shapes are found equal again.
+        shapes = {row.shape for row in self.rows if row is not None}
+        self._history.ragged = len(shapes) > 1
+        return TensorListCPU._from_samples(
+            self.rows,  # type: ignore[arg-type]
+            layout,
+            self.spec.dtype,
+            self.sources,
+        )

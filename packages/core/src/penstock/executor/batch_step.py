@@ -1,0 +1,101 @@
+"""Operators that work on a whole batch at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import NotYetSupportedError, located
+from penstock.executor.arena import Arena
+from penstock.executor.batch import BatchBuffer, EdgeHistory
+from penstock.executor.frames import FrameLoop
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from penstock.executor.iteration import Iteration
+    from penstock.executor.program import Program, Step
+    from penstock.operators.schema import Spec
+
+
+class BatchContext:
+    """What `cpu_batch` is handed besides the samples."""
+
+    def __init__(self, step: Step, iteration: Iteration, buffers: list[BatchBuffer]) -> None:
+        self._step = step
+        self._iteration = iteration
+        self._buffers = buffers
+        self._arena = Arena()
+        self.seed = step.seed
+        self.iteration = iteration.number
+        self.size = iteration.size
+
+    def empty(
+        self, index: int, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0
+    ) -> np.ndarray:
+        """Memory for sample `index` of an output."""
+        return self._buffers[output].row(index, shape)
+
+    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """Scratch memory that lives until the operator returns."""
+        return self._arena.empty(shape, dtype)
+
+    def args(self, index: int) -> Any:
+        """Arguments of sample `index`."""
+        values = SimpleNamespace(**self._step.args)
+        for name, register, convert in self._step.tensor_args:
+            buffer = self._iteration.buffers[register]
+            assert buffer is not None
+            row = buffer.rows[index]
+            assert row is not None
+            setattr(values, name, convert(row))
+        return values
+
+
+def run_batch_step(
+    step: Step, program: Program, iteration: Iteration, history: list[EdgeHistory]
+) -> None:
+    """Run one whole-batch operator and keep its outputs."""
+    if isinstance(step.op, FrameLoop):
+        raise located(
+            NotYetSupportedError("Whole-batch operators do not take sequences yet."),
+            step.node.where(),
+        )
+    buffers = []
+    for r in step.outputs:
+        buffer = BatchBuffer(iteration.size, program.specs[r], history[r])
+        iteration.buffers[r] = buffer
+        buffers.append(buffer)
+    inputs = [iteration.buffers[r] for r in step.inputs]
+    context = BatchContext(step, iteration, buffers)
+    try:
+        result = step.function(context, *[b.rows for b in inputs if b is not None])
+        results = result if isinstance(result, tuple) else (result,)
+        for buffer, samples in zip(buffers, results, strict=True):
+            for index, value in enumerate(samples):
+                buffer.put(index, value)
+    except Exception as error:
+        raise located(error, step.node.where()) from error
+    first = inputs[0] if inputs else None
+    if first is not None and first.sources is not None:
+        for buffer in buffers:
+            buffer.sources = list(first.sources)
+
+
+def draw_whole_batch(
+    step: Step,
+    draw: Callable[[int, int, int], np.ndarray],
+    iteration: Iteration,
+    spec: Spec,
+    history: EdgeHistory,
+) -> BatchBuffer:
+    """The batch of a random operator whose samples are all drawn at once."""
+    values = draw(step.seed, iteration.number, iteration.size)
+    buffer = BatchBuffer(iteration.size, spec, history)
+    for index in range(iteration.size):
+        buffer.rows[index] = values[index, ...]
+    buffer.adopt(values)
+    return buffer

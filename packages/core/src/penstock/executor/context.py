@@ -1,0 +1,112 @@
+"""What an operator is handed while it works: arguments, memory, random numbers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.kernels.cpu.random import sample_uniforms
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from penstock.executor.arena import Arena
+    from penstock.executor.batch import BatchBuffer
+
+
+class Context:
+    """The `SampleContext` of one step on one worker, pointed at one sample after the other."""
+
+    __slots__ = ("args", "arena", "buffers", "index", "iteration", "seed", "source")
+
+    def __init__(self, args: SimpleNamespace, arena: Arena, seed: int, outputs: int) -> None:
+        self.args = args
+        self.arena = arena
+        self.seed = seed
+        self.index = 0
+        self.iteration = 0
+        self.source = ""
+        self.buffers: list[BatchBuffer | None] = [None] * outputs
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
+        """Memory for an output: its row of the batch if it leaves the segment, else scratch."""
+        buffer = self.buffers[output]
+        if buffer is None:
+            return self.arena.empty(shape, dtype)
+        return buffer.row(self.index, shape)
+
+    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """Scratch memory that lives until the sample leaves the segment."""
+        return self.arena.empty(shape, dtype)
+
+    def uniforms(self, count: int) -> np.ndarray:
+        """`count` float64 numbers in [0, 1) that depend on seed, iteration and sample only."""
+        return sample_uniforms(self.seed, self.iteration, self.index, count)
+
+
+class FrameContext:
+    """The context of one frame of a sequence: outputs are slots of the sequence's memory."""
+
+    __slots__ = ("_axis", "_count", "_frame", "_outputs", "_whole", "args")
+
+    def __init__(self, whole: Any, count: int, axis: int, args: SimpleNamespace) -> None:
+        self._whole = whole
+        self._count = count
+        self._axis = axis
+        self._frame = 0
+        self._outputs: dict[int, np.ndarray] = {}
+        self.args = args
+
+    def at(self, frame: int) -> FrameContext:
+        """Point at frame number `frame`."""
+        self._frame = frame
+        return self
+
+    @property
+    def index(self) -> int:
+        """Position of the sequence in its batch."""
+        return self._whole.index  # type: ignore[no-any-return]
+
+    @property
+    def source(self) -> str:
+        """File or key the sequence was read from."""
+        return self._whole.source  # type: ignore[no-any-return]
+
+    @property
+    def seed(self) -> int:
+        """Seed of the operator's stream: one draw serves all frames of a sequence."""
+        return self._whole.seed  # type: ignore[no-any-return]
+
+    @property
+    def iteration(self) -> int:
+        """Number of the iteration."""
+        return self._whole.iteration  # type: ignore[no-any-return]
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
+        """Memory for this frame's output."""
+        if self._axis:
+            return self.temp(shape, dtype)
+        return self.slot(output, shape, dtype)
+
+    def slot(self, output: int, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """The place of this frame in the output sequence."""
+        whole = self._outputs.get(output)
+        if whole is None:
+            full = (*shape[: self._axis], self._count, *shape[self._axis :])
+            whole = self._outputs[output] = self._whole.empty(full, dtype, output)
+        index = (slice(None),) * self._axis + (self._frame,)
+        return whole[index]  # type: ignore[no-any-return]
+
+    def output(self, number: int) -> np.ndarray | None:
+        """The whole sequence of output `number`, if a frame has asked for it."""
+        return self._outputs.get(number)
+
+    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """Scratch memory."""
+        return self._whole.temp(shape, dtype)  # type: ignore[no-any-return]
+
+    def uniforms(self, count: int) -> np.ndarray:
+        """The sequence's random numbers: the same for each of its frames."""
+        return self._whole.uniforms(count)  # type: ignore[no-any-return]

@@ -1,0 +1,102 @@
+"""Sequences: run an operator that knows single frames on every frame of a sample."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, ShapeError
+from penstock.executor.context import FrameContext
+from penstock.operators.operator import Operator
+from penstock.operators.schema import Spec
+
+
+class FrameLoop:
+    """Looks like an operator that takes sequences; made from one that takes frames.
+
+    Arguments given frame by frame (tensor arguments whose layout starts with ``F``) are handed
+    out one frame at a time.
+    """
+
+    def __init__(self, op: Operator, sequence: Spec, tensor_layouts: dict[str, str]) -> None:
+        self.op = op
+        self.axis = sequence.layout.index("F")
+        schema = op.schema
+        self.frame_args = tuple(n for n, layout in tensor_layouts.items() if layout[:1] == "F")
+        for name in self.frame_args:
+            if not schema.args[name].per_frame:
+                raise ArgumentValueError(
+                    f"Argument `{name}` cannot differ from frame to frame; give one value for "
+                    "each sequence."
+                )
+
+    def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
+        """Specs of the output sequences."""
+        first = inputs[0]
+        frame = first._replace(
+            ndim=None if first.ndim is None else first.ndim - 1,
+            layout=first.layout.replace("F", ""),
+        )
+        outputs = self.op.infer(frame, *inputs[1:])
+        if isinstance(outputs, Spec):
+            outputs = (outputs,)
+        axis = self.axis
+        return tuple(
+            spec._replace(
+                ndim=None if spec.ndim is None else spec.ndim + 1,
+                layout=spec.layout and spec.layout[:axis] + "F" + spec.layout[axis:],
+            )
+            for spec in outputs
+        )
+
+    def cpu(self, c: Any, sequence: np.ndarray, *others: np.ndarray) -> Any:
+        """Run every frame and return the sequences of their outputs."""
+        count = sequence.shape[self.axis]
+        if count == 0:
+            raise ShapeError(f"The sequence has no frames: its shape is {sequence.shape}.")
+        args = self._frame_arguments(c.args, count)
+        context = FrameContext(c, count, self.axis, c.args if not args else SimpleNamespace())
+        lead = (slice(None),) * self.axis
+        outputs = 1
+        for f in range(count):
+            if args:
+                context.args.__dict__.update(c.args.__dict__)
+                context.args.__dict__.update({k: v[f] for k, v in args.items()})
+            result = self.op.cpu(context.at(f), sequence[(*lead, f)], *others)
+            results = result if isinstance(result, tuple) else (result,)
+            outputs = len(results)
+            for k, frame in enumerate(results):
+                _store(context, k, frame)
+        whole = tuple(context.output(k) for k in range(outputs))
+        return whole[0] if outputs == 1 else whole
+
+    def _frame_arguments(self, args: Any, count: int) -> dict[str, list[Any]]:
+        found = {}
+        for name in self.frame_args:
+            values = getattr(args, name)
+            if len(values) != count and len(values) != 1:
+                raise ArgumentValueError(
+                    f"Argument `{name}` has values for {len(values)} frames, but the sequence "
+                    f"has {count}."
+                )
+            convert = self.op.schema.args[name].type.sample
+            assert convert is not None
+            converted = [convert(np.asarray(v)) for v in values]
+            found[name] = converted * count if len(converted) == 1 and count != 1 else converted
+        return found
+
+
+def _store(context: FrameContext, output: int, frame: np.ndarray) -> None:
+    try:
+        slot = context.slot(output, frame.shape, frame.dtype)
+    except IndexError as error:  # pragma: no cover - slot() of the first frame sets the shape
+        raise ShapeError(str(error)) from error
+    if slot.shape != frame.shape:
+        raise ShapeError(
+            f"The frames of one sequence came out with different shapes: {slot.shape} and "
+            f"{frame.shape}. All frames of a sequence must keep one shape."
+        )
+    if slot.ctypes.data != frame.ctypes.data or slot.strides != frame.strides:
+        np.copyto(slot, frame)

@@ -1,0 +1,57 @@
+"""Check what an operator is about to read against its declaration, before any data is touched."""
+
+from __future__ import annotations
+
+from penstock.errors import DataTypeError, LayoutError, ShapeError
+from penstock.operators.schema import Input, OpSchema, Spec
+
+
+def declared_input(schema: OpSchema, position: int) -> Input:
+    """The declaration of input `position`; the last one serves all inputs of a variadic operator."""
+    return schema.inputs[min(position, len(schema.inputs) - 1)]
+
+
+def checked(schema: OpSchema, position: int, spec: Spec) -> Spec:
+    """`spec` with its layout filled in where the declaration tells it.
+
+    Raises
+    ------
+    LayoutError, DataTypeError, ShapeError
+        If the operator does not take such data.
+    """
+    declared = declared_input(schema, position)
+    if declared.dtypes and spec.dtype not in declared.dtypes:
+        allowed = ", ".join(t.name for t in declared.dtypes)
+        raise DataTypeError(
+            f"Input {position} (`{declared.name}`) has elements of type {spec.dtype.name}; "
+            f"allowed are: {allowed}. Use `fn.cast` to convert it."
+        )
+    layouts = declared.layouts
+    if not layouts or spec.ndim is None:
+        return spec
+    if not spec.layout:
+        for layout in layouts:
+            if len(layout) == spec.ndim:
+                return spec._replace(layout=layout)
+        if schema.frames:
+            for layout in layouts:
+                if len(layout) + 1 == spec.ndim:
+                    return spec._replace(layout="F" + layout)
+        raise ShapeError(
+            f"Input {position} (`{declared.name}`) has {spec.ndim} dimensions and no layout; "
+            f"expected {_listed(schema, layouts)}. Say what the axes are with `layout=` at the "
+            "source or with `fn.reshape(..., layout=...)`."
+        )
+    plain = spec.layout.replace("F", "", 1) if schema.frames else spec.layout
+    if plain not in layouts:
+        raise LayoutError(
+            f'Input {position} (`{declared.name}`) has the layout "{spec.layout}"; expected '
+            f"{_listed(schema, layouts)}. `fn.transpose` moves axes, "
+            "`fn.reshape(..., layout=...)` renames them."
+        )
+    return spec
+
+
+def _listed(schema: OpSchema, layouts: tuple[str, ...]) -> str:
+    text = ", ".join(f'"{layout}"' for layout in layouts)
+    return text + (" or sequences (F) of these" if schema.frames else "")

@@ -1,0 +1,80 @@
+"""One batch on its way through the stages: what is done, what is being worked on, what failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.executor.batch import BatchBuffer
+    from penstock.executor.program import Program
+
+
+class Iteration:
+    """State of one iteration; all fields are guarded by the scheduler's lock unless said."""
+
+    __slots__ = (
+        "begun",
+        "buffers",
+        "done",
+        "entries",
+        "error",
+        "failures",
+        "fed",
+        "in_flight",
+        "next",
+        "number",
+        "program",
+        "queue",
+        "redraws",
+        "seconds",
+        "size",
+        "skipped",
+        "stage",
+        "started",
+        "states",
+    )
+
+    def __init__(self, number: int, size: int, fed: dict[int, BatchBuffer]) -> None:
+        self.number = number
+        self.size = size
+        self.fed = fed
+        """Batches of the external sources, by register."""
+        self.begun = False
+        self.stage = -1
+        self.program: Program | None = None
+        self.buffers: list[BatchBuffer | None] = []
+        """Batch of each register; written by whoever runs the stage, without the lock."""
+        self.entries: dict[int, list[Any]] = {}
+        """What each reader drew: one entry a sample."""
+        self.states: dict[int, Any] = {}
+        """State of each reader before it drew for this iteration."""
+        self.next = 0
+        self.queue: list[int] = []
+        """Samples to run again, after those up to `size` have been handed out."""
+        self.in_flight = 0
+        self.failures: dict[int, BaseException] = {}
+        self.redraws = 0
+        self.skipped = 0
+        """Samples that were dropped and replaced by later ones of the reader."""
+        self.error: BaseException | None = None
+        self.done = False
+        self.started = 0.0
+        self.seconds = 0.0
+
+    def take(self, most: int) -> list[int]:
+        """Numbers of samples to work on now; empty when none is left in this stage."""
+        if self.next < self.size:
+            first = self.next
+            self.next = min(self.size, first + most)
+            return list(range(first, self.next))
+        if self.queue:
+            return [self.queue.pop()]
+        return []
+
+    def set_source(self, register: int, index: int, source: str) -> None:
+        """Note where sample `index` of a batch comes from; needs no lock."""
+        buffer = self.buffers[register]
+        if buffer is not None:
+            if buffer.sources is None:
+                buffer.sources = [""] * self.size
+            buffer.sources[index] = source

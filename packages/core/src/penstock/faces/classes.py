@@ -1,0 +1,90 @@
+"""Makes the classes of ``penstock.ops``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.errors import ArgumentTypeError, ArgumentValueError
+from penstock.faces.functions import function_of
+from penstock.faces.modules import Face
+from penstock.operators.docs import docstring_for
+from penstock.operators.schema import OpSchema
+from penstock.operators.signature import class_name, signature_for
+
+
+class OperatorInstance:
+    """Base of every operator class: arguments now, inputs at the call."""
+
+    _schema: OpSchema
+    _function: Any
+
+    def __init__(self, **arguments: Any) -> None:
+        self._arguments = {k: v for k, v in arguments.items() if v is not None}
+
+    @property
+    def schema(self) -> OpSchema:
+        """The operator's declaration."""
+        return self._schema
+
+    @property
+    def device(self) -> str:
+        """Device the operator runs on."""
+        return str(self._arguments.get("device", "cpu"))
+
+    @property
+    def preserve(self) -> bool:
+        """Whether the operator is kept when nothing uses its outputs."""
+        return bool(self._arguments.get("preserve", False))
+
+    def __call__(self, *inputs: Any, **arguments: Any) -> Any:
+        """Add the operator to the pipeline under definition."""
+        for name, value in arguments.items():
+            if value is not None and name in self._arguments:
+                raise ArgumentValueError(
+                    f"The argument `{name}` was already specified in `__init__` of "
+                    f"`ops.{type(self).__name__}`."
+                )
+        return type(self)._function(*inputs, **{**self._arguments, **arguments})
+
+
+def class_of(schema: OpSchema, module: str) -> type[OperatorInstance]:
+    """The class that adds operator `schema` to a pipeline when an instance of it is called."""
+    name = class_name(schema)
+    return type(
+        name,
+        (OperatorInstance,),
+        {
+            "__module__": module,
+            "__doc__": docstring_for(schema, "ops"),
+            "__signature__": signature_for(schema, "ops"),
+            "_schema": schema,
+            "_function": staticmethod(function_of(schema, module)),
+        },
+    )
+
+
+class Compose:
+    """Operators applied one after the other, as one callable."""
+
+    def __init__(self, operators: Sequence[Any]) -> None:
+        for op in operators:
+            if not isinstance(op, (OperatorInstance, Compose)):
+                raise ArgumentTypeError(
+                    f"Compose takes instances of `ops` classes, got a {type(op).__name__}."
+                )
+        self._operators = list(operators)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Apply all operators; the outputs of each are the inputs of the next."""
+        values: Any = inputs
+        for op in self._operators:
+            result = op(*values)
+            values = result if isinstance(result, (list, tuple)) else (result,)
+        return values[0] if len(values) == 1 else list(values)
+
+
+_face = Face(class_of, class_name)
+install = _face.install
+lookup = _face.lookup
+names = _face.names

@@ -1,0 +1,60 @@
+"""Makes the functions of ``penstock.fn``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.errors import ArgumentValueError
+from penstock.faces.modules import Face
+from penstock.graph.capture import call, convert_arguments, make_node
+from penstock.graph.user_line import user_line
+from penstock.operators.docs import docstring_for
+from penstock.operators.external.operator import make_feed
+from penstock.operators.schema import OpSchema
+from penstock.operators.signature import signature_for
+
+
+def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
+    """The function that adds operator `schema` to the pipeline under definition."""
+    if schema.name == "external_source":
+        return _finish(external_source_of(schema), schema, module)
+
+    def function(*inputs: Any, **arguments: Any) -> Any:
+        return call(schema, inputs, arguments)
+
+    return _finish(function, schema, module)
+
+
+def _finish(function: Callable[..., Any], schema: OpSchema, module: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = schema.name.rpartition(".")[2]
+    function.__module__ = module
+    function.__doc__ = docstring_for(schema, "fn")
+    function.__signature__ = signature_for(schema, "fn")  # type: ignore[attr-defined]
+    function._schema_name = schema.name  # type: ignore[attr-defined]
+    return function
+
+
+def external_source_of(schema: OpSchema) -> Callable[..., Any]:
+    """The function behind ``fn.external_source``: its node carries a supply line."""
+
+    def function(*positional: Any, **arguments: Any) -> Any:
+        for name, value in zip(("source", "num_outputs"), positional, strict=False):
+            arguments[name] = value
+        if len(positional) > 2:
+            raise ArgumentValueError("`fn.external_source` takes two positional arguments at most.")
+        name = arguments.get("name")
+        known = {k: v for k, v in arguments.items() if k not in ("name", "device")}
+        converted, _ = convert_arguments(schema, known, user_line())
+        feed = make_feed(converted, name)
+        node = make_node(schema, (), arguments, attachment=feed)
+        feed.name = node.name
+        return node.outputs[0] if converted["num_outputs"] is None else list(node.outputs)
+
+    return function
+
+
+_face = Face(function_of, lambda schema: schema.name.rpartition(".")[2])
+install = _face.install
+lookup = _face.lookup
+names = _face.names

@@ -1,0 +1,72 @@
+"""Public modules whose members are made from the registry when they are asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import penstock.operators
+from penstock.operators import registry
+from penstock.operators.schema import OpSchema
+
+assert penstock.operators  # its import registers the built-in operators
+
+
+class Face:
+    """One kind of face: how an operator is named in it and what is made of its declaration."""
+
+    def __init__(self, make: Callable[[OpSchema, str], Any], name_of: Callable[[OpSchema], str]):
+        self._make = make
+        self._name_of = name_of
+
+    def install(self, root: str) -> None:
+        """Create the sub-modules of module `root` that dotted operator names call for."""
+        for schema in registry.all_schemas():
+            if schema.module:
+                self._module(root, schema.module)
+
+    def _module(self, root: str, dotted: str) -> ModuleType:
+        full = f"{root}.{dotted}"
+        if full in sys.modules:
+            return sys.modules[full]
+        module = ModuleType(full, f"Operators below ``{full}``.")
+        module.__path__ = []
+        module.__getattr__ = lambda name: self.lookup(full, name, root)  # type: ignore[method-assign]
+        module.__dir__ = lambda: self.names(full, root)  # type: ignore[method-assign]
+        sys.modules[full] = module
+        parent, _, last = dotted.rpartition(".")
+        owner = self._module(root, parent) if parent else sys.modules[root]
+        setattr(owner, last, module)
+        return module
+
+    def _members(self, module: str, root: str) -> dict[str, OpSchema]:
+        below = module[len(root) + 1 :]
+        return {
+            self._name_of(s): s for s in registry.all_schemas() if s.module == below
+        }
+
+    def lookup(self, module: str, name: str, root: str | None = None) -> Any:
+        """Member `name` of `module`, made now and kept."""
+        root = root or module
+        schema = None if name.startswith("__") else self._members(module, root).get(name)
+        if schema is None:
+            below = f"{module[len(root) + 1 :]}.{name}".lstrip(".")
+            if not name.startswith("__") and any(
+                s.module == below or s.module.startswith(below + ".")
+                for s in registry.all_schemas()
+            ):
+                return self._module(root, below)
+            raise AttributeError(f"module {module!r} has no operator {name!r}")
+        value = self._make(schema, module)
+        setattr(sys.modules[module], name, value)
+        return value
+
+    def names(self, module: str, root: str | None = None) -> list[str]:
+        """Public names in `module`."""
+        root = root or module
+        own = [n for n, s in self._members(module, root).items() if not s.hidden]
+        prefix = module + "."
+        below = [m[len(prefix) :] for m in sys.modules if m.startswith(prefix)]
+        return sorted({*own, *(b for b in below if "." not in b)})

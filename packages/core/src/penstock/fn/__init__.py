@@ -1,0 +1,24 @@
+"""Operators as functions: each takes `DataNode` edges and returns them.
+
+Functions are made from the operators' declarations; ``penstock.fn.decoders`` and the like hold those
+whose name is dotted. Operators that a user declares appear here as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.faces import functions
+
+__path__: list[str] = []  # sub-modules are made on demand, not found on disk
+
+
+def __getattr__(name: str) -> Any:
+    return functions.lookup(__name__, name)
+
+
+def __dir__() -> list[str]:
+    return functions.names(__name__)
+
+
+functions.install(__name__)

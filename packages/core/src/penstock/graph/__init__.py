@@ -1,0 +1,1 @@
+"""Floor 4: what the user's definition says, before anything runs."""

@@ -1,0 +1,272 @@
+"""Turn a call of ``fn.x`` into a node: check what was given, convert constants, name the node."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    NotYetSupportedError,
+    UnknownNameError,
+    UsageError,
+)
+from penstock.graph import scope
+from penstock.graph.data_node import DataNode
+from penstock.graph.nodes import OpNode
+from penstock.graph.user_line import user_line
+from penstock.operators.registry import find
+from penstock.operators.schema import Arg, OpSchema
+from penstock.types import (
+    DALIDataType,
+    ScalarConstant,
+    install_constant_node,
+)
+from penstock.types.constant import constant_array
+
+_detached_counter = itertools.count()
+
+
+def call(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Create the node for ``fn.<schema.name>(*inputs, **kwargs)`` and return its output edges.
+
+    Lists of edges among `inputs` are multiple input sets: one node is made for each element.
+    """
+    if any(_is_input_set(i) for i in inputs):
+        return _call_for_each_set(schema, inputs, kwargs)
+    node = make_node(schema, inputs, kwargs)
+    if not node.outputs:
+        return None
+    return node.outputs[0] if len(node.outputs) == 1 else list(node.outputs)
+
+
+def make_node(
+    schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any], attachment: Any = None
+) -> OpNode:
+    """Check a call and add its node to the current scope."""
+    line = user_line()
+    kwargs = dict(kwargs)
+    name = kwargs.pop("name", None)
+    device = kwargs.pop("device", None)
+    if schema.deprecated is not None:
+        warnings.warn(
+            f"`fn.{schema.name}` is deprecated; use `fn.{schema.deprecated}`.",
+            DeprecationWarning,
+            stacklevel=_stack_level(),
+        )
+    edges = [to_edge(value, schema, position) for position, value in enumerate(inputs)]
+    _check_input_count(schema, len(edges))
+    device = _check_device(schema, device, edges)
+    args, tensors = convert_arguments(schema, kwargs, line)
+    target = scope.current()
+    if name is None:
+        class_name = schema.class_name or camel_case(schema.name.rpartition(".")[2])
+        auto = (
+            target.auto_name(class_name)
+            if target is not None
+            else f"__{class_name}_detached_{next(_detached_counter)}"
+        )
+    node = OpNode(
+        schema=schema,
+        name=auto if name is None else str(name),
+        device=device,
+        inputs=edges,
+        args=args,
+        tensor_args=tensors,
+        user_line=line,
+        seed=args.get("seed") if schema.random else None,
+        explicit_name=name is not None,
+        preserve=bool(args.get("preserve")),
+        attachment=attachment,
+        owner=target,
+    )
+    count = schema.num_outputs if isinstance(schema.num_outputs, int) else schema.num_outputs(args)
+    node.outputs = [DataNode.of(node, index) for index in range(count)]
+    if target is not None:
+        target.add(node)
+    return node
+
+
+def convert_arguments(
+    schema: OpSchema, kwargs: dict[str, Any], line: str
+) -> tuple[dict[str, Any], dict[str, DataNode]]:
+    """Split keyword arguments into converted constants and tensor arguments."""
+    constants = {
+        a.name: (None if a.required else a.default) for a in schema.args.values()
+    }
+    tensors: dict[str, DataNode] = {}
+    for key, value in kwargs.items():
+        arg = schema.args.get(key)
+        if arg is None:
+            raise UnknownNameError(
+                f'Argument "{key}" is not defined for operator `fn.{schema.name}`, used at {line}. '
+                f"It takes: {', '.join(schema.args)}."
+            )
+        if value is None:
+            continue
+        if arg.deprecated is not None:
+            instead = f"; use `{arg.deprecated}`" if arg.deprecated else " and has no effect"
+            warnings.warn(
+                f"Argument `{key}` of `fn.{schema.name}` is deprecated{instead}.",
+                DeprecationWarning,
+                stacklevel=_stack_level(),
+            )
+        if isinstance(value, DataNode):
+            tensors[key] = _check_tensor_argument(schema, arg, value, line)
+            constants[key] = None
+            continue
+        constants[key] = _convert_constant(schema, arg, value, line)
+    for arg in schema.args.values():
+        if arg.required and kwargs.get(arg.name) is None:
+            raise UsageError(
+                f"Operator `fn.{schema.name}`, used at {line}, needs the argument `{arg.name}`: "
+                f"{arg.doc}"
+            )
+    return constants, tensors
+
+
+def _convert_constant(schema: OpSchema, arg: Arg, value: Any, line: str) -> Any:
+    place = f"Argument `{arg.name}` of operator `fn.{schema.name}`, used at {line}"
+    try:
+        converted = arg.type.constant(value)
+    except (TypeError, ValueError) as error:
+        kind = ArgumentTypeError if isinstance(error, TypeError) else ArgumentValueError
+        raise kind(f"{place}: {error}.") from error
+    if arg.choices and converted not in arg.choices:
+        allowed = ", ".join(repr(c) for c in arg.choices)
+        raise ArgumentValueError(f"{place}: {converted!r} is not one of {allowed}.")
+    if arg.unsupported is not None and converted != arg.default:
+        raise NotYetSupportedError(f"{place}: {arg.unsupported}.")
+    return converted
+
+
+def _check_tensor_argument(schema: OpSchema, arg: Arg, value: DataNode, line: str) -> DataNode:
+    place = f"Argument `{arg.name}` of operator `fn.{schema.name}`, used at {line}"
+    if not arg.per_sample:
+        raise ArgumentTypeError(
+            f"{place} must be the same for all samples: it should not be a `DataNode` but "
+            f"a {arg.type.name}."
+        )
+    if value.device != "cpu":
+        raise UsageError(f"{place} must be on the CPU, got an edge on the GPU.")
+    return value
+
+
+def _check_input_count(schema: OpSchema, count: int) -> None:
+    low = schema.min_inputs
+    high = (schema.max_inputs or 999) if schema.variadic else len(schema.inputs)
+    if not low <= count <= high:
+        expected = str(low) if low == high else f"from {low} to {high}"
+        raise ArgumentValueError(
+            f"Operator `fn.{schema.name}`, used at {user_line()}, expects {expected} inputs, "
+            f"but received {count}."
+        )
+
+
+def _check_device(schema: OpSchema, device: str | None, edges: list[DataNode]) -> str:
+    if device is None:
+        device = "gpu" if any(e.device == "gpu" for e in edges) else "cpu"
+    if device not in ("cpu", "gpu", "mixed"):
+        raise ArgumentValueError(
+            f'Unsupported device type: "{device}" for `fn.{schema.name}`, used at {user_line()}. '
+            'It can be "cpu", "gpu" or "mixed".'
+        )
+    if device not in schema.devices:
+        raise ArgumentValueError(
+            f'Operator `fn.{schema.name}` has no "{device}" variant; it runs on: '
+            f"{', '.join(schema.devices)}."
+        )
+    if device != "cpu":
+        raise NotYetSupportedError(
+            f'`fn.{schema.name}` with device="{device}", used at {user_line()}: this version runs '
+            'on the CPU; the GPU backend is to come. Use device="cpu" and device_id=None.'
+        )
+    return device
+
+
+def to_edge(value: Any, schema: OpSchema, position: int) -> DataNode:
+    """An edge for positional input `value`: numbers, lists and arrays become constants."""
+    if isinstance(value, DataNode):
+        return value
+    edge = constant_input(value)
+    if edge is None:
+        raise ArgumentTypeError(
+            f"Input {position} of `fn.{schema.name}`, used at {user_line()}, should be a "
+            f"`DataNode` or something that can be made a constant, got {type(value).__name__}."
+        )
+    return edge
+
+
+def constant_input(value: Any) -> DataNode | None:
+    """A constant edge for what `value` stands for, or `None` if it is not made of numbers."""
+    if isinstance(value, ScalarConstant):
+        return constant_node(constant_array(value.value, value.dtype, ()), value.dtype)
+    if isinstance(value, (bool, np.bool_)):
+        return constant_node(np.asarray(bool(value)))
+    if isinstance(value, (int, float, list, tuple, np.ndarray, np.generic)):
+        try:
+            return constant_node(np.asarray(constant_array(value)))
+        except TypeError:
+            return None
+    return None
+
+
+def constant_node(
+    array: np.ndarray,
+    dtype: DALIDataType | None = None,
+    layout: str | None = None,
+    device: str | None = None,
+    **arguments: Any,
+) -> DataNode:
+    """An edge that gives every sample the same `array`."""
+    given = {"value": array, "dtype": dtype, "layout": layout, "device": device, **arguments}
+    return make_node(find("_constant_tensor"), [], given).outputs[0]
+
+
+install_constant_node(constant_node)
+
+
+def _is_input_set(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and any(isinstance(v, DataNode) for v in value)
+
+
+def _call_for_each_set(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    lengths = {len(i) for i in inputs if _is_input_set(i)}
+    if len(lengths) != 1:
+        raise ArgumentValueError(
+            f"All lists of inputs of `fn.{schema.name}`, used at {user_line()}, must have the "
+            f"same length, got {sorted(lengths)}."
+        )
+    count = lengths.pop()
+    results = [
+        call(schema, [i[k] if _is_input_set(i) else i for i in inputs], kwargs)
+        for k in range(count)
+    ]
+    if count == 1:
+        return results[0]
+    if results and isinstance(results[0], list):
+        return [list(column) for column in zip(*results, strict=True)]
+    return results
+
+
+def camel_case(name: str) -> str:
+    """``crop_mirror_normalize`` -> ``CropMirrorNormalize``, as the ``ops`` classes are named."""
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+def _stack_level() -> int:
+    """The `stacklevel` with which a warning points at the user's line."""
+    import sys
+
+    from penstock.graph.user_line import _PACKAGE
+
+    frame, level = sys._getframe(1), 1
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1  # type: ignore[assignment]
+    return level
+

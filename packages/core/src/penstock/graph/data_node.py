@@ -1,0 +1,127 @@
+"""`DataNode`: one edge of the graph, the symbol of a batch while a pipeline is being defined."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from penstock.errors import ArgumentTypeError, NotYetSupportedError
+from penstock.graph.user_line import user_line
+
+if TYPE_CHECKING:
+    from penstock.graph.nodes import OpNode
+    from penstock.types import DALIDataType
+
+
+class DataNode:
+    """A batch that will flow along one edge of the pipeline's graph.
+
+    Arithmetic, comparisons, indexing and `penstock.math` on it make further nodes. It has no
+    value: what it stands for exists while the pipeline runs.
+    """
+
+    __slots__ = ("device", "dtype", "index", "layout", "name", "ndim", "source")
+    # NumPy must hand `array + node` to the node in place of making an array of objects of it.
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment] # `==` makes a node, so there is no identity hash
+
+    def __init__(
+        self,
+        name: str,
+        device: str = "cpu",
+        source: OpNode | None = None,
+        index: int = 0,
+        ndim: int | None = None,
+        dtype: DALIDataType | None = None,
+        layout: str | None = None,
+    ) -> None:
+        self.name = name
+        self.device = device
+        self.source = source
+        self.index = index
+        self.ndim = ndim
+        self.dtype = dtype
+        self.layout = layout
+
+    @classmethod
+    def of(cls, node: OpNode, index: int) -> DataNode:
+        """Edge number `index` out of `node`."""
+        count = node.schema.num_outputs
+        name = node.name if count == 1 else f"{node.name}[{index}]"
+        device = "gpu" if node.device in ("gpu", "mixed") else "cpu"
+        return cls(name, device, node, index)
+
+    def __str__(self) -> str:
+        known = "".join(
+            f", {key}={getattr(self, key)!r}"
+            for key in ("ndim", "dtype", "layout")
+            if getattr(self, key) is not None
+        )
+        source = self.source.name if self.source is not None else None
+        return (
+            f'DataNode(name="{self.name}", device="{self.device}", source="{source}", '
+            f"index={self.index}{known})"
+        )
+
+    __repr__ = __str__
+
+    def gpu(self) -> DataNode:
+        """The same batch on the GPU."""
+        if self.device == "gpu":
+            return self
+        raise NotYetSupportedError(
+            f"`.gpu()`, used at {user_line()}: this version runs on the CPU; the GPU backend is "
+            "to come. Leave the call out and build the pipeline with device_id=None."
+        )
+
+    def cpu(self) -> DataNode:
+        """The same batch on the CPU."""
+        return self
+
+    def shape(self, *, dtype: DALIDataType | None = None, device: str = "cpu") -> DataNode:
+        """The shape of each sample, a 1-D tensor of `dtype` (INT64 when not given)."""
+        extra = {} if dtype is None else {"dtype": dtype}
+        return _call("_shape", self, device=device, **extra)
+
+    def property(self, key: str, *, device: str = "cpu") -> DataNode:
+        """A property of each sample, ``"layout"`` or ``"source_info"``, as characters (uint8)."""
+        return _call("get_property", self, key=key, device=device)
+
+    def source_info(self, *, device: str = "cpu") -> DataNode:
+        """Where each sample was read from, as characters (uint8)."""
+        return self.property("source_info", device=device)
+
+    def __getitem__(self, index: Any) -> DataNode:
+        from penstock.graph.subscript import subscript
+
+        return subscript(self, index)
+
+    def _no(self, what: str) -> NoReturn:
+        raise ArgumentTypeError(
+            f'"DataNode" was {what} at {user_line()}. It has no value while the pipeline is being '
+            "defined; what depends on a sample's value is written with operators."
+        )
+
+    def __bool__(self) -> bool:
+        self._no("used in conditional context")
+
+    def __len__(self) -> int:
+        self._no("asked for its length")
+
+    def __iter__(self) -> Any:
+        self._no("iterated over: its samples are not iterable")
+
+    def __contains__(self, item: object) -> bool:
+        self._no("searched with `in`")
+
+    def __float__(self) -> float:
+        self._no("converted to float")
+
+    def __int__(self) -> int:
+        self._no("converted to int")
+
+
+def _call(name: str, *inputs: Any, **kwargs: Any) -> DataNode:
+    from penstock.graph.capture import call
+    from penstock.operators.registry import find
+
+    return call(find(name), inputs, kwargs)  # type: ignore[no-any-return]

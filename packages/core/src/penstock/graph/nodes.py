@@ -1,0 +1,50 @@
+"""Nodes of the graph: an operator with its arguments, and the edges it produces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import Where
+
+if TYPE_CHECKING:
+    from penstock.graph.data_node import DataNode
+    from penstock.operators.schema import OpSchema
+
+
+@dataclass(eq=False, slots=True)
+class OpNode:
+    """One use of an operator in a pipeline."""
+
+    schema: OpSchema
+    name: str
+    device: str
+    inputs: list[DataNode]
+    args: dict[str, Any]
+    """Converted constants of every declared argument; `None` where a tensor or nothing is given."""
+    tensor_args: dict[str, DataNode]
+    user_line: str
+    seed: int | None = None
+    """Seed of the random stream, given by the user or drawn from the pipeline's."""
+    explicit_name: bool = False
+    preserve: bool = False
+    outputs: list[DataNode] = field(default_factory=list)
+    owner: object = None
+    """The scope the node was created in; `None` outside any pipeline."""
+    attachment: Any = None
+    """What only this kind of operator needs to keep: the feed of an external source."""
+
+    @property
+    def sources(self) -> list[DataNode]:
+        """Every edge the node reads."""
+        return [*self.inputs, *self.tensor_args.values()]
+
+    def where(self, sample: int | None = None, source: str | None = None) -> Where:
+        """The place of this node, for error messages."""
+        return Where(
+            operator=f"fn.{self.schema.name}",
+            name=self.name if self.explicit_name else None,
+            user_line=self.user_line,
+            sample=sample,
+            source=source or None,
+        )

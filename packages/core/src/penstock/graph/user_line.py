@@ -1,0 +1,19 @@
+"""Which line of the user's program is calling into the library."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
+
+
+def user_line() -> str:
+    """``file:line in function`` of the innermost caller outside of the library."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(_PACKAGE):
+            return f"{code.co_filename}:{frame.f_lineno} in {code.co_name}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return "an unknown line"

@@ -1,0 +1,162 @@
+"""The forms a source may have, brought to one: a function of the position in the epoch."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from penstock.errors import ArgumentTypeError, ArgumentValueError
+from penstock.types import BatchInfo, SampleInfo
+
+_CYCLE_NAMES = {None: "no", False: "no", "no": "no", True: "quiet", "quiet": "quiet"}
+
+
+def cycle_policy(cycle: Any) -> str:
+    """``"no"``, ``"quiet"`` or ``"raise"``."""
+    try:
+        found = "raise" if cycle == "raise" else _CYCLE_NAMES.get(cycle)
+    except TypeError:
+        found = None
+    if found is None:
+        raise ArgumentValueError(
+            f'`cycle` is {cycle!r}; it can be False or "no" (stop at the end), True or "quiet" '
+            '(start over), or "raise" (stop, and start over after a reset).'
+        )
+    return found
+
+
+class Callback:
+    """Calls a source; knows what to pass to it and how to rewind it.
+
+    Parameters
+    ----------
+    source
+        A function without argument or with one (the position), an iterable, or a generator
+        function.
+    cycle
+        What happens at the end of an iterable.
+    batch
+        Whether one call returns a batch, or a sample.
+    batch_info
+        Whether the one argument is a `BatchInfo`, or just the number of the iteration.
+    """
+
+    def __init__(self, source: Any, cycle: Any, *, batch: bool, batch_info: bool) -> None:
+        self._batch = batch
+        self._batch_info = batch_info
+        self._cycle = cycle_policy(cycle)
+        self._iterable: Iterable[Any] | Callable[[], Iterable[Any]] | None = None
+        self._iterator: Iterator[Any] | None = None
+        self._function: Callable[..., Any] | None = None
+        self._takes_position = False
+        self._at_end = False
+        self._classify(source, cycle)
+
+    @property
+    def rewinds(self) -> bool:
+        """Whether a new epoch starts at the beginning again after the end was reached."""
+        return self._takes_position or self._cycle == "raise"
+
+    @property
+    def takes_position(self) -> bool:
+        """Whether the source is a function of the position."""
+        return self._takes_position
+
+    def _classify(self, source: Any, cycle: Any) -> None:
+        if inspect.isgenerator(source) and self._cycle != "no":
+            raise ArgumentTypeError(
+                "Cannot cycle through a generator, it can be run only once. If it comes from a "
+                "generator function, pass that function as `source`."
+            )
+        if _is_generator_function(source):
+            self._iterable = source
+            self._iterator = iter(source())
+        elif hasattr(source, "__iter__"):
+            self._iterable = source
+            self._iterator = iter(source)
+        elif callable(source):
+            if cycle is not None and cycle is not False:
+                raise ArgumentValueError(
+                    "`cycle` can only be given if `source` is iterable; a function is called "
+                    "until it raises StopIteration."
+                )
+            self._function = source
+            self._takes_position = _takes_one_argument(source)
+        else:
+            raise ArgumentTypeError(
+                f"`source` is a {type(source).__name__}; it must be callable, iterable or a "
+                "generator function without parameters."
+            )
+
+    def _restart(self) -> None:
+        source = self._iterable
+        assert source is not None
+        self._iterator = iter(source()) if _is_generator_function(source) else iter(source)  # type: ignore[operator,arg-type]
+
+    def __call__(self, info: SampleInfo | BatchInfo) -> Any:
+        """What the source has for position `info`.
+
+        Raises
+        ------
+        StopIteration
+            At the end of the data.
+        """
+        if self._function is not None:
+            if not self._takes_position:
+                return self._function()
+            if self._batch and not self._batch_info:
+                return self._function(info.iteration)
+            return self._function(info)
+        assert self._iterator is not None
+        if self._at_end:
+            raise StopIteration
+        try:
+            return next(self._iterator)
+        except StopIteration:
+            if self._cycle == "quiet":
+                self._restart()
+                return next(self._iterator)
+            self._at_end = True
+            raise
+
+    def new_epoch(self) -> None:
+        """Rewind what can be rewound."""
+        if self._iterable is not None and self._cycle == "raise":
+            self._restart()
+            self._at_end = False
+
+
+def _is_generator_function(source: Any) -> bool:
+    while True:
+        if inspect.isgeneratorfunction(source):
+            return True
+        inner = getattr(source, "func", None)  # functools.partial
+        if inner is None:
+            break
+        source = inner
+    call = getattr(type(source), "__call__", None)
+    return (
+        not inspect.isfunction(source)
+        and not inspect.ismethod(source)
+        and inspect.isgeneratorfunction(call)
+    )
+
+
+def _takes_one_argument(function: Callable[..., Any]) -> bool:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # builtins without a signature take nothing of ours
+        return False
+    positional = [
+        p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    required_keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    if len(positional) > 1 or required_keywords or any(
+        p.kind is p.VAR_POSITIONAL for p in parameters
+    ):
+        raise ArgumentTypeError(
+            f"The `source` function takes ({', '.join(map(str, parameters))}); it must take no "
+            "argument, or one: the position in the epoch. Wrap it in a function that does."
+        )
+    return len(positional) == 1

@@ -1,0 +1,144 @@
+"""Turn what a source returned into the samples of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import ArgumentTypeError, DataTypeError, OutOfRangeError, ShapeError
+from penstock.tensors.pool import HOST_POOL
+
+
+def as_array(value: Any) -> np.ndarray:
+    """`value` as a NumPy array in native byte order, without a copy where that is possible.
+
+    Raises
+    ------
+    DataTypeError
+        If the elements are not numbers or booleans.
+    ArgumentTypeError
+        If `value` is nothing that holds numbers.
+    """
+    array = _import(value)
+    kind = array.dtype.kind
+    if kind not in "biuf":
+        raise DataTypeError(
+            f"External data has elements of type {array.dtype}; integers, floats (16 to 64 bits) "
+            "and booleans can be taken."
+        )
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype.itemsize > 8:
+        raise DataTypeError(f"External data has elements of type {array.dtype}, wider than 64 bits.")
+    return array
+
+
+def _import(value: Any) -> np.ndarray:
+    if isinstance(value, np.ndarray):
+        return value
+    if value is None:
+        raise ArgumentTypeError("The source returned None where data was expected.")
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return np.frombuffer(value, np.uint8)
+    if isinstance(value, bool):
+        return np.asarray(value)
+    if isinstance(value, int):
+        return np.asarray(value, np.int32)
+    if isinstance(value, float):
+        return np.asarray(value, np.float32)
+    if hasattr(value, "__cuda_array_interface__"):
+        raise ArgumentTypeError(
+            "The source returned data on the GPU; this version runs on the CPU only. Copy it to "
+            "the host first."
+        )
+    if hasattr(value, "__array_interface__") or hasattr(value, "__array__"):
+        return np.asarray(value)
+    if hasattr(value, "__dlpack__"):
+        return np.from_dlpack(value)
+    if type(value).__name__ == "PyCapsule":
+        from penstock.tensors.tensor import TensorCPU
+
+        return np.asarray(TensorCPU(value))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return _from_numbers(value)
+    raise ArgumentTypeError(
+        f"The source returned a {type(value).__name__}; expected a NumPy array, something with "
+        "`__array__`, `__array_interface__` or `__dlpack__`, a tensor, or numbers."
+    )
+
+
+def _from_numbers(value: Sequence[Any]) -> np.ndarray:
+    array = np.asarray(value)
+    narrower = {np.dtype(np.int64): np.int32, np.dtype(np.float64): np.float32}
+    return array.astype(narrower.get(array.dtype, array.dtype))
+
+
+def samples_of(batch: Any) -> tuple[list[np.ndarray], np.ndarray | None, str]:
+    """Samples of a batch, the one array they are rows of (or `None`), and the layout it came with."""
+    if _is_tensor_list(batch):
+        layout = batch.layout() or ""
+        return [np.asarray(batch.at(i)) for i in range(len(batch))], None, layout
+    if isinstance(batch, (list, tuple)):
+        layouts = {t.layout() for t in batch if _is_tensor(t)}
+        if len(layouts) > 1:
+            raise ArgumentTypeError(f"The samples of a batch differ in layout: {sorted(layouts)}.")
+        return [as_array(v) for v in batch], None, layouts.pop() if layouts else ""
+    array = as_array(batch)
+    if array.ndim == 0:
+        raise OutOfRangeError(
+            "The source returned a single number for a batch; expected an array whose outermost "
+            "dimension is the batch, or a list of samples. Use batch=False to return samples."
+        )
+    layout = batch.layout()[1:] if _is_tensor(batch) and batch.layout() else ""
+    return [array[i, ...] for i in range(len(array))], array, layout
+
+
+def _is_tensor_list(value: Any) -> bool:
+    return type(value).__name__.startswith("TensorList") and hasattr(value, "at")
+
+
+def _is_tensor(value: Any) -> bool:
+    return type(value).__name__ in ("TensorCPU", "TensorGPU")
+
+
+def check_uniform(samples: list[np.ndarray]) -> None:
+    """Check that all samples have one type and one number of dimensions.
+
+    Raises
+    ------
+    DataTypeError, ShapeError
+        If they do not; the message names the first sample that differs.
+    """
+    first = samples[0]
+    for index, sample in enumerate(samples):
+        if sample.dtype != first.dtype:
+            raise DataTypeError(
+                f"Sample {index} has elements of type {sample.dtype}, sample 0 of type "
+                f"{first.dtype}. All samples of a batch must have the same type."
+            )
+        if sample.ndim != first.ndim:
+            raise ShapeError(
+                f"Sample {index} has {sample.ndim} dimensions, sample 0 has {first.ndim}. All "
+                "samples of a batch must have the same number of dimensions."
+            )
+
+
+def own_copy(array: np.ndarray) -> np.ndarray:
+    """A contiguous copy in pooled memory: the source may fill its buffer anew for the next batch."""
+    copy = HOST_POOL.empty(array.shape, array.dtype)
+    np.copyto(copy, array)
+    return copy
+
+
+def own_copies(samples: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray | None]:
+    """Copies of `samples`, side by side in one array (returned as well) if their shapes are equal."""
+    first = samples[0]
+    if any(s.shape != first.shape for s in samples):
+        return [own_copy(s) for s in samples], None
+    dense = HOST_POOL.empty((len(samples), *first.shape), first.dtype)
+    rows = [dense[i, ...] for i in range(len(samples))]
+    for row, sample in zip(rows, samples, strict=True):
+        np.copyto(row, sample)
+    return rows, dense

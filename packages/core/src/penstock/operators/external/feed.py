@@ -1,0 +1,215 @@
+"""The supply line of one external source: what it delivers to each iteration."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DataTypeError,
+    LayoutError,
+    OutOfRangeError,
+    ShapeError,
+    UsageError,
+)
+from penstock.layout import check_layout
+from penstock.operators.external.callback import Callback
+from penstock.operators.external.data import as_array, check_uniform, own_copies, own_copy, samples_of
+from penstock.operators.schema import Spec
+from penstock.types import BatchInfo, DALIDataType, SampleInfo, to_dali_type
+
+
+@dataclass(slots=True)
+class Delivery:
+    """One batch of one output."""
+
+    samples: list[np.ndarray]
+    dense: np.ndarray | None
+    """The array that `samples` are the rows of, if they are."""
+    spec: Spec
+
+
+@dataclass(slots=True)
+class Declared:
+    """What the user said about one output."""
+
+    layout: str | None = None
+    dtype: DALIDataType | None = None
+    ndim: int | None = None
+    seen: Spec | None = None
+    """What the first batch turned out to be; later ones must agree."""
+
+
+class Feed:
+    """Delivers batches, by asking a source or from a queue that `feed_input` fills."""
+
+    def __init__(
+        self,
+        source: Any,
+        outputs: list[Declared],
+        *,
+        single: bool,
+        cycle: Any,
+        batch: bool,
+        batch_info: bool,
+        no_copy: bool,
+        repeat_last: bool,
+    ) -> None:
+        self.outputs = outputs
+        self.name = ""
+        self._single = single
+        self._batch = batch
+        self._no_copy = no_copy
+        self._repeat_last = repeat_last
+        self._callback = (
+            None
+            if source is None
+            else Callback(source, cycle, batch=batch, batch_info=batch_info)
+        )
+        self._queue: deque[list[Delivery]] = deque()
+        self._last: list[Delivery] | None = None
+
+    @property
+    def has_source(self) -> bool:
+        """Whether data comes from a source, and not by `feed_input`."""
+        return self._callback is not None
+
+    def ready(self) -> bool:
+        """Whether a batch can be had now."""
+        return (
+            self._callback is not None
+            or bool(self._queue)
+            or (self._repeat_last and self._last is not None)
+        )
+
+    def feed(self, data: Any, layout: str | None) -> None:
+        """Append a batch to the queue."""
+        if self._callback is not None:
+            raise UsageError(
+                f'Cannot use `feed_input` on the external source "{self.name}", which has a '
+                "`source` of its own."
+            )
+        self._queue.append([self._batch_delivery(0, data, layout)])
+
+    def clear(self) -> None:
+        """Forget everything that was fed and not used."""
+        self._queue.clear()
+
+    def new_epoch(self) -> None:
+        """Rewind the source."""
+        if self._callback is not None:
+            self._callback.new_epoch()
+
+    def collect(self, size: int, iteration: int, epoch: int) -> list[Delivery]:
+        """The batch of each output for iteration number `iteration` of epoch `epoch`.
+
+        Raises
+        ------
+        StopIteration
+            When the source has no more data.
+        """
+        if self._callback is None:
+            if self._queue:
+                self._last = self._queue.popleft()
+            elif not self._repeat_last or self._last is None:
+                raise OutOfRangeError(
+                    f'The external source "{self.name}" was not fed: call `feed_input` (or pass '
+                    "the batch to `run`) for every iteration."
+                )
+            return self._last
+        if self._batch:
+            data = self._callback(BatchInfo(iteration, epoch))
+            return [
+                self._batch_delivery(k, d, None) for k, d in enumerate(self._per_output(data))
+            ]
+        columns: list[list[Any]] = [[] for _ in self.outputs]
+        for k in range(size):
+            info = SampleInfo(iteration * size + k, k, iteration, epoch)
+            for column, value in zip(columns, self._per_output(self._callback(info)), strict=True):
+                column.append(value)
+        return [self._sample_delivery(k, column) for k, column in enumerate(columns)]
+
+    def _per_output(self, data: Any) -> list[Any]:
+        if self._single:
+            return [data]
+        if not isinstance(data, (tuple, list)):
+            raise ArgumentTypeError(
+                f"With num_outputs={len(self.outputs)} the source must return a tuple or list "
+                f"with one element for each output, got a {type(data).__name__}."
+            )
+        if len(data) < len(self.outputs):
+            raise OutOfRangeError(
+                f"The source returned {len(data)} elements for num_outputs={len(self.outputs)}."
+            )
+        return list(data[: len(self.outputs)])
+
+    def _batch_delivery(self, output: int, data: Any, layout: str | None) -> Delivery:
+        samples, dense, own_layout = samples_of(data)
+        if not samples:
+            raise ArgumentValueError("The source returned an empty batch; it needs samples.")
+        check_uniform(samples)
+        spec = self._checked(output, samples, layout, own_layout)
+        if dense is not None:
+            dense = np.ascontiguousarray(dense if self._no_copy else own_copy(dense))
+            samples = [dense[i, ...] for i in range(len(dense))]
+        elif not self._no_copy:
+            samples, dense = own_copies(samples)
+        return Delivery(samples, dense, spec)
+
+    def _sample_delivery(self, output: int, values: list[Any]) -> Delivery:
+        samples = []
+        layout = ""
+        for value in values:
+            if type(value).__name__ == "TensorCPU":
+                layout = value.layout() or ""
+            samples.append(as_array(value))
+        check_uniform(samples)
+        spec = self._checked(output, samples, None, layout)
+        if self._no_copy:
+            return Delivery(samples, None, spec)
+        return Delivery(*own_copies(samples), spec)
+
+    def _checked(
+        self, output: int, samples: list[np.ndarray], fed_layout: str | None, own_layout: str
+    ) -> Spec:
+        declared = self.outputs[output]
+        first = samples[0]
+        dtype = to_dali_type(first.dtype)
+        if declared.dtype not in (None, DALIDataType.NO_TYPE, dtype):
+            raise DataTypeError(
+                f"External source expected data of type {declared.dtype.name} and got: "  # type: ignore[union-attr]
+                f"{dtype.name}."
+            )
+        if declared.ndim is not None and declared.ndim != first.ndim:
+            raise ShapeError(
+                f"External source expected data with {declared.ndim} dimensions and got "
+                f"{first.ndim}."
+            )
+        layout = fed_layout or own_layout
+        if declared.layout:
+            if layout and layout != declared.layout and self._callback is None:
+                raise LayoutError(
+                    f'Expected data with layout: "{declared.layout}" and got: "{layout}".'
+                )
+            layout = declared.layout
+        spec = Spec(dtype, first.ndim, check_layout(layout, first.ndim))
+        if declared.seen is not None and declared.seen != spec:
+            _raise_changed(declared.seen, spec)
+        declared.seen = spec
+        return spec
+
+
+def _raise_changed(before: Spec, now: Spec) -> None:
+    for what, error in (("dtype", DataTypeError), ("ndim", ShapeError), ("layout", LayoutError)):
+        old, new = getattr(before, what), getattr(now, what)
+        if old != new:
+            old, new = getattr(old, "name", repr(old)), getattr(new, "name", repr(new))
+            raise error(
+                f"The {what} of the data has changed from the previous iteration: it was {old} and "
+                f"now is {new}. It must stay the same."
+            )

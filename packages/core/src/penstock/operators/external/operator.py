@@ -1,0 +1,182 @@
+"""The declaration of `external_source` and the checks of its arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from penstock.operators.argument_types import BOOL, INT, OBJECT, ArgType
+from penstock.operators.external.feed import Declared, Feed
+from penstock.operators.operator import Operator, operator
+from penstock.operators.schema import Arg, Spec
+from penstock.types import DALIDataType
+
+
+def _one_or_list(kind: type, what: str) -> ArgType:
+    def convert(value: Any) -> Any:
+        items = value if isinstance(value, (list, tuple)) else [value]
+        for item in items:
+            if item is not None and (not isinstance(item, kind) or isinstance(item, bool)):
+                raise ArgumentTypeError(
+                    f"expected {what} or a list of them, got {item!r} of type "
+                    f"{type(item).__name__}"
+                )
+        return list(items) if isinstance(value, (list, tuple)) else value
+
+    annotation = f"{kind.__name__} | Sequence[{kind.__name__} | None]"
+    return ArgType(f"{what} or list", annotation, convert)
+
+
+_LAYOUTS = _one_or_list(str, "layout")
+_DTYPES = _one_or_list(DALIDataType, "types.DALIDataType")
+_NDIMS = _one_or_list(int, "int")
+
+
+@operator(
+    "external_source",
+    args=(
+        Arg("source", OBJECT, None, "Function, iterable or generator function that has the data."),
+        Arg(
+            "num_outputs",
+            INT,
+            None,
+            "Number of outputs; when given, the source returns a tuple and a list of nodes is "
+            "returned.",
+        ),
+        Arg(
+            "cycle",
+            OBJECT,
+            None,
+            'What happens at the end of an iterable: `False` or ``"no"`` ends the data, `True` or '
+            '``"quiet"`` starts over, ``"raise"`` raises StopIteration and starts over after a '
+            "reset.",
+        ),
+        Arg("layout", _LAYOUTS, None, "Layout of the samples, or one for each output."),
+        Arg("dtype", _DTYPES, None, "Element type that the data must have, or one for each output."),
+        Arg("ndim", _NDIMS, None, "Number of dimensions that samples must have, or a list."),
+        Arg("batch", BOOL, True, "Whether the source returns batches; samples otherwise."),
+        Arg(
+            "batch_info",
+            BOOL,
+            False,
+            "Whether a source of batches is given a `types.BatchInfo` in place of the number of "
+            "the iteration.",
+        ),
+        Arg(
+            "no_copy",
+            BOOL,
+            False,
+            "Use the source's memory without a copy; it must then not be changed while the batch "
+            "is in use.",
+        ),
+        Arg(
+            "repeat_last",
+            BOOL,
+            False,
+            "Use the last batch that was fed again when nothing new was.",
+        ),
+        Arg(
+            "blocking",
+            BOOL,
+            False,
+            "Wait for `feed_input` when there is no data.",
+            unsupported="waiting for data that another thread feeds is to come",
+        ),
+        Arg(
+            "parallel",
+            BOOL,
+            False,
+            "Run the source in worker processes.",
+            unsupported="running a source in worker processes is to come; leave `parallel` out",
+        ),
+        Arg(
+            "prefetch_queue_depth",
+            INT,
+            None,
+            "Batches computed ahead by parallel workers.",
+            unsupported="it belongs to parallel sources, which are to come",
+        ),
+        Arg("cuda_stream", OBJECT, None, "Stream of data on the GPU; no effect on host data.", hint=True),
+        Arg("use_copy_kernel", BOOL, None, "How data on the GPU is copied; no effect on host data.", hint=True),
+    ),
+    num_outputs=lambda args: 1 if args["num_outputs"] is None else args["num_outputs"],
+)
+class ExternalSource(Operator):
+    """Brings data from Python code into the pipeline.
+
+    The data comes from `source`, or, when there is none, from `Pipeline.feed_input` or from the
+    keyword arguments of `Pipeline.run`. A source can be
+
+    * a function without argument, called for each batch (or sample, with ``batch=False``);
+    * a function of one argument: the number of the iteration within the epoch, a
+      `types.BatchInfo` (``batch_info=True``), or a `types.SampleInfo` (``batch=False``);
+    * an iterable, or a generator function.
+
+    It ends the epoch by raising StopIteration. A batch is an array whose outermost dimension is the
+    batch, or a list of arrays that may differ in shape.
+    """
+
+    def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
+        """Never called: the types of external data are seen when it arrives."""
+        raise AssertionError("external data is fed, not computed")
+
+
+_CHECKED = ("layout", "dtype", "ndim")
+
+
+def make_feed(args: dict[str, Any], name: str | None) -> Feed:
+    """The supply line for a call with the converted arguments `args`."""
+    source, count = args["source"], args["num_outputs"]
+    if count is not None:
+        if source is None:
+            raise ArgumentValueError("`num_outputs` needs a `source`; `feed_input` feeds one output.")
+        if name is not None:
+            raise UsageError(
+                "`num_outputs` is not compatible with a named external source: the name is what "
+                "`feed_input` uses, and it feeds one output."
+            )
+        if count < 1:
+            raise ArgumentValueError(f"`num_outputs` is {count}; it must be positive.")
+    if source is not None and args["repeat_last"]:
+        raise ArgumentValueError("`repeat_last` is for data that is fed; it cannot go with `source`.")
+    if source is None and args["cycle"] is not None:
+        raise ArgumentValueError("`cycle` can only be given together with an iterable `source`.")
+    outputs = [Declared() for _ in range(1 if count is None else count)]
+    for what in _CHECKED:
+        _declare(outputs, what, args[what])
+    for declared in outputs:
+        _check_declared(declared)
+    return Feed(
+        source,
+        outputs,
+        single=count is None,
+        cycle=args["cycle"],
+        batch=args["batch"],
+        batch_info=args["batch_info"],
+        no_copy=args["no_copy"],
+        repeat_last=args["repeat_last"],
+    )
+
+
+def _declare(outputs: list[Declared], what: str, value: Any) -> None:
+    if value is None:
+        return
+    values = value if isinstance(value, list) else [value] * len(outputs)
+    if len(values) > len(outputs):
+        raise ArgumentValueError(
+            f"`{what}` has {len(values)} elements for {len(outputs)} outputs."
+        )
+    for declared, item in zip(outputs, values, strict=False):
+        setattr(declared, what, item)
+
+
+def _check_declared(declared: Declared) -> None:
+    ndim, layout = declared.ndim, declared.layout
+    if ndim is not None and ndim < 0:
+        raise ArgumentValueError(f"`ndim` is {ndim}; it cannot be negative.")
+    if layout and ndim is not None and len(layout) != ndim:
+        raise ArgumentValueError(f'`layout` "{layout}" cannot describe `ndim`={ndim} dimensions.')
+    if layout and ndim is None:
+        declared.ndim = len(layout)
+
+

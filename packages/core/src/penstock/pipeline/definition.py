@@ -1,0 +1,101 @@
+"""`pipeline_def`: make a function that describes a graph into one that makes pipelines."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from penstock.errors import ArgumentTypeError, ArgumentValueError, NotYetSupportedError, UsageError
+from penstock.pipeline.pipeline import Pipeline
+from penstock.pipeline.settings import Settings
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_SETTINGS = frozenset(
+    name for name, f in Settings.__dataclass_fields__.items() if f.init
+)
+
+
+def do_not_convert(func: _F) -> _F:
+    """Mark `func` as plain Python: conditionals in it are never turned into graph operations."""
+    func._penstock_do_not_convert = True  # type: ignore[attr-defined]
+    return func
+
+
+def pipeline_def(
+    fn: Callable[..., Any] | None = None,
+    *,
+    enable_conditionals: bool = False,
+    **pipeline_kwargs: Any,
+) -> Any:
+    """Decorate a function that returns a pipeline's outputs: calling it makes the pipeline.
+
+    The decorated function takes its own arguments and those of `Pipeline`; what is given at the call
+    wins over what is given to the decorator. To return several outputs, return a tuple.
+
+    Parameters
+    ----------
+    fn
+        The function, when the decorator is used without parentheses.
+    enable_conditionals
+        Turn ``if``, ``and``, ``or``, ``not`` on nodes into graph operations: to come.
+    **pipeline_kwargs
+        Arguments of `Pipeline`.
+    """
+    if fn is None:
+        return functools.partial(
+            pipeline_def, enable_conditionals=enable_conditionals, **pipeline_kwargs
+        )
+    unknown = pipeline_kwargs.keys() - _SETTINGS
+    if unknown:
+        raise ArgumentTypeError(
+            f"`pipeline_def` got an unexpected keyword argument: {', '.join(sorted(unknown))}."
+        )
+    if getattr(fn, "_penstock_do_not_convert", False):
+        raise ArgumentValueError("Pipeline definition cannot be marked with @do_not_convert.")
+    own = _own_parameters(fn)
+
+    @functools.wraps(fn)
+    def make(*args: Any, **kwargs: Any) -> Pipeline:
+        conditionals = kwargs.pop("enable_conditionals", enable_conditionals)
+        if conditionals:
+            raise NotYetSupportedError(
+                "`enable_conditionals`: conditionals in a pipeline definition are to come."
+            )
+        for_pipeline = dict(pipeline_kwargs)
+        for_function = {}
+        for name, value in kwargs.items():
+            if name in own:
+                for_function[name] = value
+            elif name in _SETTINGS:
+                for_pipeline[name] = value
+            else:
+                raise ArgumentTypeError(
+                    f"`{fn.__name__}` got an unexpected argument `{name}`: it is neither one of "
+                    f"its own ({', '.join(own) or 'none'}) nor one of a Pipeline."
+                )
+        pipeline = Pipeline(**for_pipeline)
+        with pipeline:
+            result = fn(*args, **for_function)
+            if result is None:
+                raise UsageError(
+                    f"The pipeline definition `{fn.__name__}` returned nothing; return its outputs."
+                )
+            pipeline.set_outputs(*(result if isinstance(result, tuple) else (result,)))
+        return pipeline
+
+    make._is_pipeline_def = True  # type: ignore[attr-defined]
+    return make
+
+
+def _own_parameters(fn: Callable[..., Any]) -> frozenset[str]:
+    parameters = inspect.signature(fn).parameters.values()
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_KEYWORD:
+            raise ArgumentTypeError(
+                f"Using variadic keyword argument `**{parameter.name}` in the pipeline definition "
+                f"`{fn.__name__}` is not allowed: its arguments could not be told from those of "
+                "the Pipeline."
+            )
+    return frozenset(p.name for p in parameters)

@@ -1,0 +1,118 @@
+"""The external sources of a pipeline: which epoch they are in and what the next iteration gets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ArgumentValueError, ShapeError, UnknownNameError
+from penstock.executor.batch import BatchBuffer, EdgeHistory
+
+if TYPE_CHECKING:
+    from penstock.executor.plan import Plan
+    from penstock.operators.external.feed import Delivery, Feed
+
+
+class Feeding:
+    """Collects, in the consumer's thread, what external sources have for the next iteration."""
+
+    def __init__(self, plan: Plan, max_batch_size: int) -> None:
+        self._plan = plan
+        self._max_batch_size = max_batch_size
+        self.epoch = 0
+        self.iteration = 0
+        self.ended = False
+
+    def feed(self, name: str) -> Feed:
+        """The external source named `name`."""
+        for node in self._plan.feeds:
+            if node.name == name:
+                return node.attachment  # type: ignore[no-any-return]
+        known = ", ".join(f'"{n.name}"' for n in self._plan.feeds) or "none"
+        raise UnknownNameError(
+            f'Could not find an input operator with name "{name}". External sources of this '
+            f"pipeline: {known}. One whose output is not used is left out."
+        )
+
+    def starving(self) -> list[str]:
+        """Names of the sources that would have to be fed before the next iteration."""
+        return [n.name for n in self._plan.feeds if not n.attachment.ready()]
+
+    def collect(self) -> tuple[int, dict[int, BatchBuffer]]:
+        """Size and fed batches (by register) of the next iteration.
+
+        Raises
+        ------
+        StopIteration
+            If any source is at its end; nothing is fed then.
+        Exception
+            Whatever a source raised; the same iteration will be asked for again.
+        """
+        deliveries: list[tuple[str, list[int], list[Delivery]]] = []
+        stop = False
+        for node in self._plan.feeds:
+            registers = [self._plan.registers[id(node), k] for k in range(len(node.outputs))]
+            try:
+                batches = node.attachment.collect(
+                    self._max_batch_size, self.iteration, self.epoch
+                )
+            except StopIteration:
+                stop = True
+            except Exception as error:
+                error.add_note(
+                    f"raised for iteration {self.iteration} of the external source "
+                    f'"{node.name}", created at {node.user_line}'
+                )
+                raise
+            else:
+                deliveries.append((node.name, registers, batches))
+        if stop:
+            self.ended = True
+            raise StopIteration
+        self.iteration += 1
+        size = self._common_size(deliveries)
+        fed = {
+            r: _buffer(delivery)
+            for _, registers, batches in deliveries
+            for r, delivery in zip(registers, batches, strict=True)
+        }
+        return size, fed
+
+    def _common_size(self, deliveries: list[tuple[str, list[int], list[Delivery]]]) -> int:
+        size, origin = 0, ""
+        for name, _, batches in deliveries:
+            for delivery in batches:
+                count = len(delivery.samples)
+                if count > self._max_batch_size:
+                    raise ArgumentValueError(
+                        f'Expected batch_size <= {self._max_batch_size}, actual: {count}, from the '
+                        f'external source "{name}". Give the pipeline a larger `batch_size`.'
+                    )
+                if origin and count != size:
+                    raise ShapeError(
+                        f'Batch size clash! The external source "{name}" returned a batch of '
+                        f'{count} samples, "{origin}" one of {size}. All inputs of an iteration '
+                        "must have as many samples."
+                    )
+                size, origin = count, name
+        return size or self._max_batch_size
+
+    def reset(self) -> None:
+        """Begin the next epoch, if the end of one was reached."""
+        if self.ended:
+            self.new_epoch()
+
+    def new_epoch(self) -> None:
+        """Begin the next epoch."""
+        self.ended = False
+        self.epoch += 1
+        self.iteration = 0
+        for node in self._plan.feeds:
+            node.attachment.new_epoch()
+
+
+def _buffer(delivery: Delivery) -> BatchBuffer:
+    buffer = BatchBuffer(len(delivery.samples), delivery.spec, EdgeHistory())
+    buffer.rows = list(delivery.samples)
+    if delivery.dense is not None:
+        buffer.adopt(delivery.dense)
+    return buffer

@@ -1,0 +1,662 @@
+"""The `Pipeline`: a graph of operators and the engine that runs it ahead of its consumer."""
+
+from __future__ import annotations
+
+import atexit
+import weakref
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from penstock.errors import (
+    ArgumentTypeError,
+    NotYetSupportedError,
+    OutOfRangeError,
+    UnknownNameError,
+    UsageError,
+)
+from penstock.executor.executor import Executor
+from penstock.executor.iteration import Iteration
+from penstock.executor.plan import make_plan
+from penstock.graph import scope
+from penstock.graph.data_node import DataNode
+from penstock.graph.dot import to_dot
+from penstock.graph.fuse import merge_expressions
+from penstock.graph.order import needed_nodes
+from penstock.graph.scope import GraphScope
+from penstock.graph.seeds import assign_seeds
+from penstock.pipeline.feeding import Feeding
+from penstock.pipeline.output_checks import check_output, per_output
+from penstock.pipeline.outputs import to_output_edges
+from penstock.pipeline.settings import Settings
+from penstock.types import DALIDataType, PipelineAPIType
+
+if TYPE_CHECKING:
+    from penstock.executor.bad_samples import BadSample
+    from penstock.graph.nodes import OpNode
+    from penstock.tensors.tensor_list import TensorListCPU
+
+_running: weakref.WeakSet[Pipeline] = weakref.WeakSet()
+
+
+class Pipeline:
+    """Runs a graph of operators, batch after batch, on threads of its own.
+
+    Parameters
+    ----------
+    batch_size : int
+        Largest number of samples in a batch.
+    num_threads : int, optional
+        Worker threads; all processors available to the process when not given.
+    device_id : int, optional
+        GPU to use; `None` for a pipeline on the CPU.
+    seed : int, optional
+        Seed of all random operators without one of their own. The same seed gives the same bytes,
+        whatever the number of threads or the prefetch depth. A new one in each run when not given.
+    exec_pipelined, exec_async : bool
+        Without either, nothing is worked on ahead.
+    prefetch_queue_depth : int or dict
+        Number of batches worked on ahead.
+    bytes_per_sample, max_streams, default_cuda_stream_priority, stream_policy, concurrency
+        DALI's hints for memory and the GPU; they change no result.
+    set_affinity : bool
+        Bind each worker thread to a processor.
+    enable_memory_stats : bool
+        Add memory figures to `executor_statistics`.
+    output_dtype, output_ndim, output_layout
+        What outputs must be, one value for all or one for each; checked in every iteration.
+    fuse : bool
+        Merge neighbouring operators where the result stays bit-identical. Off for debugging.
+    on_bad_sample : {"raise", "skip", "replace"}
+        What to do with a sample that cannot be read, decoded or processed: raise an error; drop it
+        and refill the batch from the reader; or use the previous good sample of the batch. See
+        `bad_samples`.
+    """
+
+    _scopes: ClassVar[weakref.WeakValueDictionary[int, Pipeline]] = weakref.WeakValueDictionary()
+
+    def __init__(
+        self,
+        batch_size: int | None = None,
+        num_threads: int | None = None,
+        device_id: int | None = None,
+        seed: int | None = None,
+        exec_pipelined: bool = True,
+        prefetch_queue_depth: int | dict[str, int] = 2,
+        exec_async: bool = True,
+        bytes_per_sample: int = 0,
+        set_affinity: bool = False,
+        max_streams: int | None = None,
+        default_cuda_stream_priority: int | None = None,
+        **keywords: Any,
+    ) -> None:
+        positional = {k: v for k, v in locals().items() if k not in ("self", "keywords")}
+        self._settings = Settings(**positional, **keywords)
+        self._scope = GraphScope()
+        Pipeline._scopes[id(self._scope)] = self
+        self._outputs: list[DataNode] | None = None
+        self._sinks: list[DataNode] = []
+        self._nodes: list[OpNode] = []
+        self._executor: Executor | None = None
+        self._feeding: Feeding
+        self._readers: dict[int, Any] = {}
+        self._expected: list[tuple[Any, Any, Any]] = []
+        self._api: PipelineAPIType | None = None
+        self._api_checked = True
+        self._iteration = 0
+        """Number of the next iteration to be scheduled, never reset: random streams count by it."""
+        self._owed = 0
+        """Iterations that were asked for while an external source had not been fed."""
+        self._prefetched = False
+        self._in_use: deque[tuple[TensorListCPU, ...]] = deque()
+        self._skipped_in_last_outputs = 0
+
+    # -- definition --------------------------------------------------------------------------
+
+    def __enter__(self) -> Pipeline:
+        scope.push(self._scope)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        scope.pop()
+
+    @staticmethod
+    def push_current(pipeline: Pipeline) -> Pipeline | None:
+        """Make `pipeline` the current one; return the one that was."""
+        previous = Pipeline.current()
+        scope.push(pipeline._scope)
+        return previous
+
+    @staticmethod
+    def pop_current() -> None:
+        """Return to the pipeline that was current before."""
+        scope.pop()
+
+    @staticmethod
+    def current() -> Pipeline | None:
+        """The pipeline that is being defined, if any."""
+        found = scope.current()
+        return None if found is None else Pipeline._scopes.get(id(found))
+
+    def define_graph(self) -> Any:
+        """Return the outputs; for sub-classes that define their graph so."""
+        raise NotImplementedError(
+            "The pipeline has no outputs: use `pipeline_def`, `set_outputs`, or define `define_graph`."
+        )
+
+    def set_outputs(self, *outputs: Any) -> None:
+        """Say which edges (or constants) the pipeline returns."""
+        self._outputs = to_output_edges(outputs)
+
+    def add_sink(self, edge: DataNode) -> None:
+        """Keep the operator that makes `edge`, though nothing reads it."""
+        self._sinks.append(edge)
+
+    def build(self) -> None:
+        """Check the graph, open its readers and start the threads. Does nothing a second time."""
+        if self._executor is not None:
+            return
+        settings = self._settings
+        settings.check_for_build()
+        if self._outputs is None:
+            with self:
+                defined = self.define_graph()
+            self.set_outputs(*(defined if isinstance(defined, (tuple, list)) else (defined,)))
+        assert self._outputs is not None
+        created = self._scope.nodes
+        nodes = needed_nodes([*created, *(e.source for e in self._sinks if e.source)], self._outputs)
+        if self._sinks:
+            nodes = needed_nodes(created, [*self._outputs, *self._sinks])
+        self._check_origin(nodes)
+        known = {id(n) for n in created}
+        assign_seeds([*created, *(n for n in nodes if id(n) not in known)], settings.seed)
+        self._nodes = nodes
+        run_nodes, run_outputs = (
+            merge_expressions(nodes, self._outputs) if settings.fuse else (nodes, self._outputs)
+        )
+        plan = make_plan(run_nodes, run_outputs)
+        count = len(self._outputs)
+        self._expected = list(
+            zip(
+                per_output(settings.output_dtype, count),
+                per_output(settings.output_ndim, count),
+                per_output(settings.output_layout, count),
+                strict=True,
+            )
+        )
+        for node in plan.readers:
+            self._readers[id(node)] = _opened(node, self.max_batch_size)
+        self._feeding = Feeding(plan, self.max_batch_size)
+        self._executor = Executor(
+            plan,
+            self._readers,
+            num_threads=int(settings.num_threads or 1),
+            fuse=settings.fuse,
+            on_bad_sample=settings.on_bad_sample,
+            set_affinity=settings.set_affinity,
+        )
+        self._executor.start()
+        _running.add(self)
+
+    def _check_origin(self, nodes: list[OpNode]) -> None:
+        names: dict[str, OpNode] = {}
+        for node in nodes:
+            if node.owner is not None and node.owner is not self._scope:
+                raise UsageError(
+                    f'The operator "{node.name}", created at {node.user_line}, belongs to another '
+                    "pipeline. Operators cannot be shared by pipelines."
+                )
+            if node.name in names:
+                raise UsageError(
+                    f'The pipeline contains operators with non-unique names: two are named "{node.name}".'
+                )
+            names[node.name] = node
+
+    # -- running -----------------------------------------------------------------------------
+
+    def run(self, cuda_stream: Any = None, /, **pipeline_inputs: Any) -> tuple[TensorListCPU, ...]:
+        """Return the outputs of the next iteration, and start on the one behind those in progress.
+
+        Parameters
+        ----------
+        cuda_stream
+            Stream for outputs on the GPU; must be `None` on the CPU.
+        **pipeline_inputs
+            Batches for external sources, by their names.
+
+        Raises
+        ------
+        StopIteration
+            At the end of the data of an external source.
+        """
+        self.build()
+        if cuda_stream is not None:
+            raise ArgumentTypeError(
+                f"Cannot interpret the object {cuda_stream!r} as a CUDA stream of a pipeline "
+                "on the CPU; pass batches by name: run(name=batch)."
+            )
+        self._latch_api(PipelineAPIType.BASIC)
+        for name, data in pipeline_inputs.items():
+            self._feeding.feed(name).feed(data, None)
+        self._schedule()
+        return self._take_and_hold()
+
+    def schedule_run(self) -> None:
+        """Start on a further iteration; the first call starts as many as are worked on ahead.
+
+        Raises
+        ------
+        StopIteration
+            Never here: the end of the data shows when outputs are taken.
+        """
+        self.build()
+        if self._api is not PipelineAPIType.ITERATOR:
+            self._latch_api(PipelineAPIType.SCHEDULED)
+        self._schedule()
+
+    def share_outputs(self, cuda_stream: Any = None) -> tuple[TensorListCPU, ...]:
+        """Wait for the oldest scheduled iteration and return its outputs.
+
+        They stay valid for as long as they are referred to.
+        """
+        self.build()
+        if self._api is not PipelineAPIType.ITERATOR:
+            self._latch_api(PipelineAPIType.SCHEDULED)
+        return self._take()
+
+    def release_outputs(self) -> None:
+        """Let go of the outputs that were shared first; does nothing if there are none."""
+        if self._in_use:
+            self._in_use.popleft()
+
+    def outputs(self, cuda_stream: Any = None) -> tuple[TensorListCPU, ...]:
+        """Release the outputs shared before and share the next ones."""
+        self.build()
+        if self._api is not PipelineAPIType.ITERATOR:
+            self._latch_api(PipelineAPIType.SCHEDULED)
+        return self._take_and_hold()
+
+    def _schedule(self) -> None:
+        if self._prefetched:
+            self._owed += 1
+        else:
+            self._prefetched = True
+            self._owed += self._settings.depth
+        self._schedule_owed()
+
+    def _schedule_owed(self) -> None:
+        """Schedule what was asked for, as far as external sources have data."""
+        executor = self._executor
+        assert executor is not None
+        while self._owed and not self._feeding.ended and not self._feeding.starving():
+            if type(self).iter_setup is not Pipeline.iter_setup:
+                self.iter_setup()
+            try:
+                size, fed = self._feeding.collect()
+            except StopIteration:
+                break
+            executor.schedule(Iteration(self._iteration, size, fed))
+            self._iteration += 1
+            self._owed -= 1
+
+    def iter_setup(self) -> None:
+        """Called before each iteration is scheduled; for sub-classes that feed data so."""
+
+    def _take_and_hold(self) -> tuple[TensorListCPU, ...]:
+        self.release_outputs()
+        return self._take()
+
+    def _take(self) -> tuple[TensorListCPU, ...]:
+        executor = self._executor
+        assert executor is not None
+        if self._owed:
+            self._schedule_owed()
+        if not executor.pending():
+            starving = [] if self._feeding.ended else self._feeding.starving()
+            if starving and self._owed:
+                self._owed = 0
+                raise OutOfRangeError(
+                    f"The external source{'s' if len(starving) > 1 else ''} "
+                    f"{', '.join(map(repr, starving))} had no data for this iteration: call "
+                    "`feed_input` before each run."
+                )
+            raise StopIteration
+        iteration = executor.take()
+        batches = tuple(
+            iteration.buffers[r].tensor_list()  # type: ignore[union-attr]
+            for r in executor.plan.outputs
+        )
+        for number, (batch, expected) in enumerate(zip(batches, self._expected, strict=True)):
+            check_output(number, batch, *expected)
+        self._skipped_in_last_outputs = iteration.skipped
+        self._in_use.append(batches)
+        return batches
+
+    def reset(self) -> None:
+        """Begin the next epoch, after the data of an external source has come to its end."""
+        self.build()
+        if self._feeding.ended:
+            self._feeding.reset()
+            self._owed = 0
+            self._prefetched = False
+
+    def _restart_epoch(self) -> None:
+        """Drop everything in progress and begin the next epoch, wherever the current one is."""
+        self.build()
+        executor = self._executor
+        assert executor is not None
+        self._iteration -= executor.pending()
+        states = executor.cancel()
+        for key, reader in self._readers.items():
+            if states is not None:
+                reader.restore(states[key])
+            reader.next_epoch()
+        self._feeding.new_epoch()
+        self._owed = 0
+        self._prefetched = False
+
+    def empty(self) -> bool:
+        """Whether no iteration is scheduled whose outputs were not taken."""
+        return self._executor is None or self._executor.pending() == 0
+
+    def feed_input(
+        self,
+        data_node: DataNode | str,
+        data: Any,
+        layout: str | None = None,
+        cuda_stream: Any = None,
+        use_copy_kernel: bool = False,
+    ) -> None:
+        """Give a batch to an external source without a `source`.
+
+        Parameters
+        ----------
+        data_node
+            The source's edge or name.
+        data
+            An array whose outermost dimension is the batch, or a list of samples.
+        layout
+            Layout of the samples.
+        cuda_stream, use_copy_kernel
+            Concern data on the GPU only.
+        """
+        self.build()
+        if isinstance(data_node, str):
+            name = data_node
+        elif isinstance(data_node, DataNode):
+            name = data_node.source.name if data_node.source is not None else data_node.name
+        else:
+            raise ArgumentTypeError(
+                f"Expected the name of an external source or its `DataNode`, got {data_node!r}."
+            )
+        self._feeding.feed(name).feed(data, layout)
+        self._schedule_owed()
+
+    def input_feed_count(self, input_name: str) -> int:
+        """How many batches the source `input_name` is fed ahead at most."""
+        self.build()
+        self._feeding.feed(input_name)
+        return self._settings.depth
+
+    # -- which way of running is in use ---------------------------------------------------------
+
+    def enable_api_check(self, enable: bool) -> None:
+        """Allow (`False`) or forbid to mix `run`, the scheduling calls and iterators."""
+        self._api_checked = enable
+
+    def _latch_api(self, api: PipelineAPIType) -> None:
+        if self._api is None:
+            self._api = api
+        elif self._api is not api and self._api_checked:
+            raise UsageError(
+                f"Mixing pipeline API type. Currently used: {self._api}, but trying to use {api}. "
+                "Use one of `run`, `schedule_run`/`share_outputs`/`release_outputs`, or an "
+                "iterator; `enable_api_check(False)` lifts this check."
+            )
+
+    # -- readers ---------------------------------------------------------------------------------
+
+    def epoch_size(self, name: str | None = None) -> Any:
+        """Padded number of samples in an epoch of reader `name`, or of all readers by name."""
+        meta = self.reader_meta(name)
+        if name is not None:
+            return meta["epoch_size_padded"]
+        return {k: m["epoch_size_padded"] for k, m in meta.items()}
+
+    def reader_meta(self, name: str | None = None) -> dict[str, Any]:
+        """Sizes and shards of reader `name`, or of all readers by name."""
+        self.build()
+        named = {
+            n.name: self._readers[id(n)].meta() for n in self._nodes if id(n) in self._readers
+        }
+        if name is None:
+            return named
+        if name not in named:
+            raise _NoReader(
+                f"Operator {name} not found or does not expose valid metadata. Readers of this "
+                f"pipeline: {', '.join(named) or 'none'}. Name one with `name=`."
+            )
+        return dict(named[name])
+
+    # -- what is known about the pipeline ----------------------------------------------------------
+
+    @property
+    def bad_samples(self) -> list[BadSample]:
+        """Samples that were skipped or replaced so far: source, operator, reason."""
+        return [] if self._executor is None else self._executor.bad_samples
+
+    def executor_statistics(self) -> dict[str, Any]:
+        """Counters since the build; times in seconds.
+
+        ``consumer_wait_seconds`` near zero says that the pipeline keeps up with its consumer.
+        """
+        if self._executor is None:
+            return {}
+        found = self._executor.statistics.as_dict()
+        if self._settings.enable_memory_stats:
+            from penstock.tensors.pool import HOST_POOL
+
+            found["host_pool"] = HOST_POOL.stats()
+        return found
+
+    def external_source_shm_statistics(self) -> dict[str, list[int]]:
+        """Shared memory of parallel external sources, of which there are none yet."""
+        return {"capacities": [], "per_sample_capacities": []}
+
+    def save_graph_to_dot_file(
+        self,
+        filename: str,
+        *,
+        show_tensors: bool = False,
+        show_ids: bool | None = None,
+        use_colors: bool = False,
+    ) -> None:
+        """Write the graph as a drawing for Graphviz (``dot -Tsvg``).
+
+        Raises
+        ------
+        UsageError
+            If the file cannot be written.
+        """
+        self.build()
+        assert self._outputs is not None
+        text = to_dot(
+            self._nodes, self._outputs, show_tensors=show_tensors, use_colors=use_colors
+        )
+        try:
+            Path(filename).write_text(text)
+        except OSError as error:
+            raise UsageError(f'Cannot open "{filename}" for writing: {error}.') from error
+
+    def output_dtype(self) -> list[DALIDataType | None]:
+        """Demanded element type of each output; `None` where any will do."""
+        self.build()
+        return [e[0] for e in self._expected]
+
+    def output_ndim(self) -> list[int | None]:
+        """Demanded number of dimensions of each output; `None` where any will do."""
+        self.build()
+        return [e[1] for e in self._expected]
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of outputs."""
+        self.build()
+        return len(self._outputs or ())
+
+    @property
+    def max_batch_size(self) -> int:
+        """Largest number of samples in a batch."""
+        return self._settings.batch_size  # type: ignore[return-value]
+
+    @property
+    def batch_size(self) -> int:
+        """The same as `max_batch_size`."""
+        return self.max_batch_size
+
+    @property
+    def num_threads(self) -> int | None:
+        """Number of worker threads."""
+        return self._settings.num_threads
+
+    @property
+    def device_id(self) -> int | None:
+        """GPU the pipeline uses; `None` on the CPU."""
+        return self._settings.device_id
+
+    @property
+    def seed(self) -> int | None:
+        """Seed as it was given."""
+        return self._settings.seed
+
+    @property
+    def exec_pipelined(self) -> bool:
+        """Whether batches are worked on ahead."""
+        return self._settings.exec_pipelined
+
+    @property
+    def exec_async(self) -> bool:
+        """Whether work goes on while the consumer works."""
+        return self._settings.exec_async
+
+    @property
+    def exec_dynamic(self) -> bool | None:
+        """As given; outputs stay valid either way."""
+        s = self._settings
+        if s.exec_dynamic is None and s.exec_pipelined and s.exec_async and not self.exec_separated:
+            return True
+        return s.exec_dynamic
+
+    @property
+    def exec_separated(self) -> bool:
+        """Whether the prefetch depth was given for CPU and GPU apart."""
+        return isinstance(self._settings.prefetch_queue_depth, dict)
+
+    @property
+    def prefetch_queue_depth(self) -> int | dict[str, int]:
+        """As given."""
+        return self._settings.prefetch_queue_depth
+
+    @property
+    def cpu_queue_size(self) -> int:
+        """Number of batches worked on ahead on the CPU."""
+        return self._settings.depth
+
+    @property
+    def gpu_queue_size(self) -> int:
+        """Number of batches worked on ahead on the GPU."""
+        depth = self._settings.prefetch_queue_depth
+        return depth["gpu_size"] if isinstance(depth, dict) else self._settings.depth
+
+    @property
+    def max_streams(self) -> int:
+        """Deprecated; always -1."""
+        return -1
+
+    @property
+    def default_cuda_stream_priority(self) -> int:
+        """Deprecated; always 0."""
+        return 0
+
+    @property
+    def set_affinity(self) -> bool:
+        """Whether worker threads are bound to processors."""
+        return self._settings.set_affinity
+
+    @property
+    def enable_memory_stats(self) -> bool:
+        """Whether `executor_statistics` has memory figures."""
+        return self._settings.enable_memory_stats
+
+    @property
+    def py_num_workers(self) -> int:
+        """As given; for parallel external sources, which are to come."""
+        return self._settings.py_num_workers
+
+    @property
+    def py_start_method(self) -> str:
+        """As given; for parallel external sources, which are to come."""
+        return self._settings.py_start_method
+
+    @property
+    def stream_policy(self) -> Any:
+        """As given; concerns the GPU."""
+        return self._settings.stream_policy
+
+    @property
+    def concurrency(self) -> Any:
+        """As given; concerns the GPU."""
+        return self._settings.concurrency
+
+    @property
+    def is_restored_from_checkpoint(self) -> bool:
+        """Whether the pipeline was built from a checkpoint; those are to come."""
+        return False
+
+    # -- to come -----------------------------------------------------------------------------------
+
+    def serialize(self, *arguments: Any, **keywords: Any) -> bytes:
+        """To come: the graph as bytes."""
+        raise NotYetSupportedError("Serialising a pipeline is to come.")
+
+    @classmethod
+    def deserialize(cls, *arguments: Any, **keywords: Any) -> Pipeline:
+        """To come: a pipeline from bytes."""
+        raise NotYetSupportedError("Deserialising a pipeline is to come.")
+
+    def checkpoint(self, filename: str | None = None) -> bytes:
+        """To come: the state of the pipeline."""
+        raise NotYetSupportedError("Saving the state of a pipeline is to come.")
+
+    # -- end -----------------------------------------------------------------------------------------
+
+    def _shutdown(self) -> None:
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown()
+
+    def __del__(self) -> None:
+        if getattr(self, "_executor", None) is not None:
+            self._shutdown()
+
+
+class _NoReader(UnknownNameError, RuntimeError):
+    """There is no reader of that name."""
+
+
+def _opened(node: OpNode, batch_size: int) -> Any:
+    from penstock.executor.program import with_place
+
+    def opened() -> Any:
+        reader = node.schema.cls(node.args)
+        reader.open(batch_size, node.seed)  # type: ignore[attr-defined]
+        return reader
+
+    return with_place(node, opened)
+
+
+@atexit.register
+def _shut_down_all() -> None:
+    # Threads that still run while the interpreter is torn down would crash it.
+    for pipeline in list(_running):
+        pipeline._shutdown()

@@ -1,0 +1,182 @@
+"""Arguments of a pipeline's constructor: checked, and kept for its properties."""
+
+from __future__ import annotations
+
+import numbers
+import os
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.errors import ArgumentTypeError, ArgumentValueError, NotYetSupportedError
+from penstock.executor.bad_samples import check_policy
+from penstock.types import CPU_ONLY_DEVICE_ID, DALIDataType
+
+
+@dataclass
+class Settings:
+    """What a pipeline was told; defaults are DALI's.
+
+    See `penstock.Pipeline` for the meaning of each.
+    """
+
+    batch_size: int | None = None
+    num_threads: int | None = None
+    device_id: int | None = None
+    seed: int | None = None
+    exec_pipelined: bool = True
+    prefetch_queue_depth: int | dict[str, int] = 2
+    exec_async: bool = True
+    bytes_per_sample: int = 0
+    set_affinity: bool = False
+    max_streams: int | None = None
+    default_cuda_stream_priority: int | None = None
+    enable_memory_stats: bool = False
+    enable_checkpointing: bool = False
+    checkpoint: bytes | None = None
+    py_num_workers: int = 1
+    py_start_method: str = "fork"
+    py_callback_pickler: Any = None
+    output_dtype: Any = None
+    output_ndim: Any = None
+    output_layout: Any = None
+    exec_dynamic: bool | None = None
+    experimental_exec_dynamic: bool | None = None
+    stream_policy: Any = None
+    concurrency: Any = None
+    fuse: bool = True
+    on_bad_sample: str = "raise"
+    depth: int = field(init=False, default=2)
+    """Number of batches that are worked on ahead."""
+
+    def __post_init__(self) -> None:
+        self._check_device()
+        self._check_seed()
+        self._check_depth()
+        self._check_deprecated()
+        check_policy(self.on_bad_sample)
+        if self.enable_checkpointing or self.checkpoint is not None:
+            raise NotYetSupportedError(
+                "`enable_checkpointing` and `checkpoint`: saving and restoring the state of a "
+                "pipeline is to come; leave both out."
+            )
+        if self.bytes_per_sample < 0:
+            raise ArgumentValueError(
+                f"`bytes_per_sample` is {self.bytes_per_sample}; it cannot be negative."
+            )
+        _check_outputs("output_dtype", self.output_dtype, _check_dtype)
+        _check_outputs("output_ndim", self.output_ndim, _check_ndim)
+        _check_outputs("output_layout", self.output_layout, _check_layout)
+
+    def _check_device(self) -> None:
+        if self.device_id == CPU_ONLY_DEVICE_ID:
+            self.device_id = None
+        if self.device_id is not None:
+            raise NotYetSupportedError(
+                f"`device_id` is {self.device_id!r}: this version runs on the CPU; the GPU backend "
+                "is to come. Build the pipeline with device_id=None."
+            )
+
+    def _check_seed(self) -> None:
+        if self.seed is None:
+            return
+        if not isinstance(self.seed, numbers.Integral):
+            raise ArgumentTypeError(f"`seed` is {self.seed!r}; expected an integer or None.")
+        if self.seed < 0:
+            warnings.warn(
+                f"`seed` is {self.seed}: a negative seed is taken as no seed, use None for that.",
+                UserWarning,
+                stacklevel=5,
+            )
+            self.seed = None
+
+    def _check_depth(self) -> None:
+        depth = self.prefetch_queue_depth
+        if isinstance(depth, dict):
+            missing = {"cpu_size", "gpu_size"} - depth.keys()
+            if missing:
+                raise ArgumentValueError(
+                    f"`prefetch_queue_depth` is {depth!r}; as a dictionary it needs the keys "
+                    '"cpu_size" and "gpu_size".'
+                )
+            depth = depth["cpu_size"]
+        if isinstance(depth, bool) or not isinstance(depth, numbers.Integral):
+            raise ArgumentTypeError(
+                "Expected `prefetch_queue_depth` to be an int or a dictionary of int, got "
+                f"{self.prefetch_queue_depth!r}."
+            )
+        self.depth = int(depth)
+
+    def _check_deprecated(self) -> None:
+        if self.experimental_exec_dynamic is not None:
+            warnings.warn(
+                "`experimental_exec_dynamic` is deprecated, use `exec_dynamic`.",
+                DeprecationWarning,
+                stacklevel=5,
+            )
+            self.exec_dynamic = self.experimental_exec_dynamic
+        for name in ("max_streams", "default_cuda_stream_priority"):
+            if getattr(self, name) is not None:
+                warnings.warn(
+                    f"`{name}` is deprecated and has no effect.", DeprecationWarning, stacklevel=5
+                )
+
+    def check_for_build(self) -> None:
+        """Check what only running needs.
+
+        Raises
+        ------
+        ArgumentValueError
+            If the batch size, the number of threads or the prefetch depth cannot be used.
+        """
+        if self.batch_size is None:
+            raise ArgumentValueError("The batch size must be set: Pipeline(batch_size=...).")
+        if not isinstance(self.batch_size, numbers.Integral) or self.batch_size <= 0:
+            raise ArgumentValueError(
+                f"Invalid batch size: {self.batch_size!r}. Please set a positive integer."
+            )
+        if self.num_threads is None:
+            self.num_threads = available_cpus()
+        if not isinstance(self.num_threads, numbers.Integral) or self.num_threads < 1:
+            raise ArgumentValueError(
+                f"`num_threads` is {self.num_threads!r}; running a pipeline needs at least one."
+            )
+        if self.depth < 1:
+            raise ArgumentValueError(
+                f"`prefetch_queue_depth` is {self.depth}; it must be greater than 0."
+            )
+        if not (self.exec_pipelined and self.exec_async):
+            self.depth = 1
+
+
+def available_cpus() -> int:
+    """Number of processors this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS and Windows cannot tell
+        return os.cpu_count() or 1
+
+
+def _check_outputs(name: str, value: Any, check: Any) -> None:
+    for item in value if isinstance(value, (list, tuple)) else [value]:
+        if item is not None:
+            check(name, item)
+
+
+def _check_dtype(name: str, value: Any) -> None:
+    if not isinstance(value, DALIDataType):
+        raise ArgumentTypeError(f"`{name}` is {value!r}; expected a types.DALIDataType.")
+    if value is DALIDataType.NO_TYPE:
+        raise ArgumentValueError(f"`{name}` cannot be NO_TYPE; use None for what is not checked.")
+
+
+def _check_ndim(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise ArgumentTypeError(f"`{name}` is {value!r}; expected an integer.")
+    if value < 0:
+        raise ArgumentValueError(f"`{name}` is {value}; it cannot be negative.")
+
+
+def _check_layout(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"`{name}` is {value!r}; expected a layout string.")
