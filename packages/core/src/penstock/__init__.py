@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 from typing import TYPE_CHECKING, Any
 
-from penstock._version import __version__
+from penstock._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from penstock import data_node as data_node

@@ -1,0 +1,207 @@
+"""What users install: sdists and wheels of every package, in an environment of their own.
+
+The core is installed with everything it declares and nothing else. The plugins join it without
+their dependencies; PyTorch is lent by the environment that runs the tests, at the far end of the
+path, so that nothing of Penstock can come from there.
+"""
+
+from __future__ import annotations
+
+import email
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import penstock._version
+
+ROOT = Path(__file__).parents[2]
+VERSION = penstock._version.__version__
+DISTRIBUTIONS = {
+    "core": "penstock",
+    "torch-plugin": "penstock_torch",
+    "jax-plugin": "penstock_jax",
+    "tf-plugin": "penstock_tf",
+    "squirrel-source": "penstock_squirrel",
+}
+LEAF = {
+    "penstock_torch": "penstock/plugin/pytorch/",
+    "penstock_jax": "penstock/plugin/jax/",
+    "penstock_tf": "penstock/plugin/tf/",
+    "penstock_squirrel": "penstock/plugin/squirrel/",
+}
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False, cwd=cwd
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory):
+    """Folder with every sdist, and with every wheel built from its sdist."""
+    folder = tmp_path_factory.mktemp("dist")
+    for package in DISTRIBUTIONS:
+        source = ROOT / "packages" / package
+        run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source, cwd=folder)
+    return folder
+
+
+def wheel_of(dist: Path, name: str) -> Path:
+    return dist / f"{name}-{VERSION}-py3-none-any.whl"
+
+
+@pytest.fixture(scope="module")
+def python(dist, tmp_path_factory):
+    """Python of a fresh environment with every wheel."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    run(*pip, "install", "--quiet", wheel_of(dist, "penstock"), cwd=folder)
+    run(*pip, "check", cwd=folder)
+    plugins = [wheel_of(dist, name) for name in LEAF]
+    run(*pip, "install", "--quiet", "--no-deps", *plugins, cwd=folder)
+    site = Path(
+        run(
+            python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder
+        ).strip()
+    )
+    (site / "lent.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return python
+
+
+@pytest.fixture
+def run_code(python, tmp_path):
+    """Run Python code there; from a folder of its own, with warnings as errors."""
+    return lambda code: run(python, "-I", "-W", "error", "-c", code, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS.values())
+class TestContents:
+    def test_wheel_brings_its_own_folder_only(self, dist, name):
+        names = zipfile.ZipFile(wheel_of(dist, name)).namelist()
+        files = [n for n in names if ".dist-info/" not in n]
+        assert all(n.startswith(LEAF.get(name, "penstock/")) for n in files)
+        assert f"{LEAF.get(name, 'penstock/')}__init__.py" in files
+        assert f"{LEAF.get(name, 'penstock/')}py.typed" in files
+        assert all(n.endswith((".py", ".pyi", "py.typed", ".cu", ".cuh")) for n in files)
+
+    def test_wheel_and_sdist_bring_licence_and_readme(self, dist, name):
+        with zipfile.ZipFile(wheel_of(dist, name)) as wheel:
+            info = f"{name}-{VERSION}.dist-info"
+            metadata = email.message_from_bytes(wheel.read(f"{info}/METADATA"))
+            assert "Apache License" in wheel.read(f"{info}/licenses/LICENSE").decode()
+        assert metadata["License-Expression"] == "Apache-2.0"
+        assert metadata["Requires-Python"] == ">=3.11"
+        assert metadata.get_payload().startswith("# penstock")
+        with tarfile.open(dist / f"{name}-{VERSION}.tar.gz") as sdist:
+            names = {n.partition("/")[2] for n in sdist.getnames()}
+        assert {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml"} <= names
+        assert not any(n.startswith(("tests", "changes")) for n in names)
+
+
+def test_core_wheel_brings_the_stubs(dist):
+    names = zipfile.ZipFile(wheel_of(dist, "penstock")).namelist()
+    assert {"penstock/fn/__init__.pyi", "penstock/ops/__init__.pyi"} <= set(names)
+
+
+def test_core_runs_with_what_it_declares(run_code):
+    out = run_code("""
+import sys
+import simplejpeg, numpy as np
+import penstock
+from penstock import fn, pipeline_def, types
+
+jpeg = simplejpeg.encode_jpeg(np.full((40, 60, 3), 200, np.uint8))
+
+@pipeline_def(batch_size=2, num_threads=2, device_id=None, seed=1)
+def pipe():
+    encoded = fn.external_source(source=lambda: [np.frombuffer(jpeg, np.uint8)] * 2)
+    images = fn.resize(fn.decoders.image(encoded), size=(24, 24))
+    return fn.crop_mirror_normalize(images, crop=(20, 16), mirror=fn.random.coin_flip())
+
+(images,) = pipe().run()
+assert np.array(images.at(1)).shape == (3, 20, 16)
+assert "torch" not in sys.modules
+print(penstock.__file__, penstock.__version__)
+""")
+    path, version = out.split()
+    assert "environment" in path
+    assert version == VERSION
+
+
+def test_pytorch_plugin_stands_beside_the_core(run_code):
+    out = run_code("""
+import warnings
+import numpy as np
+warnings.simplefilter("default")  # PyTorch's own, while it is imported
+import torch
+warnings.simplefilter("error")
+from penstock import fn, pipeline_def
+from penstock.plugin import pytorch
+from penstock.plugin.base_iterator import LastBatchPolicy
+
+@pipeline_def(batch_size=2, num_threads=1, device_id=None)
+def pipe():
+    return fn.external_source(source=[np.ones((2, 3), np.float32)], cycle="raise")
+
+(batch,) = next(pytorch.DALIGenericIterator([pipe()], ["data"]))
+assert batch["data"].shape == (2, 3) and batch["data"].dtype == torch.float32
+assert pytorch.LastBatchPolicy is LastBatchPolicy
+print(pytorch.__file__)
+""")
+    assert "environment" in out
+
+
+@pytest.mark.parametrize("plugin", ["jax", "tf", "squirrel"])
+def test_plugins_to_come_say_so(run_code, plugin):
+    out = run_code(
+        f"try:\n import penstock.plugin.{plugin}\nexcept ImportError as error:\n print(error)"
+    )
+    assert "is to come in a later version" in out
+
+
+def test_type_checker_sees_the_operators(python, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from penstock import fn, ops, types\n"
+        "edge = fn.random.uniform(range=[0.0, 1.0])\n"
+        "reveal_type(edge)\n"
+        "reveal_type(fn.crop(edge, crop=(1, 1)))\n"
+        "reveal_type(ops.Crop(crop=(1, 1))(edge))\n"
+        "fn.crop(edge, corp=(1, 1))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--python-executable", str(python), str(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.stdout.count('"penstock.graph.data_node.DataNode"') == 3, done.stdout
+    assert "corp" in done.stdout
+    assert done.returncode == 1
+
+
+def test_removing_the_plugins_leaves_the_core(run_code, python, tmp_path):
+    # Last in the file: it takes the plugins away from the environment that the others share.
+    for name in LEAF:
+        run(python, "-m", "pip", "uninstall", "--quiet", "--yes", name, cwd=tmp_path)
+    out = run_code("""
+from penstock import fn, plugin
+from penstock.plugin import base_iterator
+try:
+    import penstock.plugin.pytorch
+except ModuleNotFoundError as error:
+    print(error.name)
+""")
+    assert out.strip() == "penstock.plugin.pytorch"
