@@ -37,6 +37,14 @@ class OutOfRangeError(PenstockError, IndexError):
     """An index lies outside of what it indexes."""
 
 
+class SampleIndexError(OutOfRangeError, RuntimeError):
+    """A batch has no sample of that number."""
+
+
+class NumberOverflowError(ArgumentValueError, OverflowError):
+    """A number does not fit into the type it is to have."""
+
+
 class NotYetSupportedError(PenstockError, NotImplementedError):
     """A feature that is declared but cannot be honoured by this version."""
 

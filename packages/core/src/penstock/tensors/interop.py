@@ -1,0 +1,265 @@
+"""Other libraries' data as NumPy arrays over the same memory, and back."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DataTypeError,
+    LayoutError,
+    ShapeError,
+    UsageError,
+)
+from penstock.tensors.device import CPU, DLDeviceType, no_gpu
+from penstock.types.dtypes import DALI_OF_NUMPY
+
+if TYPE_CHECKING:
+    from penstock.types.enums import DALIDataType
+
+_CAPSULE_NAMES = (b"dltensor", b"dltensor_versioned")
+
+_is_capsule = ctypes.pythonapi.PyCapsule_IsValid
+_is_capsule.argtypes = (ctypes.py_object, ctypes.c_char_p)
+_is_capsule.restype = ctypes.c_int
+_Capsule = type(np.empty(0, np.uint8).__dlpack__())
+
+
+class _DLPackSource:
+    """A bare DLPack capsule as an object that NumPy can import."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        # NumPy reads the real device from the capsule and refuses what is not host memory.
+        return CPU
+
+
+class _Writable:
+    """Memory of a DLPack import that cannot say whether it may be written to."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array  # keeps the memory alive
+        interface = dict(array.__array_interface__)
+        interface["data"] = (interface["data"][0], False)
+        self.__array_interface__ = interface
+
+
+def is_dlpack_capsule(value: object) -> bool:
+    """Whether `value` is a bare DLPack capsule, consumed or not."""
+    return type(value) is _Capsule
+
+
+def from_dlpack(value: Any) -> np.ndarray:
+    """The array over the memory of a DLPack capsule or of an object with ``__dlpack__``.
+
+    Capsules of the first DLPack version carry no read-only mark; their memory is taken as writable.
+
+    Raises
+    ------
+    UsageError
+        If a capsule has been consumed before.
+    NotYetSupportedError
+        If the data is not in host memory.
+    """
+    legacy = True
+    if is_dlpack_capsule(value):
+        if not any(_is_capsule(value, name) for name in _CAPSULE_NAMES):
+            raise UsageError("This DLPack capsule has been used before; each serves one import.")
+        legacy = bool(_is_capsule(value, _CAPSULE_NAMES[0]))
+        value = _DLPackSource(value)
+    else:
+        _check_device(value)
+        capsule = _export(value)
+        legacy = bool(_is_capsule(capsule, _CAPSULE_NAMES[0]))
+        value = _DLPackSource(capsule)
+    try:
+        array = np.from_dlpack(value)
+    except (BufferError, RuntimeError) as error:
+        raise DataTypeError(f"This DLPack tensor cannot be imported: {error}") from error
+    if legacy and not array.flags.writeable:
+        array = np.asarray(_Writable(array))
+    return array
+
+
+def _export(value: Any) -> Any:
+    try:
+        return value.__dlpack__(max_version=(1, 1))
+    except TypeError:  # made before DLPack had versions
+        return value.__dlpack__()
+
+
+def _check_device(value: Any) -> None:
+    device = getattr(value, "__dlpack_device__", None)
+    if device is None:
+        return
+    kind = int(device()[0])
+    host = (DLDeviceType.kDLCPU, DLDeviceType.kDLCUDAHost, DLDeviceType.kDLROCMHost)
+    if kind not in host:
+        no_gpu(f"Data in device memory ({_device_name(kind)})")
+
+
+def _device_name(kind: int) -> str:
+    try:
+        return DLDeviceType(kind).name
+    except ValueError:
+        return f"DLPack device type {kind}"
+
+
+def as_host_array(value: Any) -> np.ndarray:
+    """The array over the memory of `value`, of a type DALI knows, without a copy.
+
+    Parameters
+    ----------
+    value
+        A NumPy array or scalar, an object with a buffer (bytes, memory views, ctypes arrays), with
+        ``__array_interface__`` or with ``__dlpack__`` (PyTorch, JAX), or a bare DLPack capsule.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `value` is none of these.
+    DataTypeError
+        If its elements are not numbers or truth values, in native byte order.
+    """
+    if isinstance(value, np.ndarray):
+        array = value
+    elif isinstance(value, np.generic):
+        array = np.asarray(value)
+    elif is_dlpack_capsule(value):
+        array = from_dlpack(value)
+    elif getattr(value, "__array_interface__", None) is not None:
+        array = np.asarray(value)
+    elif getattr(value, "__dlpack__", None) is not None:
+        array = from_dlpack(value)
+    elif getattr(value, "__cuda_array_interface__", None) is not None:
+        no_gpu(f"Data in GPU memory ({type(value).__name__})")
+    else:
+        try:
+            array = np.asarray(memoryview(value))
+        except TypeError:
+            raise ArgumentTypeError(
+                f"{type(value).__name__} has no data that can be shared. Pass an array, bytes, or "
+                f"an object with `__dlpack__` or `__array_interface__`; "
+                f"`numpy.array(...)` makes an array of Python lists and numbers."
+            ) from None
+    return array
+
+
+def dali_type(array: np.ndarray) -> DALIDataType:
+    """Element type of `array`, an error if DALI has none for it."""
+    found = DALI_OF_NUMPY.get(array.dtype)
+    if found is not None:
+        return found
+    dtype = array.dtype
+    if dtype.newbyteorder("=") in DALI_OF_NUMPY:
+        raise DataTypeError(
+            f"Data of type {dtype.str} is not in this machine's byte order; "
+            f"convert it with `array.astype({dtype.name!r})`."
+        )
+    message = (
+        f"Elements of type {dtype} are not supported, only "
+        f"{', '.join(d.name for d in DALI_OF_NUMPY)}."
+    )
+    if dtype.kind == "c":
+        message += " Complex numbers can be passed as `array.view(float)`, with one axis more."
+    if dtype.kind in "mM":
+        raise ArgumentValueError(message + " Dates can be passed as `array.view('int64')`.")
+    raise DataTypeError(message)
+
+
+def check_contiguous(array: np.ndarray) -> np.ndarray:
+    """Return `array` if it lies in memory without gaps, in C order."""
+    if not array.flags.c_contiguous:
+        raise ShapeError(
+            f"Strided data is not supported: the array of shape {array.shape} has strides "
+            f"{array.strides} (bytes) and is not packed in C order. "
+            f"Pass `numpy.ascontiguousarray(array)`."
+        )
+    return array
+
+
+def check_layout(layout: str | None, ndim: int, what: str) -> str:
+    """Return `layout`, "" for None, if it has one letter for each of `ndim` axes."""
+    if layout is None:
+        return ""
+    if not isinstance(layout, str):
+        raise ArgumentTypeError(
+            f'A layout is a string such as "HWC", got {layout!r} of type {type(layout).__name__}.'
+        )
+    if layout and len(layout) != ndim:
+        raise LayoutError(
+            f'The layout "{layout}" has {len(layout)} letters, but the {what} has {ndim} axes. '
+            f"Give one letter for each axis, or none."
+        )
+    return str(layout)
+
+
+def copy_to_address(arrays: list[np.ndarray], target: Any) -> None:
+    """Copy the bytes of `arrays`, one after the other, to a memory address.
+
+    Parameters
+    ----------
+    arrays
+        C-contiguous arrays.
+    target
+        An address as `ctypes.c_void_p`, ctypes pointer or integer, which must point to enough
+        memory; or a writable buffer such as a NumPy array, whose size is checked.
+    """
+    total = sum(array.nbytes for array in arrays)
+    address = _address(target, total)
+    if total and not address:
+        raise ArgumentValueError("Cannot copy to a null pointer.")
+    for array in arrays:
+        ctypes.memmove(address, array.ctypes.data, array.nbytes)
+        address += array.nbytes
+
+
+def _address(target: Any, size: int) -> int:
+    if isinstance(target, ctypes.c_void_p):
+        return target.value or 0
+    if isinstance(target, int) and not isinstance(target, bool):
+        return target
+    if isinstance(target, ctypes._Pointer):
+        return ctypes.cast(target, ctypes.c_void_p).value or 0
+    try:
+        view = np.asarray(memoryview(target))
+    except TypeError:
+        raise ArgumentTypeError(
+            f"The target of a copy is a ctypes.c_void_p, an integer address or a writable buffer, "
+            f"got {type(target).__name__}."
+        ) from None
+    check_contiguous(view)
+    if not view.flags.writeable:
+        raise ArgumentValueError("The target of a copy is read-only.")
+    if view.nbytes != size:
+        raise ArgumentValueError(f"The target of a copy has {view.nbytes} bytes, not {size}.")
+    return int(view.ctypes.data)
+
+
+def export_dlpack(
+    array: np.ndarray,
+    max_version: tuple[int, int] | None,
+    dl_device: tuple[int, int] | None,
+    copy: bool | None,
+) -> Any:
+    """A DLPack capsule over the memory of `array`."""
+    options: dict[str, Any] = {}
+    if dl_device is not None:
+        kind, number = int(dl_device[0]), int(dl_device[1])
+        if kind != DLDeviceType.kDLCPU:
+            no_gpu(f"Export to another device ({_device_name(kind)})")
+        options["dl_device"] = (kind, number)
+    if max_version is not None:
+        options["max_version"] = max_version
+    if copy is not None:
+        options["copy"] = copy
+    return array.__dlpack__(**options)

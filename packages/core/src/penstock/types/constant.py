@@ -1,0 +1,439 @@
+"""Constants in graphs: scalars that take part in arithmetic, and the arrays behind nodes."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import numbers
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import (
+    ArgumentTypeError,
+    LayoutError,
+    NumberOverflowError,
+    ShapeError,
+    UsageError,
+)
+from penstock.types.dtypes import (
+    DALI_OF_NUMPY,
+    NUMPY_OF,
+    is_bool,
+    is_enum_type,
+    is_float,
+    is_integer,
+    storage_dtype,
+    to_dali_type,
+)
+from penstock.types.enums import DALIDataType, DALIEnum, DALIImageType, DALIInterpType
+
+NodeMaker = Callable[..., Any]
+
+node_maker: NodeMaker | None = None
+"""Makes a graph node of an array; see `penstock.types.install_constant_node`."""
+
+_ENUM_ELEMENT = {
+    DALIDataType: DALIDataType.DATA_TYPE,
+    DALIImageType: DALIDataType.IMAGE_TYPE,
+    DALIInterpType: DALIDataType.INTERP_TYPE,
+}
+# NumPy makes 64-bit integers of plain numbers, which is rarely what a graph should calculate in.
+_NARROWED = {
+    DALIDataType.INT64: DALIDataType.INT32,
+    DALIDataType.UINT64: DALIDataType.UINT32,
+}
+# What `shape` may be for a value to still count as a scalar.
+_SCALAR_SHAPES = (None, (), 1, (1,))
+
+
+class ScalarConstant:
+    """A number of a known type for arithmetic with pipeline tensors. Made by `Constant`.
+
+    The type takes part in type promotion. The methods named after types give the same number as
+    another type; they do not wrap around or saturate.
+
+    Attributes
+    ----------
+    value
+        The number, as a Python ``bool``, ``int`` or ``float``.
+    dtype
+        Its element type.
+    shape
+        Always ``[]``.
+    """
+
+    # Arrays on the left of an operator must leave it to the right-hand side.
+    __array_ufunc__ = None
+
+    def __init__(self, value: Any, dtype: DALIDataType | None = None) -> None:
+        self.shape: list[int] = []
+        if getattr(value, "dtype", None) is not None and hasattr(value, "item"):
+            if dtype is None:
+                dtype = to_dali_type(value.dtype)
+            value = value.item()
+        if isinstance(value, DALIEnum) or not isinstance(value, (bool, int, float)):
+            raise ArgumentTypeError(
+                f"A scalar constant is a bool, an int or a float, "
+                f"got {value!r} of type {type(value).__name__}."
+            )
+        if dtype is None:
+            if isinstance(value, bool):
+                dtype = DALIDataType.BOOL
+            else:
+                dtype = DALIDataType.INT32 if isinstance(value, int) else DALIDataType.FLOAT
+        self.dtype = _numeric_type(dtype)
+        self.value: builtins.bool | int | float
+        if is_bool(dtype):
+            self.value = builtins.bool(value)
+        elif is_integer(dtype):
+            self.value = int(value)
+        else:
+            self.value = float(value)
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        """The element type as NumPy's."""
+        return storage_dtype(self.dtype)
+
+    def bool(self) -> ScalarConstant:
+        """The number as `types.BOOL`."""
+        return ScalarConstant(self.value, DALIDataType.BOOL)
+
+    def int8(self) -> ScalarConstant:
+        """The number as `types.INT8`."""
+        return ScalarConstant(self.value, DALIDataType.INT8)
+
+    def int16(self) -> ScalarConstant:
+        """The number as `types.INT16`."""
+        return ScalarConstant(self.value, DALIDataType.INT16)
+
+    def int32(self) -> ScalarConstant:
+        """The number as `types.INT32`."""
+        return ScalarConstant(self.value, DALIDataType.INT32)
+
+    def int64(self) -> ScalarConstant:
+        """The number as `types.INT64`."""
+        return ScalarConstant(self.value, DALIDataType.INT64)
+
+    def uint8(self) -> ScalarConstant:
+        """The number as `types.UINT8`."""
+        return ScalarConstant(self.value, DALIDataType.UINT8)
+
+    def uint16(self) -> ScalarConstant:
+        """The number as `types.UINT16`."""
+        return ScalarConstant(self.value, DALIDataType.UINT16)
+
+    def uint32(self) -> ScalarConstant:
+        """The number as `types.UINT32`."""
+        return ScalarConstant(self.value, DALIDataType.UINT32)
+
+    def uint64(self) -> ScalarConstant:
+        """The number as `types.UINT64`."""
+        return ScalarConstant(self.value, DALIDataType.UINT64)
+
+    def float16(self) -> ScalarConstant:
+        """The number as `types.FLOAT16`."""
+        return ScalarConstant(self.value, DALIDataType.FLOAT16)
+
+    def float32(self) -> ScalarConstant:
+        """The number as `types.FLOAT`."""
+        return ScalarConstant(self.value, DALIDataType.FLOAT)
+
+    def float64(self) -> ScalarConstant:
+        """The number as `types.FLOAT64`."""
+        return ScalarConstant(self.value, DALIDataType.FLOAT64)
+
+    def __eq__(self, other: object) -> Any:
+        if isinstance(other, ScalarConstant):
+            return self.value == other.value and self.dtype == other.dtype
+        return NotImplemented  # a graph node on the other side makes a comparison node
+
+    def __ne__(self, other: object) -> Any:
+        if isinstance(other, ScalarConstant):
+            return not self == other
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> builtins.bool:
+        if is_float(self.dtype):
+            raise self._needs_type("bool", "an integer or boolean type, such as `.int32()`")
+        return builtins.bool(self.value)
+
+    def __int__(self) -> int:
+        if is_float(self.dtype):
+            raise self._needs_type("int", "an integer or boolean type, such as `.int32()`")
+        return int(self.value)
+
+    def __float__(self) -> float:
+        if not is_float(self.dtype):
+            raise self._needs_type("float", "a floating-point type, such as `.float32()`")
+        return float(self.value)
+
+    def _needs_type(self, what: str, kind: str) -> ArgumentTypeError:
+        return ArgumentTypeError(
+            f"A ScalarConstant of type {self.dtype} is not converted to Python's `{what}` by "
+            f"itself; give it {kind} first, or use `.value`."
+        )
+
+    def __str__(self) -> str:
+        return f"{self.value}:{self.dtype}"
+
+    def __repr__(self) -> str:
+        return str(self.value)
+
+
+def Constant(
+    value: Any,
+    dtype: DALIDataType | None = None,
+    shape: int | Sequence[int] | None = None,
+    layout: str | None = None,
+    device: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """A constant for use in a graph.
+
+    Parameters
+    ----------
+    value
+        A number, a member of one of the enumerations, a flat list of either, a NumPy array or a
+        PyTorch tensor.
+    dtype
+        Element type. When not given, that of `value`, where 64-bit arrays become 32-bit ones.
+    shape
+        Shape of each sample. A single value fills it.
+    layout
+        Layout of each sample.
+    device
+        Where the constant is produced.
+    **kwargs
+        Arguments of the operator `fn.constant`, such as `name`.
+
+    Returns
+    -------
+    ScalarConstant or DataNode
+        A `ScalarConstant` for a number without `shape`, `layout`, `device` and `kwargs`, else a
+        node that gives the same tensor for every sample.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `value` is none of the above or mixes enumerations.
+    NumberOverflowError
+        If an array of 64-bit integers without `dtype` does not fit into 32 bits.
+    ShapeError
+        If the number of values does not fit `shape`.
+    """
+    is_enum = isinstance(value, DALIEnum) or (dtype is not None and is_enum_type(dtype))
+    is_array = len(getattr(value, "shape", ())) > 0 or isinstance(value, (list, tuple))
+    plain_shape = tuple(shape) if isinstance(shape, list) else shape
+    if (
+        device is None
+        and layout is None
+        and not kwargs
+        and not is_enum
+        and not is_array
+        and plain_shape in _SCALAR_SHAPES
+    ):
+        return ScalarConstant(value, dtype)
+    return ConstantNode(device, value, dtype, shape, layout, **kwargs)
+
+
+def ConstantNode(
+    device: str | None,
+    value: Any,
+    dtype: DALIDataType | None,
+    shape: int | Sequence[int] | None,
+    layout: str | None,
+    **kwargs: Any,
+) -> Any:
+    """A graph node that gives the same tensor for every sample. See `Constant`."""
+    array = constant_array(value, dtype, shape)
+    if layout and len(layout) != array.ndim:
+        raise LayoutError(
+            f'`layout`="{layout}" cannot describe a constant of shape {array.shape}: '
+            f"it needs {array.ndim} letters."
+        )
+    if node_maker is None:
+        raise UsageError(
+            "A constant that is not a plain number is a node of a graph; import `penstock` first."
+        )
+    return node_maker(array, constant_dtype(value, dtype), layout or "", device or "cpu", **kwargs)
+
+
+def constant_dtype(value: Any, dtype: DALIDataType | None = None) -> DALIDataType:
+    """Element type of the constant made of `value`; see `constant_array`."""
+    if dtype is not None:
+        return dtype if is_enum_type(dtype) else _numeric_type(dtype)
+    if isinstance(value, ScalarConstant):
+        return value.dtype
+    found = getattr(value, "dtype", None)
+    if found is not None:
+        kind = to_dali_type(found)
+        if kind == DALIDataType.FLOAT64:
+            return DALIDataType.FLOAT
+        if isinstance(value, (np.ndarray, np.generic)):
+            narrow = {
+                DALIDataType.INT64: DALIDataType.INT32,
+                DALIDataType.UINT64: DALIDataType.UINT32,
+            }
+            return narrow.get(kind, kind)
+        return kind
+    values = value if isinstance(value, (list, tuple)) else [value]
+    kinds = {_kind(v) for v in values}
+    enums = [k for k in kinds if isinstance(k, type)]
+    if enums:
+        if len(kinds) > 1:
+            names = sorted(k if isinstance(k, str) else k.__name__ for k in kinds)
+            raise ArgumentTypeError(
+                f"A constant of enumeration members holds one enumeration only, got {names}."
+            )
+        return _ENUM_ELEMENT[enums[0]]
+    if "float" in kinds or not kinds:
+        return DALIDataType.FLOAT
+    return DALIDataType.INT32 if "int" in kinds else DALIDataType.BOOL
+
+
+def constant_array(
+    value: Any,
+    dtype: DALIDataType | None = None,
+    shape: int | Sequence[int] | None = None,
+) -> np.ndarray:
+    """The array behind a constant node; enumeration members become int32.
+
+    Numbers are rounded to the nearest (halves away from zero) and saturate where the type cannot
+    hold them.
+
+    Parameters
+    ----------
+    value
+        See `Constant`.
+    dtype
+        Element type; see `Constant`.
+    shape
+        Shape of the result. A single value fills it; otherwise its volume must match.
+
+    Raises
+    ------
+    ArgumentTypeError, NumberOverflowError, ShapeError
+        See `Constant`.
+    """
+    target = constant_dtype(value, dtype)
+    if isinstance(value, ScalarConstant):
+        value = value.value
+    if getattr(value, "dtype", None) is not None:
+        source = value if isinstance(value, (np.ndarray, np.generic)) else np.asarray(value)
+        array = np.asarray(source)
+        if dtype is None and array.dtype.kind in "iu":
+            _check_fits(array, target)
+    else:
+        flat = list(value) if isinstance(value, (list, tuple)) else value
+        array = np.array(flat, _exact_type(flat))
+    if shape is not None:
+        array = _with_shape(array, (shape,) if isinstance(shape, int) else tuple(shape))
+    return _convert(
+        array, np.dtype(np.int32) if is_enum_type(target) else np.dtype(NUMPY_OF[target])
+    )
+
+
+def _kind(value: Any) -> str | type[DALIEnum]:
+    if isinstance(value, DALIEnum) and type(value) in _ENUM_ELEMENT:
+        return type(value)
+    if isinstance(value, (bool, np.bool_)):
+        return "bool"
+    if isinstance(value, numbers.Integral):
+        return "int"
+    if isinstance(value, numbers.Real):
+        return "float"
+    raise ArgumentTypeError(
+        f"A constant is made of numbers or members of an enumeration, in a flat list or an array, "
+        f"got {value!r} of type {type(value).__name__}."
+    )
+
+
+def _exact_type(value: Any) -> np.dtype[Any]:
+    """A type that holds all of the Python numbers in `value` until they are converted."""
+    values = value if isinstance(value, list) else [value]
+    if any(_kind(v) == "float" for v in values):
+        return np.dtype(np.float64)
+    if not values:
+        return np.dtype(np.float32)
+    if max(values) > np.iinfo(np.int64).max and min(values) >= 0:
+        return np.dtype(np.uint64)
+    if max(values) > np.iinfo(np.int64).max or min(values) < np.iinfo(np.int64).min:
+        raise NumberOverflowError(f"The integers {min(values)} to {max(values)} exceed 64 bits.")
+    return np.dtype(np.int64)
+
+
+def _numeric_type(dtype: Any) -> DALIDataType:
+    if not isinstance(dtype, bool) and dtype in NUMPY_OF:
+        return DALIDataType(dtype)
+    raise ArgumentTypeError(
+        f"A constant has one of the types {', '.join(t.name for t in NUMPY_OF)}, got {dtype!r}."
+    )
+
+
+def _check_fits(array: np.ndarray, target: DALIDataType) -> None:
+    if array.size == 0:
+        return
+    limits = np.iinfo(storage_dtype(target))
+    low, high = int(array.min()), int(array.max())
+    if low < limits.min or high > limits.max:
+        raise NumberOverflowError(
+            f"A constant array without `dtype` holds integers of 32 bits, and "
+            f"{low if low < limits.min else high} is out of range for {limits.dtype}. "
+            f"Pass `dtype=types.{DALI_OF_NUMPY[array.dtype].name}` to keep 64 bits."
+        )
+
+
+def _with_shape(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    volume = math.prod(shape)
+    if any(extent < 0 for extent in shape):
+        raise ShapeError(f"`shape` of a constant has a negative extent: {shape}.")
+    if array.size == volume:
+        return array.reshape(shape)
+    if array.size == 1:
+        return np.broadcast_to(array.reshape(()), shape)
+    raise ShapeError(
+        f"`shape`={shape} holds {volume} values, but the constant has {array.size}. "
+        f"Give as many values as the shape holds, or a single one to fill it."
+    )
+
+
+def _convert(array: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    if array.dtype == dtype:
+        return np.array(array, order="C")  # the user's array may change later
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):  # beyond the largest number is infinity
+            return array.astype(dtype)
+    if array.dtype.kind == "f":
+        array = _rounded(array.astype(np.float64))
+    if dtype.kind == "b":
+        return np.asarray(array != 0)
+    if array.dtype.kind == "b":
+        return array.astype(dtype)
+    return _saturated(array, dtype)
+
+
+def _rounded(array: np.ndarray) -> np.ndarray:
+    """Nearest whole numbers, halves away from zero."""
+    whole = np.trunc(array)
+    with np.errstate(invalid="ignore"):  # infinity - infinity
+        up = np.abs(array - whole) >= 0.5
+    return np.asarray(whole + np.where(up, np.sign(array), 0.0))
+
+
+def _saturated(array: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    limits = np.iinfo(dtype)
+    if array.dtype.kind == "f":
+        # float64 rounds the largest 64-bit integers up: compare first, convert what is inside.
+        result = np.full(array.shape, limits.min, dtype)  # also for what is not a number
+        result[array >= float(limits.max)] = limits.max
+        inside = (array > float(limits.min)) & (array < float(limits.max))
+        result[inside] = array[inside].astype(dtype)
+        return result
+    own = np.iinfo(array.dtype)
+    inside = np.clip(array, max(own.min, limits.min), min(own.max, limits.max))
+    return np.asarray(inside.astype(dtype))
