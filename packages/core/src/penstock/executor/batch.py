@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.errors import DataTypeError
 from penstock.tensors.pool import HOST_POOL
 from penstock.tensors.tensor_list import TensorListCPU
-from penstock.types import to_numpy_type
+from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
     from penstock.operators.schema import Spec
@@ -48,7 +49,7 @@ class BatchBuffer:
         self.rows: list[np.ndarray | None] = [None] * size
         self.sources: list[str] | None = None
         self.spec = spec
-        self._dtype = np.dtype(to_numpy_type(spec.dtype))
+        self._dtype = storage_dtype(spec.dtype)
         self._history = history
         self._dense: np.ndarray | None = None
         self._row_shape: tuple[int, ...] | None = None
@@ -79,6 +80,11 @@ class BatchBuffer:
 
     def put(self, index: int, value: np.ndarray) -> None:
         """Make `value` sample `index`; it is copied unless it is the row that was handed out."""
+        if value.dtype != self._dtype:
+            raise DataTypeError(
+                f"The operator made elements of type {value.dtype} where its declaration says "
+                f"{self._dtype}; its `infer` has to tell the type, or the value be converted."
+            )
         if self.rows[index] is not value:
             np.copyto(self.row(index, value.shape), value)
 

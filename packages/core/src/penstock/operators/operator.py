@@ -107,9 +107,13 @@ def operator(
     *,
     inputs: Input | Iterable[Input] = (),
     args: Iterable[Arg] = (),
+    infer: Callable[..., Spec | tuple[Spec, ...]] | None = None,
     **traits: Any,
-) -> Callable[[type[Operator]], type[Operator]]:
-    """Declare an operator: the decorated class becomes ``fn.<name>`` and all its other faces.
+) -> Callable[[Any], type[Operator]]:
+    """Declare an operator: what is decorated becomes ``fn.<name>`` and all its other faces.
+
+    It is a sub-class of `Operator`, or a function ``f(xp, *inputs, **arguments)`` of the array
+    module, the inputs of one sample and the arguments it names; the function returns the output.
 
     Parameters
     ----------
@@ -120,12 +124,20 @@ def operator(
     args
         The keyword arguments. `preserve`, `bytes_per_sample_hint` and, for random operators,
         `seed` are added to every operator.
+    infer
+        For a function: takes a `Spec` for each input and returns those of the outputs. Without it,
+        the output has type, rank and layout of the first input.
     **traits
         Any other field of `OpSchema`.
     """
     input_specs = (inputs,) if isinstance(inputs, Input) else tuple(inputs)
 
-    def declare(cls: type[Operator]) -> type[Operator]:
+    def declare(declared: Any) -> type[Operator]:
+        cls: type[Operator] = declared
+        if not isinstance(declared, type):
+            from penstock.operators.function_operator import operator_class
+
+            cls = operator_class(declared, infer)
         every = [*args, _PRESERVE, _BYTES_PER_SAMPLE]
         if traits.get("random") and not any(a.name == "seed" for a in every):
             every.append(_SEED)
