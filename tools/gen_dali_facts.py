@@ -55,7 +55,7 @@ def default_value(kind: str, text: str) -> Any:
         return [part.strip(" '") for part in text.strip("[]").split(",") if part.strip()]
     if kind.endswith("_VEC"):
         return ast.literal_eval(text.replace("[, ]", "[]"))
-    return text
+    return ast.literal_eval(text)
 
 
 def argument_facts(schema: Any, name: str) -> dict[str, Any]:

@@ -22,9 +22,10 @@ from penstock.operators.docs import (
     argument_text,
     devices_with_code,
     layouts_of,
+    returned_type,
 )
 from penstock.operators.registry import all_schemas
-from penstock.operators.signature import class_name, return_annotation
+from penstock.operators.signature import class_name
 
 if TYPE_CHECKING:
     from penstock.operators.schema import Arg, Input, OpSchema
@@ -78,7 +79,7 @@ def operator_section(schema: OpSchema) -> list[str]:
     lines = [f"## `fn.{schema.name}`", ""]
     lines += _markdown(inspect.cleandoc(schema.doc)).splitlines()
     if schema.deprecated is not None:
-        lines += ["", _markdown(f"Deprecated: {schema.deprecated}")]
+        lines += ["", f"Deprecated; use `fn.{schema.deprecated}`."]
     traits = [
         f"Runs on: {', '.join(devices_with_code(schema)) or 'no device yet'}",
         f"as {names[1]}",
@@ -98,7 +99,7 @@ def operator_section(schema: OpSchema) -> list[str]:
         _argument_row(arg)
         for arg in sorted(schema.args.values(), key=lambda a: (not a.required, a.name))
     ]
-    returns = f"Returns `{return_annotation(schema)}`"
+    returns = f"Returns `{returned_type(schema)}`"
     if len(schema.output_docs) == 1:
         lines += ["", f"{returns}: {_markdown(schema.output_docs[0])}"]
     elif schema.output_docs:
@@ -165,7 +166,9 @@ def compact_matrix() -> str:
 
 
 def readme() -> dict[Path, str]:
-    """The README with its table renewed."""
+    """The README, where there is one, with its table renewed."""
+    if not README.exists():
+        return {}
     text = README.read_text()
     head, start, rest = text.partition(START)
     _, end, tail = rest.partition(END)

@@ -70,12 +70,8 @@ def python(dist, tmp_path_factory):
     run(*pip, "check", cwd=folder)
     plugins = [wheel_of(dist, name) for name in LEAF]
     run(*pip, "install", "--quiet", "--no-deps", *plugins, cwd=folder)
-    site = Path(
-        run(
-            python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder
-        ).strip()
-    )
-    (site / "lent.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    where = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder)
+    Path(where.strip(), "lent.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return python
 
 

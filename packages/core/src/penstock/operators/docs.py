@@ -37,8 +37,10 @@ def docstring_for(schema: OpSchema, api: Api = "fn") -> str:
 
 def devices_with_code(schema: OpSchema) -> tuple[str, ...]:
     """Devices of `schema` that this version has an implementation for."""
-    runs = {"cpu": schema.cls.cpu is not Operator.cpu}
-    return tuple(d for d in schema.devices if runs.get(d, False))
+    # By sample, by batch, or as a reader; external data is fed and needs no code of an operator's.
+    methods = (getattr(schema.cls, name, None) for name in ("cpu", "cpu_batch", "load"))
+    runs = schema.name == "external_source" or any(m not in (None, Operator.cpu) for m in methods)
+    return tuple(device for device in schema.devices if device == "cpu" and runs)
 
 
 def layouts_of(declared: Input, schema: OpSchema) -> tuple[str, ...]:
@@ -77,14 +79,21 @@ def argument_text(arg: Arg) -> list[str]:
         use = f"; use `{arg.deprecated}`" if arg.deprecated else ""
         paragraphs.append(f"Deprecated{use}.")
     if arg.unsupported is not None:
-        paragraphs.append(f"Not supported yet, only the default is taken: {arg.unsupported}")
+        paragraphs.append(f"Only the default is taken yet: {arg.unsupported.rstrip('.')}.")
     return paragraphs
+
+
+def returned_type(schema: OpSchema) -> str:
+    """What a call returns, for readers."""
+    if callable(schema.num_outputs):
+        return "DataNode, or a list of them"
+    return return_annotation(schema)
 
 
 def _opening(schema: OpSchema) -> list[str]:
     lines = inspect.cleandoc(schema.doc).splitlines()
     if schema.deprecated is not None:
-        use = f"; use `{schema.deprecated}`" if schema.deprecated else ""
+        use = f"; use `fn.{schema.deprecated}`" if schema.deprecated else ""
         lines += ["", f"Deprecated{use}."]
     running = devices_with_code(schema)
     coming = [d for d in schema.devices if d not in running]
@@ -118,7 +127,7 @@ def _parameters(schema: OpSchema) -> list[str]:
 def _returns(schema: OpSchema) -> list[str]:
     if schema.num_outputs == 0:
         return ["Returns", "-------", "None"]
-    lines = ["Returns", "-------", return_annotation(schema)]
+    lines = ["Returns", "-------", returned_type(schema)]
     if len(schema.output_docs) == 1:
         return lines + _body(schema.output_docs)
     return lines + _body([f"{n}. {text}" for n, text in enumerate(schema.output_docs)])

@@ -107,6 +107,8 @@ class OpSchema:
     """`cpu` takes such a recipe as its first input."""
     keeps_metadata: bool = True
     """Output samples carry on the source information of the first input."""
+    positional: tuple[str, ...] = ()
+    """Arguments that may also be given by position, in this order."""
     hidden: bool = False
     deprecated: str | None = None
     class_name: str | None = None

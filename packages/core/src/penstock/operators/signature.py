@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from penstock.operators.schema import Input, OpSchema
 
 Api = Literal["fn", "ops"]
+_BY_POSITION = Parameter.POSITIONAL_OR_KEYWORD
 
 
 class SourceText(str):
@@ -55,9 +56,12 @@ def call_signature_for(schema: OpSchema) -> Signature:
 
 
 def return_annotation(schema: OpSchema) -> str:
-    """What a call returns: nothing, one node, or a list of nodes."""
+    """What a call returns: nothing, one node, or a list of nodes.
+
+    Where the arguments decide, it is `Any`: a union would have to be narrowed at every use.
+    """
     if callable(schema.num_outputs):
-        return "DataNode | list[DataNode]"
+        return "Any"
     if schema.num_outputs == 0:
         return "None"
     return "DataNode" if schema.num_outputs == 1 else "list[DataNode]"
@@ -72,6 +76,8 @@ def default_text(value: Any) -> str:
     if isinstance(value, tuple):
         inner = ", ".join(default_text(v) for v in value)
         return f"({inner},)" if len(value) == 1 else f"({inner})"
+    if isinstance(value, str) and "'" not in value:
+        return f'"{repr(value)[1:-1]}"'
     return repr(value)
 
 
@@ -104,22 +110,24 @@ def _input(declared: Input) -> Parameter:
 
 
 def _arguments(schema: OpSchema, *, required: bool) -> Iterator[Parameter]:
-    """Keyword parameters; required ones first, and none of them where a class splits them up.
+    """Parameters of arguments: positional ones, required ones, then the others by name.
 
     What an operator requires may be given to its class or to the call of an instance, so neither
     of those two requires it.
     """
-    for arg in sorted(schema.args.values(), key=lambda a: (not a.required, a.name)):
+    by_position = [schema.args[name] for name in schema.positional]
+    by_name = (a for a in schema.args.values() if a.name not in schema.positional)
+    for arg in (*by_position, *sorted(by_name, key=lambda a: (not a.required, a.name))):
         needed = arg.required and required
         types = [arg.type.annotation]
         if arg.per_sample:
             types.append("DataNode")
-        if not needed:
+        if not needed and arg.type.annotation != "object":
             types.append("None")
         default = arg.default if not arg.required else Parameter.empty if needed else None
         yield Parameter(
             arg.name,
-            Parameter.KEYWORD_ONLY,
+            _BY_POSITION if arg.name in schema.positional else Parameter.KEYWORD_ONLY,
             default=default,
             annotation=SourceText(" | ".join(types)),
         )

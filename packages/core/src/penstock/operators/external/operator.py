@@ -100,6 +100,7 @@ _NDIMS = _one_or_list(int, "int")
         Arg("use_copy_kernel", BOOL, None, "How data on the GPU is copied; no effect on host data.", hint=True),
     ),
     num_outputs=lambda args: 1 if args["num_outputs"] is None else args["num_outputs"],
+    positional=("source", "num_outputs"),
 )
 class ExternalSource(Operator):
     """Brings data from Python code into the pipeline.
