@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from penstock import backend as backend
     from penstock import data_node as data_node
     from penstock import errors as errors
     from penstock import fn as fn
@@ -40,7 +41,18 @@ _HOME_OF_NAME = {
     "pipeline_def": "penstock.pipeline",
 }
 _MODULES = frozenset(
-    {"data_node", "errors", "fn", "math", "ops", "pipeline", "plugin", "tensors", "types"}
+    {
+        "backend",
+        "data_node",
+        "errors",
+        "fn",
+        "math",
+        "ops",
+        "pipeline",
+        "plugin",
+        "tensors",
+        "types",
+    }
 )
 _PUBLIC = sorted({"__version__", *_HOME_OF_NAME, *_MODULES})
 

@@ -61,6 +61,8 @@ class Program:
             with_place(node, self._add, node)
         self._defer()
         self.batch_steps = [with_place(n, self._add_batch, n) for n in stage.batch_nodes]
+        self.reads = [*stage.reads, *(r for step, _ in self.drawn for r in step.outputs)]
+        """Registers that hold batches before the first sample runs."""
         self.written = [
             r for step in self.steps for r in step.outputs if plan.leaves_stage[r]
         ]
@@ -202,7 +204,7 @@ class SampleRunner:
         iteration = self._iteration
         registers: list[Any] = [None] * self._count
         sources: list[str] = [""] * self._count
-        for r in self._program.stage.reads:
+        for r in self._program.reads:
             batch = iteration.buffers[r]
             registers[r] = batch.rows[index]
             if batch.sources is not None:

@@ -108,6 +108,7 @@ class Pipeline:
         self._owed = 0
         """Iterations that were asked for while an external source had not been fed."""
         self._prefetched = False
+        self._retrying = False
         self._in_use: deque[tuple[TensorListCPU, ...]] = deque()
         self._skipped_in_last_outputs = 0
 
@@ -277,12 +278,14 @@ class Pipeline:
         return self._take_and_hold()
 
     def _schedule(self) -> None:
-        if self._prefetched:
-            self._owed += 1
-        else:
+        if not self._prefetched:
             self._prefetched = True
             self._owed += self._settings.depth
+        elif not self._retrying:
+            self._owed += 1
+        self._retrying = True  # a source that raises is asked again for the same iteration
         self._schedule_owed()
+        self._retrying = False
 
     def _schedule_owed(self) -> None:
         """Schedule what was asked for, as far as external sources have data."""

@@ -121,7 +121,8 @@ def as_host_array(value: Any) -> np.ndarray:
     ----------
     value
         A NumPy array or scalar, an object with a buffer (bytes, memory views, ctypes arrays), with
-        ``__array_interface__`` or with ``__dlpack__`` (PyTorch, JAX), or a bare DLPack capsule.
+        ``__array_interface__``, ``__dlpack__`` (PyTorch, JAX) or ``__array__``, or a bare DLPack
+        capsule.
 
     Raises
     ------
@@ -130,10 +131,8 @@ def as_host_array(value: Any) -> np.ndarray:
     DataTypeError
         If its elements are not numbers or truth values, in native byte order.
     """
-    if isinstance(value, np.ndarray):
-        array = value
-    elif isinstance(value, np.generic):
-        array = np.asarray(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.asarray(value)  # a plain array of what may be a subclass
     elif is_dlpack_capsule(value):
         array = from_dlpack(value)
     elif getattr(value, "__array_interface__", None) is not None:
@@ -144,7 +143,9 @@ def as_host_array(value: Any) -> np.ndarray:
         no_gpu(f"Data in GPU memory ({type(value).__name__})")
     else:
         try:
-            array = np.asarray(memoryview(value))
+            # Arrays of other libraries that only know how to become NumPy's.
+            convertible = hasattr(type(value), "__array__")
+            array = np.asarray(value if convertible else memoryview(value))
         except TypeError:
             raise ArgumentTypeError(
                 f"{type(value).__name__} has no data that can be shared. Pass an array, bytes, or "

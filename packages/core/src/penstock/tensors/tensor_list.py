@@ -18,6 +18,15 @@ from penstock.errors import (
     UsageError,
 )
 from penstock.tensors import _repr
+from penstock.tensors.assemble import (
+    as_sample,
+    check_uniform,
+    common_layout,
+    concatenated,
+    split,
+    stacked,
+    uniform,
+)
 from penstock.tensors.device import no_gpu
 from penstock.tensors.interop import (
     as_host_array,
@@ -25,7 +34,7 @@ from penstock.tensors.interop import (
     check_layout,
     copy_to_address,
     dali_type,
-    from_dlpack,
+    is_dlpack_capsule,
 )
 from penstock.tensors.pool import HOST_POOL
 from penstock.tensors.tensor import TensorCPU, enum_message, reinterpreted
@@ -48,7 +57,7 @@ class TensorListCPU:
         shared without a copy; another batch, shared likewise; or a list or tuple of samples, each
         anything a `TensorCPU` can be made of.
     layout
-        Layout of a sample. If None, that of `data`.
+        Layout of a sample. If None or "", that of `data`.
     contiguous
         Whether a list of samples is copied into one piece of memory; otherwise they are shared.
     is_pinned
@@ -105,8 +114,9 @@ class TensorListCPU:
             own = self._from_list(data, contiguous)
         else:
             own = self._from_array(data)
-        if layout is None:
-            layout = own
+        layout = layout or own
+        if self._dtype == DALIDataType.NO_TYPE:
+            self._ndim = len(layout)  # nothing else is known about an empty list
         self._layout = check_layout(layout, self._ndim, "sample")
 
     def _from_array(self, data: Any) -> str:
@@ -116,42 +126,27 @@ class TensorListCPU:
             array = check_contiguous(as_host_array(data))
             self._dtype = dali_type(array)
         if array.ndim == 0:
-            raise ShapeError(
-                "A batch cannot be made of a scalar: the outermost axis counts samples."
-            )
+            raise ShapeError("A batch cannot be made of a scalar: its outermost axis is samples.")
         self._set_dense(array)
         self._sources = None
         return ""
 
     def _from_list(self, data: Sequence[Any], contiguous: bool) -> str:
-        tensors = [_sample(item, number) for number, item in enumerate(data)]
         self._sources = None
-        if not tensors:
+        if not data:
             self._set_empty()
             return ""
-        first = tensors[0]
-        for number, tensor in enumerate(tensors):
-            if tensor._dtype != first._dtype:
-                raise _different_types(number, tensor._dtype, first._dtype)
-            if tensor._array.ndim != first._array.ndim:
-                raise ArgumentTypeError(
-                    f"Samples of a batch have the same number of axes: sample {number} has "
-                    f"{tensor._array.ndim}, sample 0 has {first._array.ndim}."
-                )
-            if tensor._layout != first._layout:
-                raise ArgumentTypeError(
-                    f"Samples of a batch have the same layout: that of sample {number} is "
-                    f'"{tensor._layout}", that of sample 0 "{first._layout}".'
-                )
-        self._dtype = first._dtype
-        if any(tensor._source for tensor in tensors):
-            self._sources = [tensor._source for tensor in tensors]
-        arrays = [tensor._array for tensor in tensors]
+        samples = [as_sample(item, number) for number, item in enumerate(data)]
+        layout = common_layout(samples)
+        self._dtype = samples[0]._dtype
+        if any(sample._source for sample in samples):
+            self._sources = [sample._source for sample in samples]
+        arrays = [sample._array for sample in samples]
         if contiguous:
-            self._set_gathered(arrays)
+            self._set_copy(arrays)
         else:
             self._set_samples(arrays)
-        return first._layout
+        return layout
 
     @classmethod
     def _from_dense(
@@ -210,32 +205,31 @@ class TensorListCPU:
         self._ndim = array.ndim - 1
 
     def _set_samples(self, arrays: list[np.ndarray]) -> None:
+        if len(arrays) == 1:
+            self._set_dense(arrays[0][np.newaxis])
+            return
         self._dense = self._flat = None
         self._sample_arrays = arrays
         self._ndim = arrays[0].ndim
+
+    def _set_copy(self, arrays: list[np.ndarray]) -> None:
+        """Copy the samples into one piece of memory."""
+        if uniform(arrays):
+            self._set_dense(stacked(arrays))
+        else:
+            self._set_flat(concatenated(arrays), [array.shape for array in arrays])
+
+    def _set_flat(self, flat: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> None:
+        self._dense = None
+        self._flat = flat
+        self._sample_arrays = split(flat, shapes)
+        self._ndim = len(shapes[0])
 
     def _set_empty(self) -> None:
         self._dense = self._flat = None
         self._sample_arrays = []
         self._dtype = DALIDataType.NO_TYPE
         self._ndim = 0
-
-    def _set_gathered(self, arrays: list[np.ndarray]) -> None:
-        """Copy the samples into one piece of memory."""
-        dtype = arrays[0].dtype
-        if _uniform(arrays):
-            self._set_dense(_stacked(arrays))
-            return
-        self._set_samples(arrays)
-        flat = HOST_POOL.empty(sum(array.size for array in arrays), dtype)
-        self._sample_arrays = []
-        start = 0
-        for array in arrays:
-            row = flat[start : start + array.size].reshape(array.shape)
-            np.copyto(row, array)
-            self._sample_arrays.append(row)
-            start += array.size
-        self._flat = flat
 
     @property
     def _samples(self) -> list[np.ndarray]:
@@ -308,9 +302,16 @@ class TensorListCPU:
         sources = None if self._sources is None else [self._sources[n] for n in numbers]
         if self._dense is not None and numbers.step == 1:
             return self._from_dense(self._dense[part], self._layout, sources, self._dtype)
-        return self._from_samples(
-            [self._samples[n] for n in numbers], self._layout, self._dtype, sources, self._ndim
-        )
+        samples = [self._samples[n] for n in numbers]
+        result = self._from_samples(samples, self._layout, self._dtype, sources, self._ndim)
+        if self._flat is not None and numbers.step == 1 and len(samples) > 1:
+            start = sum(array.size for array in self._samples[: numbers.start])
+            flat = self._flat[start : start + sum(array.size for array in samples)]
+            if uniform(samples):
+                result._set_dense(flat.reshape(len(samples), *samples[0].shape))
+            else:
+                result._flat = flat
+        return result
 
     def __iter__(self) -> Iterator[TensorCPU]:
         return (self[i] for i in range(len(self)))
@@ -365,17 +366,19 @@ class TensorListCPU:
                 f"The shape {extents} has {math.prod(extents)} elements, the batch has {volume}: "
                 f"they need to have the same volume."
             )
-        flat = self._dense if self._dense is not None else self._flat
-        if flat is None:
-            flat = HOST_POOL.empty(volume, self._samples[0].dtype)
-            np.concatenate([array.reshape(-1) for array in self._samples], out=flat)
-        return TensorCPU._wrap(flat.reshape(extents), "", self._dtype)
+        memory = self._memory
+        if memory is None:
+            memory = concatenated(self._samples)
+        return TensorCPU._wrap(memory.reshape(extents), "", self._dtype)
 
     def is_dense_tensor(self) -> bool:
         """Whether all samples have one shape and lie in one piece of memory, in their order."""
-        if self._dense is not None:
-            return True
-        return len(self._samples) == 0 or (self._flat is not None and _uniform(self._samples))
+        return self._dense is not None or not self._samples
+
+    @property
+    def _memory(self) -> np.ndarray | None:
+        """All elements in one piece; None if there is none."""
+        return self._dense if self._dense is not None else self._flat
 
     def data_ptr(self) -> int:
         """Address of the first element of a batch in one piece of memory.
@@ -385,7 +388,7 @@ class TensorListCPU:
         UsageError
             If the samples lie in separate pieces.
         """
-        memory = self._dense if self._dense is not None else self._flat
+        memory = self._memory
         if memory is not None:
             return int(memory.ctypes.data)
         if not self._samples:
@@ -416,10 +419,10 @@ class TensorListCPU:
         """
         if self._dense is not None:
             self._set_dense(reinterpreted(self._dense, new_type))
+        elif self._flat is not None:
+            self._set_flat(reinterpreted(self._flat, new_type), self.shape())
         elif self._samples:
             self._sample_arrays = [reinterpreted(array, new_type) for array in self._samples]
-            if self._flat is not None:
-                self._flat = reinterpreted(self._flat, new_type)
         else:
             raise DataTypeError("An empty batch has no data to reinterpret.")
         self._dtype = new_type
@@ -439,7 +442,7 @@ class TensorListCPU:
         """A batch of `count` samples, all of them `tensor`, shared."""
         if count < 0:
             raise ArgumentValueError(f"A batch cannot have {count} samples.")
-        sample = _sample(tensor, 0)
+        sample = as_sample(tensor, 0)
         return TensorListCPU._from_samples(
             [sample._array] * count,
             sample._layout,
@@ -463,19 +466,18 @@ class TensorListCPU:
         contiguous
             Whether to copy the samples into one piece of memory; otherwise they are shared.
         """
-        arrays = []
-        for number, item in enumerate(list_of_objects):
-            if not isinstance(item, (np.ndarray, TensorCPU)):
-                try:
-                    item = from_dlpack(item)
-                except AttributeError:
-                    raise ArgumentTypeError(
-                        f"Sample {number}, of type {type(item).__name__}, "
-                        f"does not support the DLPack protocol."
-                    ) from None
-            # Without the layout of a TensorCPU, which DLPack does not carry.
-            arrays.append(TensorCPU(item))
-        return TensorListCPU(arrays, layout, contiguous)
+        # A tensor of a tensor has no layout: DLPack does not carry one.
+        samples = [
+            TensorCPU(item) if hasattr(item, "__dlpack__") or is_dlpack_capsule(item) else None
+            for item in list_of_objects
+        ]
+        if None in samples:
+            number = samples.index(None)
+            raise ArgumentTypeError(
+                f"Sample {number}, of type {type(list_of_objects[number]).__name__}, "
+                f"does not support the DLPack protocol."
+            )
+        return TensorListCPU(samples, layout, contiguous)
 
     def _as_gpu(self) -> Any:
         no_gpu("A copy in GPU memory")
@@ -485,7 +487,7 @@ class TensorListCPU:
         if self._dense is not None:
             copy._set_dense(HOST_POOL.copy_of(self._dense))
         elif self._samples:
-            copy._set_gathered(self._samples)
+            copy._set_copy(self._samples)
         return copy
 
     def _set_stream(self, stream: Any) -> None:
@@ -499,13 +501,8 @@ class TensorListCPU:
             if self._dtype == DALIDataType.NO_TYPE:
                 return np.empty(0, np.float64)
             return np.empty((0,) * (self._ndim + 1), storage_dtype(self._dtype))
-        if not _uniform(samples):
-            raise ShapeError(
-                f"The samples of this batch do not all have the same shape, so they are not one "
-                f"tensor: {_repr.shapes_text(self.shape())}. Pad or crop them to a common shape "
-                f"(`fn.pad`, `fn.crop`), or take them one by one: `batch[i]`, `batch.at(i)`."
-            )
-        return _stacked(samples)
+        check_uniform(samples)
+        return stacked(samples)
 
     def _numbers(self, array: np.ndarray) -> np.ndarray:
         if self._dtype in ENUM_TYPES:
@@ -542,33 +539,3 @@ def _unpickle(
     if isinstance(data, np.ndarray):
         return TensorListCPU._from_dense(data, layout, sources, dtype)
     return TensorListCPU._from_samples(data, layout, dtype, sources, ndim)
-
-
-def _sample(item: Any, number: int) -> TensorCPU:
-    if isinstance(item, TensorCPU):
-        return item
-    try:
-        return TensorCPU(item)
-    except ArgumentTypeError as error:
-        if isinstance(error, DataTypeError):
-            raise
-        raise ArgumentTypeError(f"Sample {number} cannot be made a tensor: {error}") from None
-
-
-def _different_types(number: int, dtype: DALIDataType, expected: DALIDataType) -> DataTypeError:
-    return DataTypeError(
-        f"Samples of a batch have the same type: sample {number} is {dtype.name}, "
-        f"sample 0 is {expected.name}."
-    )
-
-
-def _uniform(arrays: list[np.ndarray]) -> bool:
-    shape = arrays[0].shape
-    return all(array.shape == shape for array in arrays)
-
-
-def _stacked(arrays: list[np.ndarray]) -> np.ndarray:
-    result = HOST_POOL.empty((len(arrays), *arrays[0].shape), arrays[0].dtype)
-    for row, array in enumerate(arrays):
-        result[row] = array
-    return result

@@ -11,7 +11,6 @@ from penstock.types import constant
 from penstock.types.constant import (
     Constant,
     ConstantNode,
-    ScalarConstant,
     constant_array,
     constant_dtype,
 )
@@ -35,6 +34,7 @@ from penstock.types.enums import (
     PipelineAPIType,
     StreamPolicy,
 )
+from penstock.types.scalar_constant import ScalarConstant
 
 __all__ = [
     "ANY_DATA",

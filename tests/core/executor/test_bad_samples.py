@@ -1,0 +1,117 @@
+"""What happens to samples that cannot be read: raise, skip, replace."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tests.support.counting_reader
+from penstock import errors, fn, pipeline_def
+from penstock.operators import Input, operator
+
+assert tests.support.counting_reader
+
+
+@operator("testing.refuse_seven", inputs=Input(), hidden=True)
+def refuse_seven(xp, value):
+    """Fail on 7."""
+    if value == 7:
+        raise ValueError("seven")
+    return value + 0
+
+
+@pipeline_def(batch_size=4, num_threads=3, device_id=None)
+def numbers(count=12, bad=(), refuse=False):
+    x = fn.testing.counting_reader(count=count, bad=list(bad), name="reader")
+    return fn.testing.refuse_seven(x) if refuse else x
+
+
+def values(pipe, iterations):
+    return [pipe.run()[0].as_array().tolist() for _ in range(iterations)]
+
+
+def test_raise_names_operator_sample_file_and_line():
+    pipe = numbers(bad=[6, 7])
+    assert values(pipe, 1) == [[0, 1, 2, 3]]
+    with pytest.raises(errors.BadSampleError) as caught:
+        pipe.run()
+    message = str(caught.value)
+    for part in ("6 is bad", "fn.testing.counting_reader", "sample 2", "sample-6", "numbers", __file__):
+        assert part in message
+    assert caught.value.where.sample == 2
+    assert values(pipe, 1) == [[8, 9, 10, 11]]  # the pipeline lives on
+
+
+def test_the_error_of_the_first_bad_sample_is_raised_whatever_the_threads():
+    for threads in (1, 4):
+        for _ in range(10):
+            with pytest.raises(errors.BadSampleError, match="1 is bad"):
+                numbers(bad=[1, 2, 3], num_threads=threads).run()
+
+
+def test_errors_keep_their_own_class():
+    with pytest.raises(ValueError, match="seven") as caught:
+        values(numbers(refuse=True), 3)
+    assert isinstance(caught.value, errors.OperatorError)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_skip_refills_from_the_reader(depth, threads):
+    pipe = numbers(bad=[1, 6], on_bad_sample="skip", prefetch_queue_depth=depth, num_threads=threads)
+    got = values(pipe, 3)
+    # 1 is made up for by the one behind its batch, and so is 6.
+    assert got == [[0, 4, 2, 3], [5, 9, 7, 8], [10, 11, 0, 2]]
+    first = pipe.bad_samples[0]
+    assert (first.source, first.operator) == ("sample-1", "fn.testing.counting_reader")
+    assert "1 is bad" in first.reason
+    assert first.action == "skip"
+
+
+def test_skip_counts_what_it_dropped():
+    pipe = numbers(bad=[1, 2], on_bad_sample="skip")
+    pipe.run()
+    assert pipe._skipped_in_last_outputs == 2
+    pipe.run()
+    assert pipe._skipped_in_last_outputs == 0
+
+
+def test_skip_gives_up_when_nothing_is_good():
+    with pytest.raises(errors.PenstockError, match="too many"):
+        numbers(bad=range(12), on_bad_sample="skip").run()
+
+
+def test_skip_covers_operators_behind_the_reader():
+    pipe = numbers(refuse=True, on_bad_sample="skip")
+    assert values(pipe, 2) == [[0, 1, 2, 3], [4, 5, 6, 8]]
+    assert pipe.bad_samples[0].operator == "fn.testing.refuse_seven"
+    assert pipe.bad_samples[0].source == "sample-7"
+
+
+def test_replace_repeats_the_previous_good_sample():
+    pipe = numbers(bad=[0, 2, 3, 5], on_bad_sample="replace")
+    assert values(pipe, 2) == [[1, 1, 1, 1], [4, 4, 6, 7]]
+    assert [b.source for b in pipe.bad_samples][:3] == ["sample-0", "sample-2", "sample-3"]
+    assert {b.action for b in pipe.bad_samples} == {"replace"}
+
+
+def test_replace_needs_one_good_sample():
+    with pytest.raises(errors.PenstockError, match="All 4 samples"):
+        numbers(bad=[0, 1, 2, 3], on_bad_sample="replace").run()
+
+
+def test_ragged_replacement():
+    @pipeline_def(batch_size=3, num_threads=2, on_bad_sample="replace")
+    def p():
+        batch = [np.zeros(k + 1) for k in range(3)]
+        return fn.testing.refuse_length_two(fn.external_source(source=lambda: batch))
+
+    assert p().run()[0].shape() == [(1,), (1,), (3,)]
+
+
+@operator("testing.refuse_length_two", inputs=Input(), hidden=True)
+def refuse_length_two(xp, value):
+    """Fail on vectors of two elements."""
+    if len(value) == 2:
+        raise errors.ShapeError("two")
+    return value

@@ -1,0 +1,77 @@
+"""A reader without files, whose samples may be bad: for tests of the engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import BadSampleError
+from penstock.operators.argument_types import INT, INTS
+from penstock.operators.operator import Operator, operator
+from penstock.operators.schema import Arg, Spec
+from penstock.types import DALIDataType
+
+
+@operator(
+    "testing.counting_reader",
+    args=(
+        Arg("count", INT, 10, "Number of samples."),
+        Arg("bad", INTS, (), "Samples that cannot be loaded."),
+    ),
+    reader=True,
+    random=True,
+    hidden=True,
+)
+class CountingReader(Operator):
+    """Gives the numbers 0, 1, 2, ... as int32 scalars, over and over."""
+
+    position = 0
+
+    def open(self, batch_size: int, seed: int) -> None:
+        """Nothing to open."""
+
+    def infer(self, *inputs: Spec) -> Spec:
+        """One scalar a sample."""
+        return Spec(DALIDataType.INT32, 0)
+
+    def draw(self, count: int) -> list[int]:
+        """The next numbers."""
+        first = self.position
+        self.position += count
+        return [k % self.args.count for k in range(first, first + count)]
+
+    def source_info(self, entry: int) -> str:
+        """A name like that of a file."""
+        return f"sample-{entry}"
+
+    def load(self, c: Any, entry: int) -> np.ndarray:
+        """The number, unless it is bad."""
+        if entry in self.args.bad:
+            raise BadSampleError(f"{entry} is bad")
+        return np.array(entry, np.int32)
+
+    def meta(self) -> dict[str, int]:
+        """As of a reader with one shard."""
+        n = self.args.count
+        return {
+            "epoch_size": n,
+            "epoch_size_padded": n,
+            "number_of_shards": 1,
+            "shard_id": 0,
+            "pad_last_batch": 0,
+            "stick_to_shard": 0,
+        }
+
+    def state(self) -> int:
+        """Where the reader is."""
+        return self.position
+
+    def restore(self, state: int) -> None:
+        """Go back to where it was."""
+        self.position = state
+
+    def next_epoch(self) -> None:
+        """Go on to the start of the next epoch."""
+        n = self.args.count
+        self.position = -(-self.position // n) * n
