@@ -1,0 +1,141 @@
+"""Arithmetic on edges: what ``a + b`` and ``math.sqrt(a)`` add to the graph.
+
+Each expression is one node of the operator `_arithmetic_generic_op`, whose argument `expression` says
+what to compute of its inputs; `penstock.graph.fuse` makes one node of a tree of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import numbers
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import ArgumentTypeError, ArgumentValueError, NumberOverflowError
+from penstock.graph.capture import constant_node, make_node
+from penstock.graph.data_node import DataNode
+from penstock.graph.user_line import user_line
+from penstock.operators.arithmetic.operations import OPERATIONS, Operation
+from penstock.operators.registry import find
+from penstock.types import DALIDataType, ScalarConstant, to_dali_type
+from penstock.types.constant import constant_array
+
+_INT32_BOUND = 1 << 31
+
+
+def apply(operation: Operation, *operands: Any) -> DataNode:
+    """The edge for `operation` on edges and constants, at least one of them an edge.
+
+    Python numbers are int32, float32 or bool operands; NumPy scalars keep their type; arrays and
+    lists become constant edges.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If an operand is nothing to calculate with.
+    """
+    edges: list[DataNode] = []
+    children: list[tuple[Any, ...]] = []
+    for operand in operands:
+        if isinstance(operand, (np.ndarray, list, tuple)) and not _is_scalar_array(operand):
+            operand = constant_node(np.asarray(constant_array(operand)))
+        if isinstance(operand, DataNode):
+            children.append(("input", len(edges)))
+            edges.append(operand)
+        else:
+            children.append(_constant(operation, operand))
+    if not edges:
+        raise ArgumentValueError(
+            f"`{operation.shown}`, used at {user_line()}, got constants only; at least one operand "
+            "must be a `DataNode`. Use Python's own arithmetic for constants."
+        )
+    expression = (operation.name, *children)
+    return make_node(
+        find("_arithmetic_generic_op"), edges, {"expression": expression}
+    ).outputs[0]
+
+
+def _is_scalar_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim == 0
+
+
+def _constant(operation: Operation, value: Any) -> tuple[str, Any, DALIDataType]:
+    if isinstance(value, ScalarConstant):
+        return "const", value.value, value.dtype
+    if isinstance(value, (bool, np.bool_)):
+        return "const", bool(value), DALIDataType.BOOL
+    if isinstance(value, (np.generic, np.ndarray)) and value.dtype.kind in "iuf":
+        return "const", value.item(), to_dali_type(value.dtype)
+    if isinstance(value, numbers.Integral):
+        if not -_INT32_BOUND <= value < _INT32_BOUND:
+            raise NumberOverflowError(
+                f"The constant {value} of `{operation.shown}`, used at {user_line()}, does not fit "
+                "into int32, the type of Python integers in a pipeline. Give it a type: "
+                f"types.Constant({value}).int64()."
+            )
+        return "const", int(value), DALIDataType.INT32
+    if isinstance(value, numbers.Real):
+        return "const", float(value), DALIDataType.FLOAT
+    raise ArgumentTypeError(
+        f"Operand {value!r} of `{operation.shown}`, used at {user_line()}, is a "
+        f"{type(value).__name__}; expected a `DataNode`, a number, a boolean or an array."
+    )
+
+
+def _forward(operation: Operation) -> Callable[..., DataNode]:
+    def method(self: DataNode, *others: Any) -> DataNode:
+        return apply(operation, self, *others)
+
+    return method
+
+
+def _reflected(operation: Operation) -> Callable[..., DataNode]:
+    def method(self: DataNode, other: Any) -> DataNode:
+        return apply(operation, other, self)
+
+    return method
+
+
+def _install() -> None:
+    """Give `DataNode` the methods of Python's data model that the table of operations names."""
+    for operation in OPERATIONS.values():
+        for name, make in ((operation.dunder, _forward), (operation.reflected, _reflected)):
+            if name is not None:
+                method = make(operation)
+                method.__name__ = name
+                method.__qualname__ = f"DataNode.{name}"
+                method.__doc__ = operation.doc
+                setattr(DataNode, name, method)
+
+
+_install()
+
+
+@functools.cache
+def math_function(name: str) -> Callable[..., DataNode]:
+    """The function `name` of `penstock.math`."""
+    for operation in OPERATIONS.values():
+        if operation.math_name == name:
+            break
+    else:
+        raise AttributeError(f"module 'penstock.math' has no function {name!r}")
+
+    def function(*operands: Any, **named: Any) -> DataNode:
+        return apply(operation, *_in_order(operation, operands, named))
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+def _in_order(
+    operation: Operation, operands: Sequence[Any], named: dict[str, Any]
+) -> tuple[Any, ...]:
+    missing = operation.parameters[len(operands) :]
+    if len(operands) > operation.arity or set(named) != set(missing):
+        raise ArgumentTypeError(
+            f"math.{operation.math_name}({', '.join(operation.parameters)}), used at {user_line()}, "
+            f"got {len(operands)} positional arguments and {sorted(named)}."
+        )
+    return (*operands, *(named[m] for m in missing))

@@ -1,0 +1,93 @@
+"""The operators of docs/operators.md, exactly as they stand there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from penstock import Pipeline, errors, fn, ops, types
+
+_PAGE = Path(__file__).parents[3] / "docs" / "operators.md"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def declared():
+    blocks = re.findall(r"```python\n(.*?)```", _PAGE.read_text(), flags=re.DOTALL)
+    names: dict[str, object] = {}
+    for block in (blocks[0], blocks[2]):
+        exec(compile(block, str(_PAGE), "exec"), names)  # the documentation is the code under test
+    return names
+
+
+def run(graph, images, layout="HWC"):
+    pipe = Pipeline(batch_size=len(images), num_threads=2, device_id=None, seed=1)
+    with pipe:
+        pipe.set_outputs(graph(fn.external_source(source=lambda: images, layout=layout)))
+    return pipe.run()[0]
+
+
+IMAGES = [np.arange(24, dtype=np.uint8).reshape(2, 4, 3) * 10, np.full((1, 1, 3), 200, np.uint8)]
+
+
+@pytest.mark.parametrize("threshold", [100.0, 0.0])
+def test_constant_argument(threshold):
+    out = run(lambda x: fn.solarize(x, threshold=threshold), IMAGES)
+    for got, image in zip(out, IMAGES, strict=True):
+        np.testing.assert_array_equal(got, np.where(image > threshold, 255 - image, image))
+    assert out.layout() == "HWC"
+
+
+def test_one_value_for_each_sample():
+    thresholds = np.array([50, 250], np.float32)
+    out = run(
+        lambda x: fn.solarize(x, threshold=fn.external_source(source=lambda: thresholds)), IMAGES
+    )
+    np.testing.assert_array_equal(out.at(0), np.where(IMAGES[0] > 50, 255 - IMAGES[0], IMAGES[0]))
+    np.testing.assert_array_equal(out.at(1), IMAGES[1])
+
+
+def test_class_face_and_documentation():
+    out = run(lambda x: ops.Solarize(threshold=1.0)(x), IMAGES)
+    np.testing.assert_array_equal(out.at(1), 255 - IMAGES[1])
+    assert "Level above which pixels are inverted" in fn.solarize.__doc__
+    assert "threshold" in str(fn.solarize.__signature__)
+
+
+def test_other_output_type():
+    out = run(lambda x: fn.luminance(x), IMAGES)
+    assert (out.dtype, out.layout(), out.shape()) == (types.FLOAT, "HW", [(2, 4), (1, 1)])
+    assert out.at(1)[0, 0] == pytest.approx(200)
+
+
+@pytest.mark.parametrize(
+    ("call", "layout", "error", "match"),
+    [
+        (lambda x: fn.solarize(x), "CHW", ValueError, 'has the layout "CHW".*expected "HWC"'),
+        (lambda x: fn.solarize(x, threshold="a"), "HWC", TypeError, "threshold.*expected a number"),
+        (lambda x: fn.solarize(x, level=1), "HWC", KeyError, '"level" is not defined'),
+        (lambda x: fn.solarize(x, x), "HWC", ValueError, "expects 1 inputs, but received 2"),
+        (lambda x: fn.solarize(x, device="gpu"), "HWC", NotImplementedError, "solarize.*gpu"),
+        (lambda x: fn.solarize(x, threshold=x), "HWC", ValueError, "threshold.*scalar.*sample 0"),
+    ],
+    ids=["layout", "argument type", "unknown argument", "inputs", "device", "tensor argument"],
+)
+def test_errors_say_what_and_where(call, layout, error, match):
+    with pytest.raises(error, match=re.compile(match, re.DOTALL)) as caught:
+        run(call, IMAGES, layout)
+    assert isinstance(caught.value, errors.PenstockError)
+    assert "test_user_operator.py" in str(caught.value)
+
+
+def test_wrong_output_type_is_found():
+    with pytest.raises(TypeError, match="float64 where its declaration says uint8"):
+        from penstock.operators import Input, operator
+
+        @operator("testing.wrong_type", inputs=Input(), hidden=True)
+        def wrong(xp, x):
+            """Say uint8, give float64."""
+            return x * 0.5
+
+        run(fn.testing.wrong_type, IMAGES)
