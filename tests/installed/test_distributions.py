@@ -8,6 +8,7 @@ path, so that nothing of Penstock can come from there.
 from __future__ import annotations
 
 import email
+import os
 import subprocess
 import sys
 import sysconfig
@@ -39,7 +40,12 @@ LEAF = {
 
 def run(*command: str | Path, cwd: Path) -> str:
     done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, check=False, cwd=cwd
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
