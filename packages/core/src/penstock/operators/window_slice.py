@@ -188,7 +188,7 @@ class SliceWindow:
         ArgumentValueError
             If a coordinate is not finite, a shape negative, or the end lies before the start.
         """
-        axes = self._axes
+        axes: Sequence[int] | None = self._axes
         if axes is None:
             asked = args.axes if self._axes_by_sample else self._asked_axes
             axes = _checked_axes(asked, len(extents)) if asked else range(len(extents))

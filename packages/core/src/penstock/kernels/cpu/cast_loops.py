@@ -62,7 +62,7 @@ def to_integers(
         taken = source[row * stride : row * stride + width]
         given = out[row * width : (row + 1) * width]
         for i in range(width):
-            value = np.float64(taken[i])
+            value = float(taken[i])
             value += -half if value < 0 else half
             value = value if value > low else low
             value = value if value < high else high
@@ -96,7 +96,7 @@ def to_long_integers(
         taken = source[row * stride : row * stride + width]
         given = out[row * width : (row + 1) * width]
         for i in range(width):
-            value = np.float64(taken[i])
+            value = float(taken[i])
             value += -half if value < 0 else half
             if value >= high:
                 given[i] = limits[1]

@@ -17,8 +17,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 
-@intrinsic  # type: ignore[misc]
-def narrow(context: Any, value: Any) -> Any:
+def _narrow(context: Any, value: Any) -> Any:
     """Bits of the float16 nearest to a float32, ties to even; too large becomes infinite."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -27,14 +26,17 @@ def narrow(context: Any, value: Any) -> Any:
     return types.uint16(types.float32), generate
 
 
-@intrinsic  # type: ignore[misc]
-def widen(context: Any, bits: Any) -> Any:
+def _widen(context: Any, bits: Any) -> Any:
     """The float32 equal to the float16 with these bits."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.fpext(builder.bitcast(args[0], ir.HalfType()), ir.FloatType())
 
     return types.float32(types.uint16), generate
+
+
+narrow: Any = intrinsic(_narrow)
+widen: Any = intrinsic(_widen)
 
 
 @cache

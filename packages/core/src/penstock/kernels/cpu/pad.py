@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +59,7 @@ def pad_window(
     _move_inside(source, anchor, out, first, last, move)
     for axis, pair in enumerate(outside):
         # Axes before this one are complete already, those after it follow.
-        box = [slice(None)] * axis
+        box: list[Any] = [slice(None)] * axis
         rest = [slice(f, e) for f, e in zip(first[axis + 1 :], last[axis + 1 :], strict=True)]
         for to, taken in pair or ():
             out[(*box, to, *rest)] = out[(*box, taken, *rest)]

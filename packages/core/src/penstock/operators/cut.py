@@ -1,0 +1,180 @@
+"""What `crop` and `slice` do once they know their window: a view, a conversion or a padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.errors import DataTypeError, LayoutError, ShapeError, UsageError
+from penstock.kernels.cpu.cast import converter
+from penstock.kernels.cpu.pad import pad_window
+from penstock.operators.argument_types import DTYPE, IMAGE_TYPE
+from penstock.operators.deferred import DeferredImage, DeferredWindow, pixels
+from penstock.operators.schema import Arg
+from penstock.operators.window import OutOfBounds, slices
+from penstock.types import DALIDataType, to_numpy_type
+
+if TYPE_CHECKING:
+    from penstock.operators.operator import Operator, SampleContext
+    from penstock.operators.schema import Spec
+
+CUT_DTYPE_ARGS: tuple[Arg, ...] = (
+    Arg(
+        "dtype",
+        DTYPE,
+        None,
+        "Element type of the output: `FLOAT`, `FLOAT16`, `UINT8` or that of the input, which is "
+        "the default. Fractions are dropped and values that do not fit saturate.",
+    ),
+    Arg("output_dtype", DTYPE, None, "The old name of `dtype`.", deprecated="dtype"),
+    Arg("image_type", IMAGE_TYPE, None, "Has no effect any more.", deprecated=""),
+)
+
+_CONVERTIBLE = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8)
+
+
+class Cutter:
+    """Cuts windows out of samples; resolved in `infer`, used by all threads.
+
+    Attributes
+    ----------
+    dtype
+        Element type of the output.
+    """
+
+    __slots__ = ("_bounds", "_channel_axis", "_convert", "_fill", "_numpy_type", "dtype")
+
+    def __init__(self, op: Operator, data: Spec) -> None:
+        args = op.args
+        if args.dtype is not None and args.output_dtype is not None:
+            raise UsageError("`output_dtype` is the old name of `dtype`; give only `dtype`.")
+        wanted = args.dtype if args.dtype is not None else args.output_dtype
+        self.dtype: DALIDataType = data.dtype if wanted is None else wanted
+        if self.dtype != data.dtype and self.dtype not in _CONVERTIBLE:
+            allowed = ", ".join(t.name for t in _CONVERTIBLE)
+            raise DataTypeError(
+                f"`dtype` must be {allowed} or the input's {data.dtype.name}, got "
+                f"{self.dtype.name}. Use `fn.cast` for other types."
+            )
+        self._numpy_type = np.dtype(to_numpy_type(self.dtype))
+        source = np.dtype(to_numpy_type(data.dtype))
+        self._convert = (
+            None
+            if self._numpy_type == source
+            else converter(source, self._numpy_type, rounded=False)
+        )
+        self._bounds = OutOfBounds(op)
+        self._fill = _fill_of_type(self._bounds.fill, self._numpy_type)
+        self._channel_axis = 0
+        if len(self._fill) > 1 and self._bounds.policy == "constant":
+            # Without any layout the innermost axis is taken for the channels.
+            self._channel_axis = data.layout.find("C") if data.layout else -1
+            if data.layout and self._channel_axis < 0:
+                raise LayoutError(
+                    f"`fill_values` has {len(self._fill)} values, one a channel, but the layout "
+                    f'"{data.layout}" has no channels (C). Give a single value.'
+                )
+
+    def cut(
+        self,
+        c: SampleContext,
+        data: np.ndarray | DeferredImage,
+        anchor: tuple[int, ...],
+        shape: tuple[int, ...],
+    ) -> np.ndarray:
+        """The window of `data`, a view of it where nothing has to be computed."""
+        anchor, shape, inside = self._bounds.settle(anchor, shape, data.shape)
+        if not inside:
+            return self._padded(c, data, anchor, shape)
+        if isinstance(data, np.ndarray):
+            view = data if shape == data.shape else data[slices(anchor, shape)]
+        elif 0 in shape:
+            view = c.temp(shape, data.dtype)
+        else:
+            y, x, first = anchor
+            view = data.region(y, x, y + shape[0], x + shape[1])
+            if shape[2] != data.shape[2]:
+                view = view[..., first : first + shape[2]]
+        if self._convert is None:
+            return view
+        out = c.empty(shape, self._numpy_type)
+        self._convert(view, out)
+        return out
+
+    def defer(
+        self,
+        c: SampleContext,
+        data: np.ndarray | DeferredImage,
+        anchor: tuple[int, ...],
+        shape: tuple[int, ...],
+    ) -> np.ndarray | DeferredImage:
+        """Like `cut`, but the window of a deferred image stays deferred wherever it can."""
+        if isinstance(data, np.ndarray) or self._convert is not None:
+            return self.cut(c, data, anchor, shape)
+        settled, size, inside = self._bounds.settle(anchor, shape, data.shape)
+        if not inside or size[2] != data.shape[2] or 0 in size:
+            return self.cut(c, data, anchor, shape)
+        if size == data.shape:
+            return data
+        return DeferredWindow(data, settled[0], settled[1], size[0], size[1])
+
+    def _padded(
+        self,
+        c: SampleContext,
+        data: np.ndarray | DeferredImage,
+        anchor: tuple[int, ...],
+        shape: tuple[int, ...],
+    ) -> np.ndarray:
+        if not isinstance(data, np.ndarray):
+            if self._bounds.policy == "constant":
+                data, anchor = _needed(data, anchor, shape)
+            else:
+                data = pixels(data)
+        out = c.empty(shape, self._numpy_type)
+        fill = None
+        if self._bounds.policy == "constant":
+            fill = self._fill_for(shape)
+        pad_window(data, anchor, out, policy=self._bounds.policy, fill=fill, move=self._convert)
+        return out
+
+    def _fill_for(self, shape: Sequence[int]) -> np.ndarray:
+        fill = self._fill
+        if len(fill) == 1:
+            return fill
+        axis = self._channel_axis
+        if shape[axis] != len(fill):
+            raise ShapeError(
+                f"`fill_values` has {len(fill)} values, one a channel, but the output has "
+                f"{shape[axis]} channels."
+            )
+        extents = [1] * len(shape)
+        extents[axis] = len(fill)
+        return fill.reshape(extents)
+
+
+def _needed(
+    image: DeferredImage, anchor: tuple[int, ...], shape: tuple[int, ...]
+) -> tuple[np.ndarray, tuple[int, ...]]:
+    """The part of `image` that a window shows, and the window's anchor in it."""
+    height, width, channels = image.shape
+    y0, x0 = max(anchor[0], 0), max(anchor[1], 0)
+    y1, x1 = min(anchor[0] + shape[0], height), min(anchor[1] + shape[1], width)
+    if y0 >= y1 or x0 >= x1:
+        return np.empty((0, 0, channels), image.dtype), (0, 0, anchor[2])
+    return image.region(y0, x0, y1, x1), (anchor[0] - y0, anchor[1] - x0, anchor[2])
+
+
+def _fill_of_type(values: Sequence[float], dtype: np.dtype) -> np.ndarray:
+    """Fill values as elements of `dtype`.
+
+    Integers are converted as C converts them: fractions are dropped, and what does not fit keeps
+    its lowest bits.
+    """
+    single = np.array(values, np.float32)
+    if dtype.kind not in "iu":
+        with np.errstate(over="ignore"):
+            return single.astype(dtype)
+    with np.errstate(invalid="ignore"):
+        return np.trunc(single).astype(np.int64).astype(dtype)

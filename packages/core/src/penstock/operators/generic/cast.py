@@ -1,0 +1,80 @@
+"""`cast` and `cast_like`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.errors import DataTypeError
+from penstock.kernels.cpu.cast import converter
+from penstock.operators.argument_types import DTYPE
+from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+from penstock.types import DALIDataType, to_numpy_type
+
+_OUTPUT_DOC = "The numbers in their new type, in the layout of the input."
+
+
+class _Conversion(Operator):
+    """What `cast` and `cast_like` have in common."""
+
+    def _to(self, data: Spec, dtype: DALIDataType) -> Spec:
+        try:
+            target = np.dtype(to_numpy_type(dtype))
+        except KeyError:
+            raise DataTypeError(
+                f"`dtype` must be a type of numbers or BOOL, got {dtype.name}."
+            ) from None
+        source = np.dtype(to_numpy_type(data.dtype))
+        self._target = target
+        self._convert = None if source == target else converter(source, target)
+        return data._replace(dtype=dtype)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        data = inputs[0]
+        if self._convert is None:
+            return data
+        out = c.empty(data.shape, self._target)
+        self._convert(data, out)
+        return out
+
+
+@operator(
+    "cast",
+    inputs=Input("data", "Data of any rank and layout."),
+    args=(Arg("dtype", DTYPE, REQUIRED, "Element type of the output."),),
+    output_docs=(_OUTPUT_DOC,),
+)
+class Cast(_Conversion):
+    """Converts numbers to another type.
+
+    On the way to integers fractions are rounded to the nearest, halves away from zero, and values
+    that do not fit become the nearest that does. Numbers whose rounded value is not 0 become true.
+    On the way to float16, ties go to the even neighbour, and what is too large becomes infinite.
+
+    Examples
+    --------
+    >>> pixels = fn.cast(features, dtype=types.UINT8)
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        return self._to(inputs[0], self.args.dtype)
+
+
+@operator(
+    "cast_like",
+    inputs=(
+        Input("data", "Data of any rank and layout."),
+        Input("like", "Data whose element type is taken on; nothing else of it is looked at."),
+    ),
+    output_docs=(_OUTPUT_DOC,),
+)
+class CastLike(_Conversion):
+    """Converts numbers to the type of another input, by the rules of `cast`.
+
+    Examples
+    --------
+    >>> same = fn.cast_like(mask, images)
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        return self._to(inputs[0], inputs[1].dtype)

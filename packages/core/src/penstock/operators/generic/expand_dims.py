@@ -1,0 +1,75 @@
+"""`expand_dims`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, LayoutError, OutOfRangeError
+from penstock.operators.argument_types import INTS, LAYOUT
+from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+
+
+@operator(
+    "expand_dims",
+    inputs=Input("data", "Data of any rank and layout."),
+    args=(
+        Arg("axes", INTS, REQUIRED, "Where the new axes are in the output, counted from 0."),
+        Arg(
+            "new_axis_names",
+            LAYOUT,
+            "",
+            "Letters of the new axes, in the order of `axes`. Without them there is no layout.",
+        ),
+    ),
+    output_docs=("The same elements, with more axes.",),
+)
+class ExpandDims(Operator):
+    """Inserts axes of extent 1.
+
+    Examples
+    --------
+    >>> grey_images = fn.expand_dims(planes, axes=[2], new_axis_names="C")
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        data = inputs[0]
+        axes, names = self.args.axes, self.args.new_axis_names
+        if len(set(axes)) != len(axes):
+            raise ArgumentValueError(f"`axes` has an axis more than once: {list(axes)}.")
+        if any(axis < 0 for axis in axes):
+            raise OutOfRangeError(f"`axes` must not be negative, got {list(axes)}.")
+        if names and len(names) != len(axes):
+            raise ArgumentValueError(
+                f"`new_axis_names` must have a letter for each of the {len(axes)} new axes, got "
+                f'"{names}".'
+            )
+        if data.ndim is None:
+            return Spec(data.dtype, None)
+        ndim = data.ndim + len(axes)
+        if any(axis >= ndim for axis in axes):
+            raise OutOfRangeError(
+                f"`axes` must lie in the output, which has axes 0 to {ndim - 1}, got {list(axes)}."
+            )
+        if not axes:
+            return data
+        if not names:
+            return Spec(data.dtype, ndim)
+        if data.ndim and not data.layout:
+            raise LayoutError(
+                "`new_axis_names` needs data that has a layout; set one with "
+                "`fn.reshape(..., layout=...)`."
+            )
+        letters = list(data.layout)
+        for axis, letter in sorted(zip(axes, names, strict=True)):
+            letters.insert(axis, letter)
+        return Spec(data.dtype, ndim, "".join(letters))
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        data, axes = inputs[0], self.args.axes
+        if any(axis >= data.ndim + len(axes) for axis in axes):
+            raise OutOfRangeError(
+                f"`axes` must lie in the output, which has axes 0 to {data.ndim + len(axes) - 1}, "
+                f"got {list(axes)}."
+            )
+        return np.expand_dims(data, axes)

@@ -1,0 +1,56 @@
+"""`per_frame`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.errors import LayoutError, ShapeError
+from penstock.operators.argument_types import BOOL
+from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.schema import Arg, Input, Spec
+
+
+@operator(
+    "per_frame",
+    inputs=Input("data", "Data whose outermost axis counts frames."),
+    args=(
+        Arg(
+            "replace",
+            BOOL,
+            False,
+            "Rename the outermost axis of data that has another layout; without it, such data is "
+            "an error.",
+        ),
+    ),
+    output_docs=("The same data, with a layout that starts with ``F``.",),
+)
+class PerFrame(Operator):
+    """Marks the outermost axis as frames, so that an argument may differ from frame to frame.
+
+    Data without a layout gets ``"F"`` followed by ``"*"`` for each other axis.
+
+    Examples
+    --------
+    >>> angles = fn.per_frame(fn.constant(fdata=[0, 30, 60], shape=[3]))
+    >>> turned = fn.rotate(videos, angle=angles)
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        data = inputs[0]
+        if data.ndim == 0:
+            raise ShapeError("A scalar has no axis that could count frames.")
+        layout = data.layout
+        if not layout:
+            # Of data of unknown rank there is no layout to write down.
+            layout = "F" + "*" * (data.ndim - 1) if data.ndim else ""
+        elif layout[0] != "F":
+            if not self.args.replace:
+                raise LayoutError(
+                    f'The layout "{layout}" does not start with frames (F); `replace=True` renames '
+                    f'its first axis to make it "F{layout[1:]}".'
+                )
+            layout = "F" + layout[1:]
+        return data._replace(layout=layout)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        return inputs[0]

@@ -1,0 +1,54 @@
+"""`get_property`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError
+from penstock.operators.argument_types import STRING
+from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+from penstock.types import DALIDataType
+
+_KEYS = ("layout", "source_info")
+
+
+@operator(
+    "get_property",
+    inputs=Input("data", "The data that is asked about."),
+    args=(
+        Arg(
+            "key",
+            STRING,
+            REQUIRED,
+            '``"layout"`` for the layout, ``"source_info"`` for the file or key that the sample '
+            "was read from.",
+        ),
+    ),
+    output_docs=("The property as text: its UTF-8 bytes, one-dimensional.",),
+)
+class GetProperty(Operator):
+    """Tells a property of data as a tensor of characters.
+
+    A property that a sample does not have is an empty text.
+
+    Examples
+    --------
+    >>> data, labels = fn.readers.file(file_root=root)
+    >>> path = fn.get_property(data, key="source_info")
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        key = self.args.key
+        if key not in _KEYS:
+            allowed = " and ".join(f'"{k}"' for k in _KEYS)
+            raise ArgumentValueError(f'`key` is "{key}", but the properties are {allowed}.')
+        self._layout = _characters(inputs[0].layout) if key == "layout" else None
+        return Spec(DALIDataType.UINT8, 1)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        return _characters(c.source) if self._layout is None else self._layout
+
+
+def _characters(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode(), np.uint8)

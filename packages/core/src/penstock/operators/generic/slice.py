@@ -1,0 +1,73 @@
+"""`slice`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.operators.cut import CUT_DTYPE_ARGS, Cutter
+from penstock.operators.deferred import DeferredImage
+from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.schema import Input, Spec
+from penstock.operators.window import OUT_OF_BOUNDS_ARGS, SLICE_ARGS, SliceWindow
+
+
+@operator(
+    "slice",
+    inputs=(
+        Input("data", "Data of any rank and layout."),
+        Input(
+            "anchor",
+            "First coordinates of the window, in pixels or, for floating point numbers, as "
+            "fractions of the extents.",
+            device="cpu",
+            optional=True,
+        ),
+        Input(
+            "shape_input",
+            "Extents of the window, of the type of `anchor`.",
+            device="cpu",
+            optional=True,
+        ),
+    ),
+    args=(*SLICE_ARGS, *OUT_OF_BOUNDS_ARGS, *CUT_DTYPE_ARGS),
+    output_docs=("The window, in the layout of the input.",),
+    defers=True,
+    takes_deferred=True,
+)
+class Slice(Operator):
+    """Cuts a window, given by its coordinates, out of each sample.
+
+    The window is told by named arguments (`start` or `rel_start`, and one of `end`, `rel_end`,
+    `shape` and `rel_shape`) or by two more inputs, its anchor and shape. Coordinates belong to
+    the axes listed in `axes` or `axis_names`; all other axes are kept whole.
+
+    Fractions are multiplied with the extents; then the start and the end of the window are each
+    rounded to the nearest integer, halves away from zero.
+
+    A window inside of the data costs nothing: it is a view, and an image decoder in front of it
+    decodes no more than it.
+
+    Examples
+    --------
+    >>> rows = fn.slice(images, start=10, end=20, axes=[0])
+    >>> middle = fn.slice(images, rel_start=(0.25, 0.25), rel_end=(0.75, 0.75), axis_names="HW")
+    >>> boxes = fn.slice(images, anchors, shapes)
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        data = inputs[0]
+        self._cutter = Cutter(self, data)
+        self._window = SliceWindow(self, *inputs)
+        return data._replace(dtype=self._cutter.dtype)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        data = inputs[0]
+        anchor, shape = self._window(c.args, data.shape, *inputs[1:])
+        return self._cutter.cut(c, data, anchor, shape)
+
+    def defer(self, c: SampleContext, *inputs: Any) -> np.ndarray | DeferredImage:
+        data = inputs[0]
+        anchor, shape = self._window(c.args, data.shape, *inputs[1:])
+        return self._cutter.defer(c, data, anchor, shape)

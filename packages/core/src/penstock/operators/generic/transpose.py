@@ -1,0 +1,93 @@
+"""`transpose`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, LayoutError
+from penstock.kernels.cpu.transpose import transpose_into
+from penstock.operators.argument_types import BOOL, INTS, LAYOUT
+from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.schema import Arg, Input, Spec
+
+
+@operator(
+    "transpose",
+    inputs=Input("data", "Data of any rank and layout."),
+    args=(
+        Arg(
+            "perm",
+            INTS,
+            None,
+            "For each axis of the output, the axis of the input it comes from. All axes in reverse "
+            "order where not given.",
+        ),
+        Arg(
+            "transpose_layout",
+            BOOL,
+            True,
+            "Whether the letters of the layout move with their axes; otherwise the layout stays.",
+        ),
+        Arg("output_layout", LAYOUT, None, "Layout of the output, whatever moves where."),
+    ),
+    output_docs=("The data with its axes in the new order.",),
+)
+class Transpose(Operator):
+    """Reorders the axes of data.
+
+    Examples
+    --------
+    >>> planes = fn.transpose(images, perm=[2, 0, 1])
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        data = inputs[0]
+        perm, ndim = self.args.perm, data.ndim
+        if perm is not None:
+            if sorted(perm) != list(range(len(perm))):
+                raise ArgumentValueError(
+                    f"`perm` must have each axis from 0 to {max(len(perm) - 1, 0)} once, got "
+                    f"{list(perm)}."
+                )
+            if ndim is None:
+                ndim = len(perm)
+            elif len(perm) != ndim:
+                raise ArgumentValueError(
+                    f"`perm` has {len(perm)} axes, but the data has {ndim} dimensions."
+                )
+        self._perm = tuple(perm) if perm is not None else None
+        layout = self._layout(data, ndim)
+        return Spec(data.dtype, ndim, layout)
+
+    def _layout(self, data: Spec, ndim: int | None) -> str:
+        wanted = self.args.output_layout
+        if wanted is not None:
+            if not wanted or (ndim is not None and len(wanted) != ndim):
+                raise LayoutError(
+                    f"`output_layout` must have a letter for each of the {ndim} dimensions, got "
+                    f'"{wanted}".'
+                )
+            return str(wanted)
+        if not data.layout or not self.args.transpose_layout:
+            return data.layout
+        if self._perm is None:
+            return data.layout[::-1]
+        return "".join(data.layout[axis] for axis in self._perm)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        data = inputs[0]
+        perm = self._perm
+        if perm is None:
+            perm = tuple(range(data.ndim - 1, -1, -1))
+        elif len(perm) != data.ndim:
+            raise ArgumentValueError(
+                f"`perm` has {len(perm)} axes, but the data has {data.ndim} dimensions."
+            )
+        shape = data.shape
+        # Order among axes longer than 1 is all that matters to memory.
+        real = [axis for axis in perm if shape[axis] != 1]
+        if real == sorted(real):
+            return data.transpose(perm)
+        out = c.empty(tuple([shape[axis] for axis in perm]), data.dtype)
+        transpose_into(data, perm, out)
+        return out

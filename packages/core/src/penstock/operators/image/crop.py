@@ -1,0 +1,77 @@
+"""`crop`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.operators.cut import CUT_DTYPE_ARGS, Cutter
+from penstock.operators.deferred import DeferredImage
+from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.schema import Input, Spec
+from penstock.operators.window import CROP_ARGS, OUT_OF_BOUNDS_ARGS, CropWindow
+
+_LAYOUTS = (
+    "HWC",
+    "CHW",
+    "DHWC",
+    "CDHW",
+    "FHWC",
+    "FCHW",
+    "CFHW",
+    "FDHWC",
+    "FCDHW",
+    "CFDHW",
+)
+
+
+@operator(
+    "crop",
+    inputs=Input("data", "Images, volumes or sequences of them.", layouts=_LAYOUTS),
+    args=(*CROP_ARGS, *OUT_OF_BOUNDS_ARGS, *CUT_DTYPE_ARGS),
+    output_docs=("The window, in the layout of the input.",),
+    defers=True,
+    takes_deferred=True,
+)
+class Crop(Operator):
+    """Cuts a window out of each sample.
+
+    The window's extents are given in pixels and its position as a fraction of the room it has:
+    at 0 it touches the first row (or column, or slice), at 1 the last, at 0.5 it is centred. An
+    axis without a size is kept whole.
+
+    Sequences are cut alike in all their frames. Where a sequence has no depth, `crop_d` and the
+    first of three values of `crop` count frames.
+
+    A window inside of the data costs nothing: it is a view, and an image decoder in front of it
+    decodes no more than it.
+
+    Examples
+    --------
+    >>> centre = fn.crop(images, crop=(224, 224))
+    >>> corner = fn.crop(images, crop=(224, 224), crop_pos_x=0.0, crop_pos_y=0.0)
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        data = inputs[0]
+        self._cutter = Cutter(self, data)
+        # Where the rank shows only in the data, it tells the layout, too.
+        layouts = [data.layout] if data.ndim is not None else _LAYOUTS
+        self._windows: dict[int, CropWindow] = {}
+        for layout in layouts:
+            self._windows.setdefault(len(layout), CropWindow(self, layout))
+        return data._replace(dtype=self._cutter.dtype)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        data = inputs[0]
+        anchor, shape = self._window(c, data)
+        return self._cutter.cut(c, data, anchor, shape)
+
+    def defer(self, c: SampleContext, *inputs: DeferredImage) -> np.ndarray | DeferredImage:
+        data = inputs[0]
+        anchor, shape = self._window(c, data)
+        return self._cutter.defer(c, data, anchor, shape)
+
+    def _window(
+        self, c: SampleContext, data: np.ndarray | DeferredImage
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return self._windows[len(data.shape)](c.args, data.shape)

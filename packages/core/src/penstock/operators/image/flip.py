@@ -1,0 +1,92 @@
+"""`flip`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.kernels.cpu.flip import flip_into
+from penstock.operators.argument_types import INT
+from penstock.operators.deferred import DeferredImage, DeferredMirror
+from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.schema import Arg, Input, Spec
+
+_LAYOUTS = ("FDHWC", "FHWC", "DHWC", "HWC", "FCDHW", "FCHW", "CDHW", "CHW")
+_AXES = (("depthwise", "D"), ("vertical", "H"), ("horizontal", "W"))
+
+
+@operator(
+    "flip",
+    inputs=Input("data", "Images, volumes or sequences of them.", layouts=_LAYOUTS),
+    args=(
+        Arg("horizontal", INT, 1, "Whether left and right change places.", per_sample=True),
+        Arg("vertical", INT, 0, "Whether top and bottom change places.", per_sample=True),
+        Arg(
+            "depthwise",
+            INT,
+            0,
+            "Whether front and back of a volume change places; images are left as they are.",
+            per_sample=True,
+        ),
+    ),
+    output_docs=("The mirrored data, in the layout of the input.",),
+    defers=True,
+    takes_deferred=True,
+)
+class Flip(Operator):
+    """Mirrors images and volumes.
+
+    Examples
+    --------
+    >>> mirrored = fn.flip(images, horizontal=fn.random.coin_flip())
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        data = inputs[0]
+        # Where the rank shows only in the data, it tells the layout, too.
+        layouts = [data.layout] if data.ndim is not None else _LAYOUTS
+        self._axes: dict[int, tuple[tuple[int, str], ...]] = {}
+        self._columns: dict[int, int] = {}
+        for layout in layouts:
+            self._axes.setdefault(
+                len(layout),
+                tuple(
+                    sorted(
+                        (layout.index(letter), name) for name, letter in _AXES if letter in layout
+                    )
+                ),
+            )
+            self._columns.setdefault(len(layout), layout.index("W"))
+        return data
+
+    def _mirrored(self, c: SampleContext, data: np.ndarray | DeferredImage) -> tuple[int, ...]:
+        args = c.args
+        shape = data.shape
+        return tuple([axis for axis, name in self._axes[len(shape)] if getattr(args, name)])
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> np.ndarray:
+        data = inputs[0]
+        axes = self._mirrored(c, data)
+        if not isinstance(data, np.ndarray):
+            height, width, _ = data.shape
+            data = data.region(0, 0, height, width)
+        if not axes:
+            return data
+        if self._columns[data.ndim] not in axes:
+            # Whole rows change places: a view will do, as good as any other to read from.
+            order = [slice(None, None, -1 if k in axes else 1) for k in range(axes[-1] + 1)]
+            return data[tuple(order)]
+        # Rows read backwards are slow for every reader: better mirrored here, and well.
+        out = c.empty(data.shape, data.dtype)
+        flip_into(data, axes, out)
+        return out
+
+    def defer(self, c: SampleContext, *inputs: Any) -> np.ndarray | DeferredImage:
+        data = inputs[0]
+        if isinstance(data, np.ndarray):
+            return self.cpu(c, data)
+        axes = self._mirrored(c, data)
+        if not axes:
+            return data  # type: ignore[no-any-return]
+        return DeferredMirror(data, rows=0 in axes, columns=1 in axes)
