@@ -1,0 +1,1 @@
+"""Arithmetic, comparison, bitwise and mathematical expressions of tensors and numbers."""

@@ -1,0 +1,78 @@
+"""The operator behind arithmetic with `DataNode` and behind `penstock.math`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError
+from penstock.kernels.cpu.arithmetic import IntegerDivisionByZeroError
+from penstock.operators.argument_types import OBJECT
+from penstock.operators.arithmetic.expression import typed
+from penstock.operators.arithmetic.program import ArrayProgram
+from penstock.operators.arithmetic.scalars import compile_scalar
+from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+
+
+@operator(
+    "_arithmetic_generic_op",
+    inputs=Input("inputs", "What the expression reads."),
+    args=(Arg("expression", OBJECT, REQUIRED, "Nested tuples; see the class."),),
+    variadic=True,
+    max_inputs=64,
+    hidden=True,
+    class_name="_ArithmeticGenericOp",
+)
+class ArithmeticGenericOp(Operator):
+    """Compute an expression of the inputs, element by element.
+
+    `expression` is ``("input", k)`` for input number `k`, ``("const", value, dtype)`` for a
+    number, or ``(operation, operand, ...)`` with a name of
+    `penstock.operators.arithmetic.operations.OPERATIONS` and further expressions. ``x * 2 + y``
+    of inputs ``(x, y)`` is
+    ``("add", ("mul", ("input", 0), ("const", 2, types.INT32)), ("input", 1))``.
+
+    The shapes of a sample's operands broadcast to one, aligned at their last axes.
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        root = typed(self.args.expression, inputs)
+        if root.is_constant:
+            raise ArgumentValueError(
+                "The expression reads no input; it is the same for all samples."
+            )
+        while root.kind == "pos":
+            root = root.operands[0]
+        self.root = root
+        self.numpy_dtype = root.dtype
+        try:
+            self.scalar = compile_scalar(root, root.dtype) if root.is_scalar else None
+            self.program = (
+                ArrayProgram(root) if not root.is_scalar and root.kind != "input" else None
+            )
+        except IntegerDivisionByZeroError:
+            raise _division_by_zero() from None
+        layout = root.layout if len(root.layout) == root.ndim else ""
+        return Spec(root.dali_type, root.ndim, layout)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        if self.root.kind == "input":
+            return inputs[self.root.value]
+        try:
+            if self.scalar is not None:
+                value = self.scalar(inputs)
+                out = c.empty((), self.numpy_dtype)
+                out[()] = value
+                return out
+            assert self.program is not None
+            with np.errstate(all="ignore"):
+                return self.program.run(c, inputs, leaves=True)
+        except IntegerDivisionByZeroError:
+            raise _division_by_zero() from None
+
+
+def _division_by_zero() -> ArgumentValueError:
+    return ArgumentValueError(
+        "Integer division by zero. Bring one operand to a real type, or the divisor to 1 with "
+        "`penstock.math.max`."
+    )

@@ -1,0 +1,88 @@
+"""`fn.constant`, and the operator behind constants that are part of an expression."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError
+from penstock.layout import check_layout
+from penstock.operators.argument_types import DTYPE, FLOATS, INTS, LAYOUT, OBJECT
+from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.schema import REQUIRED, Arg, Spec
+from penstock.types import DALIDataType, constant_array, to_dali_type
+
+
+class _SameForAll(Operator):
+    """An operator without inputs whose output is one array for every sample."""
+
+    array: np.ndarray
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        return self.array
+
+
+@operator(
+    "constant",
+    args=(
+        Arg(
+            "fdata", FLOATS, None, "The values, as real numbers (float32 unless `dtype` is given)."
+        ),
+        Arg("idata", INTS, None, "The values, as integers (int32 unless `dtype` is given)."),
+        Arg(
+            "dtype",
+            DTYPE,
+            None,
+            "Element type. Values are rounded (halves away from zero) and kept inside its range.",
+        ),
+        Arg(
+            "shape",
+            INTS,
+            None,
+            "Shape of each sample, which a single value fills; one axis when not given.",
+        ),
+        Arg("layout", LAYOUT, "", "Layout of each sample."),
+    ),
+    hidden=True,
+)
+class Constant(_SameForAll):
+    """Give every sample the same tensor.
+
+    The values are in `fdata` or `idata`, of which exactly one must be given.
+    `penstock.types.Constant` is a shorter way to write it.
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        fdata, idata = self.args.fdata, self.args.idata
+        if fdata is not None and idata is not None:
+            raise ArgumentValueError("`fdata` and `idata` exclude one another; give one of them.")
+        if fdata is None and idata is None:
+            raise ArgumentValueError("The values are missing: give `fdata` or `idata`.")
+        if fdata is not None:
+            values, default = fdata, DALIDataType.FLOAT
+        else:
+            values, default = idata, DALIDataType.INT32
+        dtype = default if self.args.dtype is None else self.args.dtype
+        shape = (len(values),) if self.args.shape is None else self.args.shape
+        self.array = constant_array(list(values), dtype, shape)
+        self.array.flags.writeable = False
+        return Spec(dtype, len(shape), check_layout(self.args.layout, len(shape)))
+
+
+@operator(
+    "_constant_tensor",
+    args=(
+        Arg("value", OBJECT, REQUIRED, "The NumPy array every sample gets."),
+        Arg("dtype", DTYPE, None, "Element type, where it is an enumeration kept as int32."),
+        Arg("layout", LAYOUT, "", "Layout of each sample."),
+    ),
+    hidden=True,
+)
+class ConstantTensor(_SameForAll):
+    """Give every sample the same NumPy array: what arrays and lists in a graph are made into."""
+
+    def infer(self, *inputs: Spec) -> Spec:
+        # A copy that cannot be written to: every sample of every iteration shares it.
+        self.array = np.array(self.args.value, order="C")
+        self.array.flags.writeable = False
+        dtype = to_dali_type(self.array.dtype) if self.args.dtype is None else self.args.dtype
+        return Spec(dtype, self.array.ndim, check_layout(self.args.layout, self.array.ndim))
