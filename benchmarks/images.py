@@ -1,0 +1,140 @@
+"""Image pipelines: Penstock beside real DALI and beside a thread pool written by hand.
+
+    hatch run bench:images                      all cases
+    hatch run bench:images --case train --rounds 9
+
+All peers get the same files, the same number of threads and run in turn in one process. Figures are medians of
+samples per second, and their ratios to DALI.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from benchmarks.support import by_hand, graphs
+from benchmarks.support.harness import Peer, measure, print_table
+from examples.demo.photographs import photographs, write_dataset
+
+BATCH_SIZE = 64
+CASES = ("train", "val", "augment", "operators")
+
+
+def libraries() -> dict[str, Any]:
+    """The libraries to compare, by name."""
+    import nvidia.dali as dali
+    import nvidia.dali.fn
+    import nvidia.dali.types
+
+    import penstock
+    import penstock.fn
+    import penstock.types
+
+    return {"DALI": dali, "Penstock": penstock}
+
+
+def pipeline_peers(graph: Callable[[Any], Any], threads: int, batch_size: int) -> list[Peer]:
+    """One peer for each library, running `graph` of that library."""
+    peers = []
+    for name, lib in libraries().items():
+        pipe = lib.Pipeline(batch_size=batch_size, num_threads=threads, device_id=None, seed=42)
+        with pipe:
+            outputs = graph(lib)
+            pipe.set_outputs(*(outputs if isinstance(outputs, tuple) else (outputs,)))
+        pipe.build()
+        peers.append(Peer(name, _step(pipe)))
+    return peers
+
+
+def _step(pipe: Any) -> Callable[[], int]:
+    def step() -> int:
+        return len(pipe.run()[0])
+
+    return step
+
+
+def _by_hand(work: Any, items: Iterator[Any], shape: tuple[int, ...], threads: int) -> Peer:
+    pool = by_hand.Pool(work, items, shape, BATCH_SIZE, threads)
+    return Peer("by hand", lambda: len(pool.batch()))
+
+
+def _files(root: Path) -> Iterator[Path]:
+    return itertools.cycle(sorted(root.glob("*/*.jpg")))
+
+
+def decoded(count: int, extent: int = 256) -> np.ndarray:
+    """A batch of decoded photographs, uint8 HWC."""
+    images = itertools.islice(itertools.cycle(photographs().values()), count)
+    size = (extent, extent)
+    return np.stack([cv2.resize(i, size, interpolation=cv2.INTER_AREA) for i in images])
+
+
+def run_case(name: str, root: Path, threads: int) -> dict[str, list[Peer]]:
+    """Peers of one case (or of all single operators), by the name of the row they belong to."""
+    if name == "train":
+        peers = pipeline_peers(lambda lib: graphs.train(lib, str(root)), threads, BATCH_SIZE)
+        hand = _by_hand(by_hand.train, _files(root), (3, 224, 224), threads)
+        return {"image_train": [*peers, hand]}
+    if name == "val":
+        peers = pipeline_peers(lambda lib: graphs.validate(lib, str(root)), threads, BATCH_SIZE)
+        hand = _by_hand(by_hand.validate, _files(root), (3, 224, 224), threads)
+        return {"image_val": [*peers, hand]}
+    batch = decoded(BATCH_SIZE)
+    if name == "augment":
+        peers = pipeline_peers(lambda lib: graphs.augment(lib, batch), threads, BATCH_SIZE)
+        hand = _by_hand(by_hand.augment, itertools.cycle(batch), (3, 256, 256), threads)
+        return {"image_augment": [*peers, hand]}
+    return _operators(root, batch, threads)
+
+
+def _operators(root: Path, batch: np.ndarray, threads: int) -> dict[str, list[Peer]]:
+    encoded = [
+        np.frombuffer(p.read_bytes(), np.uint8) for p in sorted(root.glob("*/*.jpg"))[:BATCH_SIZE]
+    ]
+
+    def fed(data: Any, layout: str | None, graph: Any) -> Callable[[Any], Any]:
+        def build(lib: Any) -> Any:
+            source = lib.fn.external_source(source=lambda: data, layout=layout, no_copy=True)
+            return graph(lib, source)
+
+        return build
+
+    rows: dict[str, list[Peer]] = {}
+    for name, graph in graphs.single_operators().items():
+        rows[name] = pipeline_peers(fed(batch, "HWC", graph), threads, BATCH_SIZE)
+    for name, graph in graphs.single_decoders().items():
+        rows[name] = pipeline_peers(fed(encoded, None, graph), threads, BATCH_SIZE)
+    for name, generator in graphs.generators().items():
+        rows[name] = pipeline_peers(generator, threads, BATCH_SIZE)
+    return rows
+
+
+def main() -> None:
+    """Measure what the command line asks for and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--case", choices=CASES, action="append", help="default: all")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1.5, help="length of one round of one peer")
+    parser.add_argument("--files", type=Path, help="class folders of JPEGs to use")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        root = args.files or write_dataset(Path(scratch) / "photographs", 600)
+        for case in args.case or CASES:
+            rows = run_case(case, root, args.threads)
+            seconds = args.seconds if case != "operators" else args.seconds / 4
+            for peers in rows.values():
+                measure(peers, rounds=args.rounds, seconds=seconds)
+            title = f"{case}: batch {BATCH_SIZE}, {args.threads} threads, medians of {args.rounds}"
+            print_table(title, rows)
+
+
+if __name__ == "__main__":
+    main()

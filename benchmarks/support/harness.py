@@ -1,0 +1,75 @@
+"""Measure several peers in one process, in turn, and compare them by the median of their rates.
+
+The machine may be shared and its speed may drift: peers alternate in short rounds, so that each sees the
+same conditions, and figures are ratios of medians.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.table import Table
+
+Step = Callable[[], int]
+"""Does one batch of work and returns the number of samples in it."""
+
+
+@dataclass
+class Peer:
+    """One implementation of a case."""
+
+    name: str
+    step: Step
+    rates: list[float] = field(default_factory=list)
+    """Samples per second, one for each round."""
+
+    @property
+    def rate(self) -> float:
+        """Median samples per second."""
+        return statistics.median(self.rates)
+
+
+def measure(peers: list[Peer], *, rounds: int = 5, seconds: float = 1.5) -> None:
+    """Run all peers in turn, `rounds` times for `seconds` each, after a warm-up."""
+    for peer in peers:
+        _run(peer.step, seconds / 2)
+    for _ in range(rounds):
+        for peer in peers:
+            peer.rates.append(_run(peer.step, seconds))
+
+
+def _run(step: Step, seconds: float) -> float:
+    step()  # what a peer prepared while the others ran is not counted
+    step()
+    samples = 0
+    start = time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < seconds:
+        samples += step()
+    return samples / elapsed
+
+
+def print_table(title: str, cases: dict[str, list[Peer]], *, reference: str = "DALI") -> None:
+    """Print, for each case, the medians of all peers and their ratios to `reference`."""
+    names = list(dict.fromkeys(p.name for peers in cases.values() for p in peers))
+    table = Table(title=title)
+    table.add_column("case")
+    for name in names:
+        table.add_column(f"{name}\nsamples/s", justify="right")
+    for name in names:
+        if name != reference:
+            table.add_column(f"{name}\n/ {reference}", justify="right")
+    for case, peers in cases.items():
+        by_name = {p.name: p for p in peers}
+        base = by_name.get(reference)
+        row = [case]
+        row += [f"{by_name[n].rate:,.0f}" if n in by_name else "-" for n in names]
+        for name in names:
+            if name != reference:
+                known = name in by_name and base is not None
+                row.append(f"{by_name[name].rate / base.rate:.2f}x" if known else "-")
+        table.add_row(*row)
+    Console(width=140).print(table)

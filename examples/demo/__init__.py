@@ -1,0 +1,1 @@
+"""The main job, from JPEG files to a trained model."""
