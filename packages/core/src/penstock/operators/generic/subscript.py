@@ -1,0 +1,179 @@
+"""The operators behind ``node[...]``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, DataTypeError, OutOfRangeError, ShapeError
+from penstock.operators.argument_types import INT
+from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+from penstock.types import DALIDataType
+
+MAX_SUBSCRIPTS = 32
+_PARTS = ("at", "lo", "hi", "step")
+_INTEGERS = (
+    DALIDataType.UINT8,
+    DALIDataType.UINT16,
+    DALIDataType.UINT32,
+    DALIDataType.UINT64,
+    DALIDataType.INT8,
+    DALIDataType.INT16,
+    DALIDataType.INT32,
+    DALIDataType.INT64,
+)
+
+Index = int | slice
+
+
+def _subscript_args() -> list[Arg]:
+    docs = {
+        "at": "Index along axis {}, which is then gone.",
+        "lo": "Where the range along axis {} begins.",
+        "hi": "Where the range along axis {} ends, not included.",
+        "step": "Step of the range along axis {}.",
+    }
+    return [
+        Arg(f"{part}_{axis}", INT, None, docs[part].format(axis), per_sample=True)
+        for axis in range(MAX_SUBSCRIPTS)
+        for part in _PARTS
+    ]
+
+
+@operator(
+    "_tensor_subscript",
+    inputs=Input("data", "Data to take a part of."),
+    args=(
+        *_subscript_args(),
+        Arg(
+            "num_subscripts",
+            INT,
+            None,
+            "How many axes are subscripted; by default up to the last one with an argument.",
+        ),
+    ),
+    hidden=True,
+    class_name="_TensorSubscript",
+)
+class TensorSubscript(Operator):
+    """Take the part of each sample that Python's indexing would take, as a view.
+
+    Subscript number `i`, counted without new axes, becomes arguments:
+
+    * an integer: ``at_i``;
+    * a slice: those of ``lo_i``, ``hi_i``, ``step_i`` that are not `None`;
+    * a full slice ``:``: nothing.
+
+    Each may be a number or an integer tensor without axes, with a value for each sample.
+    `num_subscripts` is the number of subscripts, which tells of full slices at the end.
+    ``x[1, :, a:]``
+    is ``_tensor_subscript(x, at_0=1, lo_2=a, num_subscripts=3)``. New axes are put in afterwards by
+    `expand_dims`; where there are nothing but full slices and new axes, `_subscript_dim_check`
+    takes the place of this operator.
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        data = inputs[0]
+        self.axes: list[tuple[int, tuple[str, ...]]] = []
+        """Subscripted axes with the names of their arguments."""
+        for axis in range(MAX_SUBSCRIPTS):
+            names = tuple(n for p in _PARTS if self.given(n := f"{p}_{axis}"))
+            if names:
+                self._check(axis, names)
+                self.axes.append((axis, names))
+        used = 1 + max((axis for axis, _ in self.axes), default=-1)
+        self.count = max(used, self.args.num_subscripts or 0)
+        removed = [axis for axis, names in self.axes if names[0].startswith("at_")]
+        self.fixed = None if self.tensor_args else self._index(self.args)
+        if data.ndim is None:
+            return Spec(data.dtype, None)
+        _check_count(self.count, data.ndim)
+        layout = "".join(a for i, a in enumerate(data.layout) if i not in removed)
+        return Spec(data.dtype, data.ndim - len(removed), layout)
+
+    def _check(self, axis: int, names: Sequence[str]) -> None:
+        if len(names) > 1 and names[0].startswith("at_"):
+            raise ArgumentValueError(
+                f"Axis {axis} has both an index, `{names[0]}`, and a range, `{names[1]}`."
+            )
+        for name in names:
+            spec = self.tensor_args.get(name)
+            if spec is None:
+                continue
+            if spec.dtype not in _INTEGERS:
+                raise DataTypeError(
+                    f"Indices must have an integer type; that of axis {axis} has "
+                    f"{spec.dtype.name}. `fn.cast` converts it."
+                )
+            if spec.ndim not in (0, None):
+                raise ShapeError(
+                    f"Indices must be scalars; that of axis {axis} has {spec.ndim} axes. Take an "
+                    "element of it, as in `index[0]`."
+                )
+        if getattr(self.args, f"step_{axis}") == 0:
+            raise _zero_step(axis)
+
+    def _index(self, args: Any) -> tuple[Any, ...]:
+        index: list[Any] = [slice(None)] * self.count
+        for axis, names in self.axes:
+            if names[0].startswith("at_"):
+                index[axis] = getattr(args, names[0])
+                continue
+            step = getattr(args, f"step_{axis}")
+            if step == 0:
+                raise _zero_step(axis)
+            index[axis] = slice(getattr(args, f"lo_{axis}"), getattr(args, f"hi_{axis}"), step)
+        # The ellipsis makes NumPy return an array where no axis is left, not a scalar.
+        return (*index, ...)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        data = inputs[0]
+        index = self.fixed if self.fixed is not None else self._index(c.args)
+        try:
+            return data[index]  # type: ignore[no-any-return]
+        except IndexError:
+            _check_count(self.count, data.ndim)
+            for axis, at in enumerate(index[:-1]):
+                extent = data.shape[axis]
+                if isinstance(at, int) and not -extent <= at < extent:
+                    raise OutOfRangeError(
+                        f"Index {at} is out of range for axis {axis} of length {extent}, of a "
+                        f"sample of shape {data.shape}."
+                    ) from None
+            raise
+
+
+@operator(
+    "_subscript_dim_check",
+    inputs=Input("data", "Data that is subscripted."),
+    args=(Arg("num_subscripts", INT, REQUIRED, "How many axes the data must have at least."),),
+    hidden=True,
+    class_name="_SubscriptDimCheck",
+)
+class SubscriptDimCheck(Operator):
+    """Check that samples have as many axes as there are subscripts, and pass them on."""
+
+    def infer(self, *inputs: Spec) -> Spec:
+        if inputs[0].ndim is not None:
+            _check_count(self.args.num_subscripts, inputs[0].ndim)
+        return inputs[0]
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        _check_count(self.args.num_subscripts, inputs[0].ndim)
+        return inputs[0]
+
+
+def _check_count(count: int, ndim: int) -> None:
+    if count > ndim:
+        raise OutOfRangeError(
+            f"Too many indices: {count} for data with {ndim} axes."
+            if ndim
+            else "Data without axes is a single number and cannot be indexed."
+        )
+
+
+def _zero_step(axis: int) -> ArgumentValueError:
+    return ArgumentValueError(f"The step of the range along axis {axis} must not be zero.")
