@@ -86,7 +86,7 @@ def make_node(
         owner=target,
     )
     count = schema.num_outputs if isinstance(schema.num_outputs, int) else schema.num_outputs(args)
-    node.outputs = [DataNode.of(node, index) for index in range(count)]
+    node.outputs = [DataNode.of(node, index, count) for index in range(count)]
     if target is not None:
         target.add(node)
     return node

@@ -43,9 +43,8 @@ class DataNode:
         self.layout = layout
 
     @classmethod
-    def of(cls, node: OpNode, index: int) -> DataNode:
-        """Edge number `index` out of `node`."""
-        count = node.schema.num_outputs
+    def of(cls, node: OpNode, index: int, count: int) -> DataNode:
+        """Edge number `index` of the `count` out of `node`."""
         name = node.name if count == 1 else f"{node.name}[{index}]"
         device = "gpu" if node.device in ("gpu", "mixed") else "cpu"
         return cls(name, device, node, index)

@@ -2,15 +2,73 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
-if TYPE_CHECKING:
-    from penstock.graph.data_node import DataNode
-    from penstock.graph.nodes import OpNode
+from penstock.graph.data_node import DataNode
+from penstock.graph.nodes import OpNode
+from penstock.operators.arithmetic.expression import merge
+
+_EXPRESSION = "_arithmetic_generic_op"
+_Edge = tuple[int, int]
+
+
+def _key(edge: DataNode) -> _Edge:
+    return id(edge.source), edge.index
 
 
 def merge_expressions(
     nodes: list[OpNode], outputs: list[DataNode]
 ) -> tuple[list[OpNode], list[DataNode]]:
-    """Make one operator of each tree of arithmetic."""
-    return nodes, outputs
+    """Make one operator of each tree of arithmetic.
+
+    An expression is taken into the one that reads it if nothing else reads it. The nodes given are
+    left as they are; where anything is merged, copies are returned.
+    """
+    inner = _expressions_read_once_by_expressions(nodes, outputs)
+    if not inner:
+        return nodes, outputs
+    replacements = {
+        key: (node.args["expression"], [_key(e) for e in node.inputs]) for key, node in inner.items()
+    }
+    edges: dict[_Edge, DataNode] = {}  # from edges of the given graph to those of the copy
+    merged = []
+    for node in nodes:
+        if node.schema.name == _EXPRESSION and (id(node), 0) in inner:
+            continue
+        args, inputs = node.args, [_key(e) for e in node.inputs]
+        if node.schema.name == _EXPRESSION:
+            expression, labels = merge(args["expression"], inputs, replacements)
+            args, inputs = {**args, "expression": expression}, labels  # type: ignore[assignment]
+        copy = replace(
+            node,
+            args=args,
+            inputs=[edges[key] for key in inputs],
+            tensor_args={name: edges[_key(e)] for name, e in node.tensor_args.items()},
+            outputs=[],
+        )
+        count = len(node.outputs)
+        copy.outputs = [DataNode.of(copy, index, count) for index in range(count)]
+        for index, edge in enumerate(copy.outputs):
+            edges[id(node), index] = edge
+        merged.append(copy)
+    return merged, [edges[_key(e)] for e in outputs]
+
+
+def _expressions_read_once_by_expressions(
+    nodes: list[OpNode], outputs: list[DataNode]
+) -> dict[_Edge, OpNode]:
+    readers: dict[_Edge, list[OpNode | None]] = {}
+    for node in nodes:
+        for edge in node.sources:
+            readers.setdefault(_key(edge), []).append(node)
+    for edge in outputs:
+        readers.setdefault(_key(edge), []).append(None)
+    return {
+        (id(node), 0): node
+        for node in nodes
+        if node.schema.name == _EXPRESSION
+        and not node.preserve
+        and len(found := readers.get((id(node), 0), [])) == 1
+        and found[0] is not None
+        and found[0].schema.name == _EXPRESSION
+    }

@@ -429,9 +429,9 @@ class Pipeline:
     def reader_meta(self, name: str | None = None) -> dict[str, Any]:
         """Sizes and shards of reader `name`, or of all readers by name."""
         self.build()
-        named = {
-            n.name: self._readers[id(n)].meta() for n in self._nodes if id(n) in self._readers
-        }
+        assert self._executor is not None
+        readers = self._executor.plan.readers
+        named = {node.name: self._readers[id(node)].meta() for node in readers}
         if name is None:
             return named
         if name not in named:

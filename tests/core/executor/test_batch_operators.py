@@ -1,0 +1,112 @@
+"""Operators that need the whole batch, between operators that work sample by sample."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from penstock import fn, pipeline_def, types
+from penstock.operators import INT, Arg, Input, Operator, operator
+
+
+@operator("testing.reverse_batch", inputs=Input(), hidden=True)
+class ReverseBatch(Operator):
+    """Gives each sample the value of its counterpart from the other end of the batch."""
+
+    needs_batch = True
+
+    def cpu_batch(self, c, samples):
+        """The whole batch."""
+        out = []
+        for index, sample in enumerate(reversed(samples)):
+            row = c.empty(index, sample.shape, sample.dtype)
+            row[...] = sample
+            out.append(row)
+        return out
+
+
+@operator(
+    "testing.sum_or_self",
+    inputs=Input(),
+    args=[
+        Arg("total", INT, 0, "1: add the sum of the batch."),
+        Arg("offset", INT, 0, "Added.", per_sample=True),
+    ],
+    hidden=True,
+)
+class SumOrSelf(Operator):
+    """A batch operator or not, by its arguments."""
+
+    @staticmethod
+    def needs_batch(args):
+        """Only for sums."""
+        return bool(args["total"])
+
+    def cpu(self, c, value):
+        """Sample by sample."""
+        return value + np.asarray(c.args.offset, value.dtype)
+
+    def cpu_batch(self, c, values):
+        """The whole batch."""
+        total = sum(values)
+        return [np.asarray(v + total + c.args(i).offset, v.dtype) for i, v in enumerate(values)]
+
+
+def feed():
+    return fn.external_source(source=lambda: np.arange(4, dtype=np.int64))
+
+
+@pipeline_def(batch_size=4, num_threads=3, device_id=None)
+def chain():
+    x = feed() + 1
+    y = fn.testing.reverse_batch(x * 10)
+    z = fn.testing.reverse_batch(y + x)
+    return x, y, z + fn.testing.sum_or_self(x, total=1, offset=feed())
+
+
+def test_stages_follow_one_another():
+    pipe = chain()
+    for _ in range(3):
+        x, y, z = (o.as_array() for o in pipe.run())
+        np.testing.assert_array_equal(x, [1, 2, 3, 4])
+        np.testing.assert_array_equal(y, [40, 30, 20, 10])
+        by_hand = (y + x)[::-1] + x + x.sum() + np.arange(4)
+        np.testing.assert_array_equal(z, by_hand)
+
+
+def test_needs_the_batch_only_if_told():
+    @pipeline_def(batch_size=4, num_threads=2)
+    def p():
+        return fn.testing.sum_or_self(feed(), offset=3)
+
+    np.testing.assert_array_equal(p().run()[0].as_array(), [3, 4, 5, 6])
+
+
+def test_batch_operator_as_first_and_as_tensor_argument():
+    @pipeline_def(batch_size=4, num_threads=2)
+    def p():
+        r = fn.testing.reverse_batch(feed())
+        return fn.testing.sum_or_self(feed(), offset=r), fn.cast(r, dtype=types.FLOAT)
+
+    a, b = p().run()
+    np.testing.assert_array_equal(a.as_array(), [3, 3, 3, 3])
+    np.testing.assert_array_equal(b.as_array(), [3, 2, 1, 0])
+
+
+def test_error_in_a_batch_operator_names_it():
+    @operator("testing.no_batch", inputs=Input(), hidden=True)
+    class NoBatch(Operator):
+        """Fails."""
+
+        needs_batch = True
+
+        def cpu_batch(self, c, samples):
+            """Fail."""
+            raise ValueError("not this batch")
+
+    @pipeline_def(batch_size=4, num_threads=2)
+    def p():
+        return fn.testing.no_batch(feed())
+
+    with pytest.raises(ValueError, match=r"not this batch\n  in operator `fn.testing.no_batch`"):
+        p().run()
