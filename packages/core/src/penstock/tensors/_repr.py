@@ -13,9 +13,9 @@ _MEMBERS: dict[DALIDataType, type[DALIEnum]] = {
     DALIDataType.IMAGE_TYPE: DALIImageType,
     DALIDataType.INTERP_TYPE: DALIInterpType,
 }
-_EDGE_ITEMS = 3
+_EDGE_ITEMS = 2
 # Values printed in full; beyond, only the edges of each axis are shown.
-_THRESHOLD = 100
+_THRESHOLD = 50
 _SHAPES_SHOWN = 8
 _SAMPLES_SHOWN = 6
 

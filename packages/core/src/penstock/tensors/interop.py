@@ -198,8 +198,8 @@ def check_layout(layout: str | None, ndim: int, what: str) -> str:
         )
     if layout and len(layout) != ndim:
         raise LayoutError(
-            f'The layout "{layout}" has {len(layout)} letters, but the {what} has {ndim} axes. '
-            f"Give one letter for each axis, or none."
+            f'The layout "{layout}" does not have one letter for each axis: '
+            f"the {what} has ndim={ndim}."
         )
     return str(layout)
 

@@ -18,7 +18,7 @@ from penstock.tensors.interop import (
     export_dlpack,
 )
 from penstock.tensors.pool import HOST_POOL
-from penstock.types.dtypes import ENUM_TYPES, NUMPY_OF, storage_dtype
+from penstock.types.dtypes import ENUM_TYPES, is_stored, storage_dtype
 from penstock.types.enums import DALIDataType
 
 if TYPE_CHECKING:
@@ -164,7 +164,8 @@ class TensorCPU:
         DataTypeError
             If the sizes differ.
         """
-        self._array = reinterpreted(self._array, new_type)
+        check_same_size(self._dtype, new_type)
+        self._array = self._array.view(storage_dtype(new_type))
         self._dtype = new_type
 
     def as_cpu(self) -> TensorCPU:
@@ -191,17 +192,12 @@ class TensorCPU:
     def _set_stream(self, stream: Any) -> None:
         """Host memory has no stream."""
 
-    def _export(self) -> np.ndarray:
-        if self._dtype in ENUM_TYPES:
-            raise DataTypeError(enum_message(self._dtype))
-        return self._array
-
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        return self._export().__array_interface__
+        return as_numbers(self._array, self._dtype).__array_interface__
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
-        array = self._export()
+        array = as_numbers(self._array, self._dtype)
         if dtype is not None and np.dtype(dtype) != array.dtype:
             if copy is False:
                 raise ValueError(f"A {array.dtype} tensor is not {np.dtype(dtype)} without a copy.")
@@ -215,7 +211,7 @@ class TensorCPU:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        return export_dlpack(self._export(), max_version, dl_device, copy)
+        return export_dlpack(as_numbers(self._array, self._dtype), max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[DLDeviceType, int]:
         return CPU
@@ -236,22 +232,24 @@ def _unpickle(array: np.ndarray, layout: str, dtype: DALIDataType, source: str) 
     return TensorCPU._wrap(array, layout, dtype, source)
 
 
-def enum_message(dtype: DALIDataType) -> str:
-    """Why a tensor of enumeration members is not an array."""
-    return (
-        f"Elements of type {dtype.name} are members of an enumeration, which other libraries do "
-        f"not know. Convert them to integers in the pipeline: `fn.cast(x, dtype=types.INT32)`."
-    )
+def as_numbers(array: np.ndarray, dtype: DALIDataType) -> np.ndarray:
+    """A view of `array` to hand out; an error if its elements are members of an enumeration."""
+    if dtype in ENUM_TYPES:
+        raise DataTypeError(
+            f"Elements of type {dtype.name} are members of an enumeration, which other libraries "
+            f"do not know. Convert them to integers in the pipeline: "
+            f"`fn.cast(x, dtype=types.INT32)`."
+        )
+    return array[...]  # an object of its own, whose attributes may be set
 
 
-def reinterpreted(array: np.ndarray, new_type: DALIDataType) -> np.ndarray:
-    """The bytes of `array` as elements of `new_type`, which must have the same size."""
+def check_same_size(dtype: DALIDataType, new_type: DALIDataType) -> None:
+    """Check that elements of `dtype` can be taken for elements of `new_type`."""
     if not isinstance(new_type, DALIDataType):
         raise ArgumentTypeError(f"Expected a types.DALIDataType, got {new_type!r}.")
-    known = new_type in NUMPY_OF or new_type in ENUM_TYPES
-    if not known or storage_dtype(new_type).itemsize != array.dtype.itemsize:
+    sizes = [storage_dtype(t).itemsize if is_stored(t) else 0 for t in (dtype, new_type)]
+    if sizes[0] != sizes[1] or not sizes[0]:
         raise DataTypeError(
-            f"{array.dtype} elements of {array.dtype.itemsize} bytes cannot be reinterpreted as "
-            f"{new_type}: the sizes differ."
+            f"Elements of type {dtype.name} cannot be reinterpreted as {new_type.name}: "
+            f"they take {sizes[0]} and {sizes[1]} bytes."
         )
-    return array.view(storage_dtype(new_type))

@@ -18,15 +18,7 @@ from penstock.errors import (
     UsageError,
 )
 from penstock.tensors import _repr
-from penstock.tensors.assemble import (
-    as_sample,
-    check_uniform,
-    common_layout,
-    concatenated,
-    split,
-    stacked,
-    uniform,
-)
+from penstock.tensors.batch_memory import BatchMemory
 from penstock.tensors.device import no_gpu
 from penstock.tensors.interop import (
     as_host_array,
@@ -37,8 +29,8 @@ from penstock.tensors.interop import (
     is_dlpack_capsule,
 )
 from penstock.tensors.pool import HOST_POOL
-from penstock.tensors.tensor import TensorCPU, enum_message, reinterpreted
-from penstock.types.dtypes import DALI_OF_NUMPY, ENUM_TYPES, storage_dtype
+from penstock.tensors.tensor import TensorCPU, as_numbers, check_same_size
+from penstock.types.dtypes import DALI_OF_NUMPY, storage_dtype
 from penstock.types.enums import DALIDataType
 
 if TYPE_CHECKING:
@@ -75,22 +67,8 @@ class TensorListCPU:
         If `layout` does not have one letter for each axis of a sample.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_dense",
-        "_dtype",
-        "_flat",
-        "_layout",
-        "_ndim",
-        "_sample_arrays",
-        "_sources",
-    )
-    _dense: np.ndarray | None
-    """The whole batch as one array, outermost axis samples."""
-    _flat: np.ndarray | None
-    """All samples one after the other, 1-D: a batch of different shapes in one piece of memory."""
-    _sample_arrays: list[np.ndarray] | None
-    """The samples; None until somebody asks for those of a dense batch."""
+    __slots__ = ("__weakref__", "_dtype", "_layout", "_memory", "_ndim", "_sources")
+    _memory: BatchMemory
     _dtype: DALIDataType
     _ndim: int
     _layout: str
@@ -106,9 +84,10 @@ class TensorListCPU:
     ) -> None:
         if is_pinned:
             no_gpu("Page-locked (pinned) memory")
+        self._sources = None
         if isinstance(data, TensorListCPU):
-            for slot in ("_dense", "_flat", "_sample_arrays", "_dtype", "_ndim", "_sources"):
-                setattr(self, slot, getattr(data, slot))
+            self._memory, self._dtype, self._ndim = data._memory, data._dtype, data._ndim
+            self._sources = data._sources
             own = data._layout
         elif isinstance(data, (list, tuple)):
             own = self._from_list(data, contiguous)
@@ -127,26 +106,46 @@ class TensorListCPU:
             self._dtype = dali_type(array)
         if array.ndim == 0:
             raise ShapeError("A batch cannot be made of a scalar: its outermost axis is samples.")
-        self._set_dense(array)
-        self._sources = None
+        self._memory = BatchMemory(array)
+        self._ndim = array.ndim - 1
         return ""
 
     def _from_list(self, data: Sequence[Any], contiguous: bool) -> str:
-        self._sources = None
         if not data:
             self._set_empty()
             return ""
-        samples = [as_sample(item, number) for number, item in enumerate(data)]
-        layout = common_layout(samples)
+        samples = [_as_sample(item, number) for number, item in enumerate(data)]
+        layout = _common_layout(samples)
         self._dtype = samples[0]._dtype
+        self._ndim = samples[0].ndim()
         if any(sample._source for sample in samples):
             self._sources = [sample._source for sample in samples]
         arrays = [sample._array for sample in samples]
-        if contiguous:
-            self._set_copy(arrays)
-        else:
-            self._set_samples(arrays)
+        self._memory = BatchMemory.copied(arrays) if contiguous else BatchMemory.of_rows(arrays)
         return layout
+
+    def _set_empty(self) -> None:
+        self._memory = BatchMemory.of_rows([])
+        self._dtype = DALIDataType.NO_TYPE
+        self._ndim = 0
+        self._sources = None
+
+    @classmethod
+    def _make(
+        cls,
+        memory: BatchMemory,
+        layout: str,
+        dtype: DALIDataType,
+        ndim: int,
+        sources: Sequence[str] | None,
+    ) -> TensorListCPU:
+        self = cls.__new__(cls)
+        self._memory = memory
+        self._layout = layout
+        self._dtype = dtype
+        self._ndim = ndim
+        self._sources = sources
+        return self
 
     @classmethod
     def _from_dense(
@@ -161,12 +160,9 @@ class TensorListCPU:
         `layout` is that of a sample. `dtype` is needed only for enumerations, kept as int32.
         `sources` says where each sample came from, and is only looked at when a user asks.
         """
-        self = cls.__new__(cls)
-        self._dtype = DALI_OF_NUMPY[array.dtype] if dtype is None else dtype
-        self._set_dense(array)
-        self._layout = layout
-        self._sources = sources
-        return self
+        if dtype is None:
+            dtype = DALI_OF_NUMPY[array.dtype]
+        return cls._make(BatchMemory(array), layout, dtype, array.ndim - 1, sources)
 
     @classmethod
     def _from_samples(
@@ -179,78 +175,28 @@ class TensorListCPU:
     ) -> TensorListCPU:
         """For the engine: the batch over one array a sample, of one dtype and number of axes.
 
-        Like `_from_dense`. Strided arrays are copied, the others shared; the list is kept. `dtype`
-        and `ndim` are needed to know the type of a batch without samples.
+        Like `_from_dense`. The list is kept, and strided arrays in it are replaced by copies.
+        `dtype` and `ndim` are needed to know the type of a batch without samples.
         """
-        self = cls.__new__(cls)
-        self._layout = layout
-        self._sources = sources
+        for number, array in enumerate(arrays):
+            if not array.flags.c_contiguous:
+                arrays[number] = HOST_POOL.copy_of(array)
         if arrays:
-            self._dtype = DALI_OF_NUMPY[arrays[0].dtype] if dtype is None else dtype
-            for number, array in enumerate(arrays):
-                if not array.flags.c_contiguous:
-                    arrays[number] = HOST_POOL.copy_of(array)
-            self._set_samples(arrays)
-        else:
-            self._set_empty()
-            if dtype is not None:
-                self._dtype = dtype
-            self._ndim = len(layout) if ndim is None else ndim
-        return self
-
-    def _set_dense(self, array: np.ndarray) -> None:
-        self._dense = array
-        self._flat = None
-        self._sample_arrays = None
-        self._ndim = array.ndim - 1
-
-    def _set_samples(self, arrays: list[np.ndarray]) -> None:
-        if len(arrays) == 1:
-            self._set_dense(arrays[0][np.newaxis])
-            return
-        self._dense = self._flat = None
-        self._sample_arrays = arrays
-        self._ndim = arrays[0].ndim
-
-    def _set_copy(self, arrays: list[np.ndarray]) -> None:
-        """Copy the samples into one piece of memory."""
-        if uniform(arrays):
-            self._set_dense(stacked(arrays))
-        else:
-            self._set_flat(concatenated(arrays), [array.shape for array in arrays])
-
-    def _set_flat(self, flat: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> None:
-        self._dense = None
-        self._flat = flat
-        self._sample_arrays = split(flat, shapes)
-        self._ndim = len(shapes[0])
-
-    def _set_empty(self) -> None:
-        self._dense = self._flat = None
-        self._sample_arrays = []
-        self._dtype = DALIDataType.NO_TYPE
-        self._ndim = 0
-
-    @property
-    def _samples(self) -> list[np.ndarray]:
-        """One array a sample, views of the batch. Not to be changed."""
-        if self._sample_arrays is None:
-            dense = self._dense
-            assert dense is not None
-            if dense.ndim == 1:  # iterating would give NumPy scalars, which are copies
-                self._sample_arrays = [dense[i, ...] for i in range(len(dense))]
-            else:
-                self._sample_arrays = list(dense)
-        return self._sample_arrays
+            ndim = arrays[0].ndim
+            if dtype is None:
+                dtype = DALI_OF_NUMPY[arrays[0].dtype]
+        elif ndim is None:
+            ndim = len(layout)
+        if dtype is None:
+            dtype = DALIDataType.NO_TYPE
+        return cls._make(BatchMemory.of_rows(arrays), layout, dtype, ndim, sources)
 
     def __len__(self) -> int:
-        return len(self._dense) if self._dense is not None else len(self._samples)
+        return len(self._memory)
 
     def shape(self) -> list[tuple[int, ...]]:
         """Shape of each sample."""
-        if self._dense is not None:
-            return [self._dense.shape[1:]] * len(self._dense)
-        return [array.shape for array in self._samples]
+        return self._memory.shapes()
 
     def ndim(self) -> int:
         """Number of axes of a sample."""
@@ -262,7 +208,7 @@ class TensorListCPU:
         return self._dtype
 
     def layout(self) -> str:
-        """Layout of a sample, or ""."""
+        """Layout of a sample, or "" if nothing is known about the axes."""
         return self._layout
 
     def set_layout(self, layout: str | None) -> None:
@@ -282,36 +228,23 @@ class TensorListCPU:
     def __getitem__(self, i: slice) -> TensorListCPU: ...
     def __getitem__(self, i: int | slice) -> TensorCPU | TensorListCPU:
         """Sample `i`, counted from the end if negative, or the batch of a slice; shared."""
+        count = len(self)
         if isinstance(i, slice):
-            return self._subset(i)
+            numbers = range(count)[i]
+            sources = None if self._sources is None else [self._sources[n] for n in numbers]
+            part = self._memory.part(numbers)
+            return self._make(part, self._layout, self._dtype, self._ndim, sources)
         if isinstance(i, (bool, np.bool_)) or not hasattr(i, "__index__"):
             raise ArgumentTypeError(
                 f"A batch is indexed by an integer or a slice, not by {type(i).__name__}."
             )
         number = i.__index__()
-        count = len(self)
         if not -count <= number < count:
             raise OutOfRangeError(f"There is no sample {number} in a batch of {count}.")
         number %= count
         return TensorCPU._wrap(
-            self._samples[number], self._layout, self._dtype, self._source(number)
+            self._memory.rows[number], self._layout, self._dtype, self._source(number)
         )
-
-    def _subset(self, part: slice) -> TensorListCPU:
-        numbers = range(len(self))[part]
-        sources = None if self._sources is None else [self._sources[n] for n in numbers]
-        if self._dense is not None and numbers.step == 1:
-            return self._from_dense(self._dense[part], self._layout, sources, self._dtype)
-        samples = [self._samples[n] for n in numbers]
-        result = self._from_samples(samples, self._layout, self._dtype, sources, self._ndim)
-        if self._flat is not None and numbers.step == 1 and len(samples) > 1:
-            start = sum(array.size for array in self._samples[: numbers.start])
-            flat = self._flat[start : start + sum(array.size for array in samples)]
-            if uniform(samples):
-                result._set_dense(flat.reshape(len(samples), *samples[0].shape))
-            else:
-                result._flat = flat
-        return result
 
     def __iter__(self) -> Iterator[TensorCPU]:
         return (self[i] for i in range(len(self)))
@@ -322,7 +255,7 @@ class TensorListCPU:
             raise SampleIndexError(
                 f"There is no sample {i} in a batch of {len(self)}; `at` counts from 0."
             )
-        return self._numbers(self._samples[i])
+        return as_numbers(self._memory.rows[i], self._dtype)
 
     def as_array(self) -> np.ndarray:
         """The batch as one array ``(samples, ...)``; shared if the batch is dense, else a copy.
@@ -332,7 +265,7 @@ class TensorListCPU:
         ShapeError
             If the shapes of the samples differ.
         """
-        return self._numbers(self._as_dense())
+        return as_numbers(self._stacked(), self._dtype)
 
     def as_tensor(self) -> TensorCPU:
         """The batch as one tensor, axis N first; shared if the batch is dense, else a copy.
@@ -342,13 +275,22 @@ class TensorListCPU:
         ShapeError
             If the shapes of the samples differ.
         """
+        if self._dtype == DALIDataType.NO_TYPE:
+            raise UsageError("An empty batch without a type cannot be made a tensor.")
         layout = f"N{self._layout}" if self._layout or self._ndim == 0 else ""
-        return TensorCPU._wrap(self._as_dense(), layout, self._dtype)
+        return TensorCPU._wrap(self._stacked(), layout, self._dtype)
+
+    def _stacked(self) -> np.ndarray:
+        if self._memory.dense is None and len(self) == 0:
+            if self._dtype == DALIDataType.NO_TYPE:
+                return np.empty(0)
+            return np.empty((0,) * (self._ndim + 1), storage_dtype(self._dtype))
+        return self._memory.stacked()
 
     def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorCPU:
         """All elements of the batch, sample after sample, as one tensor without a layout.
 
-        Shared if the batch is in one piece of memory, else a copy. Shapes may differ.
+        Shared if the batch is in one piece of memory, else a copy. Shapes of samples may differ.
 
         Raises
         ------
@@ -357,28 +299,19 @@ class TensorListCPU:
         """
         if self._dtype == DALIDataType.NO_TYPE:
             raise UsageError("An empty batch without a type cannot be made a tensor.")
-        extents = tuple(int(extent) for extent in shape)
-        volume = (
-            sum(array.size for array in self._samples) if self._dense is None else self._dense.size
-        )
+        extents = tuple(extent.__index__() for extent in shape)
+        volume = self._memory.size
         if math.prod(extents) != volume or any(extent < 0 for extent in extents):
             raise ShapeError(
-                f"The shape {extents} has {math.prod(extents)} elements, the batch has {volume}: "
-                f"they need to have the same volume."
+                f"The shape {extents} does not hold the {volume} elements of the batch: they need "
+                f"to have the same volume."
             )
-        memory = self._memory
-        if memory is None:
-            memory = concatenated(self._samples)
-        return TensorCPU._wrap(memory.reshape(extents), "", self._dtype)
+        flat = self._memory.flat() if volume else np.empty(0, storage_dtype(self._dtype))
+        return TensorCPU._wrap(flat.reshape(extents), "", self._dtype)
 
     def is_dense_tensor(self) -> bool:
         """Whether all samples have one shape and lie in one piece of memory, in their order."""
-        return self._dense is not None or not self._samples
-
-    @property
-    def _memory(self) -> np.ndarray | None:
-        """All elements in one piece; None if there is none."""
-        return self._dense if self._dense is not None else self._flat
+        return self._memory.dense is not None or len(self) == 0
 
     def data_ptr(self) -> int:
         """Address of the first element of a batch in one piece of memory.
@@ -388,10 +321,10 @@ class TensorListCPU:
         UsageError
             If the samples lie in separate pieces.
         """
-        memory = self._memory
-        if memory is not None:
-            return int(memory.ctypes.data)
-        if not self._samples:
+        whole = self._memory.in_one_piece
+        if whole is not None:
+            return int(whole.ctypes.data)
+        if len(self) == 0:
             return 0
         raise UsageError(
             "The samples of this batch lie in separate memory, so there is no one address. "
@@ -407,7 +340,8 @@ class TensorListCPU:
             The address, as `ctypes.c_void_p`, ctypes pointer or integer; or a writable buffer of
             the same number of bytes.
         """
-        copy_to_address([self._dense] if self._dense is not None else self._samples, ptr)
+        whole = self._memory.in_one_piece
+        copy_to_address(self._memory.rows if whole is None else [whole], ptr)
 
     def reinterpret(self, new_type: DALIDataType) -> None:
         """Take the same bytes for elements of another type of the same size.
@@ -417,21 +351,14 @@ class TensorListCPU:
         DataTypeError
             If the sizes differ.
         """
-        if self._dense is not None:
-            self._set_dense(reinterpreted(self._dense, new_type))
-        elif self._flat is not None:
-            self._set_flat(reinterpreted(self._flat, new_type), self.shape())
-        elif self._samples:
-            self._sample_arrays = [reinterpreted(array, new_type) for array in self._samples]
-        else:
-            raise DataTypeError("An empty batch has no data to reinterpret.")
+        check_same_size(self._dtype, new_type)
+        self._memory = self._memory.viewed_as(storage_dtype(new_type))
         self._dtype = new_type
 
     def reset(self) -> None:
         """Let go of all samples: the batch is then empty and has no type."""
         self._set_empty()
         self._layout = ""
-        self._sources = None
 
     def as_cpu(self) -> TensorListCPU:
         """Return this batch itself."""
@@ -442,13 +369,10 @@ class TensorListCPU:
         """A batch of `count` samples, all of them `tensor`, shared."""
         if count < 0:
             raise ArgumentValueError(f"A batch cannot have {count} samples.")
-        sample = as_sample(tensor, 0)
+        sample = _as_sample(tensor, 0)
+        sources = [sample._source] * count if sample._source else None
         return TensorListCPU._from_samples(
-            [sample._array] * count,
-            sample._layout,
-            sample._dtype,
-            [sample._source] * count if sample._source else None,
-            sample._array.ndim,
+            [sample._array] * count, sample._layout, sample._dtype, sources, sample.ndim()
         )
 
     @staticmethod
@@ -466,76 +390,89 @@ class TensorListCPU:
         contiguous
             Whether to copy the samples into one piece of memory; otherwise they are shared.
         """
-        # A tensor of a tensor has no layout: DLPack does not carry one.
-        samples = [
-            TensorCPU(item) if hasattr(item, "__dlpack__") or is_dlpack_capsule(item) else None
-            for item in list_of_objects
-        ]
-        if None in samples:
-            number = samples.index(None)
-            raise ArgumentTypeError(
-                f"Sample {number}, of type {type(list_of_objects[number]).__name__}, "
-                f"does not support the DLPack protocol."
-            )
+        samples = []
+        for number, item in enumerate(list_of_objects):
+            if not hasattr(item, "__dlpack__") and not is_dlpack_capsule(item):
+                raise ArgumentTypeError(
+                    f"Sample {number}, of type {type(item).__name__}, "
+                    f"does not support the DLPack protocol."
+                )
+            samples.append(TensorCPU(item))  # without a layout, which DLPack does not carry
         return TensorListCPU(samples, layout, contiguous)
 
     def _as_gpu(self) -> Any:
         no_gpu("A copy in GPU memory")
 
     def _make_copy(self) -> TensorListCPU:
-        copy = TensorListCPU(self)
-        if self._dense is not None:
-            copy._set_dense(HOST_POOL.copy_of(self._dense))
-        elif self._samples:
-            copy._set_copy(self._samples)
-        return copy
+        return self._make(self._memory.copy(), self._layout, self._dtype, self._ndim, self._sources)
 
     def _set_stream(self, stream: Any) -> None:
         """Host memory has no stream."""
 
-    def _as_dense(self) -> np.ndarray:
-        if self._dense is not None:
-            return self._dense
-        samples = self._samples
-        if not samples:
-            if self._dtype == DALIDataType.NO_TYPE:
-                return np.empty(0, np.float64)
-            return np.empty((0,) * (self._ndim + 1), storage_dtype(self._dtype))
-        check_uniform(samples)
-        return stacked(samples)
-
-    def _numbers(self, array: np.ndarray) -> np.ndarray:
-        if self._dtype in ENUM_TYPES:
-            raise DataTypeError(enum_message(self._dtype))
-        return array
-
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
-        if copy is False and self._dense is None:
-            raise ValueError("The samples of this batch are not one array without a copy.")
+        shared = self._memory.dense is not None
         array = self.as_array()
         if dtype is not None and np.dtype(dtype) != array.dtype:
-            return array.astype(dtype)
-        return array.copy() if copy and self._dense is not None else array
+            shared, array = False, array.astype(dtype)
+        if copy is False and not shared:
+            raise ValueError("This batch cannot be made such an array without a copy.")
+        return array.copy() if copy and shared else array
 
     def __reduce__(self) -> tuple[Any, ...]:
-        data = self._dense if self._dense is not None else self._samples
+        whole = self._memory.dense
+        data = self._memory.rows if whole is None else whole
         sources = None if self._sources is None else list(self._sources)
-        return _unpickle, (data, self._layout, self._dtype, sources, self._ndim)
+        return _unpickle, (data, self._layout, self._dtype, self._ndim, sources)
 
     def __repr__(self) -> str:
         return _repr.describe_list("TensorListCPU", self.shape(), self._dtype, self._layout)
 
     def __str__(self) -> str:
-        return _repr.with_values(repr(self), self._samples, self._dtype)
+        return _repr.with_values(repr(self), self._memory.rows, self._dtype)
 
 
 def _unpickle(
     data: np.ndarray | list[np.ndarray],
     layout: str,
     dtype: DALIDataType,
-    sources: list[str] | None,
     ndim: int,
+    sources: list[str] | None,
 ) -> TensorListCPU:
-    if isinstance(data, np.ndarray):
-        return TensorListCPU._from_dense(data, layout, sources, dtype)
-    return TensorListCPU._from_samples(data, layout, dtype, sources, ndim)
+    memory = BatchMemory(data) if isinstance(data, np.ndarray) else BatchMemory.of_rows(data)
+    return TensorListCPU._make(memory, layout, dtype, ndim, sources)
+
+
+def _as_sample(item: Any, number: int) -> TensorCPU:
+    """The tensor over the memory of `item`, which is to be sample `number`."""
+    if isinstance(item, TensorCPU):
+        return item
+    try:
+        return TensorCPU(item)
+    except DataTypeError:
+        raise
+    except ArgumentTypeError as error:
+        raise ArgumentTypeError(f"Sample {number} cannot be made a tensor: {error}") from None
+
+
+def _common_layout(samples: Sequence[TensorCPU]) -> str:
+    """The layout of the samples that have one, once types and numbers of axes are found equal."""
+    first = samples[0]
+    layout = ""
+    for number, sample in enumerate(samples):
+        if sample._dtype != first._dtype:
+            raise DataTypeError(
+                f"Samples of a batch have the same type: sample {number} is "
+                f"{sample._dtype.name}, sample 0 is {first._dtype.name}."
+            )
+        if sample.ndim() != first.ndim():
+            raise ArgumentTypeError(
+                f"Samples of a batch have the same number of axes: sample {number} has "
+                f"{sample.ndim()}, sample 0 has {first.ndim()}."
+            )
+        if sample._layout and layout and sample._layout != layout:
+            raise ArgumentTypeError(
+                f"Samples of a batch have the same layout: that of sample {number} is "
+                f'"{sample._layout}", before it came "{layout}".'
+            )
+        layout = layout or sample._layout
+    return layout

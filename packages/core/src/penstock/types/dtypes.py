@@ -88,6 +88,11 @@ def storage_dtype(dali_type: DALIDataType) -> np.dtype[Any]:
     return np.dtype(to_numpy_type(dali_type))
 
 
+def is_stored(dali_type: DALIDataType) -> bool:
+    """Whether tensors can have elements of `dali_type`."""
+    return dali_type in NUMPY_OF or dali_type in ENUM_TYPES
+
+
 def to_dali_type(framework_type: Any) -> DALIDataType:
     """Element type that NumPy, PyTorch or Python call `framework_type`.
 

@@ -1,0 +1,347 @@
+"""Memory that returns by itself: when, how much is kept, and from many threads."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import queue
+import random
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+from penstock.errors import ArgumentValueError
+from penstock.tensors.pool import ALIGNMENT_BYTES, HOST_POOL, HostPool, size_class
+
+
+@pytest.fixture
+def pool():
+    return HostPool(idle_limit_bytes=1 << 30)
+
+
+def address(array):
+    return array.__array_interface__["data"][0]
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.float16, np.int32, np.float64])
+@pytest.mark.parametrize("shape", [(), (1,), (7, 5), (3, 1, 2, 2), 11])
+def test_array_is_ordinary(pool, shape, dtype):
+    array = pool.empty(shape, dtype)
+    assert type(array) is np.ndarray
+    assert array.shape == (shape if isinstance(shape, tuple) else (shape,))
+    assert array.dtype == dtype
+    assert array.flags.c_contiguous
+    assert array.flags.writeable
+    assert array.flags.aligned
+    assert address(array) % ALIGNMENT_BYTES == 0
+    array[...] = 1
+    np.testing.assert_array_equal(array, np.ones_like(array))
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0, 2)])
+def test_nothing_needs_no_buffer(pool, shape):
+    assert pool.empty(shape, np.float32).shape == shape
+    assert pool.stats().buffers_made == 0
+
+
+@pytest.mark.parametrize("shape", [(-1,), (-2, -3)])
+def test_negative_extent(pool, shape):
+    with pytest.raises(ValueError, match="negative"):
+        pool.empty(shape, np.uint8)
+    assert pool.stats().buffers_in_use == 0
+
+
+def test_dropped_buffer_serves_the_next_request(pool):
+    array = pool.empty((100, 100), np.float32)
+    where = address(array)
+    del array
+    assert address(pool.empty((100, 99), np.float32)) == where
+    stats = pool.stats()
+    assert (stats.buffers_made, stats.buffers_reused) == (1, 1)
+
+
+def test_buffers_in_use_are_apart(pool):
+    arrays = [pool.empty(1000, np.uint8) for _ in range(20)]
+    for number, array in enumerate(arrays):
+        array[...] = number
+    assert [int(a.sum()) for a in arrays] == [1000 * n for n in range(20)]
+    assert pool.stats().buffers_in_use == 20
+
+
+def view(array):
+    return array[1:, ::2]
+
+
+def view_of_views(array):
+    return array[1:].T[3:].view(np.int32)[::2, 5].reshape(-1, 1)[2:]
+
+
+def memory_view(array):
+    return memoryview(array)[1:]
+
+
+def array_of_memory_view(array):
+    return np.asarray(memoryview(array))[1:]
+
+
+def from_buffer(array):
+    return np.frombuffer(array, np.uint16)
+
+
+def strided(array):
+    return np.lib.stride_tricks.as_strided(array, (2,), (4,))
+
+
+def subclass(array):
+    return array.view(np.recarray)[1:].view(np.ndarray)
+
+
+class OtherArray:
+    def __init__(self, owner):
+        self.owner = owner
+        self.__array_interface__ = owner.__array_interface__
+
+
+def array_interface(array):
+    return np.asarray(OtherArray(array))
+
+
+def numpy_dlpack(array):
+    return np.from_dlpack(array)[1:]
+
+
+def bare_capsule(array):
+    return array.__dlpack__()
+
+
+def bare_versioned_capsule(array):
+    return array[1:].__dlpack__(max_version=(1, 0))
+
+
+def torch_dlpack(array):
+    return pytest.importorskip("torch").from_dlpack(array)[1:]
+
+
+def torch_from_numpy(array):
+    return pytest.importorskip("torch").from_numpy(array).flatten()
+
+
+@pytest.mark.parametrize(
+    "consume",
+    [
+        view,
+        view_of_views,
+        memory_view,
+        array_of_memory_view,
+        from_buffer,
+        strided,
+        subclass,
+        array_interface,
+        numpy_dlpack,
+        bare_capsule,
+        bare_versioned_capsule,
+        torch_dlpack,
+        torch_from_numpy,
+    ],
+)
+def test_buffer_returns_with_its_last_user(pool, consume):
+    array = pool.empty((64, 64), np.float32)
+    user = consume(array)
+    del array
+    assert pool.stats().buffers_in_use == 1
+    assert pool.stats().buffers_idle == 0
+    del user
+    assert pool.stats().buffers_in_use == 0
+    assert pool.stats().buffers_idle == 1
+
+
+def test_data_stays_while_a_view_lives(pool):
+    array = pool.empty((100, 100), np.uint8)
+    array[...] = 7
+    kept = array[50:].T
+    del array
+    others = [pool.empty((100, 100), np.uint8) for _ in range(5)]
+    for other in others:
+        other[...] = 9
+    assert (kept == 7).all()
+
+
+def test_buffer_in_a_cycle_returns_when_the_cycle_is_collected(pool):
+    class Holder:
+        pass
+
+    gc.disable()
+    try:
+        holder = Holder()
+        holder.itself, holder.array = holder, pool.empty(5000, np.uint8)
+        del holder
+        assert pool.stats().buffers_in_use == 1
+        gc.collect()
+        assert pool.stats().buffers_in_use == 0
+    finally:
+        gc.enable()
+
+
+def test_array_resurrected_by_its_owner_keeps_its_buffer(pool):
+    saved = []
+
+    class Phoenix:
+        def __del__(self):
+            saved.append(self.array)
+
+    holder = Phoenix()
+    holder.itself, holder.array = holder, pool.empty(5000, np.uint8)
+    where = address(holder.array)
+    del holder
+    gc.collect()
+    assert pool.stats().buffers_in_use == 1
+    assert address(pool.empty(5000, np.uint8)) != where
+    saved.clear()
+    assert pool.stats().buffers_in_use == 0
+
+
+def test_release_inside_a_locked_section_does_not_wait(pool):
+    array = pool.empty(100, np.uint8)
+    with pool._lock:  # where a garbage collection may drop arrays of this same pool
+        del array
+    assert pool.stats().buffers_idle == 1
+
+
+def test_pool_may_go_before_its_arrays():
+    pool = HostPool()
+    array = pool.empty(1000, np.uint8)
+    gone = weakref.ref(pool)
+    array[...] = 5
+    del pool
+    gc.collect()
+    assert (array == 5).all()
+    del array
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("size", [*range(1, 3000, 13), 4096, 65537, 10**6, 10**9 + 1, 2**40 + 1])
+def test_size_classes_waste_at_most_a_quarter(size):
+    found = size_class(size)
+    assert found >= size
+    assert found % ALIGNMENT_BYTES == 0
+    assert found - size < max(size / 4, ALIGNMENT_BYTES)
+    assert size_class(found) == found
+    assert size_class(found + 1) > found
+
+
+def test_next_size_up_is_used_before_new_memory(pool):
+    pool.empty(100_000, np.uint8)
+    smaller = pool.empty(90_000, np.uint8)
+    assert size_class(size_class(smaller.nbytes) + 1) == size_class(100_000)
+    assert pool.stats().buffers_reused == 1
+
+
+def test_much_larger_buffers_are_left_alone(pool):
+    pool.empty(10_000_000, np.uint8)
+    pool.empty(100_000, np.uint8)
+    assert pool.stats().buffers_made == 2
+
+
+def test_idle_memory_is_bounded_and_the_oldest_goes_first():
+    size = size_class(10_000)
+    pool = HostPool(idle_limit_bytes=3 * size)
+    arrays = [pool.empty(size, np.uint8) for _ in range(5)]
+    order = [address(a) for a in arrays]
+    while arrays:
+        arrays.pop(0)
+    assert pool.stats().bytes_idle == 3 * size
+    again = [pool.empty(size, np.uint8) for _ in range(3)]
+    assert {address(a) for a in again} == set(order[2:])
+    assert pool.stats().buffers_reused == 3
+
+
+def test_no_idle_memory_at_all():
+    pool = HostPool(idle_limit_bytes=0)
+    pool.empty(100, np.uint8)
+    assert pool.stats().bytes_idle == 0
+    pool.empty(100, np.uint8)
+    assert pool.stats().buffers_made == 2
+
+
+def test_trim(pool):
+    sizes = [1000, 2000, 3000, 4000]
+    arrays = [pool.empty(n, np.uint8) for n in sizes]
+    kept = arrays.pop()
+    while arrays:
+        arrays.pop(0)
+    idle = pool.stats().bytes_idle
+    assert idle == sum(map(size_class, sizes[:3]))
+    assert pool.trim(keep_bytes=size_class(3000)) == size_class(1000) + size_class(2000)
+    assert pool.stats().buffers_idle == 1
+    assert pool.trim() == size_class(3000)
+    assert pool.stats().bytes_idle == 0
+    assert pool.stats().bytes_in_use == size_class(kept.nbytes)
+    with pytest.raises(ArgumentValueError, match="keep_bytes"):
+        pool.trim(-1)
+
+
+def test_copy(pool):
+    source = np.arange(24).reshape(2, 3, 4)[:, ::-1]
+    copy = pool.copy_of(source)
+    assert copy.flags.c_contiguous
+    np.testing.assert_array_equal(copy, source)
+    assert pool.stats().buffers_in_use == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+def test_child_process_is_not_locked_out(pool):
+    with pool._lock:  # as another thread may hold it at the moment of the fork
+        child = os.fork()
+        if child == 0:
+            works = pool.empty(10, np.uint8).shape == (10,)
+            os._exit(0 if works else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_threads():
+    """Buffers travel between threads and are never shared by two arrays at a time."""
+    pool = HostPool(idle_limit_bytes=200_000)
+    hand_over: queue.SimpleQueue[tuple[np.ndarray, int]] = queue.SimpleQueue()
+    errors: list[str] = []
+
+    def work(seed):
+        rng = random.Random(seed)
+        held = []
+        for step in range(400):
+            mark = rng.randrange(256)
+            array = pool.empty(rng.choice([3, 500, 5000, 5100, 40_000]), np.uint8)
+            array[...] = mark
+            held.append((array[rng.randrange(3) :], mark))
+            if step % 7 == 0:
+                hand_over.put(held.pop(rng.randrange(len(held))))
+            if step % 5 == 0 and not hand_over.empty():
+                with contextlib.suppress(queue.Empty):
+                    held.append(hand_over.get_nowait())
+            if step % 50 == 0:
+                gc.collect(0)
+            while len(held) > 6:
+                kept, expected = held.pop(rng.randrange(len(held)))
+                if not (kept == expected).all():
+                    errors.append(f"thread {seed}, step {step}")
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    while not hand_over.empty():
+        hand_over.get()
+    stats = pool.stats()
+    assert not errors
+    assert stats.buffers_in_use == 0
+    assert stats.buffers_made + stats.buffers_reused == 8 * 400
+    assert 0 < stats.bytes_idle <= 200_000
+    assert stats.buffers_reused > stats.buffers_made
+
+
+def test_shared_pool_has_a_limit():
+    assert HOST_POOL.idle_limit_bytes > 0
