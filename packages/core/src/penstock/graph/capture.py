@@ -96,9 +96,7 @@ def convert_arguments(
     schema: OpSchema, kwargs: dict[str, Any], line: str
 ) -> tuple[dict[str, Any], dict[str, DataNode]]:
     """Split keyword arguments into converted constants and tensor arguments."""
-    constants = {
-        a.name: (None if a.required else a.default) for a in schema.args.values()
-    }
+    constants = {a.name: (None if a.required else a.default) for a in schema.args.values()}
     tensors: dict[str, DataNode] = {}
     for key, value in kwargs.items():
         arg = schema.args.get(key)
@@ -269,4 +267,3 @@ def _stack_level() -> int:
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1  # type: ignore[assignment]
     return level
-

@@ -30,7 +30,9 @@ def to_dot(
         lines.append(f"  {_quoted(node.name)} [label={_quoted(label)}{style}];")
         if show_tensors:
             for edge in node.outputs:
-                lines.append(f"  {_quoted('edge ' + edge.name)} [label={_quoted(edge.name)}, shape=ellipse];")
+                lines.append(
+                    f"  {_quoted('edge ' + edge.name)} [label={_quoted(edge.name)}, shape=ellipse];"
+                )
                 lines.append(f"  {_quoted(node.name)} -> {_quoted('edge ' + edge.name)};")
     for node in nodes:
         for edge in node.inputs:

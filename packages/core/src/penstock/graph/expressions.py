@@ -6,9 +6,8 @@ what to compute of its inputs; `penstock.graph.fuse` makes one node of a tree of
 
 from __future__ import annotations
 
-import functools
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -52,9 +51,7 @@ def apply(operation: Operation, *operands: Any) -> DataNode:
             "must be a `DataNode`. Use Python's own arithmetic for constants."
         )
     expression = (operation.name, *children)
-    return make_node(
-        find("_arithmetic_generic_op"), edges, {"expression": expression}
-    ).outputs[0]
+    return make_node(find("_arithmetic_generic_op"), edges, {"expression": expression}).outputs[0]
 
 
 def _is_scalar_array(value: Any) -> bool:
@@ -69,7 +66,7 @@ def _constant(operation: Operation, value: Any) -> tuple[str, Any, DALIDataType]
     if isinstance(value, (np.generic, np.ndarray)) and value.dtype.kind in "iuf":
         return "const", value.item(), to_dali_type(value.dtype)
     if isinstance(value, numbers.Integral):
-        if not -_INT32_BOUND <= value < _INT32_BOUND:
+        if not -_INT32_BOUND <= int(value) < _INT32_BOUND:
             raise NumberOverflowError(
                 f"The constant {value} of `{operation.shown}`, used at {user_line()}, does not fit "
                 "into int32, the type of Python integers in a pipeline. Give it a type: "
@@ -111,31 +108,3 @@ def _install() -> None:
 
 
 _install()
-
-
-@functools.cache
-def math_function(name: str) -> Callable[..., DataNode]:
-    """The function `name` of `penstock.math`."""
-    for operation in OPERATIONS.values():
-        if operation.math_name == name:
-            break
-    else:
-        raise AttributeError(f"module 'penstock.math' has no function {name!r}")
-
-    def function(*operands: Any, **named: Any) -> DataNode:
-        return apply(operation, *_in_order(operation, operands, named))
-
-    function.__name__ = function.__qualname__ = name
-    return function
-
-
-def _in_order(
-    operation: Operation, operands: Sequence[Any], named: dict[str, Any]
-) -> tuple[Any, ...]:
-    missing = operation.parameters[len(operands) :]
-    if len(operands) > operation.arity or set(named) != set(missing):
-        raise ArgumentTypeError(
-            f"math.{operation.math_name}({', '.join(operation.parameters)}), used at {user_line()}, "
-            f"got {len(operands)} positional arguments and {sorted(named)}."
-        )
-    return (*operands, *(named[m] for m in missing))

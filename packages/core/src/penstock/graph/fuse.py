@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
+from typing import Any
 
 from penstock.graph.data_node import DataNode
 from penstock.graph.nodes import OpNode
@@ -27,8 +29,9 @@ def merge_expressions(
     inner = _expressions_read_once_by_expressions(nodes, outputs)
     if not inner:
         return nodes, outputs
-    replacements = {
-        key: (node.args["expression"], [_key(e) for e in node.inputs]) for key, node in inner.items()
+    replacements: dict[Hashable, tuple[Any, list[_Edge]]] = {
+        key: (node.args["expression"], [_key(e) for e in node.inputs])
+        for key, node in inner.items()
     }
     edges: dict[_Edge, DataNode] = {}  # from edges of the given graph to those of the copy
     merged = []
