@@ -23,6 +23,7 @@ from penstock.operators.docs import (
     devices_with_code,
     layouts_of,
     returned_type,
+    split_sections,
 )
 from penstock.operators.registry import all_schemas
 from penstock.operators.signature import class_name
@@ -77,7 +78,8 @@ def operator_section(schema: OpSchema) -> list[str]:
     dotted = f"{schema.module}." if schema.module else ""
     names.append(f"class `ops.{dotted}{class_name(schema)}`")
     lines = [f"## `fn.{schema.name}`", ""]
-    lines += _markdown(inspect.cleandoc(schema.doc)).splitlines()
+    text, sections = split_sections(schema.doc)
+    lines += _markdown(text).splitlines()
     if schema.deprecated is not None:
         lines += ["", f"Deprecated; use `fn.{schema.deprecated}`."]
     traits = [
@@ -107,7 +109,23 @@ def operator_section(schema: OpSchema) -> list[str]:
         lines += [f"{n}. {_markdown(text)}" for n, text in enumerate(schema.output_docs, start=1)]
     else:
         lines += ["", f"{returns}."]
+    for title, body in sections.items():
+        lines += ["", f"**{title}**", "", *_fenced(_markdown(body))]
     return lines
+
+
+def _fenced(text: str) -> list[str]:
+    """`text` with interactive examples as blocks of code."""
+    lines: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        # An example lasts until a blank line; what it prints belongs to it.
+        starts, ends = line.startswith(">>> ") and not inside, inside and not line
+        if starts or ends:
+            lines.append("```python" if starts else "```")
+            inside = starts
+        lines.append(line)
+    return [*lines, "```"] if inside else lines
 
 
 def support_matrix() -> str:

@@ -8,6 +8,7 @@ from penstock.operators.operator import Operator
 from penstock.operators.schema import REQUIRED, Arg, Input, OpSchema
 from penstock.types import DALIDataType, DALIInterpType
 
+DOC = "Blur an image.\n\nMore of it."
 DATA = (Input(),)
 IMAGE = (Input("image", "What to blur.", layouts=("HWC",), dtypes=(DALIDataType.UINT8,)),)
 
@@ -17,11 +18,11 @@ class WithCode(Operator):
         return data
 
 
-def schema(cls=WithCode, inputs=DATA, args=(), **traits) -> OpSchema:
+def schema(cls=WithCode, inputs=DATA, args=(), doc=DOC, **traits) -> OpSchema:
     return OpSchema(
         name="blur",
         cls=cls,
-        doc="Blur an image.\n\nMore of it.",
+        doc=doc,
         inputs=inputs,
         args={a.name: a for a in args},
         **traits,
@@ -109,3 +110,12 @@ def test_long_lines_are_wrapped_and_lists_are_kept():
 def test_class_says_where_arguments_go():
     assert "when the instance is called" in docstring_for(schema(), "ops")
     assert "when the instance is called" not in docstring_for(schema(), "fn")
+
+
+def test_sections_of_the_declaration_come_last_and_notes_are_joined():
+    doc = DOC + "\n\nExamples\n--------\n>>> fn.blur(x)\n\nNotes\n-----\nIt is slow."
+    text = docstring_for(schema(doc=doc, random=True))
+    assert text.startswith(DOC + "\n\nRuns on")
+    assert text.endswith("Examples\n--------\n>>> fn.blur(x)")
+    assert "DataNode\n\nNotes\n-----\nIt is slow.\n\nThe random numbers" in text
+    assert text.count("Notes") == 1

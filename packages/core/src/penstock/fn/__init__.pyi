@@ -28,10 +28,6 @@ def cast(
     that do not fit become the nearest that does. Numbers whose rounded value is not 0 become true.
     On the way to float16, ties go to the even neighbour, and what is too large becomes infinite.
 
-    Examples
-    --------
-    >>> pixels = fn.cast(features, dtype=types.UINT8)
-
     Runs on: cpu (to come: gpu).
 
     Parameters
@@ -55,6 +51,10 @@ def cast(
     -------
     DataNode
         The numbers in their new type, in the layout of the input.
+
+    Examples
+    --------
+    >>> pixels = fn.cast(features, dtype=types.UINT8)
     """
 
 @overload
@@ -76,10 +76,6 @@ def cast_like(
     name: str | None = None,
 ) -> DataNode:
     """Converts numbers to the type of another input, by the rules of `cast`.
-
-    Examples
-    --------
-    >>> same = fn.cast_like(mask, images)
 
     Runs on: cpu (to come: gpu).
 
@@ -104,6 +100,10 @@ def cast_like(
     -------
     DataNode
         The numbers in their new type, in the layout of the input.
+
+    Examples
+    --------
+    >>> same = fn.cast_like(mask, images)
     """
 
 @overload
@@ -193,11 +193,6 @@ def crop(
     A window inside of the data costs nothing: it is a view, and an image decoder in front of it
     decodes no more than it.
 
-    Examples
-    --------
-    >>> centre = fn.crop(images, crop=(224, 224))
-    >>> corner = fn.crop(images, crop=(224, 224), crop_pos_x=0.0, crop_pos_y=0.0)
-
     Runs on: cpu (to come: gpu).
 
     Parameters
@@ -261,6 +256,11 @@ def crop(
     -------
     DataNode
         The window, in the layout of the input.
+
+    Examples
+    --------
+    >>> centre = fn.crop(images, crop=(224, 224))
+    >>> corner = fn.crop(images, crop=(224, 224), crop_pos_x=0.0, crop_pos_y=0.0)
     """
 
 @overload
@@ -283,10 +283,6 @@ def expand_dims(
     name: str | None = None,
 ) -> DataNode:
     """Inserts axes of extent 1.
-
-    Examples
-    --------
-    >>> grey_images = fn.expand_dims(planes, axes=[2], new_axis_names="C")
 
     Runs on: cpu (to come: gpu).
 
@@ -313,6 +309,10 @@ def expand_dims(
     -------
     DataNode
         The same elements, with more axes.
+
+    Examples
+    --------
+    >>> grey_images = fn.expand_dims(planes, axes=[2], new_axis_names="C")
     """
 
 @overload
@@ -437,10 +437,6 @@ def flip(
 ) -> DataNode:
     """Mirrors images and volumes.
 
-    Examples
-    --------
-    >>> mirrored = fn.flip(images, horizontal=fn.random.coin_flip())
-
     Runs on: cpu (to come: gpu).
 
     Parameters
@@ -468,6 +464,10 @@ def flip(
     -------
     DataNode
         The mirrored data, in the layout of the input.
+
+    Examples
+    --------
+    >>> mirrored = fn.flip(images, horizontal=fn.random.coin_flip())
     """
 
 @overload
@@ -585,11 +585,6 @@ def get_property(
 
     A property that a sample does not have is an empty text.
 
-    Examples
-    --------
-    >>> data, labels = fn.readers.file(file_root=root)
-    >>> path = fn.get_property(data, key="source_info")
-
     Runs on: cpu (to come: gpu).
 
     Parameters
@@ -614,6 +609,11 @@ def get_property(
     -------
     DataNode
         The property as text: its UTF-8 bytes, one-dimensional.
+
+    Examples
+    --------
+    >>> data, labels = fn.readers.file(file_root=root)
+    >>> path = fn.get_property(data, key="source_info")
     """
 
 @overload
@@ -723,11 +723,6 @@ def peek_image_shape(
     Formats are those of `decoders.image`. A file whose header is fine and whose pixels are damaged
     has a shape, too.
 
-    Examples
-    --------
-    >>> shapes = fn.peek_image_shape(encoded)
-    >>> heights = shapes[0]
-
     Runs on: cpu.
 
     Parameters
@@ -755,6 +750,11 @@ def peek_image_shape(
     -------
     DataNode
         Height, width and number of channels of each image.
+
+    Examples
+    --------
+    >>> shapes = fn.peek_image_shape(encoded)
+    >>> heights = shapes[0]
     """
 
 @overload
@@ -778,11 +778,6 @@ def per_frame(
     """Marks the outermost axis as frames, so that an argument may differ from frame to frame.
 
     Data without a layout gets ``"F"`` followed by ``"*"`` for each other axis.
-
-    Examples
-    --------
-    >>> angles = fn.per_frame(fn.constant(fdata=[0, 30, 60], shape=[3]))
-    >>> turned = fn.rotate(videos, angle=angles)
 
     Runs on: cpu (to come: gpu).
 
@@ -808,6 +803,11 @@ def per_frame(
     -------
     DataNode
         The same data, with a layout that starts with ``F``.
+
+    Examples
+    --------
+    >>> angles = fn.per_frame(fn.constant(fdata=[0, 30, 60], shape=[3]))
+    >>> turned = fn.rotate(videos, angle=angles)
     """
 
 @overload
@@ -834,10 +834,6 @@ def reinterpret(
     name: str | None = None,
 ) -> DataNode:
     """Takes the bytes of data for elements of another type, shape or layout.
-
-    Examples
-    --------
-    >>> floats = fn.reinterpret(raw_bytes, dtype=types.FLOAT)
 
     Runs on: cpu (to come: gpu).
 
@@ -878,6 +874,10 @@ def reinterpret(
     -------
     DataNode
         The same bytes, seen as another type or in another shape.
+
+    Examples
+    --------
+    >>> floats = fn.reinterpret(raw_bytes, dtype=types.FLOAT)
     """
 
 @overload
@@ -903,13 +903,6 @@ def reshape(
     name: str | None = None,
 ) -> DataNode:
     """Gives data another shape or layout, without touching its elements.
-
-    Examples
-    --------
-    >>> rows = fn.reshape(images, shape=[-1, 3])
-    >>> halves = fn.reshape(images, rel_shape=[0.5, -1])
-    >>> flat = fn.reshape(masks, src_dims=[0, 1])
-    >>> named = fn.reshape(arrays, layout="HWC")
 
     Runs on: cpu (to come: gpu).
 
@@ -947,6 +940,13 @@ def reshape(
     -------
     DataNode
         The same elements in the same order, in another shape.
+
+    Examples
+    --------
+    >>> rows = fn.reshape(images, shape=[-1, 3])
+    >>> halves = fn.reshape(images, rel_shape=[0.5, -1])
+    >>> flat = fn.reshape(masks, src_dims=[0, 1])
+    >>> named = fn.reshape(arrays, layout="HWC")
     """
 
 @overload
@@ -979,10 +979,6 @@ def rotate(
     A canvas that adapts to the rotation takes the parity of the input's extents, so that rotations
     by multiples of 90 degrees move pixels without blending them. Frames of one sequence share one
     canvas.
-
-    Examples
-    --------
-    >>> turned = fn.rotate(images, angle=fn.random.uniform(range=(-30, 30)), fill_value=0)
 
     Runs on: cpu (to come: gpu).
 
@@ -1027,6 +1023,10 @@ def rotate(
     -------
     DataNode
         The rotated data, in the layout of the input.
+
+    Examples
+    --------
+    >>> turned = fn.rotate(images, angle=fn.random.uniform(range=(-30, 30)), fill_value=0)
     """
 
 @overload
@@ -1074,12 +1074,6 @@ def slice(
 
     A window inside of the data costs nothing: it is a view, and an image decoder in front of it
     decodes no more than it.
-
-    Examples
-    --------
-    >>> rows = fn.slice(images, start=10, end=20, axes=[0])
-    >>> middle = fn.slice(images, rel_start=(0.25, 0.25), rel_end=(0.75, 0.75), axis_names="HW")
-    >>> boxes = fn.slice(images, anchors, shapes)
 
     Runs on: cpu (to come: gpu).
 
@@ -1153,6 +1147,12 @@ def slice(
     -------
     DataNode
         The window, in the layout of the input.
+
+    Examples
+    --------
+    >>> rows = fn.slice(images, start=10, end=20, axes=[0])
+    >>> middle = fn.slice(images, rel_start=(0.25, 0.25), rel_end=(0.75, 0.75), axis_names="HW")
+    >>> boxes = fn.slice(images, anchors, shapes)
     """
 
 @overload
@@ -1177,10 +1177,6 @@ def squeeze(
     """Removes axes of extent 1.
 
     Axes of another extent can be removed from data without elements that stays without elements.
-
-    Examples
-    --------
-    >>> planes = fn.squeeze(grey_images, axis_names="C")
 
     Runs on: cpu (to come: gpu).
 
@@ -1207,6 +1203,10 @@ def squeeze(
     -------
     DataNode
         The same elements, without the axes.
+
+    Examples
+    --------
+    >>> planes = fn.squeeze(grey_images, axis_names="C")
     """
 
 @overload
@@ -1230,10 +1230,6 @@ def transpose(
     name: str | None = None,
 ) -> DataNode:
     """Reorders the axes of data.
-
-    Examples
-    --------
-    >>> planes = fn.transpose(images, perm=[2, 0, 1])
 
     Runs on: cpu (to come: gpu).
 
@@ -1263,6 +1259,10 @@ def transpose(
     -------
     DataNode
         The data with its axes in the new order.
+
+    Examples
+    --------
+    >>> planes = fn.transpose(images, perm=[2, 0, 1])
     """
 
 @overload

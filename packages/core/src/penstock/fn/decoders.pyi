@@ -46,12 +46,6 @@ def image(
     images the first one counts. A crop, slice or resize that alone reads the output makes the
     decoder skip what it does not need.
 
-    Examples
-    --------
-    >>> encoded, labels = fn.readers.file(file_root="images")
-    >>> images = fn.decoders.image(encoded)
-    >>> masks = fn.decoders.image(encoded, output_type=types.GRAY)
-
     Runs on: cpu (to come: mixed).
 
     Parameters
@@ -155,6 +149,12 @@ def image(
     -------
     DataNode
         The decoded images, in the layout HWC.
+
+    Examples
+    --------
+    >>> encoded, labels = fn.readers.file(file_root="images")
+    >>> images = fn.decoders.image(encoded)
+    >>> masks = fn.decoders.image(encoded, output_type=types.GRAY)
     """
 
 @overload
@@ -203,10 +203,6 @@ def image_crop(
 
     The result is that of `decoders.image` and `crop`; what lies outside of the window is not
     decoded where the format allows it. Formats are those of `decoders.image`.
-
-    Examples
-    --------
-    >>> centre = fn.decoders.image_crop(encoded, crop=(224, 224))
 
     Runs on: cpu (to come: mixed).
 
@@ -314,6 +310,10 @@ def image_crop(
     -------
     DataNode
         The decoded images, in the layout HWC.
+
+    Examples
+    --------
+    >>> centre = fn.decoders.image_crop(encoded, crop=(224, 224))
     """
 
 @overload
@@ -360,11 +360,6 @@ def image_random_crop(
     area, the logarithm of its aspect ratio (width / height) between those of
     `random_aspect_ratio`, and its place anywhere in the image. What lies outside of the window is
     not decoded where the format allows it. Formats are those of `decoders.image`.
-
-    Examples
-    --------
-    >>> crops = fn.decoders.image_random_crop(encoded, random_area=(0.2, 1.0))
-    >>> images = fn.resize(crops, size=(224, 224))
 
     Runs on: cpu (to come: mixed).
 
@@ -463,6 +458,11 @@ def image_random_crop(
     -----
     The random numbers depend on the seed, the operator and the position of the sample in
     the run, never on threads.
+
+    Examples
+    --------
+    >>> crops = fn.decoders.image_random_crop(encoded, random_area=(0.2, 1.0))
+    >>> images = fn.resize(crops, size=(224, 224))
     """
 
 @overload
@@ -518,11 +518,6 @@ def image_slice(
     the extents), and belong to width and height, in this order, unless `axes` or `axis_names` say
     otherwise. All channels are decoded: only `H` (axis 0) and `W` (axis 1) can be sliced. Formats
     are those of `decoders.image`.
-
-    Examples
-    --------
-    >>> left_half = fn.decoders.image_slice(encoded, rel_end=(0.5, 1.0))
-    >>> boxes = fn.decoders.image_slice(encoded, anchor, shape, axis_names="HW")
 
     Runs on: cpu (to come: mixed).
 
@@ -638,6 +633,11 @@ def image_slice(
     -------
     DataNode
         The decoded images, in the layout HWC.
+
+    Examples
+    --------
+    >>> left_half = fn.decoders.image_slice(encoded, rel_end=(0.5, 1.0))
+    >>> boxes = fn.decoders.image_slice(encoded, anchor, shape, axis_names="HW")
     """
 
 @overload

@@ -23,16 +23,30 @@ def docstring_for(schema: OpSchema, api: Api = "fn") -> str:
     The class takes its inputs when an instance is called, so the two differ in how they are used
     and not in what they say of inputs and arguments.
     """
-    return "\n".join(
-        [
-            *_opening(schema),
-            "",
-            *_parameters(schema),
-            "",
-            *_returns(schema),
-            *(_notes(schema, api)),
-        ]
-    )
+    text, sections = split_sections(schema.doc)
+    notes = [*([sections["Notes"], ""] if "Notes" in sections else []), *_notes(schema, api)]
+    lines = [*_opening(schema, text), "", *_parameters(schema), "", *_returns(schema)]
+    if notes:
+        lines += ["", "Notes", "-----", *"\n".join(notes).strip().splitlines()]
+    for title, body in sections.items():
+        if title != "Notes":
+            lines += ["", title, "-" * len(title), *body.splitlines()]
+    return "\n".join(lines)
+
+
+def split_sections(doc: str) -> tuple[str, dict[str, str]]:
+    """Text of a declaration's docstring, and its sections (Notes, Examples, ...) by title."""
+    text: list[str] = []
+    sections: dict[str, list[str]] = {}
+    current = text
+    lines = inspect.cleandoc(doc).splitlines()
+    for number, line in enumerate(lines):
+        below = lines[number + 1] if number + 1 < len(lines) else ""
+        if line and below == "-" * len(line):
+            current = sections.setdefault(line, [])
+        elif not (line.startswith("---") and current is not text and not current):
+            current.append(line)
+    return "\n".join(text).strip(), {k: "\n".join(v).strip() for k, v in sections.items()}
 
 
 def devices_with_code(schema: OpSchema) -> tuple[str, ...]:
@@ -90,8 +104,8 @@ def returned_type(schema: OpSchema) -> str:
     return return_annotation(schema)
 
 
-def _opening(schema: OpSchema) -> list[str]:
-    lines = inspect.cleandoc(schema.doc).splitlines()
+def _opening(schema: OpSchema, text: str) -> list[str]:
+    lines = text.splitlines()
     if schema.deprecated is not None:
         use = f"; use `fn.{schema.deprecated}`" if schema.deprecated else ""
         lines += ["", f"Deprecated{use}."]
@@ -144,11 +158,9 @@ def _notes(schema: OpSchema, api: Api) -> list[str]:
         notes.append(
             "Arguments may be given here or when the instance is called, each in one place only."
         )
-    if not notes:
-        return []
-    lines = ["", "Notes", "-----"]
-    for number, note in enumerate(notes):
-        lines += ([""] if number else []) + textwrap.wrap(note, _WIDTH)
+    lines: list[str] = []
+    for note in notes:
+        lines += [*textwrap.wrap(note, _WIDTH), ""]
     return lines
 
 

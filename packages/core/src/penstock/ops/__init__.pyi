@@ -20,10 +20,6 @@ class Cast(OperatorInstance):
     that do not fit become the nearest that does. Numbers whose rounded value is not 0 become true.
     On the way to float16, ties go to the even neighbour, and what is too large becomes infinite.
 
-    Examples
-    --------
-    >>> pixels = fn.cast(features, dtype=types.UINT8)
-
     Runs on: cpu (to come: gpu).
 
     Parameters
@@ -51,6 +47,10 @@ class Cast(OperatorInstance):
     Notes
     -----
     Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> pixels = fn.cast(features, dtype=types.UINT8)
     """
     def __init__(
         self,
@@ -73,10 +73,6 @@ class Cast(OperatorInstance):
 
 class CastLike(OperatorInstance):
     """Converts numbers to the type of another input, by the rules of `cast`.
-
-    Examples
-    --------
-    >>> same = fn.cast_like(mask, images)
 
     Runs on: cpu (to come: gpu).
 
@@ -105,6 +101,10 @@ class CastLike(OperatorInstance):
     Notes
     -----
     Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> same = fn.cast_like(mask, images)
     """
     def __init__(
         self,
@@ -186,11 +186,6 @@ class Crop(OperatorInstance):
     A window inside of the data costs nothing: it is a view, and an image decoder in front of it
     decodes no more than it.
 
-    Examples
-    --------
-    >>> centre = fn.crop(images, crop=(224, 224))
-    >>> corner = fn.crop(images, crop=(224, 224), crop_pos_x=0.0, crop_pos_y=0.0)
-
     Runs on: cpu (to come: gpu).
 
     Parameters
@@ -258,6 +253,11 @@ class Crop(OperatorInstance):
     Notes
     -----
     Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> centre = fn.crop(images, crop=(224, 224))
+    >>> corner = fn.crop(images, crop=(224, 224), crop_pos_x=0.0, crop_pos_y=0.0)
     """
     def __init__(
         self,
@@ -305,10 +305,6 @@ class Crop(OperatorInstance):
 class ExpandDims(OperatorInstance):
     """Inserts axes of extent 1.
 
-    Examples
-    --------
-    >>> grey_images = fn.expand_dims(planes, axes=[2], new_axis_names="C")
-
     Runs on: cpu (to come: gpu).
 
     Parameters
@@ -338,6 +334,10 @@ class ExpandDims(OperatorInstance):
     Notes
     -----
     Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> grey_images = fn.expand_dims(planes, axes=[2], new_axis_names="C")
     """
     def __init__(
         self,
@@ -490,10 +490,6 @@ class ExternalSource(OperatorInstance):
 class Flip(OperatorInstance):
     """Mirrors images and volumes.
 
-    Examples
-    --------
-    >>> mirrored = fn.flip(images, horizontal=fn.random.coin_flip())
-
     Runs on: cpu (to come: gpu).
 
     Parameters
@@ -525,6 +521,10 @@ class Flip(OperatorInstance):
     Notes
     -----
     Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> mirrored = fn.flip(images, horizontal=fn.random.coin_flip())
     """
     def __init__(
         self,
@@ -657,11 +657,6 @@ class GetProperty(OperatorInstance):
 
     A property that a sample does not have is an empty text.
 
-    Examples
-    --------
-    >>> data, labels = fn.readers.file(file_root=root)
-    >>> path = fn.get_property(data, key="source_info")
-
     Runs on: cpu (to come: gpu).
 
     Parameters
@@ -690,6 +685,11 @@ class GetProperty(OperatorInstance):
     Notes
     -----
     Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> data, labels = fn.readers.file(file_root=root)
+    >>> path = fn.get_property(data, key="source_info")
     """
     def __init__(
         self,
@@ -818,11 +818,6 @@ class PeekImageShape(OperatorInstance):
     Formats are those of `decoders.image`. A file whose header is fine and whose pixels are damaged
     has a shape, too.
 
-    Examples
-    --------
-    >>> shapes = fn.peek_image_shape(encoded)
-    >>> heights = shapes[0]
-
     Runs on: cpu.
 
     Parameters
@@ -854,6 +849,11 @@ class PeekImageShape(OperatorInstance):
     Notes
     -----
     Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> shapes = fn.peek_image_shape(encoded)
+    >>> heights = shapes[0]
     """
     def __init__(
         self,
@@ -883,11 +883,6 @@ class PerFrame(OperatorInstance):
 
     Data without a layout gets ``"F"`` followed by ``"*"`` for each other axis.
 
-    Examples
-    --------
-    >>> angles = fn.per_frame(fn.constant(fdata=[0, 30, 60], shape=[3]))
-    >>> turned = fn.rotate(videos, angle=angles)
-
     Runs on: cpu (to come: gpu).
 
     Parameters
@@ -916,6 +911,11 @@ class PerFrame(OperatorInstance):
     Notes
     -----
     Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> angles = fn.per_frame(fn.constant(fdata=[0, 30, 60], shape=[3]))
+    >>> turned = fn.rotate(videos, angle=angles)
     """
     def __init__(
         self,
@@ -938,10 +938,6 @@ class PerFrame(OperatorInstance):
 
 class Reinterpret(OperatorInstance):
     """Takes the bytes of data for elements of another type, shape or layout.
-
-    Examples
-    --------
-    >>> floats = fn.reinterpret(raw_bytes, dtype=types.FLOAT)
 
     Runs on: cpu (to come: gpu).
 
@@ -986,6 +982,10 @@ class Reinterpret(OperatorInstance):
     Notes
     -----
     Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> floats = fn.reinterpret(raw_bytes, dtype=types.FLOAT)
     """
     def __init__(
         self,
@@ -1017,13 +1017,6 @@ class Reinterpret(OperatorInstance):
 
 class Reshape(OperatorInstance):
     """Gives data another shape or layout, without touching its elements.
-
-    Examples
-    --------
-    >>> rows = fn.reshape(images, shape=[-1, 3])
-    >>> halves = fn.reshape(images, rel_shape=[0.5, -1])
-    >>> flat = fn.reshape(masks, src_dims=[0, 1])
-    >>> named = fn.reshape(arrays, layout="HWC")
 
     Runs on: cpu (to come: gpu).
 
@@ -1065,6 +1058,13 @@ class Reshape(OperatorInstance):
     Notes
     -----
     Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> rows = fn.reshape(images, shape=[-1, 3])
+    >>> halves = fn.reshape(images, rel_shape=[0.5, -1])
+    >>> flat = fn.reshape(masks, src_dims=[0, 1])
+    >>> named = fn.reshape(arrays, layout="HWC")
     """
     def __init__(
         self,
@@ -1098,10 +1098,6 @@ class Rotate(OperatorInstance):
     A canvas that adapts to the rotation takes the parity of the input's extents, so that rotations
     by multiples of 90 degrees move pixels without blending them. Frames of one sequence share one
     canvas.
-
-    Examples
-    --------
-    >>> turned = fn.rotate(images, angle=fn.random.uniform(range=(-30, 30)), fill_value=0)
 
     Runs on: cpu (to come: gpu).
 
@@ -1150,6 +1146,10 @@ class Rotate(OperatorInstance):
     Notes
     -----
     Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> turned = fn.rotate(images, angle=fn.random.uniform(range=(-30, 30)), fill_value=0)
     """
     def __init__(
         self,
@@ -1196,12 +1196,6 @@ class Slice(OperatorInstance):
 
     A window inside of the data costs nothing: it is a view, and an image decoder in front of it
     decodes no more than it.
-
-    Examples
-    --------
-    >>> rows = fn.slice(images, start=10, end=20, axes=[0])
-    >>> middle = fn.slice(images, rel_start=(0.25, 0.25), rel_end=(0.75, 0.75), axis_names="HW")
-    >>> boxes = fn.slice(images, anchors, shapes)
 
     Runs on: cpu (to come: gpu).
 
@@ -1279,6 +1273,12 @@ class Slice(OperatorInstance):
     Notes
     -----
     Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> rows = fn.slice(images, start=10, end=20, axes=[0])
+    >>> middle = fn.slice(images, rel_start=(0.25, 0.25), rel_end=(0.75, 0.75), axis_names="HW")
+    >>> boxes = fn.slice(images, anchors, shapes)
     """
     def __init__(
         self,
@@ -1334,10 +1334,6 @@ class Squeeze(OperatorInstance):
 
     Axes of another extent can be removed from data without elements that stays without elements.
 
-    Examples
-    --------
-    >>> planes = fn.squeeze(grey_images, axis_names="C")
-
     Runs on: cpu (to come: gpu).
 
     Parameters
@@ -1367,6 +1363,10 @@ class Squeeze(OperatorInstance):
     Notes
     -----
     Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> planes = fn.squeeze(grey_images, axis_names="C")
     """
     def __init__(
         self,
@@ -1391,10 +1391,6 @@ class Squeeze(OperatorInstance):
 
 class Transpose(OperatorInstance):
     """Reorders the axes of data.
-
-    Examples
-    --------
-    >>> planes = fn.transpose(images, perm=[2, 0, 1])
 
     Runs on: cpu (to come: gpu).
 
@@ -1428,6 +1424,10 @@ class Transpose(OperatorInstance):
     Notes
     -----
     Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> planes = fn.transpose(images, perm=[2, 0, 1])
     """
     def __init__(
         self,

@@ -15,12 +15,6 @@ class Image(OperatorInstance):
     images the first one counts. A crop, slice or resize that alone reads the output makes the
     decoder skip what it does not need.
 
-    Examples
-    --------
-    >>> encoded, labels = fn.readers.file(file_root="images")
-    >>> images = fn.decoders.image(encoded)
-    >>> masks = fn.decoders.image(encoded, output_type=types.GRAY)
-
     Runs on: cpu (to come: mixed).
 
     Parameters
@@ -128,6 +122,12 @@ class Image(OperatorInstance):
     Notes
     -----
     Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> encoded, labels = fn.readers.file(file_root="images")
+    >>> images = fn.decoders.image(encoded)
+    >>> masks = fn.decoders.image(encoded, output_type=types.GRAY)
     """
     def __init__(
         self,
@@ -195,10 +195,6 @@ class ImageCrop(OperatorInstance):
 
     The result is that of `decoders.image` and `crop`; what lies outside of the window is not
     decoded where the format allows it. Formats are those of `decoders.image`.
-
-    Examples
-    --------
-    >>> centre = fn.decoders.image_crop(encoded, crop=(224, 224))
 
     Runs on: cpu (to come: mixed).
 
@@ -310,6 +306,10 @@ class ImageCrop(OperatorInstance):
     Notes
     -----
     Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> centre = fn.decoders.image_crop(encoded, crop=(224, 224))
     """
     def __init__(
         self,
@@ -385,11 +385,6 @@ class ImageRandomCrop(OperatorInstance):
     area, the logarithm of its aspect ratio (width / height) between those of
     `random_aspect_ratio`, and its place anywhere in the image. What lies outside of the window is
     not decoded where the format allows it. Formats are those of `decoders.image`.
-
-    Examples
-    --------
-    >>> crops = fn.decoders.image_random_crop(encoded, random_area=(0.2, 1.0))
-    >>> images = fn.resize(crops, size=(224, 224))
 
     Runs on: cpu (to come: mixed).
 
@@ -490,6 +485,11 @@ class ImageRandomCrop(OperatorInstance):
     the run, never on threads.
 
     Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> crops = fn.decoders.image_random_crop(encoded, random_area=(0.2, 1.0))
+    >>> images = fn.resize(crops, size=(224, 224))
     """
     def __init__(
         self,
@@ -558,11 +558,6 @@ class ImageSlice(OperatorInstance):
     the extents), and belong to width and height, in this order, unless `axes` or `axis_names` say
     otherwise. All channels are decoded: only `H` (axis 0) and `W` (axis 1) can be sliced. Formats
     are those of `decoders.image`.
-
-    Examples
-    --------
-    >>> left_half = fn.decoders.image_slice(encoded, rel_end=(0.5, 1.0))
-    >>> boxes = fn.decoders.image_slice(encoded, anchor, shape, axis_names="HW")
 
     Runs on: cpu (to come: mixed).
 
@@ -682,6 +677,11 @@ class ImageSlice(OperatorInstance):
     Notes
     -----
     Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> left_half = fn.decoders.image_slice(encoded, rel_end=(0.5, 1.0))
+    >>> boxes = fn.decoders.image_slice(encoded, anchor, shape, axis_names="HW")
     """
     def __init__(
         self,
