@@ -1,0 +1,195 @@
+"""What all readers have in common: their arguments, their order, and the face they show."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, NotYetSupportedError
+from penstock.operators.argument_types import BOOL, INT
+from penstock.operators.operator import Operator
+from penstock.operators.readers.order import ReadingOrder
+from penstock.operators.schema import Arg
+
+if TYPE_CHECKING:
+    from penstock.operators.operator import SampleContext
+
+READER_ARGS = (
+    Arg("shard_id", INT, 0, "Index of the shard to read in the first epoch."),
+    Arg("num_shards", INT, 1, "Number of parts the data set is divided into."),
+    Arg(
+        "stick_to_shard",
+        BOOL,
+        False,
+        "Read the same shard in every epoch, in place of the next one each time.",
+    ),
+    Arg(
+        "pad_last_batch",
+        BOOL,
+        False,
+        "Repeat the last sample of an epoch until its last batch is full and every shard has given "
+        "the same number of batches. Otherwise the samples of the next epoch follow at once.",
+    ),
+    Arg(
+        "random_shuffle",
+        BOOL,
+        False,
+        "Shuffle the samples of every epoch by a window of `initial_fill` samples, out of which "
+        "the next one is drawn. The list is first permuted once, in a fixed way.",
+    ),
+    Arg(
+        "initial_fill",
+        INT,
+        1024,
+        "Size of the window of `random_shuffle`, in samples: how far a sample may move.",
+    ),
+    Arg("prefetch_queue_depth", INT, 1, "Number of batches read ahead by the reader.", hint=True),
+    Arg("read_ahead", BOOL, False, "Read the whole file ahead of its use.", hint=True),
+    Arg(
+        "skip_cached_images",
+        BOOL,
+        False,
+        "Do not read samples that are in a decoder's cache; there is no such cache.",
+        hint=True,
+    ),
+    Arg("lazy_init", BOOL, False, "List the data set as late as possible.", hint=True),
+    Arg(
+        "dont_use_mmap",
+        BOOL,
+        False,
+        "Allow empty files, which are otherwise errors. Files are never mapped to memory.",
+    ),
+    Arg("tensor_init_bytes", INT, 1048576, "Memory to prepare for a sample, in bytes.", hint=True),
+)
+"""Arguments of every reader."""
+
+EPOCH_SHUFFLE_ARGS = (
+    Arg(
+        "shuffle_after_epoch",
+        BOOL,
+        False,
+        "Permute the whole data set before every epoch, in the same way for all shards. Excludes "
+        "`stick_to_shard` and `random_shuffle`.",
+    ),
+    Arg(
+        "shuffle_after_epoch_seed",
+        INT,
+        None,
+        "Seed of `shuffle_after_epoch`; must be the same for all shards. Without it the order of "
+        "each epoch is fixed.",
+    ),
+)
+"""Arguments of readers that can shuffle everything between epochs."""
+
+
+class Reader(Operator):
+    """A source of samples with epochs and shards.
+
+    A reader is opened once, when its pipeline is built. The executor then draws entries, one call
+    at a time and in the order of iterations, and has them loaded by many threads at once. Entries
+    are opaque to it. A sub-class says how many samples there are (`find_samples`), where an entry
+    comes from (`source_info`), and loads it (`load`).
+
+    Attributes
+    ----------
+    checkpointing
+        Set before `open` where the pipeline can save its state: an epoch's order must then follow
+        from its number alone, which changes the order of `shuffle_after_epoch`.
+    """
+
+    checkpointing: bool = False
+    _order: ReadingOrder
+
+    def open(self, batch_size: int, seed: int) -> None:
+        """Find the samples and put them into order.
+
+        Raises
+        ------
+        ArgumentValueError
+            If an argument does not make sense or no samples are found.
+        """
+        args = self.args
+        if args.prefetch_queue_depth < 1:
+            raise ArgumentValueError(
+                f"`prefetch_queue_depth` is {args.prefetch_queue_depth}, but must be at least 1."
+            )
+        shuffle_after_epoch = getattr(args, "shuffle_after_epoch", False)
+        epoch_seed = getattr(args, "shuffle_after_epoch_seed", None)
+        if epoch_seed is not None and not shuffle_after_epoch:
+            warnings.warn(
+                f"`shuffle_after_epoch_seed` has no effect on `{self.schema.name}` without "
+                "`shuffle_after_epoch`.",
+                UserWarning,
+                stacklevel=2,
+            )
+        self._order = ReadingOrder(
+            self.find_samples(),
+            shard_id=args.shard_id,
+            num_shards=args.num_shards,
+            stick_to_shard=args.stick_to_shard,
+            pad_last_batch=args.pad_last_batch,
+            random_shuffle=args.random_shuffle,
+            initial_fill=args.initial_fill,
+            seed=seed,
+            shuffle_after_epoch=shuffle_after_epoch,
+            shuffle_after_epoch_seed=epoch_seed,
+            cumulative=not self.checkpointing,
+        )
+
+    def find_samples(self) -> int:
+        """Find the samples; return how many there are, all shards together."""
+        raise NotYetSupportedError(f"`{self.schema.name}` does not list its samples.")
+
+    def draw(self, count: int, *, refill: bool = False) -> list[int]:
+        """Entries of the next `count` samples.
+
+        Parameters
+        ----------
+        count
+            How many.
+        refill
+            They replace bad samples of a batch that was drawn before.
+        """
+        return self._order.draw(count, refill=refill)
+
+    def source_info(self, entry: int) -> str:
+        """File or key that `entry` is read from."""
+        raise NotYetSupportedError(f"`{self.schema.name}` does not know where samples come from.")
+
+    def load(self, c: SampleContext, entry: int) -> tuple[np.ndarray, ...]:
+        """Read one sample: one array for each output.
+
+        Raises
+        ------
+        BadSampleError
+            If it cannot be read.
+        """
+        raise NotYetSupportedError(f"`{self.schema.name}` cannot load samples.")
+
+    def meta(self) -> dict[str, int]:
+        """Sizes and shards, under the names that `Pipeline.reader_meta` gives them."""
+        order = self._order
+        padded = -(-order.size // order.num_shards) * order.num_shards
+        return {
+            "epoch_size": order.size,
+            "epoch_size_padded": padded if order.pad_last_batch else order.size,
+            "number_of_shards": order.num_shards,
+            "shard_id": order.shard_id,
+            "pad_last_batch": int(order.pad_last_batch),
+            "stick_to_shard": int(order.stick_to_shard),
+        }
+
+    def state(self) -> dict[str, int]:
+        """Everything that `restore` needs to go on from here."""
+        return self._order.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go to the position `state` was taken at."""
+        self._order.restore(state)
+
+    def next_epoch(self) -> int:
+        """Go to the beginning of the next epoch, unless at one; return the shard it reads."""
+        return self._order.next_epoch()

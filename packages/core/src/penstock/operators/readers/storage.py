@@ -1,0 +1,147 @@
+"""Whole files, from local disks and from anything fsspec knows."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import BadSampleError, MissingDependencyError
+
+_LARGEST_READ = 1 << 30  # Linux reads at most 2 GiB - 4 KiB at once
+_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_HAS_PREADV = hasattr(os, "preadv")
+
+Allocate = Callable[[tuple[int, ...], Any], np.ndarray]
+
+
+def is_remote(path: str) -> bool:
+    """Whether `path` is an address such as ``s3://bucket/key``."""
+    return "://" in path and not path.startswith("file://")
+
+
+def join(root: str, name: str) -> str:
+    """`name` below `root`, unless it is complete by itself."""
+    if not root or name.startswith("/") or "://" in name:
+        return name
+    return root + name if root.endswith("/") else f"{root}/{name}"
+
+
+def read_file(path: str, allocate: Allocate) -> np.ndarray:
+    """Content of the file at `path`.
+
+    Parameters
+    ----------
+    path
+        A local path or an address.
+    allocate
+        Called as ``allocate(shape, dtype)`` for memory to read into.
+
+    Returns
+    -------
+    1-D array of uint8.
+
+    Raises
+    ------
+    BadSampleError
+        If the file cannot be read; the message says why.
+    """
+    if "://" in path:
+        if is_remote(path):
+            return _read_remote(path, allocate)
+        path = path.removeprefix("file://")
+    try:
+        if _HAS_PREADV:
+            return _read_local(path, allocate)
+        with open(path, "rb", buffering=0) as file:
+            return _read_rest(file.readinto, os.fstat(file.fileno()).st_size, allocate)
+    except OSError as error:
+        raise BadSampleError(_why_not(path, error)) from error
+    except ValueError as error:  # a NUL character in the path
+        raise BadSampleError(f"The file {path!r} cannot be read: {error}.") from error
+
+
+def _read_local(path: str, allocate: Allocate) -> np.ndarray:
+    # Measured against mmap, file objects and np.fromfile: with files of 100 kB in the page cache
+    # this takes 9 us, the others 11 to 24 us, and mmap is the only one whose cost grows with two
+    # threads, which share one lock on the address space.
+    descriptor = os.open(path, _OPEN_FLAGS)
+    try:
+        size = os.lseek(descriptor, 0, os.SEEK_END)
+        if size > 1 << 62:  # a directory, on some file systems
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        data = allocate((size,), np.uint8)
+        done = os.preadv(descriptor, (data[:_LARGEST_READ],), 0)
+        while 0 < done < size:
+            count = os.preadv(descriptor, (data[done : done + _LARGEST_READ],), done)
+            if not count:
+                break
+            done += count
+    finally:
+        os.close(descriptor)
+    if done < size:
+        raise BadSampleError(
+            f"The file {path!r} was cut while it was read: {done} of {size} bytes were left."
+        )
+    return data
+
+
+def _read_rest(
+    readinto: Callable[[np.ndarray], int | None], size: int, allocate: Allocate
+) -> np.ndarray:
+    data = allocate((size,), np.uint8)
+    done = 0
+    while done < size:
+        count = readinto(data[done : done + _LARGEST_READ])
+        if not count:
+            raise BadSampleError(
+                f"The file was cut while it was read: {done} of {size} bytes were left."
+            )
+        done += count
+    return data
+
+
+def _why_not(path: str, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        if os.path.islink(path):
+            return f"The file {path!r} is a symbolic link to something that does not exist."
+        return f"The file {path!r} does not exist."
+    if isinstance(error, IsADirectoryError):
+        return f"{path!r} is a directory, not a file."
+    if isinstance(error, PermissionError):
+        return f"The file {path!r} may not be read: permission denied."
+    return f"The file {path!r} cannot be read: {error.strerror or error}."
+
+
+def file_system(address: str) -> tuple[Any, str]:
+    """The fsspec file system of `address` and the path within it.
+
+    Raises
+    ------
+    MissingDependencyError
+        If fsspec, or the library it needs for this kind of address, is not installed.
+    """
+    try:
+        import fsspec
+
+        found: tuple[Any, str] = fsspec.core.url_to_fs(address)
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"Reading {address!r} needs fsspec and its library for "
+            f'"{address.partition("://")[0]}": {error}.'
+        ) from error
+    return found
+
+
+def _read_remote(address: str, allocate: Allocate) -> np.ndarray:
+    system, path = file_system(address)
+    try:
+        content = system.cat_file(path)
+    except Exception as error:  # each kind of file system raises its own
+        raise BadSampleError(f"{address!r} cannot be read: {error!r}.") from error
+    data = allocate((len(content),), np.uint8)
+    data[:] = np.frombuffer(content, np.uint8)
+    return data

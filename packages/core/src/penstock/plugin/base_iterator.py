@@ -1,0 +1,335 @@
+"""The iterator that all framework plugins build on: epochs, last batches, resetting.
+
+It knows no framework. A plugin derives from it and says how the outputs of the pipelines become
+what the user gets (`_DaliBaseIterator._assemble`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from penstock.errors import (
+    ArgumentValueError,
+    NotYetSupportedError,
+    UsageError,
+)
+from penstock.plugin.epoch_counter import (
+    Delivery,
+    EndlessCounter,
+    EpochCounter,
+    LastBatchPolicy,
+    ReaderCounter,
+    SizeCounter,
+)
+from penstock.plugin.iterator_arguments import (
+    as_list,
+    checked_names,
+    checked_size,
+    reader_counter,
+    to_auto_reset,
+    to_policy,
+)
+from penstock.types import PipelineAPIType
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from penstock.pipeline import Pipeline
+    from penstock.tensors import TensorListCPU
+
+__all__ = ["LastBatchPolicy"]
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineBatch:
+    """What one pipeline gave for one step.
+
+    Attributes
+    ----------
+    outputs
+        Its outputs, whole.
+    kept
+        The samples to hand out: that many from the front, or those with these numbers.
+    """
+
+    outputs: tuple[TensorListCPU, ...]
+    kept: int | list[int]
+
+
+class _DaliBaseIterator:
+    """Iterates over batches of one or more pipelines, one epoch per ``for`` loop.
+
+    Parameters
+    ----------
+    pipelines
+        One pipeline or several with the same batch size, usually one for each shard or device.
+    size
+        Number of samples in an epoch, all pipelines together. With -1 an epoch lasts until an
+        external source has no more data. Not together with `reader_name`.
+    reader_name
+        Name of the reader in each pipeline that says how long an epoch is. Prefer it to `size`:
+        it takes account of shards and padding.
+    auto_reset
+        ``True`` or ``"yes"``: go on to the next epoch by itself once an epoch has ended.
+        ``False``, ``None`` or ``"no"``: raise `StopIteration` until `reset` or the next loop.
+    fill_last_batch
+        Deprecated; ``True`` stands for ``FILL``, ``False`` for ``PARTIAL``.
+    last_batch_padded
+        With `size`: whether the pipelines repeat samples at the end of an epoch, so that the next
+        one begins with a full batch.
+    last_batch_policy
+        What to do with a last batch that has too few samples.
+    prepare_first_batch
+        Get the first batch right now, so that the pipelines start to work.
+    output_map
+        Names of the outputs of each pipeline, for plugins that hand them out by name.
+
+    Raises
+    ------
+    ArgumentValueError
+        If arguments do not fit together or to the pipelines.
+    UsageError
+        If a pipeline has been run in another way, or gives no batch at all.
+    """
+
+    def __init__(
+        self,
+        pipelines: Pipeline | Sequence[Pipeline],
+        size: int = -1,
+        reader_name: str | None = None,
+        auto_reset: bool | str | None = False,
+        fill_last_batch: bool | None = None,
+        last_batch_padded: bool = False,
+        last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
+        prepare_first_batch: bool = True,
+        *,
+        output_map: Sequence[str] | None = None,
+    ) -> None:
+        self._pipes = as_list(pipelines)
+        self._num_gpus = len(self._pipes)
+        self._reader_name = reader_name
+        self._auto_reset = to_auto_reset(auto_reset)
+        policy = to_policy(last_batch_policy, fill_last_batch)
+        size = checked_size(size, reader_name, len(self._pipes), last_batch_padded)
+        for pipeline in self._pipes:
+            pipeline._latch_api(PipelineAPIType.ITERATOR)
+            pipeline.build()
+        batch_sizes = {pipeline.max_batch_size for pipeline in self._pipes}
+        if len(batch_sizes) > 1:
+            raise ArgumentValueError(
+                f"The pipelines have different batch sizes: {sorted(batch_sizes)}. All pipelines "
+                "of an iterator need the same."
+            )
+        self.batch_size: int = batch_sizes.pop()
+        self.output_map = None if output_map is None else checked_names(output_map, self._pipes)
+        self._counter: EpochCounter
+        if reader_name is not None:
+            self._counter = reader_counter(self._pipes, reader_name, self.batch_size, policy)
+        elif size > 0:
+            self._counter = SizeCounter(
+                size, len(self._pipes), self.batch_size, policy, last_batch_padded
+            )
+        else:
+            self._counter = EndlessCounter()
+            policy = LastBatchPolicy.FILL
+        self._last_batch_policy = policy
+        self._given = 0  # batches of this epoch that the user has got
+        self._ended = False
+        self._exhausted = False
+        self._scheduled = False
+        self._first_batch: list[PipelineBatch] | None = None
+        if prepare_first_batch:
+            try:
+                self._first_batch = self._take()
+            except StopIteration:
+                raise UsageError(
+                    "It seems that there is no data in the pipeline: it gave not even one batch. "
+                    "With the last-batch policy DROP this happens if the batch size is greater "
+                    f"than the shard. The batch size is {self.batch_size}, the policy "
+                    f"{policy.name}, an epoch has {self._counter.size} samples per pipeline."
+                ) from None
+
+    # -- iteration ---------------------------------------------------------------------------
+
+    def __iter__(self) -> Self:
+        """Begin an epoch: the next one, if anything has been taken from the current one."""
+        self.reset()
+        return self
+
+    def __next__(self) -> Any:
+        """The next batch of the epoch."""
+        return self.next()
+
+    def next(self) -> Any:
+        """The next batch of the epoch.
+
+        Raises
+        ------
+        StopIteration
+            At the end of the epoch.
+        """
+        if self._first_batch is None:
+            batches = self._take()
+        else:
+            batches, self._first_batch = self._first_batch, None
+        self._given += 1
+        return self._assemble(batches)
+
+    def _assemble(self, batches: list[PipelineBatch]) -> Any:
+        """What the user gets for one step."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Begin the next epoch, whether the current one has come to its end or not.
+
+        In the middle of an epoch the batches that are being prepared are thrown away and the
+        readers go on to the beginning of their next epoch. Nothing happens if no batch has been
+        taken since an epoch began.
+        """
+        if not self._ended and not self._given:
+            return
+        if not self._ended and self._counter.steps_left() == 0:
+            # All batches were taken, but nobody asked for one more.
+            self._finish()
+            self._ended = True
+        if self._ended:
+            self._begin_next()
+        else:
+            self._restart()
+
+    def _take(self) -> list[PipelineBatch]:
+        """The next batch of each pipeline, cut to what belongs to the epoch."""
+        if self._ended:
+            raise StopIteration
+        if self._counter.steps_left() == 0:
+            self._finish()
+            self._end()
+        try:
+            outputs, deliveries = self._fetch()
+        except StopIteration:
+            self._exhausted = True
+            self._end()
+        kept = self._counter.advance(deliveries)
+        if kept is None:
+            self._finish()
+            self._end()
+        batches = [PipelineBatch(o, k) for o, k in zip(outputs, kept, strict=True)]
+        if isinstance(self._counter, SizeCounter):
+            # Without shards, pipelines beyond the end of the data take no part in the last step.
+            batches = [batch for batch in batches if batch.kept]
+        return batches
+
+    def _fetch(self) -> tuple[list[tuple[TensorListCPU, ...]], list[Delivery]]:
+        if not self._scheduled:
+            self._schedule()
+        outputs = []
+        deliveries = []
+        failure: Exception | None = None
+        for pipeline in self._pipes:
+            try:
+                output = pipeline.share_outputs()
+            except StopIteration:
+                raise
+            except Exception as error:
+                # The iteration is lost, but the others must stay in step with it.
+                failure = failure or error
+                deliveries.append(Delivery(self.batch_size))
+                continue
+            # Outputs live as long as somebody refers to them; this lets go of the pipeline's own.
+            pipeline.release_outputs()
+            outputs.append(output)
+            deliveries.append(self._delivery(pipeline, output))
+        self._schedule()
+        if failure is not None:
+            self._counter.advance(deliveries)
+            raise failure
+        return outputs, deliveries
+
+    def _delivery(self, pipeline: Pipeline, output: tuple[TensorListCPU, ...]) -> Delivery:
+        size = len(output[0])
+        if size != self.batch_size and not isinstance(self._counter, EndlessCounter):
+            raise UsageError(
+                f"The pipeline gave a batch of {size} samples, but its batch size is "
+                f"{self.batch_size}. Batches of varying size are possible only without "
+                "`reader_name` and `size`, where an epoch lasts until its data ends."
+            )
+        return Delivery(
+            size,
+            pipeline._skipped_in_last_outputs,
+            pipeline._draw_numbers_in_last_outputs,
+        )
+
+    def _schedule(self) -> None:
+        self._scheduled = True
+        for pipeline in self._pipes:
+            pipeline.schedule_run()
+
+    def _finish(self) -> None:
+        """Read what the epoch has beyond its last step."""
+        for _ in range(self._counter.leftover_steps()):
+            self._counter.advance(self._fetch()[1])
+
+    def _end(self) -> NoReturn:
+        self._ended = True
+        if self._auto_reset:
+            self._begin_next()
+        raise StopIteration
+
+    def _begin_next(self) -> None:
+        if self._exhausted and isinstance(self._counter, ReaderCounter):
+            self._restart()
+            return
+        if self._exhausted:
+            self._counter.restart(None)
+        else:
+            self._counter.next_epoch()
+        self._begun()
+        for pipeline in self._pipes:
+            was_empty = pipeline.empty()
+            pipeline.reset()
+            if was_empty:
+                pipeline.schedule_run()
+
+    def _restart(self) -> None:
+        shards = [pipeline._restart_epoch() for pipeline in self._pipes]
+        name = self._reader_name
+        self._counter.restart(None if name is None else [s[name] for s in shards])
+        self._begun()
+        self._schedule()
+
+    def _begun(self) -> None:
+        self._given = 0
+        self._ended = self._exhausted = False
+
+    def checkpoints(self) -> list[bytes]:
+        """To come, with the states of pipelines."""
+        raise NotYetSupportedError("Saving the state of an iterator is to come.")
+
+    # -- sizes ---------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """Number of samples in the epoch: per pipeline with `reader_name`, else as given."""
+        return self._counter.size
+
+    @property
+    def _size(self) -> int:
+        return self._counter.size
+
+    def __len__(self) -> int:
+        """Number of batches in the epoch: in this one if it is under way, else in the next.
+
+        0 where an epoch lasts until its data ends: nobody knows how many batches that will be.
+        """
+        counter = self._counter
+        if self._ended and not self._exhausted:
+            counter = copy.deepcopy(counter)
+            counter.next_epoch()
+            return counter.steps_left() or 0
+        left = counter.steps_left()
+        if left is None:
+            return 0
+        return self._given + (self._first_batch is not None) + left

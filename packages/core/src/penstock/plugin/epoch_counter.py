@@ -1,0 +1,334 @@
+"""Where an iterator stands within its epoch: how many batches are left, which samples count.
+
+Plain arithmetic on sizes, without pipelines, so that each policy can be read and tested by itself.
+Readers never stop: without padding the samples of the next epoch follow at once and share a batch
+with the last ones of this epoch. An epoch is thus something the iterator counts, and what it has
+read of the next epoch must be accounted for, in the same way as DALI does it:
+
+* ``FILL`` counts what was read ahead as part of the next epoch, which gets shorter by it.
+* ``DROP`` and ``PARTIAL`` do not: they drop a batch, or a part of one, that goes beyond the epoch,
+  and the next epoch begins with whatever the reader gives next.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class LastBatchPolicy(enum.Enum):
+    """What happens to the last batch of an epoch when too few samples are left to fill it."""
+
+    FILL = 0
+    """It is filled up: with samples of the next epoch, or by the padding of the reader."""
+    DROP = 1
+    """It is dropped."""
+    PARTIAL = 2
+    """It is cut to the samples that are left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How many entries one pipeline drew for one batch, and for which of its samples.
+
+    Attributes
+    ----------
+    batch_size
+        Number of samples in the batch.
+    skipped
+        Number of further entries that were drawn and turned out to be bad.
+    draw_numbers
+        For each sample of the batch, which of the drawn entries it is, counted from 0. `None` for
+        0, 1, 2, ...
+    """
+
+    batch_size: int
+    skipped: int = 0
+    draw_numbers: Sequence[int] | None = None
+
+    @property
+    def drawn(self) -> int:
+        """Number of entries that were drawn."""
+        return self.batch_size + self.skipped
+
+    def kept(self, entries: int) -> int | list[int]:
+        """Samples that are among the first `entries` drawn: so many from the front, or which."""
+        if self.draw_numbers is None:
+            return max(0, min(entries, self.batch_size))
+        chosen = [i for i, number in enumerate(self.draw_numbers) if number < entries]
+        if chosen == list(range(len(chosen))):
+            return len(chosen)
+        return chosen
+
+
+class EpochCounter(Protocol):
+    """What an iterator asks about its epoch."""
+
+    size: int
+    """Number of samples in an epoch as DALI counts it, or -1."""
+
+    def steps_left(self) -> int | None:
+        """How many more batches this epoch has; `None` where only the data can tell."""
+        ...
+
+    def leftover_steps(self) -> int:
+        """How many batches must be read and dropped before the next epoch begins."""
+        ...
+
+    def advance(self, deliveries: Sequence[Delivery]) -> Sequence[int | list[int]] | None:
+        """Count a batch of each pipeline.
+
+        Returns
+        -------
+        For each pipeline the samples to hand out, as `Delivery.kept` returns them; `None` if the
+        batch is incomplete and to be dropped.
+        """
+        ...
+
+    def next_epoch(self) -> None:
+        """Begin the next epoch after the end of this one."""
+        ...
+
+    def restart(self, shards: Sequence[int] | None) -> None:
+        """Begin an epoch with readers that have just jumped to the beginning of `shards`."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Everything that `restore` needs to go on from here."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state`."""
+        ...
+
+
+class EndlessCounter:
+    """An epoch that lasts until the pipeline has no more data."""
+
+    size = -1
+
+    def steps_left(self) -> int | None:
+        """Nobody knows."""
+        return None
+
+    def leftover_steps(self) -> int:
+        """None: the pipeline has no more."""
+        return 0
+
+    def advance(self, deliveries: Sequence[Delivery]) -> Sequence[int | list[int]] | None:
+        """Every sample counts."""
+        return [d.batch_size for d in deliveries]
+
+    def next_epoch(self) -> None:
+        """There is nothing to count."""
+
+    def restart(self, shards: Sequence[int] | None) -> None:
+        """There is nothing to count."""
+
+    def state(self) -> dict[str, Any]:
+        """Nothing to remember."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """There is nothing to remember."""
+
+
+class SizeCounter:
+    """An epoch of a given number of samples, all pipelines together."""
+
+    def __init__(
+        self, size: int, pipelines: int, batch_size: int, policy: LastBatchPolicy, padded: bool
+    ) -> None:
+        self.size = size
+        self._per_step = pipelines * batch_size
+        self._policy = policy
+        self._carries = policy is LastBatchPolicy.FILL and not padded
+        self._counter = 0
+
+    def steps_left(self) -> int | None:
+        """How many more batches this epoch has."""
+        left = max(0, self.size - self._counter)
+        if self._policy is LastBatchPolicy.DROP:
+            return left // self._per_step
+        return -(-left // self._per_step)
+
+    def leftover_steps(self) -> int:
+        """One, if the last batch is incomplete and dropped."""
+        return int(self._policy is LastBatchPolicy.DROP and self._counter < self.size)
+
+    def advance(self, deliveries: Sequence[Delivery]) -> Sequence[int | list[int]] | None:
+        """Count a batch of each pipeline."""
+        left = self.size - self._counter
+        self._counter += sum(d.drawn for d in deliveries)
+        if left >= sum(d.drawn for d in deliveries) or self._policy is LastBatchPolicy.FILL:
+            return [d.batch_size for d in deliveries]
+        if self._policy is LastBatchPolicy.DROP:
+            return None
+        kept = []
+        for delivery in deliveries:  # the surplus is that of the last pipelines
+            kept.append(delivery.kept(max(0, left)))
+            left -= delivery.drawn
+        return kept
+
+    def next_epoch(self) -> None:
+        """Begin the next epoch; what was read ahead counts."""
+        self._counter = max(0, self._counter) % self.size if self._carries else 0
+
+    def restart(self, shards: Sequence[int] | None) -> None:
+        """Begin an epoch with readers at the beginning of one."""
+        self._counter = 0
+
+    def state(self) -> dict[str, Any]:
+        """Number of samples counted."""
+        return {"counter": self._counter}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state`."""
+        self._counter = int(state["counter"])
+
+
+class ReaderCounter:
+    """An epoch of a reader whose data set is shared by shards, one or more of which are here.
+
+    All shards are counted, also those read by pipelines elsewhere, so that iterators in all
+    processes agree on the number of batches without talking to each other.
+
+    Parameters
+    ----------
+    epoch_size
+        Number of samples in all shards together.
+    num_shards, shards
+        How many shards there are, and which of them each pipeline reads first.
+    batch_size
+        Samples per batch and pipeline.
+    policy, padded, sticks
+        Last-batch policy; whether the reader pads, and sticks to its shard.
+    """
+
+    def __init__(
+        self,
+        epoch_size: int,
+        num_shards: int,
+        shards: Sequence[int],
+        batch_size: int,
+        policy: LastBatchPolicy,
+        *,
+        padded: bool,
+        sticks: bool,
+    ) -> None:
+        self._bounds = [epoch_size * k // num_shards for k in range(num_shards + 1)]
+        self._num_shards = num_shards
+        self._shards = list(shards)
+        self._batch_size = batch_size
+        self._policy = policy
+        self._padded = padded
+        self._sticks = sticks
+        self._largest = -(-epoch_size // num_shards)
+        self._smallest = epoch_size // num_shards
+        self._rotation = 0
+        # Entries of the current epoch that the reader which began with shard k has drawn. Those
+        # elsewhere are assumed to draw as many, but for the bad samples that were skipped here.
+        self._drawn = [0] * num_shards
+        self._steps = 0
+
+    @property
+    def size(self) -> int:
+        """Samples of one pipeline in this epoch, as DALI counts them."""
+        if self._policy is LastBatchPolicy.DROP:
+            return self._smallest
+        if self._padded:
+            return self._largest
+        if self._policy is LastBatchPolicy.FILL:
+            return self._rounded(self._most_left() + self._steps * self._batch_size)
+        return self._rounded(self._largest)
+
+    def steps_left(self) -> int | None:
+        """How many more batches this epoch has."""
+        if self._padded:
+            # Skipped samples bring the padding forward, but not the end of the epoch: all shards
+            # must give the same number of batches.
+            given = self._smallest if self._policy is LastBatchPolicy.DROP else self._largest
+            left = max(0, given - self._steps * self._batch_size)
+        elif self._policy is LastBatchPolicy.FILL:
+            left = self._most_left()
+        elif self._policy is LastBatchPolicy.DROP:
+            left = max(0, self._smallest - max(self._drawn[k] for k in self._shards))
+        else:
+            left = max(0, self._largest - min(self._drawn[k] for k in self._shards))
+        if self._policy is LastBatchPolicy.DROP:
+            return left // self._batch_size
+        return -(-left // self._batch_size)
+
+    def leftover_steps(self) -> int:
+        """Batches of this epoch that ``DROP`` leaves out."""
+        if self._policy is not LastBatchPolicy.DROP:
+            return 0
+        if self._padded:
+            # DALI reads one batch more only if the smallest shard leaves a part of one. Where just
+            # the larger shards do, a batch of nothing but padding then opens the next epoch.
+            return -(-self._largest // self._batch_size) - self._steps
+        return int(max(self._drawn[k] for k in self._shards) < self._smallest)
+
+    def advance(self, deliveries: Sequence[Delivery]) -> Sequence[int | list[int]] | None:
+        """Count a batch of each pipeline."""
+        before = [self._drawn[k] for k in self._shards]
+        self._drawn = [count + self._batch_size for count in self._drawn]
+        for shard, delivery in zip(self._shards, deliveries, strict=True):
+            self._drawn[shard] += delivery.skipped
+        self._steps += 1
+        if self._policy is LastBatchPolicy.PARTIAL:
+            return [
+                delivery.kept(self._shard_size(shard) - count)
+                for shard, count, delivery in zip(self._shards, before, deliveries, strict=True)
+            ]
+        incomplete = self._policy is LastBatchPolicy.DROP and any(
+            count + delivery.drawn > self._smallest
+            for count, delivery in zip(before, deliveries, strict=True)
+        )
+        if incomplete and not self._padded:
+            return None
+        return [d.batch_size for d in deliveries]
+
+    def next_epoch(self) -> None:
+        """Begin the next epoch; with ``FILL``, what was read ahead counts."""
+        carries = self._policy is LastBatchPolicy.FILL and not self._padded
+        ahead = [max(0, d - self._shard_size(k)) for k, d in enumerate(self._drawn)]
+        self._begin(self._rotation + 1)
+        if carries:
+            self._drawn = ahead
+            if not self._most_left():  # batches larger than shards: a whole epoch was read ahead
+                self._begin(self._rotation + 1)
+
+    def restart(self, shards: Sequence[int] | None) -> None:
+        """Begin an epoch with readers at the beginning of `shards`."""
+        rotation = self._rotation + 1 if shards is None else shards[0] - self._shards[0]
+        self._begin(rotation)
+
+    def state(self) -> dict[str, Any]:
+        """What has been drawn of which shards."""
+        return {"rotation": self._rotation, "drawn": list(self._drawn), "steps": self._steps}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state`."""
+        self._rotation = int(state["rotation"])
+        self._drawn = [int(count) for count in state["drawn"]]
+        self._steps = int(state["steps"])
+
+    def _begin(self, rotation: int) -> None:
+        self._rotation = rotation % self._num_shards
+        self._drawn = [0] * self._num_shards
+        self._steps = 0
+
+    def _shard_size(self, first: int) -> int:
+        """Size of the shard that the reader which began with shard `first` reads now."""
+        shard = first if self._sticks else (first + self._rotation) % self._num_shards
+        return self._bounds[shard + 1] - self._bounds[shard]
+
+    def _most_left(self) -> int:
+        """Samples left of the shard that has most left."""
+        return max(0, *(self._shard_size(k) - d for k, d in enumerate(self._drawn)))
+
+    def _rounded(self, samples: int) -> int:
+        return -(-samples // self._batch_size) * self._batch_size

@@ -1,0 +1,7 @@
+"""Conversions, under the module path that DALI gives them."""
+
+from __future__ import annotations
+
+from penstock.plugin.pytorch.convert import to_torch_tensor
+
+__all__ = ["to_torch_tensor"]
