@@ -26,7 +26,9 @@ def write_contact_sheet(
         levels = np.clip(np.rint(image), 0, 255).astype(np.uint8)
         sheet[y : y + height, x : x + width] = levels.transpose(1, 2, 0)
         place = (x + 2, y + height + _CAPTION - 4)
-        cv2.putText(sheet, label, place, cv2.FONT_HERSHEY_SIMPLEX, 0.4, (40, 40, 40), 1, cv2.LINE_AA)
+        cv2.putText(
+            sheet, label, place, cv2.FONT_HERSHEY_SIMPLEX, 0.4, (40, 40, 40), 1, cv2.LINE_AA
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     if not cv2.imwrite(str(path), sheet[..., ::-1]):
         raise OSError(f"cannot write {path}")

@@ -1,0 +1,1 @@
+"""The same training input twice: before (Dataset, DataLoader, transforms) and after (a pipeline)."""
