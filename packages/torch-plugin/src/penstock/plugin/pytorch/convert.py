@@ -115,7 +115,7 @@ def to_sparse_coo(batch: TensorListCPU, kept: int | list[int]) -> torch.Tensor:
         values,
         (len(samples), *sizes),
         is_coalesced=True,
-        check_invariants=False,,
+        check_invariants=False,
     )
 
 
