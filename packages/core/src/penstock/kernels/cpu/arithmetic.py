@@ -13,6 +13,50 @@ import numpy as np
 
 Function = Callable[..., Any]
 
+_EXACT_QUOTIENT = 2.0**29
+
+
+APPROXIMATE = frozenset(
+    {
+        "pow",
+        "fpow",
+        "exp",
+        "log",
+        "log2",
+        "log10",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "atan2",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "cbrt",
+    }
+)
+"""Operations whose last bit NumPy computes differently where memory is read backwards."""
+
+
+def _allocates(function: Function) -> Function:
+    """Mark a function that makes temporary arrays as large as its operands."""
+    function.allocates = True  # type: ignore[attr-defined]
+    return function
+
+
+def allocates(function: Function) -> bool:
+    """Whether `function` is to be called on few elements at a time.
+
+    It makes temporary arrays; the C library hands large ones back to the operating system and
+    pays for every page of them again.
+    """
+    return getattr(function, "allocates", False)
+
 
 class IntegerDivisionByZeroError(ZeroDivisionError):
     """An integer was divided by zero."""
@@ -41,7 +85,7 @@ def array_function(
     elif dtype.kind in "iu":
         special = _integer_function(name, dtype, last, natural)
     else:
-        special = _real_function(name, constants)
+        special = _real_function(name, dtype, constants)
     return special or _PLAIN[name]
 
 
@@ -56,7 +100,9 @@ def _integer_function(name: str, dtype: np.dtype, last: Any, natural: bool) -> F
         divide = np.floor_divide if rounds_down else _divide_signed_by_constant
         return divide if name == "floordiv" else _remainder_by(divide)
     if name == "pow":
-        return _square if last is not None and last == 2 else _integer_power
+        if last is None or last < 0:
+            return _integer_power
+        return _square if last == 2 else None
     if name in ("lshift", "rshift"):
         shift = np.left_shift if name == "lshift" else np.right_shift
         bits = dtype.itemsize * 8
@@ -66,7 +112,7 @@ def _integer_function(name: str, dtype: np.dtype, last: Any, natural: bool) -> F
     return None
 
 
-def _real_function(name: str, constants: Sequence[Any]) -> Function | None:
+def _real_function(name: str, dtype: np.dtype, constants: Sequence[Any]) -> Function | None:
     def numbers(first: int) -> bool:
         return all(c is not None and not np.isnan(c) for c in constants[first:])
 
@@ -76,6 +122,8 @@ def _real_function(name: str, constants: Sequence[Any]) -> Function | None:
         return np.fmin if name == "min" else np.fmax
     if name == "clamp" and len(constants) == 3 and numbers(1):
         return _clamp
+    if name == "mod" and dtype == np.float32:
+        return _float32_remainder
     return _REAL.get(name)
 
 
@@ -84,6 +132,7 @@ def _divide_unsigned(a: np.ndarray, b: Any, out: np.ndarray) -> None:
     np.floor_divide(a, b, out=out)
 
 
+@_allocates
 def _divide_signed_by_constant(a: np.ndarray, b: Any, out: np.ndarray) -> None:
     quotient = np.floor_divide(a, b)
     # Where the quotient is below zero and inexact, cutting off gives one more than rounding down.
@@ -92,6 +141,7 @@ def _divide_signed_by_constant(a: np.ndarray, b: Any, out: np.ndarray) -> None:
     np.add(quotient, inexact.view(np.int8), out=out, casting="unsafe")
 
 
+@_allocates
 def _divide_signed(a: Any, b: Any, out: np.ndarray) -> None:
     _check_divisor(b)
     if out.dtype.itemsize <= 4:
@@ -114,6 +164,7 @@ def _remainder(a: Any, b: Any, out: np.ndarray) -> None:
 
 
 def _remainder_by(divide: Function) -> Function:
+    @_allocates
     def remainder(a: np.ndarray, b: Any, out: np.ndarray) -> None:
         quotient = np.empty_like(out)
         divide(a, b, quotient)
@@ -128,6 +179,7 @@ def _check_divisor(b: Any) -> None:
         raise IntegerDivisionByZeroError
 
 
+@_allocates
 def _integer_power(base: Any, exponent: Any, out: np.ndarray) -> None:
     negative = np.less(exponent, 0)
     if not negative.any():
@@ -142,6 +194,7 @@ def _square(base: np.ndarray, exponent: Any, out: np.ndarray) -> None:
 
 
 def _masked_shift(shift: Function, mask: Any) -> Function:
+    @_allocates
     def masked(a: Any, b: Any, out: np.ndarray) -> None:
         # NumPy shifts everything out where the count exceeds the width, as 32-bit registers do
         # for narrower types after the result is cut off.
@@ -158,16 +211,19 @@ def _keep_left(a: Any, b: Any, out: np.ndarray) -> None:
     np.copyto(out, a)
 
 
+@_allocates
 def _real_min(a: Any, b: Any, out: np.ndarray) -> None:
     """``a if a < b else b``: not a number only where `b` is."""
     np.minimum(np.fmin(a, b), b, out=out)
 
 
+@_allocates
 def _real_max(a: Any, b: Any, out: np.ndarray) -> None:
     """``a if a > b else b``: not a number only where `b` is."""
     np.maximum(np.fmax(a, b), b, out=out)
 
 
+@_allocates
 def _real_clamp(value: Any, low: Any, high: Any, out: np.ndarray) -> None:
     """Not a number only where `value` is: a bound that is none does not bound."""
     raised = np.maximum(np.fmax(value, low), value)
@@ -175,11 +231,28 @@ def _real_clamp(value: Any, low: Any, high: Any, out: np.ndarray) -> None:
 
 
 def _clamp(value: Any, low: Any, high: Any, out: np.ndarray) -> None:
-    if np.may_share_memory(out, high):
-        np.minimum(np.maximum(value, low), high, out=out)
+    np.clip(value, low, high, out=out)
+
+
+@_allocates
+def _float32_remainder(a: Any, b: Any, out: np.ndarray) -> None:
+    """C's ``fmodf``, without its loop of shifts and subtractions.
+
+    With a quotient below 2**29, quotient and product are exact in float64, and so is what is left.
+    """
+    wide = np.empty(out.shape, np.float64)
+    np.copyto(wide, a)
+    divisor = np.asarray(b).astype(np.float64)
+    quotient = np.divide(wide, divisor)
+    np.trunc(quotient, out=quotient)
+    exact = np.max(np.abs(quotient), initial=0.0) < _EXACT_QUOTIENT
+    if not exact or not np.all(np.isfinite(divisor)):
+        np.fmod(a, b, out=out)
         return
-    np.maximum(value, low, out=out)
-    np.minimum(out, high, out=out)
+    np.multiply(quotient, divisor, out=quotient)
+    np.subtract(wide, quotient, out=quotient)
+    np.copysign(quotient, wide, out=quotient)
+    np.copyto(out, quotient, casting="unsafe")
 
 
 def _rsqrt(a: Any, out: np.ndarray) -> None:

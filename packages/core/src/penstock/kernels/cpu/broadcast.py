@@ -17,6 +17,7 @@ Function = Callable[[np.ndarray, list[np.ndarray]], None]
 """Called with a tile of the output and the matching tiles of the operands."""
 
 _SHORT = 256
+_LONG = 3072
 _CHANNELS = 16
 
 
@@ -107,29 +108,40 @@ def _run_short_rows(function: Function, out: np.ndarray, operands: Arrays, tile:
     per_row = any(x.shape == (count, 1) for x in operands)
     dense = all(x.flags.c_contiguous for x, w in zip(operands, whole, strict=True) if w)
     if not per_row and dense:
-        rows = min(tile // width, count)
-        step = rows * width
-        lines = [
-            x.reshape(-1) if w or x.size == 1 else np.tile(x[0], rows)
-            for x, w in zip(operands, whole, strict=True)
-        ]
-        line = out.reshape(-1)
-        for start in range(0, line.shape[0], step):
-            part = line[start : start + step]
-            n = part.shape[0]
-            function(
-                part,
-                [
-                    x[start : start + step] if w else x[:n]
-                    for x, w in zip(lines, whole, strict=True)
-                ],
-            )
+        _run_repeated_rows(function, out, operands, tile)
     elif width <= _CHANNELS:
         for j in range(width):
             columns = [x[:, j if x.shape[1] > 1 else 0] for x in operands]
             _run_line(function, out[:, j], columns, tile)
     else:
         _run_blocks(function, out, operands, tile)
+
+
+def _run_repeated_rows(function: Function, out: np.ndarray, operands: Arrays, tile: int) -> None:
+    """Rows that follow one another in memory, with operands that are the same for every row.
+
+    Several rows make a longer one; what is the same for every row is repeated to match.
+    """
+    count, width = out.shape
+    together = min(_LONG // width, count)
+    length = together * width
+    lines = count // together
+    head = lines * together
+    long_out = out[:head].reshape(lines, length)
+    long: list[np.ndarray] = []
+    for x in operands:
+        if x.shape[0] == count:
+            long.append(x[:head].reshape(lines, length))
+        elif x.shape[1] == 1:
+            long.append(x)
+        else:
+            repeated = np.empty((together, width), x.dtype)
+            repeated[:] = x
+            long.append(repeated.reshape(1, length))
+    _run_blocks(function, long_out, long, tile)
+    if head < count:
+        rest = [x[head:] if x.shape[0] == count else x for x in operands]
+        function(out[head:], rest)
 
 
 def _run_blocks(function: Function, out: np.ndarray, operands: Arrays, tile: int) -> None:

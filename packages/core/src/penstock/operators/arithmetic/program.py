@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from penstock.errors import ShapeError
-from penstock.kernels.cpu.arithmetic import array_function
+from penstock.kernels.cpu.arithmetic import APPROXIMATE, allocates, array_function
 from penstock.kernels.cpu.broadcast import common_shape, run_tiled
 from penstock.operators.arithmetic.scalars import ScalarFunction, compile_scalar, constant
 from penstock.operators.arithmetic.types import operand_types
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from penstock.operators.operator import SampleContext
 
 _OUT = 0
-_TILE = 1 << 15
+# 512 KiB of float32: with one more of the kind it still fits into a core's own cache.
+_TILE = 1 << 17
+_TILE_OF_ALLOCATING = 1 << 14
 
 
 class Step(NamedTuple):
@@ -51,7 +53,10 @@ class ArrayProgram:
         self._scalars: list[tuple[int, ScalarFunction, np.dtype]] = []
         self._initial: list[Any] = [None]
         self._unused: list[tuple[int, np.dtype]] = []
+        self._forward = False
         self._compile(root, _OUT)
+        small = any(s.function is not None and allocates(s.function) for s in self._steps)
+        self._tile = _TILE_OF_ALLOCATING if small else _TILE
 
     def run(self, c: SampleContext, inputs: Sequence[np.ndarray], *, leaves: bool) -> np.ndarray:
         """Compute one sample, into the operator's output if the result `leaves`, else scratch."""
@@ -59,6 +64,9 @@ class ArrayProgram:
             inputs[source] if isinstance(source, int) else source.run(c, inputs, leaves=False)
             for _, source, _ in self._operands
         ]
+        if self._forward:
+            # The same numbers give the same result, however they lie in memory.
+            arrays = [x if min(x.strides, default=0) >= 0 else x.copy("C") for x in arrays]
         shape = arrays[0].shape
         if any(x.shape != shape for x in arrays):
             try:
@@ -78,7 +86,7 @@ class ArrayProgram:
         registers = list(self._initial)
         for register, compute, dtype in self._scalars:
             registers[register] = dtype.type(compute(inputs))
-        size = min(out.size, _TILE)
+        size = min(out.size, self._tile)
         scratch = [(r, c.temp((size,), dtype)) for r, dtype in self._scratch]
         numbers = [register for register, _, _ in self._operands]
         steps = self._steps
@@ -100,7 +108,7 @@ class ArrayProgram:
                     np.copyto(target, source, casting="unsafe")
                     registers[result] = target
 
-        run_tiled(run_tile, out, arrays, _TILE)
+        run_tiled(run_tile, out, arrays, self._tile)
         return out
 
     def _compile(self, node: Typed, memory: int) -> None:
@@ -136,6 +144,7 @@ class ArrayProgram:
                 self._unused.append((narrow, operand.dtype))
                 sources.append(self._convert(narrow, own))
         self._unused.extend(lent)
+        self._forward |= node.kind in APPROXIMATE
         natural = node.operands[0].kind == "input" and node.operands[0].dtype.kind in "bu"
         function = array_function(node.kind, types[0], constants, natural=natural)
         self._steps.append(Step(function, tuple(sources), memory, memory))
