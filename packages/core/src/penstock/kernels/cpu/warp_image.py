@@ -1,0 +1,123 @@
+"""Compiled loops of `warp` for images of any type and number of channels."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from penstock.kernels.cpu.saturate import saturate
+
+RESTART = 256
+"""Elements of a row after which coordinates start afresh."""
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def linear(
+    source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.float32
+) -> None:
+    """Interpolate between 4 neighbours.
+
+    Parameters
+    ----------
+    source, out
+        Contiguous ``(H, W, C)``.
+    clamp
+        Whether neighbours outside of the image are the nearest ones inside; else they are `fill`.
+    """
+    height, width, channels = source.shape
+    out_height, out_width, _ = out.shape
+    elements = source.reshape(-1)
+    half, one = np.float32(0.5), np.float32(1)
+    dx, dy = matrix[0, 0], matrix[1, 0]
+    origin_x, origin_y = dx * half + matrix[0, 2], dy * half + matrix[1, 2]
+    for row in range(out_height):
+        start_x = matrix[0, 1] * (np.float32(row) + half) + origin_x
+        start_y = matrix[1, 1] * (np.float32(row) + half) + origin_y
+        for first in range(0, out_width, RESTART):
+            if first:
+                start_x += np.float32(RESTART) * dx
+                start_y += np.float32(RESTART) * dy
+            at_x, at_y = start_x, start_y
+            for column in range(first, min(first + RESTART, out_width)):
+                x, y = at_x - half, at_y - half
+                at_x += dx
+                at_y += dy
+                floor_x, floor_y = np.floor(x), np.floor(y)
+                right, low = x - floor_x, y - floor_y
+                left = one - right
+                x0, y0 = int(floor_x), int(floor_y)
+                x1, y1 = x0 + 1, y0 + 1
+                if x0 >= 0 and y0 >= 0 and x1 < width and y1 < height:
+                    top = (y0 * width + x0) * channels
+                    bottom = top + width * channels
+                    for c in range(channels):
+                        a = (
+                            np.float32(elements[np.uintp(top + c)]) * left
+                            + np.float32(elements[np.uintp(top + channels + c)]) * right
+                        )
+                        b = (
+                            np.float32(elements[np.uintp(bottom + c)]) * left
+                            + np.float32(elements[np.uintp(bottom + channels + c)]) * right
+                        )
+                        out[row, column, c] = saturate(a + (b - a) * low, out)
+                    continue
+                if not clamp and (x1 < 0 or y1 < 0 or x0 >= width or y0 >= height):
+                    for c in range(channels):
+                        out[row, column, c] = saturate(fill, out)
+                    continue
+                has_left, has_right = clamp or x0 >= 0, clamp or x1 < width
+                has_top, has_bottom = clamp or y0 >= 0, clamp or y1 < height
+                x0, x1 = min(max(x0, 0), width - 1), min(max(x1, 0), width - 1)
+                y0, y1 = min(max(y0, 0), height - 1), min(max(y1, 0), height - 1)
+                for c in range(channels):
+                    top_left = np.float32(elements[np.uintp((y0 * width + x0) * channels + c)])
+                    top_right = np.float32(elements[np.uintp((y0 * width + x1) * channels + c)])
+                    bottom_left = np.float32(elements[np.uintp((y1 * width + x0) * channels + c)])
+                    bottom_right = np.float32(elements[np.uintp((y1 * width + x1) * channels + c)])
+                    a = (top_left if has_top and has_left else fill) * left + (
+                        top_right if has_top and has_right else fill
+                    ) * right
+                    b = (bottom_left if has_bottom and has_left else fill) * left + (
+                        bottom_right if has_bottom and has_right else fill
+                    ) * right
+                    out[row, column, c] = saturate(a + (b - a) * low, out)
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def nearest(
+    source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.ndarray
+) -> None:
+    """Take the element that each point falls into.
+
+    Parameters
+    ----------
+    source, out
+        Contiguous ``(H, W, C)`` of one type.
+    clamp
+        Whether the border is repeated; else everything outside is ``fill[0]``.
+    """
+    height, width, channels = source.shape
+    out_height, out_width, _ = out.shape
+    half = np.float32(0.5)
+    dx, dy = matrix[0, 0], matrix[1, 0]
+    origin_x, origin_y = dx * half + matrix[0, 2], dy * half + matrix[1, 2]
+    for row in range(out_height):
+        start_x = matrix[0, 1] * (np.float32(row) + half) + origin_x
+        start_y = matrix[1, 1] * (np.float32(row) + half) + origin_y
+        for first in range(0, out_width, RESTART):
+            if first:
+                start_x += np.float32(RESTART) * dx
+                start_y += np.float32(RESTART) * dy
+            at_x, at_y = start_x, start_y
+            for column in range(first, min(first + RESTART, out_width)):
+                x, y = int(np.floor(at_x)), int(np.floor(at_y))
+                at_x += dx
+                at_y += dy
+                if clamp:
+                    x, y = min(max(x, 0), width - 1), min(max(y, 0), height - 1)
+                elif not (0 <= x < width and 0 <= y < height):
+                    for c in range(channels):
+                        out[row, column, c] = fill[0]
+                    continue
+                for c in range(channels):
+                    out[row, column, c] = source[np.uintp(y), np.uintp(x), c]

@@ -1,0 +1,168 @@
+"""Compiled loops of `warp` for volumes of any type and number of channels."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from penstock.kernels.cpu.saturate import saturate
+from penstock.kernels.cpu.warp_image import RESTART
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def linear(
+    source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.float32
+) -> None:
+    """Interpolate between 8 neighbours.
+
+    Parameters
+    ----------
+    source, out
+        Contiguous ``(D, H, W, C)``.
+    clamp
+        Whether neighbours outside of the volume are the nearest ones inside; else they are `fill`.
+    """
+    depth, height, width, channels = source.shape
+    out_depth, out_height, out_width, _ = out.shape
+    half = np.float32(0.5)
+    dx, dy, dz = matrix[0, 0], matrix[1, 0], matrix[2, 0]
+    for plane in range(out_depth):
+        for row in range(out_height):
+            start_x, start_y, start_z = _start(matrix, plane, row)
+            for first in range(0, out_width, RESTART):
+                if first:
+                    start_x += np.float32(RESTART) * dx
+                    start_y += np.float32(RESTART) * dy
+                    start_z += np.float32(RESTART) * dz
+                at_x, at_y, at_z = start_x, start_y, start_z
+                for column in range(first, min(first + RESTART, out_width)):
+                    x, y, z = at_x - half, at_y - half, at_z - half
+                    at_x += dx
+                    at_y += dy
+                    at_z += dz
+                    floor_x, floor_y, floor_z = np.floor(x), np.floor(y), np.floor(z)
+                    right, low, back = x - floor_x, y - floor_y, z - floor_z
+                    x0, y0, z0 = int(floor_x), int(floor_y), int(floor_z)
+                    x1, y1, z1 = x0 + 1, y0 + 1, z0 + 1
+                    if not clamp and (
+                        min(x1, y1, z1) < 0 or x0 >= width or y0 >= height or z0 >= depth
+                    ):
+                        for c in range(channels):
+                            out[plane, row, column, c] = saturate(fill, out)
+                        continue
+                    has_left, has_right = clamp or x0 >= 0, clamp or x1 < width
+                    has_top, has_bottom = clamp or y0 >= 0, clamp or y1 < height
+                    has_front, has_back = clamp or z0 >= 0, clamp or z1 < depth
+                    x0, x1 = min(max(x0, 0), width - 1), min(max(x1, 0), width - 1)
+                    y0, y1 = min(max(y0, 0), height - 1), min(max(y1, 0), height - 1)
+                    z0, z1 = min(max(z0, 0), depth - 1), min(max(z1, 0), depth - 1)
+                    for c in range(channels):
+                        front = _blend(
+                            source[np.uintp(z0), np.uintp(y0), np.uintp(x0), c],
+                            source[np.uintp(z0), np.uintp(y0), np.uintp(x1), c],
+                            source[np.uintp(z0), np.uintp(y1), np.uintp(x0), c],
+                            source[np.uintp(z0), np.uintp(y1), np.uintp(x1), c],
+                            has_left,
+                            has_right,
+                            has_top and has_front,
+                            has_bottom and has_front,
+                            right,
+                            low,
+                            fill,
+                        )
+                        behind = _blend(
+                            source[np.uintp(z1), np.uintp(y0), np.uintp(x0), c],
+                            source[np.uintp(z1), np.uintp(y0), np.uintp(x1), c],
+                            source[np.uintp(z1), np.uintp(y1), np.uintp(x0), c],
+                            source[np.uintp(z1), np.uintp(y1), np.uintp(x1), c],
+                            has_left,
+                            has_right,
+                            has_top and has_back,
+                            has_bottom and has_back,
+                            right,
+                            low,
+                            fill,
+                        )
+                        out[plane, row, column, c] = saturate(front + (behind - front) * back, out)
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def nearest(
+    source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.ndarray
+) -> None:
+    """Take the element that each point falls into.
+
+    Parameters
+    ----------
+    source, out
+        Contiguous ``(D, H, W, C)`` of one type.
+    clamp
+        Whether the border is repeated; else everything outside is ``fill[0]``.
+    """
+    depth, height, width, channels = source.shape
+    out_depth, out_height, out_width, _ = out.shape
+    dx, dy, dz = matrix[0, 0], matrix[1, 0], matrix[2, 0]
+    for plane in range(out_depth):
+        for row in range(out_height):
+            start_x, start_y, start_z = _start(matrix, plane, row)
+            for first in range(0, out_width, RESTART):
+                if first:
+                    start_x += np.float32(RESTART) * dx
+                    start_y += np.float32(RESTART) * dy
+                    start_z += np.float32(RESTART) * dz
+                at_x, at_y, at_z = start_x, start_y, start_z
+                for column in range(first, min(first + RESTART, out_width)):
+                    x = int(np.floor(at_x))
+                    y = int(np.floor(at_y))
+                    z = int(np.floor(at_z))
+                    at_x += dx
+                    at_y += dy
+                    at_z += dz
+                    if clamp:
+                        x = min(max(x, 0), width - 1)
+                        y = min(max(y, 0), height - 1)
+                        z = min(max(z, 0), depth - 1)
+                    elif not (0 <= x < width and 0 <= y < height and 0 <= z < depth):
+                        for c in range(channels):
+                            out[plane, row, column, c] = fill[0]
+                        continue
+                    for c in range(channels):
+                        out[plane, row, column, c] = source[
+                            np.uintp(z), np.uintp(y), np.uintp(x), c
+                        ]
+
+
+@numba.njit(nogil=True, cache=True)
+def _start(matrix: np.ndarray, plane: int, row: int) -> tuple[np.float32, np.float32, np.float32]:
+    """Where the first element of a row comes from; the order of additions is DALI's."""
+    half = np.float32(0.5)
+    y, z = np.float32(row) + half, np.float32(plane) + half
+    return (
+        matrix[0, 2] * z + (matrix[0, 1] * y + (matrix[0, 0] * half + matrix[0, 3])),
+        matrix[1, 2] * z + (matrix[1, 1] * y + (matrix[1, 0] * half + matrix[1, 3])),
+        matrix[2, 2] * z + (matrix[2, 1] * y + (matrix[2, 0] * half + matrix[2, 3])),
+    )
+
+
+@numba.njit(nogil=True, cache=True)
+def _blend(
+    top_left: float,
+    top_right: float,
+    bottom_left: float,
+    bottom_right: float,
+    has_left: bool,
+    has_right: bool,
+    has_top: bool,
+    has_bottom: bool,
+    right: np.float32,
+    low: np.float32,
+    fill: np.float32,
+) -> np.float32:
+    left = np.float32(1) - right
+    a = (np.float32(top_left) if has_top and has_left else fill) * left + (
+        np.float32(top_right) if has_top and has_right else fill
+    ) * right
+    b = (np.float32(bottom_left) if has_bottom and has_left else fill) * left + (
+        np.float32(bottom_right) if has_bottom and has_right else fill
+    ) * right
+    return a + (b - a) * low

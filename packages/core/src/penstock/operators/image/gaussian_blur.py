@@ -1,0 +1,147 @@
+"""`gaussian_blur`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, DataTypeError, LayoutError, ShapeError
+from penstock.kernels.cpu.filter import filter_separably, gaussian_window
+from penstock.operators.argument_types import DTYPE, FLOATS, INTS
+from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.schema import Arg, Input, Spec
+from penstock.types import DALIDataType, to_numpy_type
+
+_TYPES = tuple(DALIDataType(t) for t in range(DALIDataType.UINT8, DALIDataType.FLOAT64 + 1))
+
+
+@operator(
+    "gaussian_blur",
+    inputs=Input(
+        "data",
+        "Data with one to three axes to blur along: all but channels (C, first or last) and "
+        "frames (F). Without a layout, every axis.",
+        dtypes=_TYPES,
+    ),
+    args=(
+        Arg(
+            "sigma",
+            FLOATS,
+            (0.0,),
+            "Standard deviation of the window in elements, one for all axes or one for each, in "
+            "the order of the layout; 0 to derive it from `window_size`.",
+            per_sample=True,
+            per_frame=True,
+            shape_of="() or (axes,)",
+        ),
+        Arg(
+            "window_size",
+            INTS,
+            (0,),
+            "Number of the window's elements, odd, one for all axes or one for each; 0 to derive "
+            "it from `sigma`.",
+            per_sample=True,
+            per_frame=True,
+            shape_of="() or (axes,)",
+        ),
+        Arg(
+            "dtype",
+            DTYPE,
+            None,
+            "Element type of the output: FLOAT, or that of the input, which is also taken when it "
+            "is not given.",
+        ),
+    ),
+    output_docs=("The blurred data, in the layout of the input.",),
+    frames=True,
+)
+class GaussianBlur(Operator):
+    """Blurs by averaging each element's neighbourhood with Gaussian weights.
+
+    With only `sigma`, windows reach ``ceil(3 * sigma)`` elements to either side. With only
+    `window_size`, that is with a radius ``r``, sigma is ``0.3 * (r - 1) + 0.8``. Beyond the
+    border, data is mirrored without repeating the outermost element.
+
+    Examples
+    --------
+    >>> soft = fn.gaussian_blur(images, sigma=fn.random.uniform(range=(0.5, 2.0)))
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        data = inputs[0]
+        dtype = self.args.dtype if self.args.dtype is not None else data.dtype
+        if dtype not in (data.dtype, DALIDataType.FLOAT):
+            raise DataTypeError(
+                f"`dtype` is {dtype.name}; allowed are FLOAT and the input's {data.dtype.name}. "
+                "Use `fn.cast` behind the operator for others."
+            )
+        self._dtype = np.dtype(to_numpy_type(dtype))
+        self._axes = None if data.ndim is None else _data_axes(data.layout, data.ndim)
+        self._layout = data.layout
+        return data._replace(dtype=dtype)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        data = inputs[0]
+        first, count = self._axes or _data_axes(self._layout, data.ndim)
+        sigmas = _for_each_axis("sigma", c.args.sigma, count)
+        sizes = _for_each_axis("window_size", c.args.window_size, count)
+        windows = [_window(sigma, size) for sigma, size in zip(sigmas, sizes, strict=True)]
+        out = c.empty(data.shape, self._dtype)
+        filter_separably(data, out, first, windows)
+        return out
+
+
+def _data_axes(layout: str, ndim: int) -> tuple[int, int]:
+    """First axis to blur along, and how many."""
+    if not layout:
+        if not 1 <= ndim <= 3:
+            raise ShapeError(
+                f"Data without a layout has to have 1 to 3 axes, got {ndim}. Say what the axes "
+                "are with `layout=` at the source or with `fn.reshape(..., layout=...)`."
+            )
+        return 0, ndim
+    first = len(layout) - len(layout.lstrip("FC"))
+    axes = layout[first:]
+    axes = axes[:-1] if axes.endswith("C") else axes
+    if "C" in axes or "F" in axes:
+        raise LayoutError(
+            f"Channels (C) have to be first or last and frames (F) first, got the layout "
+            f'"{layout}". `fn.transpose` moves axes.'
+        )
+    if not 1 <= len(axes) <= 3:
+        raise LayoutError(
+            f"Expected one to three axes besides channels (C) and frames (F), got the layout "
+            f'"{layout}".'
+        )
+    return first, len(axes)
+
+
+def _for_each_axis(name: str, values: Sequence[float], count: int) -> Sequence[float]:
+    if len(values) == 1:
+        return (values[0],) * count
+    if len(values) != count:
+        raise ArgumentValueError(
+            f"`{name}` has {len(values)} values, {tuple(values)}; expected one, or one for each of "
+            f"the {count} axes."
+        )
+    return values
+
+
+def _window(sigma: float, size: float) -> np.ndarray:
+    if not 0 <= sigma < math.inf:
+        raise ArgumentValueError(f"`sigma` must be a finite number of at least 0, got {sigma}.")
+    size = int(size)
+    if size < 0 or (size and size % 2 == 0):
+        raise ArgumentValueError(
+            f"`window_size` must be odd, or 0 to derive it from `sigma`, got {size}."
+        )
+    if size == 0:
+        if sigma == 0:
+            raise ArgumentValueError("`sigma` and `window_size` are both 0; give at least one.")
+        # In float32, like DALI: 3 * float32(1 / 3) must not exceed 1.
+        size = 2 * math.ceil(np.float32(3) * np.float32(sigma)) + 1
+    elif sigma == 0:
+        sigma = 0.3 * (size // 2 - 1) + 0.8
+    return gaussian_window(float(sigma), size)
