@@ -571,6 +571,69 @@ def full_like(
     **arguments: Any,
 ) -> list[Any]: ...
 @overload
+def gaussian_blur(
+    data: DataNode | ArrayLike,
+    /,
+    *,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dtype: DALIDataType | None = None,
+    preserve: bool | None = False,
+    sigma: float | Sequence[float] | DataNode | None = (0.0,),
+    window_size: int | Sequence[int] | DataNode | None = (0,),
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Blurs by averaging each element's neighbourhood with Gaussian weights.
+
+    With only `sigma`, windows reach ``ceil(3 * sigma)`` elements to either side. With only
+    `window_size`, that is with a radius ``r``, sigma is ``0.3 * (r - 1) + 0.8``. Beyond the
+    border, data is mirrored without repeating the outermost element.
+
+    Runs on: cpu (to come: gpu).
+
+    Parameters
+    ----------
+    data : DataNode or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT16, FLOAT, FLOAT64
+        Data with one to three axes to blur along: all but channels (C, first or last) and
+        frames (F). Without a layout, every axis.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, optional
+        Element type of the output: FLOAT, or that of the input, which is also taken when it is
+        not given.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    sigma : float or list of float of shape () or (axes,), one for each sample or frame allowed, default (0.0,)
+        Standard deviation of the window in elements, one for all axes or one for each, in the
+        order of the layout; 0 to derive it from `window_size`.
+    window_size : int or list of int of shape () or (axes,), one for each sample or frame allowed, default (0,)
+        Number of the window's elements, odd, one for all axes or one for each; 0 to derive it
+        from `sigma`.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The blurred data, in the layout of the input.
+
+    Examples
+    --------
+    >>> soft = fn.gaussian_blur(images, sigma=fn.random.uniform(range=(0.5, 2.0)))
+    """
+
+@overload
+def gaussian_blur(
+    data: list[DataNode],
+    /,
+    *inputs: DataNode | ArrayLike | list[DataNode],
+    **arguments: Any,
+) -> list[Any]: ...
+@overload
 def get_property(
     data: DataNode | ArrayLike,
     /,
@@ -852,7 +915,7 @@ def reinterpret(
         size of the new elements.
     layout : layout, optional
         Layout of the output; an empty one clears it. Where not given, the layout stays if the
-        number of axes does.
+        number of axes does; a shape that is told sample by sample must then have as many axes.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     rel_shape : float or list of float, one for each sample allowed, optional
@@ -918,7 +981,7 @@ def reshape(
         A hint of DALI's that changes no result; it is taken and not needed.
     layout : layout, optional
         Layout of the output; an empty one clears it. Where not given, the layout stays if the
-        number of axes does.
+        number of axes does; a shape that is told sample by sample must then have as many axes.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     rel_shape : float or list of float, one for each sample allowed, optional
