@@ -35,7 +35,7 @@ class CountingReader(Operator):
         """One scalar a sample."""
         return Spec(DALIDataType.INT32, 0)
 
-    def draw(self, count: int) -> list[int]:
+    def draw(self, count: int, *, refill: bool = False) -> list[int]:
         """The next numbers."""
         first = self.position
         self.position += count
@@ -71,7 +71,8 @@ class CountingReader(Operator):
         """Go back to where it was."""
         self.position = state
 
-    def next_epoch(self) -> None:
-        """Go on to the start of the next epoch."""
+    def next_epoch(self) -> int:
+        """Go on to the start of the next epoch; return the only shard."""
         n = self.args.count
         self.position = -(-self.position // n) * n
+        return 0

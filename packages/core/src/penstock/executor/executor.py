@@ -329,6 +329,10 @@ class Executor:
 
     def _redraw(self, iteration: Iteration, first: BaseException) -> bool:
         failed = sorted(iteration.failures)
+        if iteration.draw_numbers is None:
+            iteration.draw_numbers = list(range(iteration.size))
+        for number, index in enumerate(failed, iteration.size + iteration.skipped):
+            iteration.draw_numbers[index] = number
         iteration.redraws += len(failed)
         iteration.skipped += len(failed)
         epoch = max(int(self.readers[id(n)].meta()["epoch_size"]) for n in self.plan.readers)
@@ -341,7 +345,7 @@ class Executor:
                 "alone, which is too many to go on; here is the last one's error."
             ) from first
         for node in self.plan.readers:
-            entries = self.readers[id(node)].draw(len(failed))
+            entries = self.readers[id(node)].draw(len(failed), refill=True)
             for index, entry in zip(failed, entries, strict=True):
                 iteration.entries[id(node)][index] = entry
         iteration.failures.clear()

@@ -16,6 +16,7 @@ class Iteration:
         "begun",
         "buffers",
         "done",
+        "draw_numbers",
         "entries",
         "error",
         "failures",
@@ -56,6 +57,8 @@ class Iteration:
         self.redraws = 0
         self.skipped = 0
         """Samples that were dropped and replaced by later ones of the reader."""
+        self.draw_numbers: list[int] | None = None
+        """For each sample, which of the entries drawn for the iteration it is, if any was redrawn."""
         self.error: BaseException | None = None
         self.done = False
         self.started = 0.0

@@ -111,6 +111,7 @@ class Pipeline:
         self._retrying = False
         self._in_use: deque[tuple[TensorListCPU, ...]] = deque()
         self._skipped_in_last_outputs = 0
+        self._draw_numbers_in_last_outputs: list[int] | None = None
 
     # -- definition --------------------------------------------------------------------------
 
@@ -332,6 +333,7 @@ class Pipeline:
         for number, (batch, expected) in enumerate(zip(batches, self._expected, strict=True)):
             check_output(number, batch, *expected)
         self._skipped_in_last_outputs = iteration.skipped
+        self._draw_numbers_in_last_outputs = iteration.draw_numbers
         self._in_use.append(batches)
         return batches
 
@@ -343,20 +345,28 @@ class Pipeline:
             self._owed = 0
             self._prefetched = False
 
-    def _restart_epoch(self) -> None:
-        """Drop everything in progress and begin the next epoch, wherever the current one is."""
+    def _restart_epoch(self) -> dict[str, int]:
+        """Drop everything in progress and begin the next epoch, wherever the current one is.
+
+        Returns
+        -------
+        By the names of the readers, the shards they read now.
+        """
         self.build()
         executor = self._executor
         assert executor is not None
         self._iteration -= executor.pending()
         states = executor.cancel()
+        names = {id(node): node.name for node in self._nodes}
+        shards = {}
         for key, reader in self._readers.items():
             if states is not None:
                 reader.restore(states[key])
-            reader.next_epoch()
+            shards[names[key]] = reader.next_epoch()
         self._feeding.new_epoch()
         self._owed = 0
         self._prefetched = False
+        return shards
 
     def empty(self) -> bool:
         """Whether no iteration is scheduled whose outputs were not taken."""
