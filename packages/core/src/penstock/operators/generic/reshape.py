@@ -64,7 +64,7 @@ _ARGS = (
         LAYOUT,
         None,
         "Layout of the output; an empty one clears it. Where not given, the layout stays if the "
-        "number of axes does.",
+        "number of axes does; a shape that is told sample by sample must then have as many axes.",
     ),
 )
 
@@ -103,6 +103,9 @@ class _Reshaping(Operator):
         self._check_constants(data.ndim)
         ndim = self._output_rank(data.ndim)
         layout = self.args.layout
+        if layout is None and ndim is None and data.layout:
+            # What comes after has to know the layout: it stays, and the samples must fit it.
+            layout = data.layout
         if layout is None:
             layout = data.layout if ndim == data.ndim else ""
         elif layout and ndim is None:
@@ -180,7 +183,7 @@ class _Reshaping(Operator):
                 -1 if factor < 0 else _scaled(source, factor)
                 for source, factor in zip(sources, factors, strict=False)
             ]
-        if not self._mapped and self._target.itemsize != self._source_size:
+        if self._target.itemsize != self._source_size:
             return self._refitted(extents)
         return list(extents)
 
@@ -204,7 +207,8 @@ class _Reshaping(Operator):
         shape = self._shape(c.args, data.shape, inputs[1:])
         if self._rank is not None and len(shape) != self._rank:
             raise ShapeError(
-                f'The layout "{self.args.layout}" does not fit the shape {tuple(shape)}.'
+                f"The shape {tuple(shape)} has {len(shape)} axes, but the layout has "
+                f"{self._rank}. Give the new `layout`, or an empty one to have none."
             )
         elements = data.size * self._source_size // self._target.itemsize
         for axis, extent in enumerate(shape):
