@@ -1,0 +1,70 @@
+"""The header of a JPEG file. Source: ITU-T T.81, annex B."""
+
+from __future__ import annotations
+
+import struct
+
+from penstock.errors import BadSampleError
+from penstock.kernels.cpu.decode.exif import UPRIGHT, orientation_of
+from penstock.kernels.cpu.decode.image_header import U8, U16, ImageHeader
+
+SIGNATURE = b"\xff\xd8\xff"
+
+_FRAME_STARTS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_LOSSLESS = frozenset((0xC3, 0xC7, 0xCB, 0xCF))
+_WITHOUT_LENGTH = frozenset((0x01, *range(0xD0, 0xD9)))
+_APP1, _END, _SCAN = 0xE1, 0xD9, 0xDA
+_ARITHMETIC = 0xC9
+_EXIF = b"Exif\0\0"
+_MOST_PIXELS_A_BYTE = 4 * 8 * 64  # with subsampled chroma, and generously
+_segment = struct.Struct(">BBH")
+_frame = struct.Struct(">BHHB")
+
+
+def read(data: memoryview) -> ImageHeader:
+    """Header of the JPEG file in `data`."""
+    size = len(data)
+    position = 2
+    orientation = 0
+    frame = None
+    while position + 4 <= size:
+        mark, kind, length = _segment.unpack_from(data, position)
+        if mark != 0xFF:
+            raise BadSampleError(
+                f"The JPEG data is damaged at byte {position} of {size}: no segment begins there."
+            )
+        if kind == 0xFF or kind in _WITHOUT_LENGTH:
+            position += 1 if kind == 0xFF else 2
+            continue
+        if kind in (_END, _SCAN):
+            break
+        if kind in _FRAME_STARTS:
+            if position + 10 > size:
+                break
+            frame = kind, *_frame.unpack_from(data, position + 4)
+        elif kind == _APP1 and bytes(data[position + 4 : position + 10]) == _EXIF:
+            # The last block that has an orientation counts, also behind the frame header.
+            block = data[position + 10 : position + 2 + length]
+            orientation = orientation_of(block) or orientation
+        position += 2 + length
+    if frame is None:
+        raise BadSampleError(
+            f"The JPEG data ({size} bytes) has no frame header: it is cut off or damaged."
+        )
+    kind, bits, height, width, channels = frame
+    # A Huffman-coded block of 64 samples takes at least one bit.
+    if kind < _ARITHMETIC and height * width > _MOST_PIXELS_A_BYTE * size:
+        raise BadSampleError(
+            f"The JPEG header promises {height} x {width} pixels, more than {size} bytes can hold."
+        )
+    variant = "lossless" if kind in _LOSSLESS else ""
+    return ImageHeader(
+        "jpeg",
+        height,
+        width,
+        channels,
+        U8 if bits <= 8 else U16,
+        orientation or UPRIGHT,
+        "cmyk" if channels == 4 else variant,
+        "" if bits == 8 else f"a JPEG of {bits} bits a sample",
+    )

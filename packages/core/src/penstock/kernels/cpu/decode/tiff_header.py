@@ -1,0 +1,112 @@
+"""The header of a TIFF or BigTIFF file. Source: TIFF 6.0 (Adobe 1992), BigTIFF (libtiff 2008)."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from penstock.errors import BadSampleError
+from penstock.kernels.cpu.decode.exif import UPRIGHT
+from penstock.kernels.cpu.decode.image_header import F32, U8, U16, ImageHeader
+
+SIGNATURES = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+
+_WIDTH, _HEIGHT, _BITS, _COMPRESSION, _COLOR = 256, 257, 258, 259, 262
+_ORIENTATION, _CHANNELS, _PLANAR, _SAMPLE_FORMAT = 274, 277, 284, 339
+_WANTED = frozenset(
+    (
+        _WIDTH,
+        _HEIGHT,
+        _BITS,
+        _COMPRESSION,
+        _COLOR,
+        _ORIENTATION,
+        _CHANNELS,
+        _PLANAR,
+        _SAMPLE_FORMAT,
+    )
+)
+_CODES = {1: "B", 3: "H", 4: "I", 16: "Q"}
+_PALETTE = 3
+
+# What libtiff is built with in the decoders: uncompressed, CCITT, LZW, JPEG, Deflate, PackBits, ...
+# Others give an image of zeros there without an error.
+_COMPRESSIONS = frozenset((1, 2, 3, 4, 5, 6, 7, 8, 32771, 32773, 32809, 32946, 34676, 34677, 50000))
+
+
+def read(data: memoryview) -> ImageHeader:
+    """Header of the first image of the TIFF file in `data`."""
+    tags = _first_directory(data)
+    if _WIDTH not in tags or _HEIGHT not in tags:
+        raise BadSampleError("The first TIFF directory has no image width or height.")
+    bits = tags.get(_BITS, (1,))[0]
+    kind = tags.get(_SAMPLE_FORMAT, (1,))[0]
+    palette = tags.get(_COLOR, (1,))[0] == _PALETTE
+    channels = 3 if palette else tags.get(_CHANNELS, (1,))[0]
+    orientation = tags.get(_ORIENTATION, (UPRIGHT,))[0]
+    compression = tags.get(_COMPRESSION, (1,))[0]
+    unsupported = ""
+    dtype = _dtype(kind, bits, palette)
+    if dtype is None:
+        unsupported = f"a TIFF of {bits}-bit {_KINDS.get(kind, 'unknown')} samples"
+    elif compression not in _COMPRESSIONS:
+        unsupported = f"a TIFF with compression {compression}"
+    elif tags.get(_PLANAR, (1,))[0] == 2 and channels > 1 and dtype != U8:
+        # The decoders return such images, but with wrong pixels.
+        unsupported = f"a TIFF of {bits}-bit samples in separate planes"
+    return ImageHeader(
+        "tiff",
+        tags[_HEIGHT][0],
+        tags[_WIDTH][0],
+        channels,
+        dtype,
+        orientation if 1 <= orientation <= 8 else UPRIGHT,
+        unsupported=unsupported,
+    )
+
+
+_KINDS = {1: "unsigned", 2: "signed", 3: "floating point"}
+
+
+def _dtype(kind: int, bits: int, palette: bool) -> np.dtype | None:
+    if palette:
+        return U16  # the colours of a palette have 16 bits
+    if kind == 3:
+        return F32 if bits == 32 else None
+    if kind == 1 and bits <= 16:
+        return U8 if bits <= 8 else U16
+    return None
+
+
+def _first_directory(data: memoryview) -> dict[int, tuple[int, ...]]:
+    order = "<" if data[0] == 0x49 else ">"
+    big = 43 in (data[2], data[3])
+    tags: dict[int, tuple[int, ...]] = {}
+    try:
+        if big:
+            (position,) = struct.unpack_from(f"{order}Q", data, 8)
+            (count,) = struct.unpack_from(f"{order}Q", data, position)
+            position, size, room, entry = position + 8, 20, 8, struct.Struct(f"{order}HHQ")
+            offset = struct.Struct(f"{order}Q")
+        else:
+            (position,) = struct.unpack_from(f"{order}I", data, 4)
+            (count,) = struct.unpack_from(f"{order}H", data, position)
+            position, size, room, entry = position + 2, 12, 4, struct.Struct(f"{order}HHI")
+            offset = struct.Struct(f"{order}I")
+        for _ in range(count):
+            tag, kind, values = entry.unpack_from(data, position)
+            code = _CODES.get(kind)
+            if tag in _WANTED and code is not None and values > 0:
+                # Only the first value matters: it is the same for all channels.
+                where = position + entry.size
+                if struct.calcsize(code) * values > room:
+                    (where,) = offset.unpack_from(data, where)
+                tags[tag] = struct.unpack_from(f"{order}{code}", data, where)
+            position += size
+    except struct.error:
+        raise BadSampleError(
+            f"The first TIFF directory lies beyond the end of the data ({len(data)} bytes): "
+            "the file is cut off or damaged."
+        ) from None
+    return tags

@@ -1,0 +1,151 @@
+"""Arguments and behaviour that all image decoders share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.errors import DataTypeError, ShapeError
+from penstock.kernels.cpu.decode.header import read_header
+from penstock.kernels.cpu.decode.image_header import ImageHeader
+from penstock.kernels.cpu.decode.pixels import Wanted
+from penstock.operators.argument_types import BOOL, DTYPE, FLOAT, IMAGE_TYPE, INT, STRING
+from penstock.operators.operator import Operator
+from penstock.operators.schema import Arg, Input, Spec
+from penstock.types import DALIDataType, DALIImageType, to_numpy_type
+
+ENCODED = Input(
+    "input",
+    "Encoded images: all bytes of a file as a flat array.",
+    dtypes=(DALIDataType.UINT8,),
+    device="cpu",
+)
+DEVICES = ("cpu", "mixed")
+OUTPUT_DOCS = ("The decoded images, in the layout HWC.",)
+
+
+def _gpu_hint(name: str, kind: object, default: object, doc: str) -> Arg:
+    return Arg(name, kind, default, doc, hint=True)  # type: ignore[arg-type]
+
+
+DECODE_ARGS: tuple[Arg, ...] = (
+    Arg(
+        "output_type",
+        IMAGE_TYPE,
+        DALIImageType.RGB,
+        "Colour space of the output. `GRAY` has one channel, `ANY_DATA` those of the file "
+        "(alpha included); `YCbCr` is converted from RGB as ITU-R BT.601 says.",
+    ),
+    Arg(
+        "dtype",
+        DTYPE,
+        DALIDataType.UINT8,
+        "Element type of the output: `UINT8`, `UINT16`, `UINT32`, `INT8`, `INT16`, `INT32` or "
+        "`FLOAT`. Full intensity is the largest value of an integer type, and 1.0.",
+    ),
+    Arg(
+        "adjust_orientation",
+        BOOL,
+        True,
+        "Whether images are turned the way their EXIF orientation asks for.",
+    ),
+    Arg(
+        "use_fast_idct",
+        BOOL,
+        False,
+        "Use libjpeg-turbo's faster and slightly less exact inverse transform.",
+    ),
+    Arg(
+        "jpeg_fancy_upsampling",
+        BOOL,
+        False,
+        "Upsample chroma on the GPU as the CPU always does.",
+        hint=True,
+    ),
+    _gpu_hint("affine", BOOL, True, "Whether decoding threads are tied to cores."),
+    _gpu_hint("hw_decoder_load", FLOAT, 0.65, "Share of images for the hardware decoder."),
+    _gpu_hint("preallocate_width_hint", INT, 0, "Width that the hardware decoder prepares for."),
+    _gpu_hint("preallocate_height_hint", INT, 0, "Height that the hardware decoder prepares for."),
+    _gpu_hint("device_memory_padding", INT, 16 << 20, "Device memory set aside, in bytes."),
+    _gpu_hint("host_memory_padding", INT, 8 << 20, "Pinned memory set aside, in bytes."),
+    _gpu_hint(
+        "device_memory_padding_jpeg2k", INT, 0, "Device memory set aside for JPEG 2000, in bytes."
+    ),
+    _gpu_hint(
+        "host_memory_padding_jpeg2k", INT, 0, "Pinned memory set aside for JPEG 2000, in bytes."
+    ),
+    _gpu_hint(
+        "hybrid_huffman_threshold",
+        INT,
+        1_000_000,
+        "Pixels from which on Huffman decoding is shared by CPU and GPU.",
+    ),
+    Arg("memory_stats", BOOL, False, "Has no effect any more.", deprecated=""),
+    Arg("split_stages", BOOL, False, "Has no effect any more.", deprecated=""),
+    Arg("use_chunk_allocator", BOOL, False, "Has no effect any more.", deprecated=""),
+)
+
+CACHE_ARGS: tuple[Arg, ...] = (
+    _gpu_hint("cache_size", INT, 0, "Size of the cache of decoded images on the GPU, in MB."),
+    _gpu_hint("cache_threshold", INT, 0, "Bytes from which on a decoded image is cached."),
+    _gpu_hint("cache_type", STRING, "", 'Policy of the cache: ``"threshold"`` or ``"largest"``.'),
+    _gpu_hint("cache_debug", BOOL, False, "Whether the cache prints what it does."),
+    _gpu_hint("cache_batch_copy", BOOL, True, "Whether a batch is copied from the cache at once."),
+)
+
+_DTYPES = (
+    DALIDataType.UINT8,
+    DALIDataType.UINT16,
+    DALIDataType.UINT32,
+    DALIDataType.INT8,
+    DALIDataType.INT16,
+    DALIDataType.INT32,
+    DALIDataType.FLOAT,
+)
+
+
+class ImageDecoder(Operator):
+    """What is common to the image decoders."""
+
+    def infer(self, *inputs: Spec) -> Spec:
+        args = self.args
+        check_encoded(inputs[0].ndim)
+        if args.dtype not in _DTYPES:
+            allowed = ", ".join(t.name for t in _DTYPES)
+            raise DataTypeError(
+                f"`dtype` must be one of {allowed}, got {args.dtype.name}. Use `fn.cast` on the "
+                "decoded images for other types."
+            )
+        self._wanted = Wanted(
+            args.output_type.name,
+            np.dtype(to_numpy_type(args.dtype)),
+            args.adjust_orientation,
+            args.use_fast_idct,
+        )
+        return Spec(args.dtype, 3, "HWC")
+
+    def _open(self, encoded: np.ndarray) -> tuple[np.ndarray, ImageHeader]:
+        """The bytes of one sample, contiguous, and their header."""
+        return open_encoded(encoded)
+
+
+def check_encoded(ndim: int | None) -> None:
+    """Raise `ShapeError` unless data with so many dimensions can be the bytes of a file."""
+    if ndim not in (None, 1):
+        raise ShapeError(
+            f"Encoded images must be flat arrays of bytes, got {ndim}-dimensional data. "
+            "Flatten it with `fn.reshape(..., shape=[-1])`, or drop the decoder if the data is "
+            "decoded already."
+        )
+
+
+def open_encoded(encoded: np.ndarray) -> tuple[np.ndarray, ImageHeader]:
+    """The bytes of one encoded image, contiguous, and their header.
+
+    Raises
+    ------
+    BadSampleError
+        If the bytes are no image.
+    """
+    check_encoded(encoded.ndim)
+    data = encoded if encoded.flags.c_contiguous else np.ascontiguousarray(encoded)
+    return data, read_header(data.data)

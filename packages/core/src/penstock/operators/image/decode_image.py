@@ -1,0 +1,50 @@
+"""`decoders.image`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.kernels.cpu.decode.pixels import decode
+from penstock.operators.image.decode_arguments import (
+    CACHE_ARGS,
+    DECODE_ARGS,
+    DEVICES,
+    ENCODED,
+    OUTPUT_DOCS,
+    ImageDecoder,
+)
+from penstock.operators.image.decode_deferred import EncodedImage
+from penstock.operators.operator import SampleContext, operator
+
+
+@operator(
+    "decoders.image",
+    inputs=ENCODED,
+    args=(*DECODE_ARGS, *CACHE_ARGS),
+    output_docs=OUTPUT_DOCS,
+    devices=DEVICES,
+    defers=True,
+)
+class DecodeImage(ImageDecoder):
+    """Decodes images: JPEG, PNG, TIFF, WebP, BMP, PNM (P1 to P6) and JPEG 2000.
+
+    What a file is shows in its first bytes; its name does not matter. Of a file with several
+    images the first one counts. A crop, slice or resize that alone reads the output makes the
+    decoder skip what it does not need.
+
+    Examples
+    --------
+    >>> encoded, labels = fn.readers.file(file_root="images")
+    >>> images = fn.decoders.image(encoded)
+    >>> masks = fn.decoders.image(encoded, output_type=types.GRAY)
+    """
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        data, header = self._open(inputs[0])
+        return decode(data, header, self._wanted, None, c.empty, c.temp)
+
+    def defer(self, c: SampleContext, *inputs: Any) -> EncodedImage:
+        data, header = self._open(inputs[0])
+        return EncodedImage(c, data, header, self._wanted)

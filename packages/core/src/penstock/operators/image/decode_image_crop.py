@@ -1,0 +1,40 @@
+"""`decoders.image_crop`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.operators.image.decode_arguments import DECODE_ARGS, DEVICES, ENCODED, OUTPUT_DOCS
+from penstock.operators.image.decode_window import WindowDecoder
+from penstock.operators.operator import SampleContext, operator
+from penstock.operators.schema import Spec
+from penstock.operators.window import CROP_ARGS, CropWindow
+
+
+@operator(
+    "decoders.image_crop",
+    inputs=ENCODED,
+    args=(*DECODE_ARGS, *CROP_ARGS),
+    output_docs=OUTPUT_DOCS,
+    devices=DEVICES,
+    defers=True,
+)
+class DecodeImageCrop(WindowDecoder):
+    """Decodes a window of each image, given by its size and relative position.
+
+    The result is that of `decoders.image` and `crop`; what lies outside of the window is not
+    decoded where the format allows it. Formats are those of `decoders.image`.
+
+    Examples
+    --------
+    >>> centre = fn.decoders.image_crop(encoded, crop=(224, 224))
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        self._crop = CropWindow(self, "HW")
+        return super().infer(*inputs)
+
+    def _window(self, c: SampleContext, height: int, width: int, *inputs: np.ndarray) -> Any:
+        return self._crop(c.args, (height, width))

@@ -1,0 +1,56 @@
+"""`decoders.image_random_crop`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
+from penstock.operators.image.decode_arguments import DECODE_ARGS, DEVICES, ENCODED, OUTPUT_DOCS
+from penstock.operators.image.decode_window import WindowDecoder
+from penstock.operators.image.random_crop_arguments import RANDOM_CROP_ARGS, random_crop_ranges
+from penstock.operators.operator import SampleContext, operator
+from penstock.operators.schema import Spec
+
+
+@operator(
+    "decoders.image_random_crop",
+    inputs=ENCODED,
+    args=(*DECODE_ARGS, *RANDOM_CROP_ARGS),
+    output_docs=OUTPUT_DOCS,
+    devices=DEVICES,
+    defers=True,
+    random=True,
+)
+class DecodeImageRandomCrop(WindowDecoder):
+    """Decodes a random window of each image.
+
+    The window's area is uniform between the bounds of `random_area`, as a fraction of the image's
+    area, the logarithm of its aspect ratio (width / height) between those of
+    `random_aspect_ratio`, and its place anywhere in the image. What lies outside of the window is
+    not decoded where the format allows it. Formats are those of `decoders.image`.
+
+    Examples
+    --------
+    >>> crops = fn.decoders.image_random_crop(encoded, random_area=(0.2, 1.0))
+    >>> images = fn.resize(crops, size=(224, 224))
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        args = self.args
+        self._area, self._ratio = random_crop_ranges(args)
+        self._attempts = args.num_attempts
+        self._count = uniforms_needed(self._attempts)
+        return super().infer(*inputs)
+
+    def _window(self, c: SampleContext, height: int, width: int, *inputs: np.ndarray) -> Any:
+        y, x, rows, columns = choose_crop(
+            height,
+            width,
+            c.uniforms(self._count).tolist(),
+            self._area,
+            self._ratio,
+            self._attempts,
+        )
+        return (y, x), (rows, columns)

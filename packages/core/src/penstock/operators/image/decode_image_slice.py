@@ -1,0 +1,64 @@
+"""`decoders.image_slice`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from penstock.operators.image.decode_arguments import DECODE_ARGS, DEVICES, ENCODED, OUTPUT_DOCS
+from penstock.operators.image.decode_window import WindowDecoder
+from penstock.operators.operator import SampleContext, operator
+from penstock.operators.schema import Input, Spec
+from penstock.operators.window import SLICE_ARGS, SliceWindow
+from penstock.types import DALIDataType
+
+_COORDINATE_TYPES = (DALIDataType.FLOAT, DALIDataType.INT32, DALIDataType.INT64)
+
+
+@operator(
+    "decoders.image_slice",
+    inputs=(
+        replace(ENCODED, name="data"),
+        Input(
+            "anchor",
+            "First coordinates of the window, one for each sliced axis.",
+            dtypes=_COORDINATE_TYPES,
+            device="cpu",
+            optional=True,
+        ),
+        Input(
+            "shape_input",
+            "Extents of the window, one for each sliced axis.",
+            dtypes=_COORDINATE_TYPES,
+            device="cpu",
+            optional=True,
+        ),
+    ),
+    args=(*DECODE_ARGS, *SLICE_ARGS),
+    output_docs=OUTPUT_DOCS,
+    devices=DEVICES,
+    defers=True,
+)
+class DecodeImageSlice(WindowDecoder):
+    """Decodes a window of each image, given by its coordinates.
+
+    The result is that of `decoders.image` and `slice`; what lies outside of the window is not
+    decoded where the format allows it. Coordinates are absolute (pixels) or relative (fractions of
+    the extents), and belong to width and height, in this order, unless `axes` or `axis_names` say
+    otherwise. All channels are decoded: only `H` (axis 0) and `W` (axis 1) can be sliced. Formats
+    are those of `decoders.image`.
+
+    Examples
+    --------
+    >>> left_half = fn.decoders.image_slice(encoded, rel_end=(0.5, 1.0))
+    >>> boxes = fn.decoders.image_slice(encoded, anchor, shape, axis_names="HW")
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        self._slice = SliceWindow(self, Spec(DALIDataType.UINT8, 2, "HW"), *inputs[1:])
+        return super().infer(inputs[0])
+
+    def _window(self, c: SampleContext, height: int, width: int, *inputs: np.ndarray) -> Any:
+        return self._slice(c.args, (height, width), *inputs)

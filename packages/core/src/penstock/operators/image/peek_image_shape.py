@@ -1,0 +1,85 @@
+"""`peek_image_shape`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.errors import DataTypeError
+from penstock.kernels.cpu.decode.pixels import Wanted
+from penstock.operators.argument_types import BOOL, DTYPE, IMAGE_TYPE
+from penstock.operators.image.decode_arguments import ENCODED, check_encoded, open_encoded
+from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.registry import register
+from penstock.operators.schema import Arg, Spec
+from penstock.types import DALIDataType, DALIImageType, to_numpy_type
+
+_DTYPES = (
+    DALIDataType.INT64,
+    DALIDataType.INT32,
+    DALIDataType.UINT64,
+    DALIDataType.UINT32,
+    DALIDataType.FLOAT,
+    DALIDataType.FLOAT64,
+)
+
+
+@operator(
+    "peek_image_shape",
+    inputs=ENCODED,
+    args=(
+        Arg(
+            "dtype",
+            DTYPE,
+            DALIDataType.INT64,
+            f"Element type of the shapes: {', '.join(f'`{t.name}`' for t in _DTYPES)}.",
+        ),
+        Arg(
+            "image_type",
+            IMAGE_TYPE,
+            DALIImageType.RGB,
+            "Colour space that the image would be decoded to; it decides the channels.",
+        ),
+        Arg(
+            "adjust_orientation",
+            BOOL,
+            True,
+            "Whether the image would be turned the way its EXIF orientation asks for.",
+        ),
+    ),
+    output_docs=("Height, width and number of channels of each image.",),
+    devices=("cpu",),
+)
+class PeekImageShape(Operator):
+    """Tells the shape that encoded images will have once they are decoded, without decoding them.
+
+    Formats are those of `decoders.image`. A file whose header is fine and whose pixels are damaged
+    has a shape, too.
+
+    Examples
+    --------
+    >>> shapes = fn.peek_image_shape(encoded)
+    >>> heights = shapes[0]
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        args = self.args
+        check_encoded(inputs[0].ndim)
+        if args.dtype not in _DTYPES:
+            allowed = ", ".join(t.name for t in _DTYPES)
+            raise DataTypeError(f"`dtype` must be one of {allowed}, got {args.dtype.name}.")
+        self._dtype = np.dtype(to_numpy_type(args.dtype))
+        self._wanted = Wanted(args.image_type.name, self._dtype, args.adjust_orientation)
+        return Spec(args.dtype, 1)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        _, header = open_encoded(inputs[0])
+        shape = c.empty((3,), self._dtype)
+        shape[:] = self._wanted.shape(header)
+        return shape
+
+
+register(
+    PeekImageShape.schema.with_name(
+        "experimental.peek_image_shape", deprecated="peek_image_shape", hidden=True
+    )
+)
