@@ -288,9 +288,10 @@ class TensorListCPU:
         return self._memory.stacked()
 
     def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorCPU:
-        """All elements of the batch, sample after sample, as one tensor without a layout.
+        """All elements of the batch, sample after sample, as one tensor.
 
         Shared if the batch is in one piece of memory, else a copy. Shapes of samples may differ.
+        The layout is N and that of a sample where `shape` has as many axes, otherwise none.
 
         Raises
         ------
@@ -307,7 +308,10 @@ class TensorListCPU:
                 f"to have the same volume."
             )
         flat = self._memory.flat() if volume else np.empty(0, storage_dtype(self._dtype))
-        return TensorCPU._wrap(flat.reshape(extents), "", self._dtype)
+        layout = f"N{self._layout}"
+        return TensorCPU._wrap(
+            flat.reshape(extents), layout if len(layout) == len(extents) else "", self._dtype
+        )
 
     def is_dense_tensor(self) -> bool:
         """Whether all samples have one shape and lie in one piece of memory, in their order."""

@@ -227,7 +227,7 @@ def raw_cuda_stream(stream: Any) -> int | None:
     address = getattr(stream, "cuda_stream", None)
     if address is not None:
         return int(address)
-    if isinstance(stream, int):
+    if isinstance(stream, int) and not isinstance(stream, bool):
         return int(stream)
     if isinstance(stream, ctypes.c_void_p):
         return stream.value or 0

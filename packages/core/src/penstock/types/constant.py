@@ -221,11 +221,11 @@ def _exact_type(value: Any) -> np.dtype[Any]:
         return np.dtype(np.float64)
     if not values:
         return np.dtype(np.float32)
-    if max(values) > np.iinfo(np.int64).max and min(values) >= 0:
-        return np.dtype(np.uint64)
-    if max(values) > np.iinfo(np.int64).max or min(values) < np.iinfo(np.int64).min:
-        raise NumberOverflowError(f"The integers {min(values)} to {max(values)} exceed 64 bits.")
-    return np.dtype(np.int64)
+    low, high = min(values), max(values)
+    for dtype in (np.dtype(np.int64), np.dtype(np.uint64)):
+        if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
+            return dtype
+    raise NumberOverflowError(f"Integers from {low} to {high} do not fit into 64 bits.")
 
 
 def _check_fits(array: np.ndarray, target: DALIDataType) -> None:
