@@ -1,0 +1,1 @@
+"""Measurements, one file for each question."""

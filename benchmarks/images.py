@@ -3,8 +3,8 @@
     hatch run bench:images                      all cases
     hatch run bench:images --case train --rounds 9
 
-All peers get the same files, the same number of threads and run in turn in one process. Figures are medians of
-samples per second, and their ratios to DALI.
+All peers get the same files, the same number of threads and run in turn in one process. Figures
+are medians of samples per second, and their ratios to DALI.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
     hatch run bench:memory
     hatch run bench:memory --iterations 2000
 
-Each library runs in a process of its own; figures are MiB of resident memory as the operating system tells them.
+Each library runs in a process of its own; figures are MiB of resident memory as the operating
+system tells them.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ def main() -> None:
             command += ["--batch-size", str(args.batch_size), "--case", args.case]
             result = subprocess.run(command, check=True, capture_output=True, text=True)
             found = json.loads(result.stdout.splitlines()[-1])
-            print(f"{library:9} start {found['start']}, then {found['sizes']}, peak {found['peak']}")
+            print(
+                f"{library:9} start {found['start']}, then {found['sizes']}, peak {found['peak']}"
+            )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How long until the first batch: import, first iteration with an empty and with a full kernel cache.
+"""How long until the first batch, with an empty and with a full cache of compiled kernels.
 
     hatch run bench:startup
 

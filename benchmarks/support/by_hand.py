@@ -1,4 +1,6 @@
-"""What a careful user writes without a pipeline library: a thread pool over simplejpeg, OpenCV and NumPy."""
+"""What a careful user writes without a pipeline library: a thread pool over simplejpeg, OpenCV and
+NumPy.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Measure several peers in one process, in turn, and compare them by the median of their rates.
 
-The machine may be shared and its speed may drift: peers alternate in short rounds, so that each sees the
-same conditions, and figures are ratios of medians.
+The machine may be shared and its speed may drift: peers alternate in short rounds, so that each
+sees the same conditions, and figures are ratios of medians.
 """
 
 from __future__ import annotations

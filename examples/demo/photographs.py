@@ -1,17 +1,18 @@
 """A class-folder data set of real photographs, cut from those that ship with two Python packages.
 
-========================  ==============================================  ============================
-photograph                by                                              licence
-========================  ==============================================  ============================
-scikit-image: astronaut   NASA                                            public domain
-scikit-image: chelsea     Stefan van der Walt                             CC0
-scikit-image: coffee      Rachel Michetti                                 CC0
-scikit-image: hubble      NASA / HubbleSite                               public domain
-scikit-image: retina      Mikael Häggström                                CC0
-scikit-image: rocket      SpaceX                                          public domain
-scikit-learn: china       danielbuechele (Flickr)                         CC BY 2.0
+========================  ==============================================
+============================ photograph                by
+licence
+========================  ==============================================
+============================ scikit-image: astronaut   NASA
+public domain scikit-image: chelsea     Stefan van der Walt                             CC0
+scikit-image: coffee      Rachel Michetti                                 CC0 scikit-image: hubble
+NASA / HubbleSite                               public domain scikit-image: retina      Mikael
+Häggström                                CC0 scikit-image: rocket      SpaceX
+public domain scikit-learn: china       danielbuechele (Flickr)                         CC BY 2.0
 scikit-learn: flower      vultilion (Flickr)                              CC BY 2.0
-========================  ==============================================  ============================
+========================  ==============================================
+============================
 
 The pieces are cut out, resized, and changed in brightness. Nothing is downloaded.
 """

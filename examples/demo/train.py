@@ -2,13 +2,15 @@
 
     hatch run demo
 
-makes a data set of photographs, trains for a few epochs with a progress bar, prints samples per second and
-validation accuracy, and writes ``contact_sheet.png``: one augmented batch as the network sees it.
+makes a data set of photographs, trains for a few epochs with a progress bar, prints samples per
+second and validation accuracy, and writes ``contact_sheet.png``: one augmented batch as the network
+sees it.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 from pathlib import Path
 from typing import Any
@@ -70,7 +72,7 @@ def network(classes: int) -> nn.Module:
     """A convolutional network of 100,000 parameters."""
     widths = [3, 16, 32, 64, 96]
     layers: list[nn.Module] = []
-    for fan_in, fan_out in zip(widths, widths[1:], strict=False):
+    for fan_in, fan_out in itertools.pairwise(widths):
         layers += [
             nn.Conv2d(fan_in, fan_out, 3, stride=2, padding=1, bias=False),
             nn.BatchNorm2d(fan_out),

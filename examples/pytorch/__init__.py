@@ -1,1 +1,3 @@
-"""The same training input twice: before (Dataset, DataLoader, transforms) and after (a pipeline)."""
+"""The same training input twice: before (Dataset, DataLoader, transforms) and after (a
+pipeline).
+"""

@@ -5,17 +5,21 @@
 
 What changed with respect to `before`:
 
-==============================  =====================================================================
-before                          after
-==============================  =====================================================================
-``Dataset``                     ``fn.readers.file``; or, to keep the code that finds the samples, a
+==============================
+===================================================================== before
+after
+==============================
+===================================================================== ``Dataset``
+``fn.readers.file``; or, to keep the code that finds the samples, a
                                 callable given to ``fn.external_source`` that returns encoded bytes
 ``RandomResizedCrop``           ``fn.decoders.image_random_crop`` (decodes just the part) and
                                 ``fn.resize``
 ``RandomHorizontalFlip``        ``mirror=fn.random.coin_flip()``
-``ToTensor``, ``Normalize``     ``fn.crop_mirror_normalize``, with mean and standard deviation in levels
-``DataLoader``                  ``DALIGenericIterator``: no worker processes, no collation, no copy
-==============================  =====================================================================
+``ToTensor``, ``Normalize``     ``fn.crop_mirror_normalize``, with mean and standard deviation in
+levels ``DataLoader``                  ``DALIGenericIterator``: no worker processes, no collation,
+no copy
+==============================
+=====================================================================
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-import penstock.operators
 from penstock.kernels.cpu.random import sample_uniforms
 from penstock.operators.registry import find
 from penstock.operators.schema import Spec
@@ -37,7 +36,8 @@ class PlainContext:
 def run_operator(name: str, *inputs: np.ndarray, layout: str = "", **args: Any) -> Any:
     """Output of operator `name` for one sample.
 
-    Arguments are constants; a NumPy array for a per-sample argument is taken as that sample's value.
+    Arguments are constants; a NumPy array for a per-sample argument is taken as that sample's
+    value.
     """
     schema = find(name)
     constants = {a.name: a.default for a in schema.args.values()}

@@ -36,7 +36,14 @@ def test_raise_names_operator_sample_file_and_line():
     with pytest.raises(errors.BadSampleError) as caught:
         pipe.run()
     message = str(caught.value)
-    for part in ("6 is bad", "fn.testing.counting_reader", "sample 2", "sample-6", "numbers", __file__):
+    for part in (
+        "6 is bad",
+        "fn.testing.counting_reader",
+        "sample 2",
+        "sample-6",
+        "numbers",
+        __file__,
+    ):
         assert part in message
     assert caught.value.where.sample == 2
     assert values(pipe, 1) == [[8, 9, 10, 11]]  # the pipeline lives on
@@ -58,7 +65,9 @@ def test_errors_keep_their_own_class():
 @pytest.mark.parametrize("depth", [1, 2, 4])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_skip_refills_from_the_reader(depth, threads):
-    pipe = numbers(bad=[1, 6], on_bad_sample="skip", prefetch_queue_depth=depth, num_threads=threads)
+    pipe = numbers(
+        bad=[1, 6], on_bad_sample="skip", prefetch_queue_depth=depth, num_threads=threads
+    )
     got = values(pipe, 3)
     # 1 is made up for by the one behind its batch, and so is 6.
     assert got == [[0, 4, 2, 3], [5, 9, 7, 8], [10, 11, 0, 2]]

@@ -49,9 +49,7 @@ def run(graph, batch, layout):
     return pipe.run()[0]
 
 
-SEQUENCES = [
-    np.arange(f * 12, dtype=np.uint8).reshape(f, 2, 2, 3) for f in (4, 1, 3)
-]
+SEQUENCES = [np.arange(f * 12, dtype=np.uint8).reshape(f, 2, 2, 3) for f in (4, 1, 3)]
 
 
 def test_each_frame_is_worked_on():

@@ -88,7 +88,7 @@ def test_variadic_keywords_and_unknown_arguments():
     def q(mine):
         return feed()
 
-    with pytest.raises(TypeError, match="`foo`.*mine"):
+    with pytest.raises(TypeError, match=r"`foo`.*mine"):
         q(1, foo=3)
     with pytest.raises(TypeError, match="foo"):
         pipeline_def(foo=1)(lambda: 0)
@@ -146,7 +146,7 @@ def test_nodes_made_outside_of_any_pipeline():
     ids=["bool", "len", "iter", "float", "int", "in", "chained"],
 )
 def test_edges_have_no_value(use):
-    with Pipeline(2, 1), pytest.raises(TypeError, match="DataNode.*test_definition.py"):
+    with Pipeline(2, 1), pytest.raises(TypeError, match=r"DataNode.*test_definition\.py"):
         use(feed())
 
 

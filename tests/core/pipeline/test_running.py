@@ -1,4 +1,6 @@
-"""Running a pipeline: order, prefetch, the end of data, feeding, the rules of the three ways to run."""
+"""Running a pipeline: order, prefetch, the end of data, feeding, the rules of the three ways to
+run.
+"""
 
 from __future__ import annotations
 
@@ -276,9 +278,10 @@ def test_bad_external_data(batches, error, match):
         return fn.external_source(source=batches)
 
     pipe = p()
+    for _ in batches[1:]:
+        pipe.run()
     with pytest.raises(error, match=match) as caught:
-        for _ in batches:
-            pipe.run()
+        pipe.run()
     assert isinstance(caught.value, errors.PenstockError)
     assert any("test_running.py" in note for note in caught.value.__notes__)
 

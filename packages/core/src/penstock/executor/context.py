@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Context:
     """The `SampleContext` of one step on one worker, pointed at one sample after the other."""
 
-    __slots__ = ("args", "arena", "buffers", "index", "iteration", "seed", "source")
+    __slots__ = ("arena", "args", "buffers", "index", "iteration", "seed", "source")
 
     def __init__(self, args: SimpleNamespace, arena: Arena, seed: int, outputs: int) -> None:
         self.args = args
@@ -97,7 +97,7 @@ class FrameContext:
             full = (*shape[: self._axis], self._count, *shape[self._axis :])
             whole = self._outputs[output] = self._whole.empty(full, dtype, output)
         index = (slice(None),) * self._axis + (self._frame,)
-        return whole[index]  # type: ignore[no-any-return]
+        return whole[index]
 
     def output(self, number: int) -> np.ndarray | None:
         """The whole sequence of output `number`, if a frame has asked for it."""

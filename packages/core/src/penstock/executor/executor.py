@@ -13,7 +13,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import EndOfData, PenstockError
+from penstock.errors import EndOfData
 from penstock.executor.bad_samples import (
     BadSample,
     NoGoodSampleError,
@@ -88,7 +88,9 @@ class Executor:
     def start(self) -> None:
         """Start the threads, once."""
         if not self._threads:
-            self._threads = [Worker(self, k, bind=self._set_affinity) for k in range(self._num_threads)]
+            self._threads = [
+                Worker(self, k, bind=self._set_affinity) for k in range(self._num_threads)
+            ]
             for thread in self._threads:
                 thread.start()
 
@@ -311,9 +313,7 @@ class Executor:
             return False
         return self._redraw(iteration, first)
 
-    def _replace(
-        self, iteration: Iteration, program: Program, first: BaseException
-    ) -> None:
+    def _replace(self, iteration: Iteration, program: Program, first: BaseException) -> None:
         good = replacements(iteration)
         if good is None:
             raise NoGoodSampleError(

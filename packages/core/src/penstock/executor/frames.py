@@ -58,17 +58,18 @@ class FrameLoop:
             raise ShapeError(f"The sequence has no frames: its shape is {sequence.shape}.")
         args = self._frame_arguments(c.args, count)
         context = FrameContext(c, count, self.axis, c.args if not args else SimpleNamespace())
-        lead = (slice(None),) * self.axis
+        lead: tuple[slice | int, ...] = (slice(None),) * self.axis
         outputs = 1
         for f in range(count):
             if args:
                 context.args.__dict__.update(c.args.__dict__)
                 context.args.__dict__.update({k: v[f] for k, v in args.items()})
-            result = self.op.cpu(context.at(f), sequence[(*lead, f)], *others)
+            frame: np.ndarray = sequence[(*lead, f)]
+            result = self.op.cpu(context.at(f), frame, *others)
             results = result if isinstance(result, tuple) else (result,)
             outputs = len(results)
-            for k, frame in enumerate(results):
-                _store(context, k, frame)
+            for k, output in enumerate(results):
+                _store(context, k, output)
         whole = tuple(context.output(k) for k in range(outputs))
         return whole[0] if outputs == 1 else whole
 

@@ -7,7 +7,9 @@ from penstock.operators.schema import Input, OpSchema, Spec
 
 
 def declared_input(schema: OpSchema, position: int) -> Input:
-    """The declaration of input `position`; the last one serves all inputs of a variadic operator."""
+    """The declaration of input `position`; the last one serves all inputs of a variadic
+    operator.
+    """
     return schema.inputs[min(position, len(schema.inputs) - 1)]
 
 

@@ -58,7 +58,9 @@ class Iteration:
         self.skipped = 0
         """Samples that were dropped and replaced by later ones of the reader."""
         self.draw_numbers: list[int] | None = None
-        """For each sample, which of the entries drawn for the iteration it is, if any was redrawn."""
+        """For each sample, which of the entries drawn for the iteration it is, if any was
+        redrawn.
+        """
         self.error: BaseException | None = None
         self.done = False
         self.started = 0.0

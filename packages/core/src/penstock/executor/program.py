@@ -63,9 +63,7 @@ class Program:
         self.batch_steps = [with_place(n, self._add_batch, n) for n in stage.batch_nodes]
         self.reads = [*stage.reads, *(r for step, _ in self.drawn for r in step.outputs)]
         """Registers that hold batches before the first sample runs."""
-        self.written = [
-            r for step in self.steps for r in step.outputs if plan.leaves_stage[r]
-        ]
+        self.written = [r for step in self.steps for r in step.outputs if plan.leaves_stage[r]]
 
     def _specs_of(self, node: OpNode) -> tuple[list[Spec], dict[str, Spec]]:
         register = self.plan.register

@@ -52,9 +52,7 @@ class Worker(threading.Thread):
         assert program is not None
         runner = self._runners.get(program)
         if runner is None:
-            runner = SampleRunner(
-                program, self._arena, materialise_views=not self._executor.fuse
-            )
+            runner = SampleRunner(program, self._arena, materialise_views=not self._executor.fuse)
             self._runners[program] = runner
         runner.bind(iteration)
         failures: list[tuple[int, BaseException]] = []

@@ -39,8 +39,7 @@ def external_source_of(schema: OpSchema) -> Callable[..., Any]:
     """The function behind ``fn.external_source``: its node carries a supply line."""
 
     def function(*positional: Any, **arguments: Any) -> Any:
-        for name, value in zip(("source", "num_outputs"), positional, strict=False):
-            arguments[name] = value
+        arguments.update(zip(("source", "num_outputs"), positional, strict=False))
         if len(positional) > 2:
             raise ArgumentValueError("`fn.external_source` takes two positional arguments at most.")
         name = arguments.get("name")

@@ -43,9 +43,7 @@ class Face:
 
     def _members(self, module: str, root: str) -> dict[str, OpSchema]:
         below = module[len(root) + 1 :]
-        return {
-            self._name_of(s): s for s in registry.all_schemas() if s.module == below
-        }
+        return {self._name_of(s): s for s in registry.all_schemas() if s.module == below}
 
     def lookup(self, module: str, name: str, root: str | None = None) -> Any:
         """Member `name` of `module`, made now and kept."""

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-import penstock.graph.expressions  # gives `DataNode` its arithmetic
+from penstock.graph import expressions as expressions  # gives `DataNode` its arithmetic

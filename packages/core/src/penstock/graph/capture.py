@@ -22,6 +22,7 @@ from penstock.graph.nodes import OpNode
 from penstock.graph.user_line import user_line
 from penstock.operators.registry import find
 from penstock.operators.schema import Arg, OpSchema
+from penstock.operators.signature import class_name as class_name_of
 from penstock.types import (
     DALIDataType,
     ScalarConstant,
@@ -65,7 +66,7 @@ def make_node(
     args, tensors = convert_arguments(schema, kwargs, line)
     target = scope.current()
     if name is None:
-        class_name = schema.class_name or camel_case(schema.name.rpartition(".")[2])
+        class_name = class_name_of(schema)
         auto = (
             target.auto_name(class_name)
             if target is not None
@@ -250,11 +251,6 @@ def _call_for_each_set(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str
     if results and isinstance(results[0], list):
         return [list(column) for column in zip(*results, strict=True)]
     return results
-
-
-def camel_case(name: str) -> str:
-    """``crop_mirror_normalize`` -> ``CropMirrorNormalize``, as the ``ops`` classes are named."""
-    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
 def _stack_level() -> int:

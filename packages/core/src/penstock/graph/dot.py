@@ -35,8 +35,7 @@ def to_dot(
                 )
                 lines.append(f"  {_quoted(node.name)} -> {_quoted('edge ' + edge.name)};")
     for node in nodes:
-        for edge in node.inputs:
-            lines.append(f"  {_origin(edge, show_tensors)} -> {_quoted(node.name)};")
+        lines += [f"  {_origin(e, show_tensors)} -> {_quoted(node.name)};" for e in node.inputs]
         for argument, edge in node.tensor_args.items():
             lines.append(
                 f"  {_origin(edge, show_tensors)} -> {_quoted(node.name)} "

@@ -1,7 +1,7 @@
 """Arithmetic on edges: what ``a + b`` and ``math.sqrt(a)`` add to the graph.
 
-Each expression is one node of the operator `_arithmetic_generic_op`, whose argument `expression` says
-what to compute of its inputs; `penstock.graph.fuse` makes one node of a tree of them.
+Each expression is one node of the operator `_arithmetic_generic_op`, whose argument `expression`
+says what to compute of its inputs; `penstock.graph.fuse` makes one node of a tree of them.
 """
 
 from __future__ import annotations

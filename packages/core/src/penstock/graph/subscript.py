@@ -101,5 +101,5 @@ def _position(value: Any) -> Any:
 def _bound(value: Any) -> Any:
     # Real numbers are cut off towards zero, as in DALI.
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
-        return int(value)
+        return int(float(value))
     return _position(value)

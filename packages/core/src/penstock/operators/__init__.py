@@ -1,8 +1,8 @@
 """Floor 3: operators, each declared once.
 
 Importing this package imports every module below it, and with that registers every built-in
-operator: a new operator is a new file, and no list of files has to be kept. What is re-exported here is
-what a declaration is written with, also outside of the library.
+operator: a new operator is a new file, and no list of files has to be kept. What is re-exported
+here is what a declaration is written with, also outside of the library.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Types of arguments: how a constant and how one sample's tensor become the value an operator reads."""
+"""Types of arguments: how a constant and how one sample's tensor become the value an operator
+reads.
+"""
 
 from __future__ import annotations
 

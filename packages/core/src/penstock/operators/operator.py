@@ -23,14 +23,22 @@ class SampleContext(Protocol):
 
     args: Any
     """Arguments of this sample by name, converted; `None` where not given and without default."""
-    index: int
-    """Position of the sample in its batch."""
-    source: str
-    """File or key the sample was read from; empty where unknown."""
-    seed: int
-    """Seed of the operator's random stream."""
-    iteration: int
-    """Number of the iteration since the pipeline was built."""
+
+    @property
+    def index(self) -> int:
+        """Position of the sample in its batch."""
+
+    @property
+    def source(self) -> str:
+        """File or key the sample was read from; empty where unknown."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the operator's random stream."""
+
+    @property
+    def iteration(self) -> int:
+        """Number of the iteration since the pipeline was built."""
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
         """Uninitialised contiguous memory for an output, its row of the batch wherever possible."""

@@ -51,7 +51,9 @@ class Arg:
     """May, in addition, differ from frame to frame of a sequence."""
     choices: tuple[Any, ...] = ()
     hint: bool = False
-    """Tunes memory or scheduling in DALI; it never changes a result and Penstock needs no such hint."""
+    """Tunes memory or scheduling in DALI; it never changes a result and Penstock needs no such
+    hint.
+    """
     deprecated: str | None = None
     """Name of the argument to use instead, or an empty string where there is none."""
     unsupported: str | None = None

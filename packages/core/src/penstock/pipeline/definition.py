@@ -5,16 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError, NotYetSupportedError, UsageError
 from penstock.pipeline.pipeline import Pipeline
 from penstock.pipeline.settings import Settings
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_SETTINGS = frozenset(
-    name for name, f in Settings.__dataclass_fields__.items() if f.init
-)
+_SETTINGS = frozenset(name for name, f in Settings.__dataclass_fields__.items() if f.init)
 
 
 def do_not_convert(func: _F) -> _F:
@@ -23,6 +21,16 @@ def do_not_convert(func: _F) -> _F:
     return func
 
 
+@overload
+def pipeline_def(fn: Callable[..., Any], /) -> Callable[..., Pipeline]: ...
+@overload
+def pipeline_def(
+    *, enable_conditionals: bool = False, **pipeline_kwargs: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Pipeline]]: ...
+@overload
+def pipeline_def(
+    fn: Callable[..., Any], *, enable_conditionals: bool = False, **pipeline_kwargs: Any
+) -> Callable[..., Pipeline]: ...
 def pipeline_def(
     fn: Callable[..., Any] | None = None,
     *,
@@ -31,8 +39,8 @@ def pipeline_def(
 ) -> Any:
     """Decorate a function that returns a pipeline's outputs: calling it makes the pipeline.
 
-    The decorated function takes its own arguments and those of `Pipeline`; what is given at the call
-    wins over what is given to the decorator. To return several outputs, return a tuple.
+    The decorated function takes its own arguments and those of `Pipeline`; what is given at the
+    call wins over what is given to the decorator. To return several outputs, return a tuple.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.errors import ArgumentValueError, ShapeError, UnknownNameError
 from penstock.executor.batch import BatchBuffer, EdgeHistory
@@ -52,9 +52,7 @@ class Feeding:
         for node in self._plan.feeds:
             registers = [self._plan.registers[id(node), k] for k in range(len(node.outputs))]
             try:
-                batches = node.attachment.collect(
-                    self._max_batch_size, self.iteration, self.epoch
-                )
+                batches = node.attachment.collect(self._max_batch_size, self.iteration, self.epoch)
             except StopIteration:
                 stop = True
             except Exception as error:
@@ -84,7 +82,7 @@ class Feeding:
                 count = len(delivery.samples)
                 if count > self._max_batch_size:
                     raise ArgumentValueError(
-                        f'Expected batch_size <= {self._max_batch_size}, actual: {count}, from the '
+                        f"Expected batch_size <= {self._max_batch_size}, actual: {count}, from the "
                         f'external source "{name}". Give the pipeline a larger `batch_size`.'
                     )
                 if origin and count != size:

@@ -6,11 +6,10 @@ import atexit
 import weakref
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from penstock.errors import (
     ArgumentTypeError,
-    NotYetSupportedError,
     OutOfRangeError,
     UnknownNameError,
     UsageError,
@@ -28,6 +27,7 @@ from penstock.graph.seeds import assign_seeds
 from penstock.pipeline.feeding import Feeding
 from penstock.pipeline.output_checks import check_output, per_output
 from penstock.pipeline.outputs import to_output_edges
+from penstock.pipeline.properties import PipelineProperties
 from penstock.pipeline.settings import Settings
 from penstock.types import DALIDataType, PipelineAPIType
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _running: weakref.WeakSet[Pipeline] = weakref.WeakSet()
 
 
-class Pipeline:
+class Pipeline(PipelineProperties):
     """Runs a graph of operators, batch after batch, on threads of its own.
 
     Parameters
@@ -115,7 +115,7 @@ class Pipeline:
 
     # -- definition --------------------------------------------------------------------------
 
-    def __enter__(self) -> Pipeline:
+    def __enter__(self) -> Self:
         scope.push(self._scope)
         return self
 
@@ -143,7 +143,8 @@ class Pipeline:
     def define_graph(self) -> Any:
         """Return the outputs; for sub-classes that define their graph so."""
         raise NotImplementedError(
-            "The pipeline has no outputs: use `pipeline_def`, `set_outputs`, or define `define_graph`."
+            "The pipeline has no outputs: use `pipeline_def` or `set_outputs`, or override "
+            "`define_graph`."
         )
 
     def set_outputs(self, *outputs: Any) -> None:
@@ -166,7 +167,9 @@ class Pipeline:
             self.set_outputs(*(defined if isinstance(defined, (tuple, list)) else (defined,)))
         assert self._outputs is not None
         created = self._scope.nodes
-        nodes = needed_nodes([*created, *(e.source for e in self._sinks if e.source)], self._outputs)
+        nodes = needed_nodes(
+            [*created, *(e.source for e in self._sinks if e.source)], self._outputs
+        )
         if self._sinks:
             nodes = needed_nodes(created, [*self._outputs, *self._sinks])
         self._check_origin(nodes)
@@ -210,7 +213,8 @@ class Pipeline:
                 )
             if node.name in names:
                 raise UsageError(
-                    f'The pipeline contains operators with non-unique names: two are named "{node.name}".'
+                    "The pipeline contains operators with non-unique names: two are named "
+                    f'"{node.name}".'
                 )
             names[node.name] = node
 
@@ -357,12 +361,12 @@ class Pipeline:
         assert executor is not None
         self._iteration -= executor.pending()
         states = executor.cancel()
-        names = {id(node): node.name for node in self._nodes}
         shards = {}
-        for key, reader in self._readers.items():
+        for node in executor.plan.readers:
+            reader = self._readers[id(node)]
             if states is not None:
-                reader.restore(states[key])
-            shards[names[key]] = reader.next_epoch()
+                reader.restore(states[id(node)])
+            shards[node.name] = reader.next_epoch()
         self._feeding.new_epoch()
         self._owed = 0
         self._prefetched = False
@@ -445,7 +449,7 @@ class Pipeline:
         if name is None:
             return named
         if name not in named:
-            raise _NoReader(
+            raise _NoReaderError(
                 f"Operator {name} not found or does not expose valid metadata. Readers of this "
                 f"pipeline: {', '.join(named) or 'none'}. Name one with `name=`."
             )
@@ -465,7 +469,7 @@ class Pipeline:
         """
         if self._executor is None:
             return {}
-        found = self._executor.statistics.as_dict()
+        found: dict[str, Any] = {**self._executor.statistics.as_dict()}
         if self._settings.enable_memory_stats:
             from penstock.tensors.pool import HOST_POOL
 
@@ -493,9 +497,7 @@ class Pipeline:
         """
         self.build()
         assert self._outputs is not None
-        text = to_dot(
-            self._nodes, self._outputs, show_tensors=show_tensors, use_colors=use_colors
-        )
+        text = to_dot(self._nodes, self._outputs, show_tensors=show_tensors, use_colors=use_colors)
         try:
             Path(filename).write_text(text)
         except OSError as error:
@@ -517,131 +519,7 @@ class Pipeline:
         self.build()
         return len(self._outputs or ())
 
-    @property
-    def max_batch_size(self) -> int:
-        """Largest number of samples in a batch."""
-        return self._settings.batch_size  # type: ignore[return-value]
-
-    @property
-    def batch_size(self) -> int:
-        """The same as `max_batch_size`."""
-        return self.max_batch_size
-
-    @property
-    def num_threads(self) -> int | None:
-        """Number of worker threads."""
-        return self._settings.num_threads
-
-    @property
-    def device_id(self) -> int | None:
-        """GPU the pipeline uses; `None` on the CPU."""
-        return self._settings.device_id
-
-    @property
-    def seed(self) -> int | None:
-        """Seed as it was given."""
-        return self._settings.seed
-
-    @property
-    def exec_pipelined(self) -> bool:
-        """Whether batches are worked on ahead."""
-        return self._settings.exec_pipelined
-
-    @property
-    def exec_async(self) -> bool:
-        """Whether work goes on while the consumer works."""
-        return self._settings.exec_async
-
-    @property
-    def exec_dynamic(self) -> bool | None:
-        """As given; outputs stay valid either way."""
-        s = self._settings
-        if s.exec_dynamic is None and s.exec_pipelined and s.exec_async and not self.exec_separated:
-            return True
-        return s.exec_dynamic
-
-    @property
-    def exec_separated(self) -> bool:
-        """Whether the prefetch depth was given for CPU and GPU apart."""
-        return isinstance(self._settings.prefetch_queue_depth, dict)
-
-    @property
-    def prefetch_queue_depth(self) -> int | dict[str, int]:
-        """As given."""
-        return self._settings.prefetch_queue_depth
-
-    @property
-    def cpu_queue_size(self) -> int:
-        """Number of batches worked on ahead on the CPU."""
-        return self._settings.depth
-
-    @property
-    def gpu_queue_size(self) -> int:
-        """Number of batches worked on ahead on the GPU."""
-        depth = self._settings.prefetch_queue_depth
-        return depth["gpu_size"] if isinstance(depth, dict) else self._settings.depth
-
-    @property
-    def max_streams(self) -> int:
-        """Deprecated; always -1."""
-        return -1
-
-    @property
-    def default_cuda_stream_priority(self) -> int:
-        """Deprecated; always 0."""
-        return 0
-
-    @property
-    def set_affinity(self) -> bool:
-        """Whether worker threads are bound to processors."""
-        return self._settings.set_affinity
-
-    @property
-    def enable_memory_stats(self) -> bool:
-        """Whether `executor_statistics` has memory figures."""
-        return self._settings.enable_memory_stats
-
-    @property
-    def py_num_workers(self) -> int:
-        """As given; for parallel external sources, which are to come."""
-        return self._settings.py_num_workers
-
-    @property
-    def py_start_method(self) -> str:
-        """As given; for parallel external sources, which are to come."""
-        return self._settings.py_start_method
-
-    @property
-    def stream_policy(self) -> Any:
-        """As given; concerns the GPU."""
-        return self._settings.stream_policy
-
-    @property
-    def concurrency(self) -> Any:
-        """As given; concerns the GPU."""
-        return self._settings.concurrency
-
-    @property
-    def is_restored_from_checkpoint(self) -> bool:
-        """Whether the pipeline was built from a checkpoint; those are to come."""
-        return False
-
-    # -- to come -----------------------------------------------------------------------------------
-
-    def serialize(self, *arguments: Any, **keywords: Any) -> bytes:
-        """To come: the graph as bytes."""
-        raise NotYetSupportedError("Serialising a pipeline is to come.")
-
-    @classmethod
-    def deserialize(cls, *arguments: Any, **keywords: Any) -> Pipeline:
-        """To come: a pipeline from bytes."""
-        raise NotYetSupportedError("Deserialising a pipeline is to come.")
-
-    def checkpoint(self, filename: str | None = None) -> bytes:
-        """To come: the state of the pipeline."""
-        raise NotYetSupportedError("Saving the state of a pipeline is to come.")
-
-    # -- end -----------------------------------------------------------------------------------------
+    # -- end ---------------------------------------------------------------------------------
 
     def _shutdown(self) -> None:
         executor, self._executor = self._executor, None
@@ -653,7 +531,7 @@ class Pipeline:
             self._shutdown()
 
 
-class _NoReader(UnknownNameError, RuntimeError):
+class _NoReaderError(UnknownNameError, RuntimeError):
     """There is no reader of that name."""
 
 

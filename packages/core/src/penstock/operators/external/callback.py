@@ -135,7 +135,7 @@ def _is_generator_function(source: Any) -> bool:
         if inner is None:
             break
         source = inner
-    call = getattr(type(source), "__call__", None)
+    call = getattr(type(source), "__call__", None)  # noqa: B004 - its kind matters
     return (
         not inspect.isfunction(source)
         and not inspect.ismethod(source)
@@ -148,12 +148,12 @@ def _takes_one_argument(function: Callable[..., Any]) -> bool:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # builtins without a signature take nothing of ours
         return False
-    positional = [
-        p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     required_keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
-    if len(positional) > 1 or required_keywords or any(
-        p.kind is p.VAR_POSITIONAL for p in parameters
+    if (
+        len(positional) > 1
+        or required_keywords
+        or any(p.kind is p.VAR_POSITIONAL for p in parameters)
     ):
         raise ArgumentTypeError(
             f"The `source` function takes ({', '.join(map(str, parameters))}); it must take no "

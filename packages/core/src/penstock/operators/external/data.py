@@ -31,7 +31,9 @@ def as_array(value: Any) -> np.ndarray:
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.itemsize > 8:
-        raise DataTypeError(f"External data has elements of type {array.dtype}, wider than 64 bits.")
+        raise DataTypeError(
+            f"External data has elements of type {array.dtype}, wider than 64 bits."
+        )
     return array
 
 
@@ -76,7 +78,9 @@ def _from_numbers(value: Sequence[Any]) -> np.ndarray:
 
 
 def samples_of(batch: Any) -> tuple[list[np.ndarray], np.ndarray | None, str]:
-    """Samples of a batch, the one array they are rows of (or `None`), and the layout it came with."""
+    """Samples of a batch, the one array they are rows of (or `None`), and the layout it came
+    with.
+    """
     if _is_tensor_list(batch):
         layout = batch.layout() or ""
         return [np.asarray(batch.at(i)) for i in range(len(batch))], None, layout
@@ -126,14 +130,18 @@ def check_uniform(samples: list[np.ndarray]) -> None:
 
 
 def own_copy(array: np.ndarray) -> np.ndarray:
-    """A contiguous copy in pooled memory: the source may fill its buffer anew for the next batch."""
+    """A contiguous copy in pooled memory: the source may fill its buffer anew for the next
+    batch.
+    """
     copy = HOST_POOL.empty(array.shape, array.dtype)
     np.copyto(copy, array)
     return copy
 
 
 def own_copies(samples: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray | None]:
-    """Copies of `samples`, side by side in one array (returned as well) if their shapes are equal."""
+    """Copies of `samples`, side by side in one array (returned as well) if their shapes are
+    equal.
+    """
     first = samples[0]
     if any(s.shape != first.shape for s in samples):
         return [own_copy(s) for s in samples], None

@@ -19,7 +19,13 @@ from penstock.errors import (
 )
 from penstock.layout import check_layout
 from penstock.operators.external.callback import Callback
-from penstock.operators.external.data import as_array, check_uniform, own_copies, own_copy, samples_of
+from penstock.operators.external.data import (
+    as_array,
+    check_uniform,
+    own_copies,
+    own_copy,
+    samples_of,
+)
 from penstock.operators.schema import Spec
 from penstock.types import BatchInfo, DALIDataType, SampleInfo, to_dali_type
 
@@ -67,9 +73,7 @@ class Feed:
         self._no_copy = no_copy
         self._repeat_last = repeat_last
         self._callback = (
-            None
-            if source is None
-            else Callback(source, cycle, batch=batch, batch_info=batch_info)
+            None if source is None else Callback(source, cycle, batch=batch, batch_info=batch_info)
         )
         self._queue: deque[list[Delivery]] = deque()
         self._last: list[Delivery] | None = None
@@ -124,9 +128,7 @@ class Feed:
             return self._last
         if self._batch:
             data = self._callback(BatchInfo(iteration, epoch))
-            return [
-                self._batch_delivery(k, d, None) for k, d in enumerate(self._per_output(data))
-            ]
+            return [self._batch_delivery(k, d, None) for k, d in enumerate(self._per_output(data))]
         columns: list[list[Any]] = [[] for _ in self.outputs]
         for k in range(size):
             info = SampleInfo(iteration * size + k, k, iteration, epoch)
@@ -182,7 +184,7 @@ class Feed:
         dtype = to_dali_type(first.dtype)
         if declared.dtype not in (None, DALIDataType.NO_TYPE, dtype):
             raise DataTypeError(
-                f"External source expected data of type {declared.dtype.name} and got: "  # type: ignore[union-attr]
+                f"External source expected data of type {declared.dtype.name} and got: "
                 f"{dtype.name}."
             )
         if declared.ndim is not None and declared.ndim != first.ndim:

@@ -18,8 +18,7 @@ def _one_or_list(kind: type, what: str) -> ArgType:
         for item in items:
             if item is not None and (not isinstance(item, kind) or isinstance(item, bool)):
                 raise ArgumentTypeError(
-                    f"expected {what} or a list of them, got {item!r} of type "
-                    f"{type(item).__name__}"
+                    f"expected {what} or a list of them, got {item!r} of type {type(item).__name__}"
                 )
         return list(items) if isinstance(value, (list, tuple)) else value
 
@@ -52,7 +51,9 @@ _NDIMS = _one_or_list(int, "int")
             "reset.",
         ),
         Arg("layout", _LAYOUTS, None, "Layout of the samples, or one for each output."),
-        Arg("dtype", _DTYPES, None, "Element type that the data must have, or one for each output."),
+        Arg(
+            "dtype", _DTYPES, None, "Element type that the data must have, or one for each output."
+        ),
         Arg("ndim", _NDIMS, None, "Number of dimensions that samples must have, or a list."),
         Arg("batch", BOOL, True, "Whether the source returns batches; samples otherwise."),
         Arg(
@@ -96,8 +97,20 @@ _NDIMS = _one_or_list(int, "int")
             "Batches computed ahead by parallel workers.",
             unsupported="it belongs to parallel sources, which are to come",
         ),
-        Arg("cuda_stream", OBJECT, None, "Stream of data on the GPU; no effect on host data.", hint=True),
-        Arg("use_copy_kernel", BOOL, None, "How data on the GPU is copied; no effect on host data.", hint=True),
+        Arg(
+            "cuda_stream",
+            OBJECT,
+            None,
+            "Stream of data on the GPU; no effect on host data.",
+            hint=True,
+        ),
+        Arg(
+            "use_copy_kernel",
+            BOOL,
+            None,
+            "How data on the GPU is copied; no effect on host data.",
+            hint=True,
+        ),
     ),
     num_outputs=lambda args: 1 if args["num_outputs"] is None else args["num_outputs"],
     positional=("source", "num_outputs"),
@@ -130,7 +143,9 @@ def make_feed(args: dict[str, Any], name: str | None) -> Feed:
     source, count = args["source"], args["num_outputs"]
     if count is not None:
         if source is None:
-            raise ArgumentValueError("`num_outputs` needs a `source`; `feed_input` feeds one output.")
+            raise ArgumentValueError(
+                "`num_outputs` needs a `source`; `feed_input` feeds one output."
+            )
         if name is not None:
             raise UsageError(
                 "`num_outputs` is not compatible with a named external source: the name is what "
@@ -139,7 +154,9 @@ def make_feed(args: dict[str, Any], name: str | None) -> Feed:
         if count < 1:
             raise ArgumentValueError(f"`num_outputs` is {count}; it must be positive.")
     if source is not None and args["repeat_last"]:
-        raise ArgumentValueError("`repeat_last` is for data that is fed; it cannot go with `source`.")
+        raise ArgumentValueError(
+            "`repeat_last` is for data that is fed; it cannot go with `source`."
+        )
     if source is None and args["cycle"] is not None:
         raise ArgumentValueError("`cycle` can only be given together with an iterable `source`.")
     outputs = [Declared() for _ in range(1 if count is None else count)]
@@ -164,9 +181,7 @@ def _declare(outputs: list[Declared], what: str, value: Any) -> None:
         return
     values = value if isinstance(value, list) else [value] * len(outputs)
     if len(values) > len(outputs):
-        raise ArgumentValueError(
-            f"`{what}` has {len(values)} elements for {len(outputs)} outputs."
-        )
+        raise ArgumentValueError(f"`{what}` has {len(values)} elements for {len(outputs)} outputs.")
     for declared, item in zip(outputs, values, strict=False):
         setattr(declared, what, item)
 
@@ -179,5 +194,3 @@ def _check_declared(declared: Declared) -> None:
         raise ArgumentValueError(f'`layout` "{layout}" cannot describe `ndim`={ndim} dimensions.')
     if layout and ndim is None:
         declared.ndim = len(layout)
-
-

@@ -1,0 +1,138 @@
+"""What can be read off a pipeline without running it, and what is still to come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import NotYetSupportedError
+
+if TYPE_CHECKING:
+    from penstock.pipeline.settings import Settings
+
+
+class PipelineProperties:
+    """The properties that mirror a pipeline's settings."""
+
+    _settings: Settings
+
+    @property
+    def max_batch_size(self) -> int:
+        """Largest number of samples in a batch."""
+        return self._settings.batch_size  # type: ignore[return-value]
+
+    @property
+    def batch_size(self) -> int:
+        """The same as `max_batch_size`."""
+        return self.max_batch_size
+
+    @property
+    def num_threads(self) -> int | None:
+        """Number of worker threads."""
+        return self._settings.num_threads
+
+    @property
+    def device_id(self) -> int | None:
+        """GPU the pipeline uses; `None` on the CPU."""
+        return self._settings.device_id
+
+    @property
+    def seed(self) -> int | None:
+        """Seed as it was given."""
+        return self._settings.seed
+
+    @property
+    def exec_pipelined(self) -> bool:
+        """Whether batches are worked on ahead."""
+        return self._settings.exec_pipelined
+
+    @property
+    def exec_async(self) -> bool:
+        """Whether work goes on while the consumer works."""
+        return self._settings.exec_async
+
+    @property
+    def exec_dynamic(self) -> bool | None:
+        """As given; outputs stay valid either way."""
+        s = self._settings
+        if s.exec_dynamic is None and s.exec_pipelined and s.exec_async and not self.exec_separated:
+            return True
+        return s.exec_dynamic
+
+    @property
+    def exec_separated(self) -> bool:
+        """Whether the prefetch depth was given for CPU and GPU apart."""
+        return isinstance(self._settings.prefetch_queue_depth, dict)
+
+    @property
+    def prefetch_queue_depth(self) -> int | dict[str, int]:
+        """As given."""
+        return self._settings.prefetch_queue_depth
+
+    @property
+    def cpu_queue_size(self) -> int:
+        """Number of batches worked on ahead on the CPU."""
+        return self._settings.depth
+
+    @property
+    def gpu_queue_size(self) -> int:
+        """Number of batches worked on ahead on the GPU."""
+        depth = self._settings.prefetch_queue_depth
+        return depth["gpu_size"] if isinstance(depth, dict) else self._settings.depth
+
+    @property
+    def max_streams(self) -> int:
+        """Deprecated; always -1."""
+        return -1
+
+    @property
+    def default_cuda_stream_priority(self) -> int:
+        """Deprecated; always 0."""
+        return 0
+
+    @property
+    def set_affinity(self) -> bool:
+        """Whether worker threads are bound to processors."""
+        return self._settings.set_affinity
+
+    @property
+    def enable_memory_stats(self) -> bool:
+        """Whether `executor_statistics` has memory figures."""
+        return self._settings.enable_memory_stats
+
+    @property
+    def py_num_workers(self) -> int:
+        """As given; for parallel external sources, which are to come."""
+        return self._settings.py_num_workers
+
+    @property
+    def py_start_method(self) -> str:
+        """As given; for parallel external sources, which are to come."""
+        return self._settings.py_start_method
+
+    @property
+    def stream_policy(self) -> Any:
+        """As given; concerns the GPU."""
+        return self._settings.stream_policy
+
+    @property
+    def concurrency(self) -> Any:
+        """As given; concerns the GPU."""
+        return self._settings.concurrency
+
+    @property
+    def is_restored_from_checkpoint(self) -> bool:
+        """Whether the pipeline was built from a checkpoint; those are to come."""
+        return False
+
+    def serialize(self, *arguments: Any, **keywords: Any) -> bytes:
+        """To come: the graph as bytes."""
+        raise NotYetSupportedError("Serialising a pipeline is to come.")
+
+    @classmethod
+    def deserialize(cls, *arguments: Any, **keywords: Any) -> PipelineProperties:
+        """To come: a pipeline from bytes."""
+        raise NotYetSupportedError("Deserialising a pipeline is to come.")
+
+    def checkpoint(self, filename: str | None = None) -> bytes:
+        """To come: the state of the pipeline."""
+        raise NotYetSupportedError("Saving the state of a pipeline is to come.")
