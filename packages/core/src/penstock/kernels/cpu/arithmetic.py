@@ -269,6 +269,8 @@ _BOOLEAN: dict[str, Function] = {
 _REAL: dict[str, Function] = {
     "floordiv": np.divide,
     "mod": np.fmod,
+    "min": _real_min,
+    "max": _real_max,
     "clamp": _real_clamp,
 }
 _PLAIN: dict[str, Function] = {

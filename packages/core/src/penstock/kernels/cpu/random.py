@@ -16,10 +16,24 @@ _WORD = 0xFFFFFFFF
 
 
 @functools.cache
-def _kernels() -> ModuleType:
+def _philox() -> ModuleType:
     from penstock.kernels.cpu import philox
 
     return philox
+
+
+@functools.cache
+def _normal() -> ModuleType:
+    from penstock.kernels.cpu import normal
+
+    return normal
+
+
+@functools.cache
+def _beta() -> ModuleType:
+    from penstock.kernels.cpu import beta
+
+    return beta
 
 
 def sample_uniforms(
@@ -36,7 +50,7 @@ def sample_uniforms(
     offset
         How many numbers of the same stream to leave out before the first one.
     """
-    return _kernels().uniforms(  # type: ignore[no-any-return]
+    return _philox().uniforms(  # type: ignore[no-any-return]
         count,
         offset,
         sample,
@@ -54,7 +68,7 @@ def fill_uniform(
 
     Row ``r`` holds the numbers of sample ``first_sample + r``.
     """
-    kernels = _kernels()
+    kernels = _philox()
     fill = kernels.uniform_float32 if out.dtype == np.float32 else kernels.uniform_float64
     fill(
         out,
@@ -75,7 +89,7 @@ def fill_normal(
 
     Row ``r`` holds the numbers of sample ``first_sample + r``.
     """
-    kernels = _kernels()
+    kernels = _normal()
     fill = kernels.normal_float32 if out.dtype == np.float32 else kernels.normal_float64
     fill(
         out,
@@ -94,7 +108,7 @@ def fill_index(out: np.ndarray, seed: int, iteration: int, first_sample: int, co
 
     `count` is below 2**32.
     """
-    _kernels().index_int64(
+    _philox().index_int64(
         out,
         count,
         first_sample,
@@ -109,9 +123,25 @@ def fill_bernoulli(
     out: np.ndarray, seed: int, iteration: int, first_sample: int, probability: float
 ) -> None:
     """Fill a C-contiguous uint8 array (samples, elements): 1 with `probability`, else 0."""
-    _kernels().bernoulli_uint8(
+    _philox().bernoulli_uint8(
         out,
         round(probability * 2.0**32),
+        first_sample,
+        iteration & _WORD,
+        iteration >> 32,
+        seed & _WORD,
+        (seed >> 32) & _WORD,
+    )
+
+
+def fill_beta(
+    out: np.ndarray, seed: int, iteration: int, first_sample: int, alpha: float, beta: float
+) -> None:
+    """Fill a C-contiguous float64 array (samples, elements) with a beta distribution."""
+    _beta().beta(
+        out,
+        float(alpha),
+        float(beta),
         first_sample,
         iteration & _WORD,
         iteration >> 32,

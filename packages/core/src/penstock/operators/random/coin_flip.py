@@ -10,7 +10,7 @@ from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.random import fill_bernoulli
 from penstock.operators.argument_types import FLOAT
 from penstock.operators.operator import operator
-from penstock.operators.random.draw import DTYPE_ARG, SHAPE, SHAPE_LIKE, Draw
+from penstock.operators.random.draw import DRAWABLE, DTYPE_ARG, SHAPE, SHAPE_LIKE, Draw
 from penstock.operators.registry import register
 from penstock.operators.schema import Arg
 from penstock.types import DALIDataType
@@ -31,7 +31,7 @@ class CoinFlip(Draw):
     """Draw ones with a given probability, and zeros otherwise (int32 unless `dtype` is given)."""
 
     default_dtype = DALIDataType.INT32
-    allow_bool = True
+    dtypes = (DALIDataType.BOOL, *DRAWABLE)
 
     def prepare(self) -> None:
         if self.args.probability is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,51 @@ DTYPE_ARG = Arg(
     "the range of an integer type.",
 )
 
-DRAWABLE = tuple(t for t in DALIDataType if DALIDataType.UINT8 <= t <= DALIDataType.FLOAT64)
+DRAWABLE = (
+    DALIDataType.UINT8,
+    DALIDataType.UINT16,
+    DALIDataType.UINT32,
+    DALIDataType.UINT64,
+    DALIDataType.INT8,
+    DALIDataType.INT16,
+    DALIDataType.INT32,
+    DALIDataType.INT64,
+    DALIDataType.FLOAT16,
+    DALIDataType.FLOAT,
+    DALIDataType.FLOAT64,
+)
 
 
-class Draw(Operator):
+class Shaped(Operator):
+    """Base of the operators whose output has the shape of `shape`, of an input, or no axes."""
+
+    shape: tuple[int, ...] | None
+    """Shape of every sample's output, where it is the same for all."""
+
+    def find_shape(self, like: Spec | None) -> int | None:
+        """Find out where shapes come from; return the number of axes, where it is known."""
+        self.shape = None
+        if like is not None:
+            if self.given("shape"):
+                raise ArgumentValueError(
+                    "`shape` and the input `shape_like` both say what shape the output has; "
+                    "give one of them."
+                )
+            return like.ndim
+        if "shape" in self.tensor_args:
+            return 1 if self.tensor_args["shape"].ndim == 0 else None
+        shape = self.args.shape
+        self.shape = () if shape is None else _checked_shape(shape)
+        return len(self.shape)
+
+    def sample_shape(self, c: SampleContext, like: Sequence[np.ndarray]) -> tuple[int, ...]:
+        """Shape of this sample's output; `like` holds the input `shape_like`, if there is one."""
+        if self.shape is not None:
+            return self.shape
+        return like[0].shape if like else _checked_shape(c.args.shape)
+
+
+class Draw(Shaped):
     """Base of the operators that fill a tensor with independent random numbers.
 
     Subclasses say how to fill memory (`fill`); shape, type and seeds are dealt with here. A
@@ -43,27 +85,15 @@ class Draw(Operator):
     """
 
     default_dtype = DALIDataType.FLOAT
-    allow_bool = False
+    dtypes = DRAWABLE
 
     def infer(self, *inputs: Spec) -> Spec:
-        dtype = self.args.dtype
-        if dtype is None:
-            dtype = self.default_dtype
-        self.dtype = _drawable(dtype, allow_bool=self.allow_bool)
-        self.shape: tuple[int, ...] | None = None
-        if inputs:
-            if self.given("shape"):
-                raise ArgumentValueError(
-                    "`shape` and the input `shape_like` both say what shape the output has; "
-                    "give one of them."
-                )
-            ndim = inputs[0].ndim
-        elif "shape" in self.tensor_args:
-            ndim = 1 if self.tensor_args["shape"].ndim == 0 else None
-        else:
-            shape = self.args.shape
-            self.shape = () if shape is None else _checked_shape(shape)
-            ndim = len(self.shape)
+        dtype = self.default_dtype if self.args.dtype is None else self.args.dtype
+        if dtype not in self.dtypes:
+            allowed = ", ".join(t.name for t in self.dtypes)
+            raise DataTypeError(f"`dtype`={dtype.name} cannot be drawn; allowed are: {allowed}.")
+        self.dtype = np.dtype(to_numpy_type(dtype))
+        ndim = self.find_shape(inputs[0] if inputs else None)
         self.fixed = self.shape is not None and not self.tensor_args
         self.prepare()
         return Spec(dtype, ndim)
@@ -85,9 +115,7 @@ class Draw(Operator):
         store_rounded(drawn, out)
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        shape = self.shape
-        if shape is None:
-            shape = inputs[0].shape if inputs else _checked_shape(c.args.shape)
+        shape = self.sample_shape(c, inputs)
         out = c.empty(shape, self.dtype)
         if self.work_dtype == self.dtype:
             self.fill(out.reshape(1, -1), c.args, c.seed, c.iteration, c.index)
@@ -140,13 +168,6 @@ def store_rounded(values: np.ndarray, out: np.ndarray) -> None:
     np.maximum(rounded, float(limits.min), out=rounded)
     out[...] = rounded.astype(out.dtype)
     out[above] = limits.max
-
-
-def _drawable(dtype: DALIDataType, *, allow_bool: bool) -> np.dtype:
-    if dtype not in DRAWABLE and not (allow_bool and dtype is DALIDataType.BOOL):
-        allowed = "the integer and floating point types" + (" and BOOL" if allow_bool else "")
-        raise DataTypeError(f"`dtype`={dtype.name} cannot be drawn; allowed are {allowed}.")
-    return np.dtype(to_numpy_type(dtype))
 
 
 def _checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:

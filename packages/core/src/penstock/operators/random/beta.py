@@ -1,0 +1,54 @@
+"""`fn.random.beta`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError
+from penstock.kernels.cpu.random import fill_beta
+from penstock.operators.argument_types import FLOAT
+from penstock.operators.operator import operator
+from penstock.operators.random.draw import DTYPE_ARG, SHAPE, SHAPE_LIKE, Draw
+from penstock.operators.schema import Arg
+from penstock.types import DALIDataType
+
+
+@operator(
+    "random.beta",
+    inputs=SHAPE_LIKE,
+    args=(
+        Arg("alpha", FLOAT, 1.0, "First parameter of the distribution, positive.", per_sample=True),
+        Arg("beta", FLOAT, 1.0, "Second parameter of the distribution, positive.", per_sample=True),
+        SHAPE,
+        DTYPE_ARG,
+    ),
+    random=True,
+    keeps_metadata=False,
+    devices=("cpu",),
+)
+class Beta(Draw):
+    """Draw random numbers from 0 to 1 with a beta distribution."""
+
+    dtypes = (DALIDataType.FLOAT, DALIDataType.FLOAT64)
+
+    def prepare(self) -> None:
+        for name in ("alpha", "beta"):
+            if getattr(self.args, name) is not None:
+                _checked(name, getattr(self.args, name))
+
+    @property
+    def work_dtype(self) -> np.dtype:
+        return np.dtype(np.float64)
+
+    def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
+        alpha, beta = _checked("alpha", args.alpha), _checked("beta", args.beta)
+        fill_beta(out, seed, iteration, first, alpha, beta)
+
+
+def _checked(name: str, value: float) -> float:
+    if not (value > 0.0 and math.isfinite(value)):
+        raise ArgumentValueError(f"`{name}`={value} is not a positive finite number.")
+    return value
