@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.errors import ArgumentValueError, OutOfRangeError, ShapeError, UsageError
+from penstock.operators.operator import Operator
+from penstock.operators.schema import Spec
+from penstock.operators.window import (
+    CROP_ARGS,
+    OUT_OF_BOUNDS_ARGS,
+    SLICE_ARGS,
+    CropWindow,
+    OutOfBounds,
+    SliceWindow,
+    round_half_away,
+    slices,
+)
+from penstock.types import DALIDataType
+
+IMAGE = Spec(DALIDataType.UINT8, 3, "HWC")
+
+
+def operator(tensors: tuple[str, ...] = (), **arguments: Any) -> Operator:
+    args = {a.name: a.default for a in (*CROP_ARGS, *SLICE_ARGS, *OUT_OF_BOUNDS_ARGS)}
+    return Operator({**args, **arguments}, dict.fromkeys(tensors, Spec(DALIDataType.FLOAT, 0)))
+
+
+def crop(layout: str, extents: tuple[int, ...], **arguments: Any) -> Any:
+    return CropWindow(operator(**arguments), layout)(SimpleNamespace(), extents)
+
+
+@pytest.mark.parametrize(
+    ("value", "nearest"),
+    [
+        (0.5, 1),
+        (-0.5, -1),
+        (2.5, 3),
+        (0.49999999999999994, 0),
+        (-2.4, -2),
+        (7.0, 7),
+        (2**53, 2**53),
+    ],
+)
+def test_halves_are_rounded_away_from_zero(value, nearest):
+    assert round_half_away(value) == nearest
+
+
+def test_slices():
+    assert slices((1, 0), (2, 3)) == (slice(1, 3), slice(0, 3))
+
+
+@pytest.mark.parametrize(
+    ("layout", "extents", "arguments", "window"),
+    [
+        ("HWC", (10, 8, 3), {"crop": (4, 6)}, ((3, 1, 0), (4, 6, 3))),
+        ("CHW", (3, 10, 8), {"crop": (4, 6)}, ((0, 3, 1), (3, 4, 6))),
+        ("HWC", (10, 8, 3), {"crop": (2, 4, 6)}, ((3, 1, 0), (4, 6, 3))),
+        ("DHWC", (6, 10, 8, 3), {"crop": (2, 4, 6)}, ((2, 3, 1, 0), (2, 4, 6, 3))),
+        ("FDHWC", (5, 6, 9, 8, 3), {"crop": (2, 4, 6)}, ((0, 2, 3, 1, 0), (5, 2, 4, 6, 3))),
+        ("FHWC", (6, 10, 8, 3), {"crop": (2, 4, 6)}, ((2, 3, 1, 0), (2, 4, 6, 3))),
+        ("FHWC", (6, 10, 8, 3), {"crop": (4, 6)}, ((0, 3, 1, 0), (6, 4, 6, 3))),
+        ("HWC", (9, 8, 3), {"crop": (4, 6), "rounding": "truncate"}, ((2, 1, 0), (4, 6, 3))),
+        ("HWC", (9, 8, 3), {"crop_h": 12.9, "crop_w": 0}, ((-2, 0, 0), (12, 8, 3))),
+        ("HWC", (9, 8, 3), {}, ((0, 0, 0), (9, 8, 3))),
+    ],
+)
+def test_crop_windows(layout, extents, arguments, window):
+    assert crop(layout, extents, **arguments) == window
+
+
+def test_whole():
+    assert CropWindow(operator(), "HWC").whole
+    assert CropWindow(operator(crop=(0, -1)), "HWC").whole
+    assert not CropWindow(operator(crop=(0, 5)), "HWC").whole
+    assert not CropWindow(operator(("crop",)), "HWC").whole
+
+
+def test_crop_arguments_of_a_sample():
+    window = CropWindow(operator(("crop", "crop_pos_x"), crop_pos_x=None), "DHWC")
+    args = SimpleNamespace(crop=(4.0, 6.0), crop_pos_x=1.0)
+    assert window(args, (6, 10, 8, 3)) == ((0, 3, 2, 0), (6, 4, 6, 3))
+    args = SimpleNamespace(crop=(2.0, 4.0, 6.0), crop_pos_x=0.0)
+    assert window(args, (6, 10, 8, 3)) == ((2, 3, 0, 0), (2, 4, 6, 3))
+    with pytest.raises(ArgumentValueError, match="2 values"):
+        window(SimpleNamespace(crop=(2.0,), crop_pos_x=0.0), (6, 10, 8, 3))
+
+
+@given(st.integers(1, 5000), st.integers(1, 5000), st.floats(0, 1, width=32), st.booleans())
+def test_smaller_windows_are_inside(extent, size, position, truncate):
+    size = min(size, extent)
+    (start, _), _ = crop(
+        "HW",
+        (extent, 1),
+        crop=(size, 1),
+        crop_pos_y=position,
+        rounding="truncate" if truncate else "round",
+    )
+    assert 0 <= start <= extent - size
+
+
+def test_sizes_that_are_no_numbers():
+    with pytest.raises(ArgumentValueError, match="crop"):
+        crop("HWC", (9, 8, 3), crop=(float("nan"), 3))
+
+
+def test_slices_of_data_of_unknown_rank():
+    window = SliceWindow(operator(start=(1,), axes=(-1,)), Spec(DALIDataType.UINT8, None))
+    assert window(SimpleNamespace(), (4, 5)) == ((0, 1), (4, 4))
+    assert window(SimpleNamespace(), (4,)) == ((1,), (3,))
+    with pytest.raises(OutOfRangeError, match="axes"):
+        SliceWindow(operator(start=(1,), axes=(2,)), Spec(DALIDataType.UINT8, None))(
+            SimpleNamespace(), (4, 5)
+        )
+
+
+def test_positional_slices():
+    inputs = Spec(DALIDataType.FLOAT, 1), Spec(DALIDataType.FLOAT, 1)
+    window = SliceWindow(operator(), IMAGE, *inputs)
+    anchor, shape = np.float32([0.25, 0.5]), np.float32([0.5, 0.25])
+    assert window(SimpleNamespace(), (8, 16, 3), anchor, shape) == ((4, 4, 0), (2, 8, 3))
+    with pytest.raises(ShapeError, match="2 sliced axes"):
+        window(SimpleNamespace(), (8, 16, 3), anchor[:1], shape)
+
+
+def test_fractions_that_add_up_to_one_reach_the_end():
+    for extent in range(1, 300):
+        for part in (0.1, 1 / 3, 0.7):
+            window = SliceWindow(operator(rel_start=(part,), rel_shape=(1 - part,)), IMAGE)
+            (start, *_), (size, *_) = window(SimpleNamespace(), (extent, extent, 3))
+            assert start + size == extent
+
+
+def test_axes_of_each_sample_exclude_names():
+    with pytest.raises(UsageError, match="axis_names"):
+        SliceWindow(operator(("axes",), start=(1,), axis_names="H"), IMAGE)
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("trim_to_shape", ((0, 5), (4, 3), True)),
+        ("pad", ((-2, 5), (6, 9), False)),
+        ("wrap", ((-2, 5), (6, 9), False)),
+    ],
+)
+def test_policies(policy, expected):
+    bounds = OutOfBounds(operator(out_of_bounds_policy=policy))
+    assert bounds.settle((-2, 5), (6, 9), (10, 8)) == expected
+    assert bounds.settle((2, 5), (6, 3), (10, 8)) == ((2, 5), (6, 3), True)
+
+
+def test_nothing_cannot_be_repeated():
+    bounds = OutOfBounds(operator(out_of_bounds_policy="wrap"))
+    with pytest.raises(ShapeError, match="constant"):
+        bounds.settle((0, 0), (2, 3), (0, 3))
+    assert bounds.settle((0, -1), (0, 3), (0, 3)) == ((0, -1), (0, 3), False)
