@@ -19,11 +19,12 @@ resolved in `infer`; the work left for a sample is a few floating point operatio
             anchor, shape, inside = self._bounds.settle(anchor, shape, image.shape)
             if inside:
                 return image[slices(anchor, shape)]
-            ...  # pad: `penstock.kernels.cpu.pad_window`
+            ...  # make up what lies outside: `penstock.kernels.cpu.pad.pad_window`
 
 `crop` treats the frame axis of a layout without ``D`` as depth (`crop_d`, or a `crop` of three
 values, cuts frames), as DALI does; operators that loop over frames pass the layout of one frame
-and get windows of frames.
+and get windows of frames. What follows a window in `crop` and `slice` (view, conversion, padding,
+deferred images) is `penstock.operators.cut.Cutter`.
 """
 
 from __future__ import annotations
