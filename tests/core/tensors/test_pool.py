@@ -7,6 +7,7 @@ import gc
 import os
 import queue
 import random
+import signal
 import threading
 import weakref
 
@@ -297,6 +298,7 @@ def test_child_process_is_not_locked_out(pool):
     with pool._lock:  # as another thread may hold it at the moment of the fork
         child = os.fork()
         if child == 0:
+            signal.alarm(20)  # ends the child, should it wait for the lock
             works = pool.empty(10, np.uint8).shape == (10,)
             os._exit(0 if works else 1)
     assert os.waitpid(child, 0)[1] == 0

@@ -1,10 +1,24 @@
-"""Tensors under the name of the module where DALI programs look for them."""
+"""Tensors and memory under the name of the module where DALI programs look for them."""
 
 from __future__ import annotations
 
 from penstock import types
 from penstock.tensors.device import DLDeviceType, TensorGPU, TensorListGPU
+from penstock.tensors.pool import HOST_POOL
 from penstock.tensors.tensor import TensorCPU
 from penstock.tensors.tensor_list import TensorListCPU
 
-__all__ = ["DLDeviceType", "TensorCPU", "TensorGPU", "TensorListCPU", "TensorListGPU", "types"]
+__all__ = [
+    "DLDeviceType",
+    "ReleaseUnusedMemory",
+    "TensorCPU",
+    "TensorGPU",
+    "TensorListCPU",
+    "TensorListGPU",
+    "types",
+]
+
+
+def ReleaseUnusedMemory() -> None:  # noqa: N802 - DALI's name
+    """Give memory that waits to be reused back to the operating system."""
+    HOST_POOL.trim()
