@@ -77,7 +77,7 @@ class DeferredMirror:
             x0, x1 = width - x1, width - x0
         found = self._image.region(y0, x0, y1, x1)
         if not self._columns:
-            return found[::-1]
+            return found[::-1] if self._rows else found
         mirrored = np.empty(found.shape, found.dtype)
         flip_into(found, (0, 1) if self._rows else (1,), mirrored)
         return mirrored
