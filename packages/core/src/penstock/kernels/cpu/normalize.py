@@ -1,0 +1,113 @@
+"""Normalisation: moments along any axes, and the linear function that they parametrise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from penstock.kernels.cpu.cast import converter
+
+
+def totals(data: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+    """Sums along `axes`, float64; summed axes stay with an extent of 1."""
+    from penstock.kernels.cpu.normalize_loops import totals as compiled
+
+    outer, reduced, inner, shape = _blocks(data.shape, axes)
+    partial = np.empty((outer, inner), np.float64)
+    compiled(np.ascontiguousarray(data).reshape(-1), reduced, inner, partial)
+    return _sum_rest(partial.reshape(shape), axes)
+
+
+def squared_deviations(data: np.ndarray, mean: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+    """Sums of squared distances to `mean` along `axes`, float64; these axes stay.
+
+    `mean` is anything that can be broadcast to an extent of 1 along `axes`.
+    """
+    from penstock.kernels.cpu.normalize_loops import squared_deviations as compiled
+
+    outer, reduced, inner, shape = _blocks(data.shape, axes)
+    center = np.broadcast_to(np.asarray(mean, np.float64), shape).reshape(outer, inner)
+    partial = np.empty((outer, inner), np.float64)
+    compiled(np.ascontiguousarray(data).reshape(-1), reduced, inner, center, partial)
+    return _sum_rest(partial.reshape(shape), axes)
+
+
+def normalize(
+    data: np.ndarray, out: np.ndarray, mean: np.ndarray, scale: np.ndarray, shift: float
+) -> None:
+    """Fill `out` with ``(data - mean) * scale + shift``.
+
+    Parameters
+    ----------
+    data
+        Integers of up to 32 bits or float32; any shape and strides.
+    out
+        Contiguous, of the shape of `data`; integers are rounded, halves away from zero, and
+        saturate.
+    mean, scale
+        Of the rank of `data`, each extent that of `data` or 1, or with a single element.
+    """
+    if data.size == 0:
+        return
+    from penstock.kernels.cpu.normalize_loops import scale_deviations
+
+    shared = [
+        k
+        for k in range(data.ndim)
+        if (mean.size == 1 or mean.shape[k] == 1) and (scale.size == 1 or scale.shape[k] == 1)
+    ]
+    outer, reduced, inner, shape = _blocks(data.shape, shared)
+    single = out if out.dtype == np.float32 else np.empty(out.shape, np.float32)
+    scale_deviations(
+        np.ascontiguousarray(data).reshape(-1),
+        reduced,
+        inner,
+        _spread(mean, shape, np.float64 if needs_double(data.dtype) else np.float32).reshape(
+            outer, inner
+        ),
+        _spread(scale, shape, np.float32).reshape(outer, inner),
+        np.float32(shift),
+        single.reshape(-1),
+    )
+    if single is not out:
+        converter(single.dtype, out.dtype)(single, out)
+
+
+def needs_double(dtype: np.dtype) -> bool:
+    """Whether numbers have more digits than float32: subtract in float64, round then."""
+    return dtype.kind in "iu" and dtype.itemsize == 4
+
+
+def _blocks(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, int, int, tuple[int, ...]]:
+    """`shape` as ``(outer, reduced, inner)`` around the last neighbours among `axes`.
+
+    The last result is the shape with these neighbours' extents being 1.
+    """
+    end = len(shape)
+    while end > 0 and (end - 1 not in axes or shape[end - 1] == 1):
+        end -= 1
+    start = end
+    while start > 0 and (start - 1 in axes or shape[start - 1] == 1):
+        start -= 1
+    kept = (*shape[:start], *(1,) * (end - start), *shape[end:])
+    return (
+        math.prod(shape[:start]),
+        math.prod(shape[start:end]),
+        math.prod(shape[end:]),
+        kept,
+    )
+
+
+def _sum_rest(partial: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+    rest = tuple(k for k in axes if partial.shape[k] != 1)
+    with np.errstate(invalid="ignore"):
+        return partial.sum(axis=rest, keepdims=True) if rest else partial
+
+
+def _spread(values: np.ndarray, shape: tuple[int, ...], dtype: type) -> np.ndarray:
+    values = values.astype(dtype, copy=False)
+    if values.size == 1:
+        values = values.reshape(())
+    return values if values.shape == shape else np.broadcast_to(values, shape)

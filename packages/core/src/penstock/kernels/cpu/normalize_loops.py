@@ -1,0 +1,154 @@
+"""Compiled loops of `normalize`.
+
+All see data as ``(outer, reduced, inner)``, flat: ``outer * inner`` groups of ``reduced`` elements.
+Long groups with a short inner axis are handled several elements at a time, so that loops are long
+enough for vectors; where even a whole block is short, plain loops are faster.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+_VECTOR = 16
+_SHORT = 48
+_RUN = 128
+"""Elements that make a loop over them worth its while."""
+
+
+@numba.njit(nogil=True, cache=True)
+def _run_length(reduced: int, inner: int) -> int:
+    """Elements handled at a time: a multiple of `inner`."""
+    if inner >= _RUN or reduced < 2:
+        return inner
+    # Whole vectors, if a few more elements make them so.
+    times = _VECTOR
+    while times > 1 and inner * (times // 2) % _VECTOR == 0:
+        times //= 2
+    times *= max(1, _RUN // (inner * times))
+    return inner * min(times, reduced)
+
+
+@numba.njit(nogil=True, cache=True)
+def _repeat(values: np.ndarray, out: np.ndarray) -> None:
+    for start in range(0, out.size, values.size):
+        for i in range(values.size):
+            out[start + i] = values[i]
+
+
+@numba.njit(nogil=True, cache=True)
+def _fold(partial: np.ndarray, out: np.ndarray) -> None:
+    out[:] = 0
+    for start in range(0, partial.size, out.size):
+        for i in range(out.size):
+            out[i] += partial[start + i]
+
+
+@numba.njit(nogil=True, cache=True)
+def totals(data: np.ndarray, reduced: int, inner: int, out: np.ndarray) -> None:
+    """Sum of each group.
+
+    Parameters
+    ----------
+    out
+        float64 ``(outer, inner)``.
+    """
+    size = reduced * inner
+    if size <= _SHORT:
+        for outer in range(out.shape[0]):
+            for i in range(inner):
+                total = 0.0
+                for r in range(reduced):
+                    total += np.float64(data[np.uintp(outer * size + r * inner + i)])
+                out[outer, i] = total
+        return
+    run = _run_length(reduced, inner)
+    partial = np.empty(run, np.float64)
+    for outer in range(out.shape[0]):
+        block = data[outer * size : (outer + 1) * size]
+        partial[:] = 0
+        for start in range(0, size, run):
+            taken = block[start : start + run]
+            for i in range(taken.size):
+                partial[i] += np.float64(taken[i])
+        _fold(partial, out[outer])
+
+
+@numba.njit(nogil=True, cache=True, fastmath={"contract"})
+def squared_deviations(
+    data: np.ndarray, reduced: int, inner: int, mean: np.ndarray, out: np.ndarray
+) -> None:
+    """Sum of each group's squared distances to its mean.
+
+    Parameters
+    ----------
+    mean, out
+        float64 ``(outer, inner)``.
+    """
+    size = reduced * inner
+    if size <= _SHORT:
+        for outer in range(out.shape[0]):
+            for i in range(inner):
+                total, own = 0.0, mean[outer, i]
+                for r in range(reduced):
+                    distance = np.float64(data[np.uintp(outer * size + r * inner + i)]) - own
+                    total += distance * distance
+                out[outer, i] = total
+        return
+    run = _run_length(reduced, inner)
+    partial, center = np.empty(run, np.float64), np.empty(run, np.float64)
+    for outer in range(out.shape[0]):
+        block = data[outer * size : (outer + 1) * size]
+        partial[:] = 0
+        _repeat(mean[outer], center)
+        for start in range(0, size, run):
+            taken = block[start : start + run]
+            for i in range(taken.size):
+                distance = np.float64(taken[i]) - center[i]
+                partial[i] += distance * distance
+        _fold(partial, out[outer])
+
+
+@numba.njit(nogil=True, cache=True, fastmath={"contract"})
+def scale_deviations(
+    data: np.ndarray,
+    reduced: int,
+    inner: int,
+    mean: np.ndarray,
+    scale: np.ndarray,
+    shift: np.float32,
+    out: np.ndarray,
+) -> None:
+    """Fill `out` with ``(data - mean) * scale + shift``.
+
+    Parameters
+    ----------
+    mean
+        float32 or float64 ``(outer, inner)``; differences are of its type.
+    scale
+        float32 ``(outer, inner)``.
+    out
+        float32, flat.
+    """
+    size = reduced * inner
+    if size <= _SHORT:
+        at = np.uintp(0)
+        for outer in range(mean.shape[0]):
+            for _ in range(reduced):
+                for i in range(inner):
+                    distance = mean.dtype.type(data[at]) - mean[outer, i]
+                    out[at] = np.float32(distance) * scale[outer, i] + shift
+                    at += np.uintp(1)
+        return
+    run = _run_length(reduced, inner)
+    center, factor = np.empty(run, mean.dtype), np.empty(run, np.float32)
+    for outer in range(mean.shape[0]):
+        block = data[outer * size : (outer + 1) * size]
+        given = out[outer * size : (outer + 1) * size]
+        _repeat(mean[outer], center)
+        _repeat(scale[outer], factor)
+        for start in range(0, size, run):
+            taken, to = block[start : start + run], given[start : start + run]
+            for i in range(taken.size):
+                distance = mean.dtype.type(taken[i]) - center[i]
+                to[i] = np.float32(distance) * factor[i] + shift

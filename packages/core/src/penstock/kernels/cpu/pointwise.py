@@ -1,0 +1,35 @@
+"""Functions of single elements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.kernels.cpu.rows import as_rows
+
+
+def brightness_contrast(
+    source: np.ndarray,
+    out: np.ndarray,
+    *,
+    brightness: float,
+    shift: float,
+    contrast: float,
+    center: float,
+) -> None:
+    """Fill `out` with ``shift + brightness * (center + contrast * (source - center))``.
+
+    Parameters
+    ----------
+    source
+        uint8, int16, int32 or float32; any shape and strides.
+    out
+        Contiguous, of the shape of `source` and any of these types. The arithmetic is float32;
+        integers are rounded, halves away from zero, and saturate.
+    """
+    from penstock.kernels.cpu.pointwise_loops import scale_and_shift
+
+    flat, rows, width, stride = as_rows(source)
+    if rows == 0:
+        return
+    numbers = np.array((brightness, shift, contrast, center), np.float32)
+    scale_and_shift(flat, rows, width, stride, out.reshape(-1), numbers)

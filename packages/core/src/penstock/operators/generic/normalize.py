@@ -1,0 +1,308 @@
+"""`normalize`."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, DataTypeError, ShapeError
+from penstock.kernels.cpu.normalize import (
+    needs_double,
+    normalize,
+    squared_deviations,
+    totals,
+)
+from penstock.layout import axes_of
+from penstock.operators.argument_types import ARRAY, BOOL, DTYPE, FLOAT, INT, INTS, LAYOUT
+from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.schema import Arg, Input, Spec
+from penstock.types import DALIDataType, to_numpy_type
+
+_TYPES = (
+    DALIDataType.UINT8,
+    DALIDataType.INT8,
+    DALIDataType.UINT16,
+    DALIDataType.INT16,
+    DALIDataType.UINT32,
+    DALIDataType.INT32,
+    DALIDataType.FLOAT,
+)
+_PARAMETERS = ("mean", "stddev")
+
+
+@operator(
+    "normalize",
+    inputs=Input("data", "Data of any rank and layout.", dtypes=_TYPES),
+    args=(
+        Arg(
+            "axes",
+            INTS,
+            None,
+            "Axes that are normalised together: moments are taken along them. All when neither "
+            "these nor `axis_names` are given; then, with a `mean` or `stddev` of more than one "
+            "element, the axes in which that has an extent of 1.",
+        ),
+        Arg("axis_names", LAYOUT, None, "The same by letters of the layout, such as ``HW``."),
+        Arg(
+            "batch",
+            BOOL,
+            False,
+            "Whether moments are those of the whole batch instead of each sample's own. Extents "
+            "of axes that are not reduced must be the same in all samples.",
+        ),
+        Arg(
+            "ddof",
+            INT,
+            0,
+            "What is taken off the number of elements when a variance is estimated: 1 for an "
+            "unbiased estimate. With no more elements than that the variance is 0.",
+        ),
+        Arg(
+            "dtype",
+            DTYPE,
+            DALIDataType.FLOAT,
+            "Element type of the output. Integers are rounded and saturate; make use of their "
+            "range with `scale` and `shift`.",
+        ),
+        Arg("epsilon", FLOAT, 0.0, "What is added to variances, given ones as well."),
+        Arg(
+            "mean",
+            ARRAY,
+            None,
+            "What is subtracted, a number or an array of the input's rank with an extent of 1 in "
+            "reduced axes. When not given, the mean along these axes.",
+            per_sample=True,
+            shape_of="() or the input's with 1 in reduced axes",
+        ),
+        Arg("scale", FLOAT, 1.0, "What the quotient is multiplied by."),
+        Arg("shift", FLOAT, 0.0, "What is added in the end."),
+        Arg(
+            "stddev",
+            ARRAY,
+            None,
+            "What is divided by, a number or an array of the input's rank with an extent of 1 in "
+            "reduced axes. When not given, the root of the mean square distance to the mean.",
+            per_sample=True,
+            shape_of="() or the input's with 1 in reduced axes",
+        ),
+    ),
+    output_docs=("The normalised data, in the layout of the input.",),
+)
+class Normalize(Operator):
+    """Shifts and scales data to a mean of 0 and a standard deviation of 1.
+
+    The output is ``scale * (data - mean) / stddev + shift``. A deviation of 0 makes it ``shift``,
+    unless it was given as a number. The extents of `mean` and `stddev` are broadcast.
+
+    Examples
+    --------
+    Each sample by its own moments, channel by channel:
+
+    >>> normal = fn.normalize(images, axis_names="HW")
+
+    By given ones, to 8-bit numbers around 128:
+
+    >>> levels = fn.normalize(
+    ...     features, mean=0.2, stddev=3.0, scale=64, shift=128, dtype=types.UINT8
+    ... )
+    """
+
+    @staticmethod
+    def needs_batch(args: dict[str, Any]) -> bool:
+        """Whether moments are to be taken of the whole batch."""
+        return bool(args["batch"]) and (args.get("mean") is None or args.get("stddev") is None)
+
+    def infer(self, *inputs: Spec) -> Spec:
+        data = inputs[0]
+        args = self.args
+        if args.dtype not in _TYPES:
+            allowed = ", ".join(t.name for t in _TYPES)
+            raise DataTypeError(
+                f"`dtype` is {args.dtype.name}; allowed are {allowed}. Use `fn.cast` behind the "
+                "operator for others."
+            )
+        self._dtype = np.dtype(to_numpy_type(args.dtype))
+        arrays = [name for name in _PARAMETERS if self._is_array(name)]
+        if args.batch and arrays:
+            raise ArgumentValueError(
+                f"`batch` takes moments of the whole batch, but `{arrays[0]}` has a value of its "
+                "own for each sample or channel. Give a single number, or leave it out."
+            )
+        self._fixed_factor = None if args.stddev is None else self._factor(args.stddev)
+        self._axes = self._given_axes(data)
+        if self._axes is not None and not arrays and all(map(self.given, _PARAMETERS)):
+            raise ArgumentValueError(
+                "`axes` or `axis_names` is given, but `mean` and `stddev` are numbers, so that "
+                "nothing is left to be taken along axes. Leave the axes out."
+            )
+        return data._replace(dtype=args.dtype)
+
+    def _is_array(self, name: str) -> bool:
+        value = getattr(self.args, name)
+        return name in self.tensor_args or (value is not None and value.size != 1)
+
+    def _given_axes(self, data: Spec) -> tuple[int, ...] | None:
+        axes, names = self.args.axes, self.args.axis_names
+        if axes is not None and names is not None:
+            raise ArgumentValueError(
+                f"`axes`={axes} and `axis_names`={names!r} are both given; give one of them."
+            )
+        if names is not None:
+            return tuple(sorted(set(axes_of(data.layout, names))))
+        if axes is None:
+            return None
+        if not axes:
+            raise ArgumentValueError("`axes` is empty; give at least one axis, or leave it out.")
+        ndim = data.ndim
+        for axis in axes:
+            if axis < 0 or (ndim is not None and axis >= ndim):
+                limit = "" if ndim is None else f" to {ndim - 1}"
+                raise ArgumentValueError(f"`axes` has {axis}; allowed are 0{limit}.")
+        return tuple(sorted(set(axes)))
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        data = inputs[0]
+        out = c.empty(data.shape, self._dtype)
+        mean, stddev = c.args.mean, c.args.stddev
+        if mean is not None and stddev is not None:
+            self._check_shapes(data, mean, stddev)
+            factor = self._fixed_factor if self._fixed_factor is not None else self._factor(stddev)
+            normalize(data, out, mean, factor, self.args.shift)
+            return out
+        axes = self._reduced_axes(data, mean, stddev)
+        count = math.prod(data.shape[k] for k in axes)
+        if mean is None:
+            mean = _mean(totals(data, axes), count, data.dtype)
+        if stddev is None:
+            squares = squared_deviations(data, _as_center(mean, data.ndim), axes)
+            factor = self._estimated_factor(squares, count)
+        else:
+            factor = self._factor(stddev)
+        normalize(data, out, mean, factor, self.args.shift)
+        return out
+
+    def cpu_batch(self, c: Any, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Normalise `samples` by the moments of all of them."""
+        axes = self._axes if self._axes is not None else tuple(range(samples[0].ndim))
+        _check_batch(samples, axes)
+        count = sum(math.prod(data.shape[k] for k in axes) for data in samples)
+        args = self.args
+        mean, stddev = args.mean, args.stddev
+        if mean is None:
+            mean = _mean(_sum(totals(data, axes) for data in samples), count, samples[0].dtype)
+        if stddev is None:
+            center = _as_center(mean, samples[0].ndim)
+            squares = _sum(squared_deviations(data, center, axes) for data in samples)
+            factor = self._estimated_factor(squares, count)
+        else:
+            factor = self._factor(stddev)
+        outputs = []
+        for index, data in enumerate(samples):
+            out = c.empty(index, data.shape, self._dtype)
+            normalize(data, out, mean, factor, args.shift)
+            outputs.append(out)
+        return outputs
+
+    def _reduced_axes(
+        self, data: np.ndarray, mean: np.ndarray | None, stddev: np.ndarray | None
+    ) -> tuple[int, ...]:
+        """Axes that a missing moment is taken along."""
+        parameter = mean if mean is not None else stddev
+        if parameter is None or parameter.size == 1:
+            return self._axes if self._axes is not None else tuple(range(data.ndim))
+        self._check_shapes(data, parameter)
+        if self._axes is not None:
+            return self._axes
+        return tuple(k for k in range(data.ndim) if parameter.shape[k] == 1)
+
+    def _check_shapes(self, data: np.ndarray, *parameters: np.ndarray) -> None:
+        for parameter in parameters:
+            if parameter.size == 1:
+                continue
+            axes = self._axes
+            allowed = [
+                (1, extent) if axes is None else (1,) if k in axes else (extent,)
+                for k, extent in enumerate(data.shape)
+            ]
+            fits = parameter.ndim == data.ndim and all(
+                extent in choice for extent, choice in zip(parameter.shape, allowed, strict=True)
+            )
+            if not fits:
+                raise ShapeError(
+                    f"`mean` or `stddev` has the shape {parameter.shape}; expected that of the "
+                    f"data, {data.shape}, with 1 in {_named(axes)}, or a single number."
+                )
+
+    def _factor(self, stddev: np.ndarray) -> np.ndarray:
+        """What differences are multiplied by, float32, for given deviations."""
+        args = self.args
+        deviation = stddev.astype(np.float64)
+        if args.epsilon:
+            deviation *= deviation
+            deviation += args.epsilon
+            _take_root(deviation)
+        # A single number is divided by as it is, even if it is 0.
+        is_number = args.stddev is not None and args.stddev.size == 1
+        return _quotient(args.scale, deviation, zero_of_zero=not is_number)
+
+    def _estimated_factor(self, squares: np.ndarray, count: int) -> np.ndarray:
+        """What differences are multiplied by, given sums of squares, which are overwritten."""
+        args = self.args
+        if count > args.ddof:
+            squares /= count - args.ddof
+        else:
+            squares[...] = 0
+        squares += args.epsilon
+        _take_root(squares)
+        return _quotient(args.scale, squares, zero_of_zero=True)
+
+
+def _take_root(values: np.ndarray) -> None:
+    with np.errstate(invalid="ignore"):
+        np.sqrt(values, out=values)
+
+
+def _quotient(scale: float, deviation: np.ndarray, *, zero_of_zero: bool) -> np.ndarray:
+    zeros = deviation == 0 if zero_of_zero else None
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        np.divide(scale, deviation, out=deviation)
+        factor = deviation.astype(np.float32)
+    if zeros is not None and zeros.any():
+        factor[zeros] = 0
+    return factor
+
+
+def _sum(arrays: Iterable[np.ndarray]) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        return functools.reduce(np.add, arrays)
+
+
+def _mean(total: np.ndarray, count: int, dtype: np.dtype) -> np.ndarray:
+    """Mean of a sum that is overwritten: float32 as in DALI, where that can tell numbers apart."""
+    total /= max(count, 1)
+    return total if needs_double(dtype) else total.astype(np.float32)
+
+
+def _named(axes: tuple[int, ...] | None) -> str:
+    return "any axes" if axes is None else f"the axes {axes}"
+
+
+def _as_center(mean: np.ndarray, ndim: int) -> np.ndarray:
+    return mean.reshape((1,) * ndim) if mean.size == 1 else mean
+
+
+def _check_batch(samples: Sequence[np.ndarray], axes: Sequence[int]) -> None:
+    first = samples[0].shape
+    for index, data in enumerate(samples):
+        same = data.ndim == len(first) and all(
+            data.shape[k] == first[k] for k in range(len(first)) if k not in axes
+        )
+        if not same:
+            raise ShapeError(
+                f"`batch` needs samples whose extents agree in all axes but {tuple(axes)}: sample "
+                f"{index} has the shape {data.shape}, sample 0 has {first}."
+            )

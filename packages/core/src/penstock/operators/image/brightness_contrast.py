@@ -1,0 +1,164 @@
+"""`brightness_contrast`, `brightness` and `contrast`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.errors import DataTypeError
+from penstock.kernels.cpu.pointwise import brightness_contrast
+from penstock.operators.argument_types import DTYPE, FLOAT
+from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.schema import Arg, Input, Spec
+from penstock.types import DALIDataType, to_numpy_type
+
+_TYPES = (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.FLOAT)
+_INPUT = Input(
+    "data",
+    "Images, volumes or sequences of images.",
+    # Sequences are listed because of their place: 4 axes without a layout are frames.
+    layouts=("HWC", "FHWC", "DHWC"),
+    dtypes=_TYPES,
+)
+_OUTPUT = "The adjusted data, in the layout of the input."
+_BRIGHTNESS = (
+    Arg(
+        "brightness",
+        FLOAT,
+        1.0,
+        "What values are multiplied by.",
+        per_sample=True,
+        per_frame=True,
+    ),
+    Arg(
+        "brightness_shift",
+        FLOAT,
+        0.0,
+        "What is added in the end, in units of the output type's largest value (1 for floating "
+        "point).",
+        per_sample=True,
+        per_frame=True,
+    ),
+)
+_CONTRAST = (
+    Arg(
+        "contrast",
+        FLOAT,
+        1.0,
+        "What distances from `contrast_center` are multiplied by; 0 leaves nothing but the centre.",
+        per_sample=True,
+        per_frame=True,
+    ),
+    Arg(
+        "contrast_center",
+        FLOAT,
+        None,
+        "Value that `contrast` leaves alone. When not given, the middle of the input type's "
+        "non-negative range: 128, 2**14 or 2**30 for integers, 0.5 for floating point.",
+        per_sample=True,
+        per_frame=True,
+    ),
+)
+_DTYPE = Arg("dtype", DTYPE, None, "Element type of the output; the input's when not given.")
+
+
+def _value_bits(dtype: np.dtype) -> int:
+    """Bits of an integer besides its sign."""
+    return dtype.itemsize * 8 - (dtype.kind == "i")
+
+
+class _Adjustment(Operator):
+    """What the three operators have in common."""
+
+    def infer(self, *inputs: Spec) -> Spec:
+        data = inputs[0]
+        dtype = self.args.dtype if self.args.dtype is not None else data.dtype
+        if dtype not in _TYPES:
+            allowed = ", ".join(t.name for t in _TYPES)
+            raise DataTypeError(
+                f"`dtype` is {dtype.name}; allowed are {allowed}. Use `fn.cast` behind the "
+                "operator for others."
+            )
+        self._dtype = np.dtype(to_numpy_type(dtype))
+        source = np.dtype(to_numpy_type(data.dtype))
+        self._range = 1.0 if self._dtype.kind == "f" else 2.0 ** _value_bits(self._dtype) - 1
+        self._center = 0.5 if source.kind == "f" else 2.0 ** (_value_bits(source) - 1)
+        # Even without an adjustment, int32 is rounded to float32 on its way.
+        self._unchanged = dtype == data.dtype and dtype != DALIDataType.INT32
+        return data._replace(dtype=dtype)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        data = inputs[0]
+        args = vars(c.args)
+        brightness, shift = args.get("brightness", 1.0), args.get("brightness_shift", 0.0)
+        contrast, center = args.get("contrast", 1.0), args.get("contrast_center")
+        if self._unchanged and brightness == contrast == 1.0 and shift == 0.0:
+            return data
+        out = c.empty(data.shape, self._dtype)
+        brightness_contrast(
+            data,
+            out,
+            brightness=brightness,
+            shift=shift * self._range,
+            contrast=contrast,
+            center=self._center if center is None else center,
+        )
+        return out
+
+
+@operator(
+    "brightness_contrast",
+    inputs=_INPUT,
+    args=(*_BRIGHTNESS, *_CONTRAST, _DTYPE),
+    output_docs=(_OUTPUT,),
+    frames=True,
+)
+class BrightnessContrast(_Adjustment):
+    """Adjusts brightness and contrast.
+
+    The output is ``brightness_shift * range + brightness * (contrast_center + contrast * (data -
+    contrast_center))``, where `range` is the largest value of the output type, or 1 for floating
+    point. Integers are rounded to the nearest and saturate.
+
+    Examples
+    --------
+    >>> lively = fn.brightness_contrast(images, brightness=1.1, contrast=1.3)
+    """
+
+
+@operator(
+    "brightness",
+    inputs=_INPUT,
+    args=(*_BRIGHTNESS, _DTYPE),
+    output_docs=(_OUTPUT,),
+    frames=True,
+)
+class Brightness(_Adjustment):
+    """Adjusts brightness.
+
+    The output is ``brightness_shift * range + brightness * data``, where `range` is the largest
+    value of the output type, or 1 for floating point. Integers are rounded to the nearest and
+    saturate.
+
+    Examples
+    --------
+    >>> brighter = fn.brightness(images, brightness=1.2)
+    """
+
+
+@operator(
+    "contrast",
+    inputs=_INPUT,
+    args=(*_CONTRAST, _DTYPE),
+    output_docs=(_OUTPUT,),
+    frames=True,
+)
+class Contrast(_Adjustment):
+    """Adjusts contrast.
+
+    The output is ``contrast_center + contrast * (data - contrast_center)``. Integers are rounded
+    to the nearest and saturate.
+
+    Examples
+    --------
+    >>> flatter = fn.contrast(images, contrast=0.7)
+    """
