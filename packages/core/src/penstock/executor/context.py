@@ -88,7 +88,9 @@ class FrameContext:
         """Memory for this frame's output."""
         if self._axis:
             return self.temp(shape, dtype)
-        return self.slot(output, shape, dtype)
+        slot = self.slot(output, shape, dtype)
+        # A frame of another shape than the first has no place; whoever stores it says so.
+        return slot if slot.shape == tuple(shape) else self.temp(shape, dtype)
 
     def slot(self, output: int, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """The place of this frame in the output sequence."""

@@ -17,13 +17,16 @@ class FrameLoop:
     """Looks like an operator that takes sequences; made from one that takes frames.
 
     Arguments given frame by frame (tensor arguments whose layout starts with ``F``) are handed
-    out one frame at a time.
+    out one frame at a time. An operator whose output shape follows from such arguments has a method
+    ``shared_by_frames(frame, arguments)``, which sees those of all frames and returns arguments to
+    add to each, so that the frames come out in one shape.
     """
 
     def __init__(self, op: Operator, sequence: Spec, tensor_layouts: dict[str, str]) -> None:
         self.op = op
         self.axis = sequence.layout.index("F")
         schema = op.schema
+        self._shared = getattr(op, "shared_by_frames", None)
         self.frame_args = tuple(n for n, layout in tensor_layouts.items() if layout[:1] == "F")
         for name in self.frame_args:
             if not schema.args[name].per_frame:
@@ -59,6 +62,13 @@ class FrameLoop:
         args = self._frame_arguments(c.args, count)
         context = FrameContext(c, count, self.axis, c.args if not args else SimpleNamespace())
         lead: tuple[slice | int, ...] = (slice(None),) * self.axis
+        if args and self._shared is not None:
+            each = [
+                SimpleNamespace(**{**vars(c.args), **{k: v[f] for k, v in args.items()}})
+                for f in range(count)
+            ]
+            shared = self._shared(sequence[(*lead, 0)], each)
+            args.update({name: [value] * count for name, value in shared.items()})
         outputs = 1
         for f in range(count):
             if args:
