@@ -13,13 +13,14 @@ collector: the weak reference fires when the array is really freed, never earlie
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import threading
 import weakref
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +35,7 @@ ALIGNMENT_BYTES = 64
 """One cache line, and the widest vector register; what XLA asks for to import without a copy."""
 
 _ndarray = np.ndarray
+_NONE: list[Any] = []
 _uint8 = np.dtype(np.uint8)
 
 
@@ -46,10 +48,11 @@ class _Memory(np.ndarray):
 class _Block:
     """One piece of memory that the pool owns, lent to at most one array at a time."""
 
-    __slots__ = ("memory", "offset", "size")
+    __slots__ = ("idle_since", "memory", "offset", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
+        self.idle_since = 0
         self.memory = _Memory.__new__(_Memory, (size + ALIGNMENT_BYTES,), _uint8)
         self.offset = -self.memory.__array_interface__["data"][0] % ALIGNMENT_BYTES
 
@@ -79,6 +82,7 @@ class PoolStats:
     """Requests served by an idle buffer since the pool was made."""
 
 
+@functools.lru_cache(maxsize=4096)
 def size_class(size_bytes: int) -> int:
     """Size of the buffer that serves `size_bytes`: four classes between powers of two.
 
@@ -103,16 +107,16 @@ class HostPool:
             idle_limit_bytes = _memory_bytes() // 8
         self.idle_limit_bytes = idle_limit_bytes
         self._lock = threading.Lock()
-        # Idle buffers twice: by size for reuse, newest last, and in order of their return.
-        self._idle_by_size: dict[int, deque[_Block]] = {}
-        self._idle: OrderedDict[int, _Block] = OrderedDict()
+        # Idle buffers by size; of each size, the one returned last is at the right.
+        self._idle: dict[int, deque[_Block]] = {}
         self._idle_bytes = 0
+        self._clock = 0
         # Leases of live arrays, by the identity of their block: what keeps the weak references
         # alive. Only ever touched by single dictionary operations, which need no lock.
         self._leases: dict[int, _Lease] = {}
-        # Where `_released` leaves buffers. It may run at any instant, also on a thread that is
-        # inside one of the locked sections (a garbage collection starts there), so it must not
-        # wait for the lock; whoever holds the lock takes them from here.
+        # Where buffers are left when their arrays are freed. That may happen at any instant, also
+        # on a thread that is inside one of the locked sections (a garbage collection starts
+        # there), so it must not wait for the lock; whoever comes next takes them from here.
         self._returned: deque[_Block] = deque()
         self._made = 0
         self._reused = 0
@@ -152,7 +156,7 @@ class HostPool:
                 bytes_in_use=sum(block.size for block in blocks),
                 bytes_idle=self._idle_bytes,
                 buffers_in_use=len(blocks),
-                buffers_idle=len(self._idle),
+                buffers_idle=sum(map(len, self._idle.values())),
                 buffers_made=self._made,
                 buffers_reused=self._reused,
             )
@@ -176,22 +180,19 @@ class HostPool:
     def _take(self, size: int) -> _Block:
         wanted = size_class(size)
         with self._lock:
-            victims = self._collect() if self._returned else None
-            stack = self._idle_by_size.get(wanted)
+            victims = self._collect() if self._returned else _NONE
+            stack = self._idle.get(wanted)
             if not stack:
                 # The next class up is better than fresh memory, whose pages must be faulted in.
-                stack = self._idle_by_size.get(size_class(wanted + 1))
+                stack = self._idle.get(size_class(wanted + 1))
             if stack:
                 block = stack.pop()
-                del self._idle[id(block)]
                 self._idle_bytes -= block.size
                 self._reused += 1
             else:
                 block = None
                 self._made += 1
         del victims  # freed outside of the lock: unmapping large buffers takes time
-        if self._returned:
-            self._settle()
         return _Block(wanted) if block is None else block
 
     def _released(self, lease: _Lease) -> None:
@@ -202,50 +203,54 @@ class HostPool:
 
     def _put_back(self, block: _Block) -> None:
         self._returned.append(block)
-        self._settle()
-
-    def _settle(self) -> None:
-        """File the returned buffers, unless someone who holds the lock is about to do it."""
-        while self._returned and self._lock.acquire(blocking=False):
-            try:
+        # Asking first, and not `acquire(blocking=False)`: a signal may be handled right after
+        # that call, and the lock would stay locked for ever. `with` is safe from it. Where
+        # somebody holds the lock, the buffer waits for the next request.
+        if not self._lock.locked():
+            with self._lock:
                 victims = self._collect()
-            finally:
-                self._lock.release()
             del victims
 
     def _collect(self) -> list[_Block]:
         """File the returned buffers as idle; return those beyond the limit. Needs the lock."""
-        while True:
-            try:
-                block = self._returned.popleft()
-            except IndexError:
-                break
-            stack = self._idle_by_size.get(block.size)
+        returned, idle = self._returned, self._idle
+        while returned:
+            block = returned.popleft()  # only the holder of the lock takes from here
+            stack = idle.get(block.size)
             if stack is None:
-                stack = self._idle_by_size[block.size] = deque()
+                stack = idle[block.size] = deque()
+            self._clock += 1
+            block.idle_since = self._clock
             stack.append(block)
-            self._idle[id(block)] = block
             self._idle_bytes += block.size
         if self._idle_bytes <= self.idle_limit_bytes:
-            return []
+            return _NONE
         return self._evict(self.idle_limit_bytes)
 
     def _evict(self, keep_bytes: int) -> list[_Block]:
         """Drop idle buffers down to `keep_bytes` and return them. Needs the lock."""
         victims = []
         while self._idle_bytes > keep_bytes:
-            _, block = self._idle.popitem(last=False)
-            stack = self._idle_by_size[block.size]
-            stack.popleft()  # the longest idle of all is the longest idle of its size
-            if not stack:
-                del self._idle_by_size[block.size]
+            oldest = min(
+                (stack for stack in self._idle.values() if stack),
+                key=lambda stack: stack[0].idle_since,
+                default=None,
+            )
+            if oldest is None:
+                self._idle_bytes = 0
+                break
+            block = oldest.popleft()
             self._idle_bytes -= block.size
             victims.append(block)
         return victims
 
     def _after_fork(self) -> None:
-        # Another thread of the parent may have held the lock; it does not exist here.
+        # A thread of the parent may have been in a locked section; it does not exist here. What
+        # was idle is left to the parent.
         self._lock = threading.Lock()
+        self._idle = {}
+        self._idle_bytes = 0
+        self._returned = deque()
 
 
 def _memory_bytes() -> int:
