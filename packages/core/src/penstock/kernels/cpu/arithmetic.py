@@ -1,6 +1,7 @@
 """The operations of expressions on arrays, with C's rules where NumPy has others.
 
-Every function takes its operands, brought to one type, and `out`, which may be one of them.
+Every function takes its operands, brought to one type, and the keyword `out`, which may be one of
+them.
 Integers wrap around. The caller silences NumPy's warnings about that and about real numbers.
 """
 
@@ -167,7 +168,7 @@ def _remainder_by(divide: Function) -> Function:
     @_allocates
     def remainder(a: np.ndarray, b: Any, out: np.ndarray) -> None:
         quotient = np.empty_like(out)
-        divide(a, b, quotient)
+        divide(a, b, out=quotient)
         np.multiply(quotient, b, out=quotient)
         np.subtract(a, quotient, out=out)
 
@@ -280,7 +281,6 @@ _PLAIN: dict[str, Function] = {
     "div": np.divide,
     "pow": np.power,
     "neg": np.negative,
-    "pos": np.positive,
     "abs": np.absolute,
     "eq": np.equal,
     "ne": np.not_equal,

@@ -123,7 +123,7 @@ def _run_repeated_rows(function: Function, out: np.ndarray, operands: Arrays, ti
     Several rows make a longer one; what is the same for every row is repeated to match.
     """
     count, width = out.shape
-    together = min(_LONG // width, count)
+    together = min(min(_LONG, tile) // width, count)
     length = together * width
     lines = count // together
     head = lines * together

@@ -45,9 +45,13 @@ def conversion(source: np.dtype, target: np.dtype) -> Function | None:
         return _wrapping(target) if narrows else None
     if source.kind == "f" and source.itemsize <= target.itemsize:
         return None
-    if source.kind in "iu" and source.itemsize == 8 and target.itemsize < 8:
-        # Through float64 it would be rounded twice.
-        return lambda value: np.asarray(value, source).astype(target).item()
+    if source.kind in "iu" and (source.itemsize == 8 > target.itemsize or target.itemsize == 2):
+        # Through float64 it could be rounded another way.
+        def convert(value: int) -> float:
+            with np.errstate(all="ignore"):
+                return float(np.asarray(value, source).astype(target).item())
+
+        return convert
     return _rounding(target) or float
 
 
@@ -66,7 +70,8 @@ def _float32(value: float) -> float:
 
 
 def _float16(value: float) -> float:
-    return float(np.float16(value))
+    with np.errstate(all="ignore"):
+        return float(np.float16(value))
 
 
 def _rounding(dtype: np.dtype) -> Function | None:
@@ -109,7 +114,8 @@ def _through_array(name: str, dtype: np.dtype) -> Function:
     def compute(*operands: Number) -> Number:
         arrays = [np.asarray(o, dtype) for o in operands]
         out = np.empty((), dtype)
-        function(*arrays, out)
+        with np.errstate(all="ignore"):
+            function(*arrays, out=out)
         return out.item()
 
     return compute
@@ -175,7 +181,6 @@ _CLOSED: dict[str, Function] = {
     "and": operator.and_,
     "or": operator.or_,
     "xor": operator.xor,
-    "pos": operator.pos,
     "min": _min,
     "max": _max,
     "clamp": _clamp,
@@ -185,7 +190,6 @@ _BOOLEAN: dict[str, Function] = {
     "or": operator.or_,
     "xor": operator.xor,
     "mul": operator.and_,
-    "pos": bool,
     "invert": operator.not_,
     "lshift": lambda a, b: a,
     "rshift": operator.gt,

@@ -128,6 +128,8 @@ def typed(expression: Expression, inputs: Sequence[Spec]) -> Typed:
             f"`{operation.shown}` takes {operation.arity} operands, got {len(operands)}."
         )
     dtype = result_type(kind, [o.dali_type for o in operands])
+    if kind == "pos":
+        return operands[0]
     ranks = [o.ndim for o in operands]
     return Typed(
         kind,
@@ -160,7 +162,7 @@ def _constant(value: Any, dali_type: DALIDataType) -> Typed:
             number = float(dtype.type(value))
     else:
         number = int(value)
-        limits = np.iinfo(dtype)
+        limits: Any = np.iinfo(dtype)
         if not limits.min <= number <= limits.max:
             raise NumberOverflowError(
                 f"The integer constant {number} is out of range for {dtype}. Say another type "

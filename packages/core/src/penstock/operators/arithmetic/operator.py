@@ -41,8 +41,6 @@ class ArithmeticGenericOp(Operator):
             raise ArgumentValueError(
                 "The expression reads no input; it is the same for all samples."
             )
-        while root.kind == "pos":
-            root = root.operands[0]
         self.root = root
         self.numpy_dtype = root.dtype
         try:
@@ -57,7 +55,8 @@ class ArithmeticGenericOp(Operator):
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         if self.root.kind == "input":
-            return inputs[self.root.value]
+            source: int = self.root.value
+            return inputs[source]
         try:
             if self.scalar is not None:
                 value = self.scalar(inputs)

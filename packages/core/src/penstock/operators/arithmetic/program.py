@@ -27,7 +27,7 @@ class Step(NamedTuple):
     """One call over a tile. Everything is found by number among the tile's registers."""
 
     function: Callable[..., Any] | None
-    """``function(*operands, out)``; `None` brings the operand to the type of `memory`."""
+    """``function(*operands, out=...)``; `None` brings the operand to the type of `memory`."""
     operands: tuple[int, ...]
     memory: int
     """Where the result is written."""
@@ -93,13 +93,13 @@ class ArrayProgram:
 
         def run_tile(tile: np.ndarray, operands: list[np.ndarray]) -> None:
             registers[_OUT] = tile
-            for register, memory in scratch:
-                registers[register] = memory[: tile.size].reshape(tile.shape)
+            for register, whole in scratch:
+                registers[register] = whole[: tile.size].reshape(tile.shape)
             for register, operand in zip(numbers, operands, strict=True):
                 registers[register] = operand
             for function, sources, memory, result in steps:
                 if function is not None:
-                    function(*[registers[s] for s in sources], registers[memory])
+                    function(*[registers[s] for s in sources], out=registers[memory])
                     continue
                 source, target = registers[sources[0]], registers[memory]
                 if source.dtype == target.dtype:

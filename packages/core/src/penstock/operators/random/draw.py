@@ -85,7 +85,7 @@ class Draw(Shaped):
     """
 
     default_dtype = DALIDataType.FLOAT
-    dtypes = DRAWABLE
+    dtypes: tuple[DALIDataType, ...] = DRAWABLE
 
     def infer(self, *inputs: Spec) -> Spec:
         dtype = self.default_dtype if self.args.dtype is None else self.args.dtype
