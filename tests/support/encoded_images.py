@@ -120,7 +120,8 @@ def png(
     return b"".join(parts)
 
 
-def _picture16(channels: int = 3) -> np.ndarray:
+def picture16(channels: int = 3) -> np.ndarray:
+    """A uint16 HWC picture that uses the lower bytes, too."""
     rng = np.random.default_rng(5)
     fine = rng.integers(0, 257, (37, 53, channels))
     return np.clip(picture(channels=channels).astype(np.int64) * 256 + fine, 0, 65535).astype(
@@ -140,7 +141,7 @@ def pngs() -> dict[str, bytes]:
         out[f"png-palette{bits}-alpha"] = png(
             gray, bits, 3, palette=colors, alpha=bytes(range(2**bits))
         )
-    for bits, make in ((8, lambda n: picture(channels=n)), (16, _picture16)):
+    for bits, make in ((8, lambda n: picture(channels=n)), (16, picture16)):
         for color, channels, name in ((0, 1, "gray"), (2, 3, "rgb"), (4, 2, "ga"), (6, 4, "rgba")):
             out[f"png-{name}{bits}"] = png(make(channels), bits, color)
     out["png-gray8-transparent"] = png(picture(channels=1), 8, 0, alpha=b"\0\x80")
@@ -254,7 +255,7 @@ def tiffs() -> dict[str, bytes]:
         out[f"tiff-gray-{name}"] = _saved(rgb.convert("L"), format="TIFF", **option)
     for mode in ("1", "P", "LA", "RGBA", "CMYK", "I;16", "I", "F"):
         source = (
-            Image.fromarray(_picture16(1)[..., 0])
+            Image.fromarray(picture16(1)[..., 0])
             if mode == "I;16"
             else rgb.convert("L").convert(mode)
             if mode in "IF"
@@ -270,9 +271,9 @@ def tiffs() -> dict[str, bytes]:
         rgb, format="TIFF", save_all=True, append_images=[rgb.rotate(180), rgb.convert("L")]
     )
     out["tiff-bigtiff"] = _saved(rgb, format="TIFF", big_tiff=True)
-    out["tiff-rgb16"] = _cv(".tiff", _picture16())
-    out["tiff-rgb16-raw"] = _cv(".tiff", _picture16(), cv2.IMWRITE_TIFF_COMPRESSION, 1)
-    out["tiff-rgba16"] = _cv(".tiff", _picture16(4))
+    out["tiff-rgb16"] = _cv(".tiff", picture16())
+    out["tiff-rgb16-raw"] = _cv(".tiff", picture16(), cv2.IMWRITE_TIFF_COMPRESSION, 1)
+    out["tiff-rgba16"] = _cv(".tiff", picture16(4))
     out["tiff-rgbf"] = _cv(".tiff", (image / np.float32(255)).astype(np.float32))
     out["tiff-bigendian"] = _tiff_big_endian(image)
     out["tiff-planar"] = _tiff_big_endian(image, planar=True)
@@ -348,7 +349,7 @@ def pnms() -> dict[str, bytes]:
     image = picture()
     gray = image[..., 1]
     bits = (gray > 128).astype(np.uint8)
-    deep = _picture16()
+    deep = picture16()
     return {
         "pnm-P1": b"P1\n53 37\n" + _plain(bits),
         "pnm-P2": b"P2\n53 37\n255\n" + _plain(gray),
@@ -380,8 +381,8 @@ def jpeg2000s() -> dict[str, bytes]:
         "jp2-gray": _saved(rgb.convert("L"), format="JPEG2000"),
         "jp2-ga": _saved(rgb.convert("LA"), format="JPEG2000"),
         "jp2-rgba": _saved(Image.fromarray(picture(channels=4)), format="JPEG2000"),
-        "jp2-gray16": _saved(Image.fromarray(_picture16(1)[..., 0]), format="JPEG2000"),
-        "jp2-rgb16": _cv(".jp2", _picture16()),
+        "jp2-gray16": _saved(Image.fromarray(picture16(1)[..., 0]), format="JPEG2000"),
+        "jp2-rgb16": _cv(".jp2", picture16()),
         "j2k-rgb": _saved(rgb, format="JPEG2000", no_jp2=True),
         "j2k-gray": _saved(rgb.convert("L"), format="JPEG2000", no_jp2=True),
         "jp2-1x1": _saved(Image.fromarray(picture(1, 1)), format="JPEG2000"),

@@ -43,7 +43,10 @@ def read(data: memoryview) -> ImageHeader:
     channels = 4 if bits == 32 else 3
     if bits in _palette_depths:
         start = 14 + header_size
-        palette = data[start : start + color_size * (colors or 1 << bits)]
+        count = min(colors or 1 << bits, 1 << bits)
+        palette = data[start : start + color_size * count]
+        if len(palette) < color_size * count:
+            raise BadSampleError(f"The BMP data ends early, in its palette: {len(data)} bytes.")
         channels = 1 if _is_gray(palette, color_size) else 3
     return ImageHeader("bmp", abs(height), abs(width), channels, U8)
 

@@ -1,6 +1,8 @@
-"""Decode with OpenCV: where nvImageCodec does not exist or gives up.
+"""Decode with OpenCV: all formats but JPEG and TIFF, and these where nvImageCodec is missing.
 
-Regions are cut out of the whole image.
+nvImageCodec leaves PNG, WebP, PNM and JPEG 2000 to an OpenCV inside of it, with the same pixels;
+but it is slower for small formats, and damaged JPEG 2000 crashes it. Regions are cut out of the
+whole image.
 """
 
 from __future__ import annotations
@@ -20,30 +22,28 @@ from penstock.kernels.cpu.opencv import cv2
 _UNDO = {6: 8, 8: 6}
 
 
-def decode_into(
-    out: np.ndarray,
+def decode(
     data: np.ndarray,
     header: ImageHeader,
     color: str,
-    *,
     region: tuple[int, int, int, int] | None,
-) -> bool:
-    """Decode the image in `data` into `out`; False, with `out` undefined, if that is impossible.
+) -> np.ndarray | None:
+    """Pixels of the image in `data`, HWC, in memory of OpenCV's; `None` if that is impossible.
 
     Parameters are those of `nvimagecodec.decode_into`.
     """
     image = _tiff(data, header) if header.codec == "tiff" else _decoded(data, header, color)
     if image is None or image.shape[:2] != (header.height, header.width):
-        return False
+        return None
     if region is not None:
         y0, x0, y1, x1 = region
         image = image[y0:y1, x0:x1]
     if header.codec == "tiff":
-        return _store_in_color(image, color, out)
-    if image.dtype != out.dtype or image.shape != out.shape:
-        return False
-    np.copyto(out, image)
-    return True
+        image = _in_color(image, color)
+    channels = {"GRAY": 1, "NATIVE": header.channels}.get(color, 3)
+    if image is None or image.dtype != header.dtype or image.shape[2] != channels:
+        return None
+    return image
 
 
 def _decoded(data: np.ndarray, header: ImageHeader, color: str) -> np.ndarray | None:
@@ -85,22 +85,20 @@ def _tiff(data: np.ndarray, header: ImageHeader) -> np.ndarray | None:
     return image
 
 
-def _store_in_color(image: np.ndarray, color: str, out: np.ndarray) -> bool:
-    """Convert the BGR(A) or gray `image` to `color`."""
+def _in_color(image: np.ndarray, color: str) -> np.ndarray | None:
+    """The BGR(A) or gray `image` in `color`."""
     channels = image.shape[2]
-    if image.dtype != out.dtype or (color == "NATIVE" and channels != out.shape[2]):
-        return False
     if channels == 1:
-        np.copyto(out, image)
-    elif channels not in (3, 4):
-        return False
-    elif color == "GRAY":
-        convert.gray(image[..., 2::-1], out)
-    elif color == "BGR":
-        np.copyto(out, image[..., :3])
-    else:
-        np.copyto(out, image[..., [2, 1, 0, 3][: out.shape[2]]])
-    return True
+        return image if color in ("GRAY", "NATIVE") else np.repeat(image, 3, axis=2)
+    if channels not in (3, 4):
+        return None
+    if color == "GRAY":
+        gray = np.empty((*image.shape[:2], 1), image.dtype)
+        convert.gray(image[..., 2::-1], gray)
+        return gray
+    if color == "NATIVE":
+        return image[..., [2, 1, 0, 3][:channels]]
+    return image[..., :3] if color == "BGR" else image[..., [2, 1, 0]]
 
 
 def _imdecode(data: np.ndarray, flags: int) -> np.ndarray | None:

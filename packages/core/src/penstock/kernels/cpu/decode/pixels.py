@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +11,7 @@ from penstock.kernels.cpu.decode import convert
 from penstock.kernels.cpu.decode.exif import UPRIGHT, stored_region, turned
 from penstock.kernels.cpu.decode.image_header import ImageHeader
 from penstock.kernels.cpu.decode.rotate import rotate_into
-from penstock.kernels.cpu.decode.stored import Region, decode_stored
-
-Allocator = Callable[[tuple[int, ...], np.dtype], np.ndarray]
+from penstock.kernels.cpu.decode.stored import Allocator, Region, decode_stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,7 @@ def decode(
         First row and column, and one past the last; not empty; `None` for the whole image.
     empty, temp
         Where memory for the result and for steps on the way to it comes from. The result may lie
-        in either.
+        in either, or in memory of a decoder's.
 
     Raises
     ------
@@ -65,6 +62,23 @@ def decode(
     native = header.dtype
     if native is None or header.unsupported:
         raise BadSampleError(f"The data is {header.unsupported}, which cannot be decoded.")
+    try:
+        return _decode(data, header, native, wanted, region, empty, temp)
+    except MemoryError as error:
+        raise BadSampleError(
+            f"There is not enough memory for an image of {header.height} x {header.width} pixels."
+        ) from error
+
+
+def _decode(
+    data: np.ndarray,
+    header: ImageHeader,
+    native: np.dtype,
+    wanted: Wanted,
+    region: Region | None,
+    empty: Allocator,
+    temp: Allocator,
+) -> np.ndarray:
     height, width, channels = wanted.shape(header)
     if region == (0, 0, height, width):
         region = None

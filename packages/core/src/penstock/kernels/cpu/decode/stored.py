@@ -12,8 +12,14 @@ from penstock.kernels.cpu.decode.backend import has_nvimagecodec
 from penstock.kernels.cpu.decode.diagnosis import reason
 from penstock.kernels.cpu.decode.image_header import U8, ImageHeader
 
+Allocator = Callable[[tuple[int, ...], np.dtype], np.ndarray]
 Region = tuple[int, int, int, int]
 """First row and column, and one past the last row and column."""
+
+_BY_NVIMAGECODEC = ("jpeg", "tiff")
+
+# libjpeg-turbo upsamples chroma in another way where it decodes hardly a column of it.
+_LEAST_COLUMNS = 32
 
 # What a region of a JPEG costs, in parts of the whole image: entropy decoding of all rows above its
 # end, transform and colours of its area, and cutting rows to columns. Measured on photographs.
@@ -26,8 +32,8 @@ def decode_stored(
     color: str,
     fast_idct: bool,
     region: Region | None,
-    memory: Callable[[tuple[int, ...], np.dtype], np.ndarray],
-    temp: Callable[[tuple[int, ...], np.dtype], np.ndarray],
+    memory: Allocator,
+    temp: Allocator,
 ) -> np.ndarray:
     """Pixels of `region`, HWC, or of the whole image.
 
@@ -37,49 +43,89 @@ def decode_stored(
         ``"RGB"``, ``"BGR"``, ``"GRAY"``, or ``"NATIVE"`` for the channels as they are.
     memory, temp
         Where memory for the result and for steps on the way to it comes from. The result may be a
-        view of either.
+        view of either, or in memory of the decoder's.
 
     Raises
     ------
     BadSampleError
         If the pixels cannot be decoded.
     """
-    channels = {"GRAY": 1, "NATIVE": header.channels}.get(color, 3)
-    dtype = header.dtype or U8
+    if header.codec not in _BY_NVIMAGECODEC:
+        found = opencv_codecs.decode(data, header, color, region)
+    elif header.variant == "cmyk" and color != "RGB":
+        found = _decode_inks(data, header, color, fast_idct, region, memory, temp)
+    elif header.codec == "tiff" and header.channels == 2 and color in ("RGB", "BGR"):
+        # Gray and alpha: nvImageCodec would take the alpha for green.
+        gray = decode_stored(data, header, "GRAY", fast_idct, region, temp, temp)
+        found = memory((*gray.shape[:2], 3), gray.dtype)
+        np.copyto(found, gray)
+    elif header.codec == "tiff":
+        found = _decode_tiff(data, header, color, region, memory)
+    else:
+        found = _decode_jpeg(data, header, color, fast_idct, region, memory, temp)
+    if found is None:
+        raise BadSampleError(reason(data.data, header, color))
+    return found
+
+
+def _decode_jpeg(
+    data: np.ndarray,
+    header: ImageHeader,
+    color: str,
+    fast_idct: bool,
+    region: Region | None,
+    memory: Allocator,
+    temp: Allocator,
+) -> np.ndarray | None:
+    channels = 1 if color == "GRAY" else 3
+    whole_shape = (header.height, header.width, channels)
     nv = has_nvimagecodec()
-    plain_jpeg = header.codec == "jpeg" and header.variant == ""
-    if region is not None and plain_jpeg and (not nv or _whole_is_cheaper(header, region)):
-        whole = temp((header.height, header.width, channels), dtype)
+    plain = header.variant == ""
+    if region is not None and plain and (not nv or _whole_is_cheaper(header, region)):
+        whole = temp(whole_shape, U8)
         if jpeg.decode_into(whole, data, color, fast_idct=fast_idct):
             y0, x0, y1, x1 = region
             return whole[y0:y1, x0:x1]
-    if region is None:
-        height, width = header.height, header.width
-    else:
-        height, width = region[2] - region[0], region[3] - region[1]
-    if header.codec == "jpeg" and header.variant == "cmyk" and color != "RGB":
-        return _decode_inks(data, header, color, fast_idct, region, memory, temp)
-    if header.codec == "tiff" and header.channels == 2 and color in ("RGB", "BGR"):
-        # Gray and alpha: nvImageCodec would take the alpha for green.
-        gray = decode_stored(data, header, "GRAY", fast_idct, region, temp, temp)
-        out = memory((height, width, channels), dtype)
-        np.copyto(out, gray)
+    if region is not None and nv and region[3] - region[1] < min(_LEAST_COLUMNS, header.width):
+        wide, cut = _widened(region, header.width)
+        found = _decode_jpeg(data, header, color, fast_idct, wide, temp, temp)
+        return None if found is None else found[:, cut]
+    out = memory(whole_shape if region is None else _shape_of(region, channels), U8)
+    if region is None and plain and jpeg.decode_into(out, data, color, fast_idct=fast_idct):
         return out
-    out = memory((height, width, channels), dtype)
-    if region is None and plain_jpeg and jpeg.decode_into(out, data, color, fast_idct=fast_idct):
-        return out
-    if nv and nvimagecodec.decode_into(out, data, color, fast_idct=fast_idct, region=region):
-        return out
+    if nv:
+        good = nvimagecodec.decode_into(out, data, color, fast_idct=fast_idct, region=region)
+        return out if good else None
     if header.variant == "cmyk":
-        if not nv and jpeg.decode_inks_into(out, data, fast_idct=fast_idct, region=region):
+        good = jpeg.decode_inks_into(out, data, fast_idct=fast_idct, region=region)
+        return out if good else None
+    return opencv_codecs.decode(data, header, color, region)
+
+
+def _decode_tiff(
+    data: np.ndarray, header: ImageHeader, color: str, region: Region | None, memory: Allocator
+) -> np.ndarray | None:
+    if has_nvimagecodec():
+        channels = {"GRAY": 1, "NATIVE": header.channels}.get(color, 3)
+        whole = (0, 0, header.height, header.width)
+        out = memory(_shape_of(region or whole, channels), header.dtype or U8)
+        if nvimagecodec.decode_into(out, data, color, fast_idct=False, region=region):
             return out
-    # nvImageCodec does not take every valid file (WebP with metadata, JPEG 2000 gray with alpha,
-    # ...). Of JPEG it takes all that libjpeg-turbo takes.
-    elif not (nv and header.codec == "jpeg") and opencv_codecs.decode_into(
-        out, data, header, color, region=region
-    ):
-        return out
-    raise BadSampleError(reason(data.data, header, color))
+    # nvImageCodec takes no TIFF that leaves out what has a default.
+    return opencv_codecs.decode(data, header, color, region)
+
+
+def _shape_of(region: Region, channels: int) -> tuple[int, int, int]:
+    y0, x0, y1, x1 = region
+    return y1 - y0, x1 - x0, channels
+
+
+def _widened(region: Region, width: int) -> tuple[Region, slice]:
+    """A region of enough columns around `region`, and its columns therein."""
+    y0, x0, y1, x1 = region
+    left = max(0, min(x0, width - _LEAST_COLUMNS))
+    right = min(width, left + _LEAST_COLUMNS)
+    return (y0, left, y1, right), slice(x0 - left, x1 - left)
 
 
 def _whole_is_cheaper(header: ImageHeader, region: Region) -> bool:
@@ -95,8 +141,8 @@ def _decode_inks(
     color: str,
     fast_idct: bool,
     region: Region | None,
-    memory: Callable[[tuple[int, ...], np.dtype], np.ndarray],
-    temp: Callable[[tuple[int, ...], np.dtype], np.ndarray],
+    memory: Allocator,
+    temp: Allocator,
 ) -> np.ndarray:
     """Pixels of a CMYK or YCCK JPEG in another colour space than RGB."""
     if color == "NATIVE":

@@ -104,7 +104,7 @@ def _first_directory(data: memoryview) -> dict[int, tuple[int, ...]]:
                     (where,) = offset.unpack_from(data, where)
                 tags[tag] = struct.unpack_from(f"{order}{code}", data, where)
             position += size
-    except struct.error:
+    except (struct.error, OverflowError):
         raise BadSampleError(
             f"The first TIFF directory lies beyond the end of the data ({len(data)} bytes): "
             "the file is cut off or damaged."

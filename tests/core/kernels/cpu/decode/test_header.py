@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from penstock.errors import BadSampleError
+from penstock.kernels.cpu.decode.exif import orientation_of, stored_region, upright
+from penstock.kernels.cpu.decode.header import read_header
+from penstock.kernels.cpu.decode.rotate import rotate_into
+from tests.support.encoded_images import everything, jpegs, pngs, webps
+
+
+def header(data):
+    return read_header(memoryview(data))
+
+
+@pytest.mark.parametrize("name", list(everything()))
+def test_sizes_are_those_that_pillow_sees(name):
+    data = everything()[name]
+    found = header(data)
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            width, height = image.size
+    except Exception:
+        pytest.skip("Pillow cannot read it")
+    if found.codec == "tiff" and found.size(True) != found.size(False):
+        assert {found.height, found.width} == {height, width}  # Pillow may turn TIFF at opening
+    else:
+        assert (found.height, found.width) == (height, width)
+
+
+@pytest.mark.parametrize("name", list(everything()))
+def test_any_beginning_of_a_file_is_read_or_refused(name):
+    data = everything()[name]
+    whole = header(data)
+    for size in [*range(0, min(len(data), 200), 3), len(data) // 2]:
+        try:
+            found = header(data[:size])
+        except BadSampleError as error:
+            assert str(error)
+        else:
+            assert found[:5] == whole[:5]
+
+
+# EXIF.
+
+
+def tiff_block(*entries, order="<", magic=42):
+    body = b"".join(
+        struct.pack(f"{order}HHI", tag, kind, count) + value.ljust(4, b"\0")
+        for tag, kind, count, value in entries
+    )
+    mark = b"II" if order == "<" else b"MM"
+    return mark + struct.pack(f"{order}HIH", magic, 8, len(entries)) + body + bytes(4)
+
+
+SIX = (0x112, 3, 1, b"\6\0")
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        (tiff_block(SIX), 6),
+        (tiff_block((0x112, 3, 1, b"\0\6"), order=">"), 6),
+        (tiff_block((0x112, 4, 1, b"\6\0\0\0")), 6),
+        (tiff_block((0x112, 1, 1, b"\6")), 6),
+        (tiff_block((0x112, 3, 2, b"\6\0")), 6),
+        (tiff_block((0x100, 3, 1, b"\1\0"), SIX), 6),
+        (tiff_block(SIX, (0x112, 3, 1, b"\3\0")), 6),
+        (tiff_block(SIX)[:20], 6),
+        (tiff_block(SIX)[:19], 0),
+        (tiff_block((0x112, 3, 1, b"\x09\0")), 1),
+        (tiff_block((0x112, 2, 1, b"\6\0")), 1),
+        (tiff_block((0x100, 3, 1, b"\1\0")), 0),
+        (tiff_block(SIX, magic=41), 0),
+        (b"XX" + tiff_block(SIX)[2:], 0),
+        (b"II", 0),
+        (b"", 0),
+    ],
+)
+def test_orientation_in_exif(block, expected):
+    assert orientation_of(block) == expected
+
+
+def jpeg_with(*blocks, behind_frame=False):
+    data = jpegs()["jpeg-4:2:0"]
+    at = data.index(b"\xff\xda") if behind_frame else 2
+    segments = b""
+    for block in blocks:
+        payload = b"Exif\0\0" + block
+        segments += b"\xff\xe1" + struct.pack(">H", len(payload) + 2) + payload
+    return data[:at] + segments + data[at:]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (jpeg_with(tiff_block(SIX)), 6),
+        (jpeg_with(tiff_block(SIX), behind_frame=True), 6),
+        (jpeg_with(tiff_block(SIX), tiff_block((0x112, 3, 1, b"\3\0"))), 3),
+        (jpeg_with(tiff_block(SIX), tiff_block((0x100, 3, 1, b"\3\0"))), 6),
+        (jpeg_with(tiff_block(SIX)).replace(b"Exif\0\0", b"Exif\0x"), 1),
+        (jpeg_with(tiff_block(SIX)).replace(b"\xff\xe1", b"\xff\xff\xff\xe1"), 6),
+        (jpeg_with(b""), 1),
+    ],
+)
+def test_which_exif_block_of_a_jpeg_counts(data, expected):
+    assert header(data).orientation == expected
+
+
+def test_exif_behind_the_pixels_of_a_png():
+    block = tiff_block(SIX)
+    chunk = b"eXIf" + block
+    chunk = struct.pack(">I", len(block)) + chunk + struct.pack(">I", zlib.crc32(chunk))
+    data = pngs()["png-rgb8"]
+    at = data.rindex(b"IEND") - 4
+    assert header(data[:at] + chunk + data[at:]).orientation == 6
+
+
+def test_exif_of_a_webp_needs_its_flag():
+    data = webps()["webp-exif6-lossy"]
+    assert header(data).orientation == 6
+    assert header(data[:20] + bytes([data[20] & ~8]) + data[21:]).orientation == 1
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("channels", [1, 3, 5])
+def test_turning(orientation, channels):
+    rng = np.random.default_rng(orientation)
+    for height, width in ((4, 7), (1, 3), (1, 1)):
+        image = rng.integers(0, 65536, (height, width, channels)).astype(np.uint16)
+        expected = upright(image, orientation)
+        out = np.empty(expected.shape, image.dtype)
+        rotate_into(out, image, orientation)
+        np.testing.assert_array_equal(out, expected)
+        rows, columns = expected.shape[:2]
+        for _ in range(5):
+            y0, x0 = int(rng.integers(rows)), int(rng.integers(columns))
+            y1, x1 = int(rng.integers(y0, rows)) + 1, int(rng.integers(x0, columns)) + 1
+            a, b, c, d = stored_region((y0, x0, y1, x1), rows, columns, orientation)
+            part = upright(image[a:c, b:d], orientation)
+            np.testing.assert_array_equal(part, expected[y0:y1, x0:x1])
+
+
+# Headers that lie.
+
+
+@pytest.mark.parametrize(
+    "size", [(65535, 65535), (0, 53), (37, 0)], ids=["huge", "no rows", "no columns"]
+)
+def test_impossible_jpeg_sizes(size):
+    data = bytearray(jpegs()["jpeg-4:2:0"])
+    at = data.index(b"\xff\xc0") + 5
+    data[at : at + 4] = struct.pack(">HH", *size)
+    with pytest.raises(BadSampleError, match=r"promises|impossible"):
+        header(bytes(data))
+
+
+def test_impossible_webp_and_tiff_sizes():
+    tiff = everything()["tiff-rgb-raw"]
+    wide = tiff.replace(
+        struct.pack("<HHII", 256, 4, 1, 53), struct.pack("<HHII", 256, 4, 1, 2**32 - 1)
+    )
+    assert wide != tiff
+    with pytest.raises(BadSampleError, match="impossible"):
+        header(wide)
+
+
+def test_rubbish_between_jpeg_segments():
+    data = jpegs()["jpeg-4:2:0"]
+    with pytest.raises(BadSampleError, match="byte 20"):
+        header(data[:20] + b"abc" + data[20:])

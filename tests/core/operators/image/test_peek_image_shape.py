@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from penstock.errors import BadSampleError, DataTypeError, ShapeError
+from penstock.types import DALIDataType, DALIImageType
+from tests.support.encoded_images import everything, jpegs, unsupported
+from tests.support.run_operator import run_operator
+
+
+def peek(data, **args):
+    return run_operator("peek_image_shape", np.frombuffer(data, np.uint8), **args)
+
+
+@pytest.mark.parametrize("name", list(everything()))
+@pytest.mark.parametrize("output_type", ["RGB", "GRAY", "YCbCr", "ANY_DATA"])
+def test_it_is_the_shape_of_the_decoded_image(name, output_type):
+    kind = DALIImageType[output_type]
+    image = everything()[name]
+    for adjust in (True, False):
+        found = peek(image, image_type=kind, adjust_orientation=adjust)
+        assert found.dtype == np.int64
+        try:
+            decoded = run_operator(
+                "decoders.image",
+                np.frombuffer(image, np.uint8),
+                output_type=kind,
+                adjust_orientation=adjust,
+            )
+        except BadSampleError:  # kinds of pixels that are recognised but not decoded
+            assert found.shape == (3,)
+        else:
+            assert tuple(found) == decoded.shape
+
+
+def test_the_header_is_enough():
+    image = jpegs()["jpeg-200x300"]
+    header = image[: image.index(b"\xff\xda") + 20]
+    np.testing.assert_array_equal(peek(header), [200, 300, 3])
+
+
+@pytest.mark.parametrize("dtype", ["INT32", "UINT32", "INT64", "UINT64", "FLOAT", "FLOAT64"])
+def test_types(dtype):
+    found = peek(jpegs()["jpeg-200x300"], dtype=DALIDataType[dtype])
+    assert found.dtype.name == {"FLOAT": "float32"}.get(dtype, dtype.lower())
+    np.testing.assert_array_equal(found, [200, 300, 3])
+
+
+@pytest.mark.parametrize("dtype", ["UINT8", "INT16", "FLOAT16", "BOOL"])
+def test_other_types_are_refused(dtype):
+    with pytest.raises(DataTypeError, match=dtype):
+        peek(jpegs()["jpeg-200x300"], dtype=DALIDataType[dtype])
+
+
+@pytest.mark.parametrize("name", list(unsupported()))
+def test_what_is_no_image_has_no_shape(name):
+    with pytest.raises(BadSampleError):
+        peek(unsupported()[name])
+
+
+def test_input_must_be_flat():
+    with pytest.raises(ShapeError, match="flat"):
+        run_operator("peek_image_shape", np.zeros((4, 4), np.uint8))

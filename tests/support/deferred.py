@@ -1,0 +1,23 @@
+"""Get at what a deferring operator hands to its consumer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.operators.registry import find
+from penstock.operators.schema import Spec
+from penstock.types import DALIDataType
+from tests.support.run_operator import PlainContext
+
+
+def defer(name: str, encoded: np.ndarray, **args: Any) -> Any:
+    """The `DeferredImage` of decoder `name` for one encoded sample; arguments are constants."""
+    schema = find(name)
+    values = {a.name: a.default for a in schema.args.values()}
+    for key, value in args.items():
+        values[key] = schema.args[key].type.constant(value)
+    op = schema.cls(values, {})
+    op.infer(Spec(DALIDataType.UINT8, 1))
+    return op.defer(PlainContext(op.args), encoded)
