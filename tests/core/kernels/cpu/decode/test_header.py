@@ -41,10 +41,9 @@ def test_any_beginning_of_a_file_is_read_or_refused(name):
     for size in [*range(0, min(len(data), 200), 3), len(data) // 2]:
         try:
             found = header(data[:size])
-        except BadSampleError as error:
-            assert str(error)
-        else:
-            assert found[:5] == whole[:5]
+        except BadSampleError:
+            continue
+        assert found[:5] == whole[:5]
 
 
 # EXIF.
@@ -161,11 +160,10 @@ def test_impossible_jpeg_sizes(size):
         header(bytes(data))
 
 
-def test_impossible_webp_and_tiff_sizes():
+def test_impossible_tiff_sizes():
     tiff = everything()["tiff-rgb-raw"]
-    wide = tiff.replace(
-        struct.pack("<HHII", 256, 4, 1, 53), struct.pack("<HHII", 256, 4, 1, 2**32 - 1)
-    )
+    width = struct.pack("<HHI", 256, 4, 1)
+    wide = tiff.replace(width + struct.pack("<I", 53), width + b"\xff" * 4)
     assert wide != tiff
     with pytest.raises(BadSampleError, match="impossible"):
         header(wide)
