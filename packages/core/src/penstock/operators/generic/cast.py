@@ -9,7 +9,7 @@ from penstock.kernels.cpu.cast import converter
 from penstock.operators.argument_types import DTYPE
 from penstock.operators.operator import Operator, SampleContext, operator
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
-from penstock.types import DALIDataType, to_numpy_type
+from penstock.types import DALIDataType, storage_dtype, to_numpy_type
 
 _OUTPUT_DOC = "The numbers in their new type, in the layout of the input."
 
@@ -24,7 +24,7 @@ class _Conversion(Operator):
             raise DataTypeError(
                 f"`dtype` must be a type of numbers or BOOL, got {dtype.name}."
             ) from None
-        source = np.dtype(to_numpy_type(data.dtype))
+        source = storage_dtype(data.dtype)
         self._target = target
         self._convert = None if source == target else converter(source, target)
         return data._replace(dtype=dtype)
