@@ -131,6 +131,7 @@ class ReadingOrder:
         self._epoch = 0
         self._position = 0  # entries of this epoch that were drawn
         self._returned = 0  # of these, and padding, without refills
+        self._recalled = 0  # refills of this epoch after its end
         self._since_epoch = 0  # epoch and number of entries drawn since the last jump
         self._since_drawn = 0
         self._random = MinimalStandard.seeded(seed).value if random_shuffle else 0
@@ -182,7 +183,12 @@ class ReadingOrder:
         drawn = entries.take(self._position, count)
         self._position += len(drawn)
         missing = count - len(drawn)
-        if missing:
+        if missing and refill:
+            # The last sample may be the bad one: go back through those before it.
+            for _ in range(missing):
+                self._recalled += 1
+                drawn += entries.take((-1 - self._recalled) % len(entries), 1)
+        elif missing:
             drawn += entries.take(self._position - 1, 1) * missing
         return drawn
 
@@ -205,7 +211,7 @@ class ReadingOrder:
         if self._epoch != target:
             self._epoch = target
             self._entries = None
-        self._position = self._returned = self._since_drawn = 0
+        self._position = self._returned = self._recalled = self._since_drawn = 0
         self._since_epoch = target
         return self.shard
 
@@ -215,6 +221,7 @@ class ReadingOrder:
             "epoch": self._epoch,
             "position": self._position,
             "returned": self._returned,
+            "recalled": self._recalled,
             "since_epoch": self._since_epoch,
             "since_drawn": self._since_drawn,
             "random": self._random,
@@ -226,6 +233,7 @@ class ReadingOrder:
         self._epoch = state["epoch"]
         self._position = state["position"]
         self._returned = state["returned"]
+        self._recalled = state["recalled"]
         self._since_epoch = state["since_epoch"]
         self._since_drawn = state["since_drawn"]
         self._random = state["random"]
@@ -255,7 +263,7 @@ class ReadingOrder:
     def _begin_next(self) -> None:
         self._random = self._opened().random_after()
         self._epoch += 1
-        self._position = self._returned = 0
+        self._position = self._returned = self._recalled = 0
         self._entries = None
 
 

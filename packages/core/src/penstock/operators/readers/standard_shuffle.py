@@ -207,7 +207,7 @@ class MinimalStandard:
         return cls(value or 1)
 
     def below(self, ranges: np.ndarray) -> np.ndarray:
-        """One number below each of `ranges`, drawn in turn."""
+        """One number below each of `ranges`, which are at most 2**31 - 3, drawn in turn."""
         result = np.empty(len(ranges), np.int64)
         done = 0
         while done < len(ranges):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.errors import BadSampleError, MissingDependencyError
+from penstock.errors import ArgumentValueError, BadSampleError, MissingDependencyError
 
 _LARGEST_READ = 1 << 30  # Linux reads at most 2 GiB - 4 KiB at once
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -123,6 +123,8 @@ def file_system(address: str) -> tuple[Any, str]:
     ------
     MissingDependencyError
         If fsspec, or the library it needs for this kind of address, is not installed.
+    ArgumentValueError
+        If fsspec does not know this kind of address.
     """
     try:
         import fsspec
@@ -132,6 +134,10 @@ def file_system(address: str) -> tuple[Any, str]:
         raise MissingDependencyError(
             f"Reading {address!r} needs fsspec and its library for "
             f'"{address.partition("://")[0]}": {error}.'
+        ) from error
+    except ValueError as error:
+        raise ArgumentValueError(
+            f"The address {address!r} is of no known kind: {error}."
         ) from error
     return found
 
