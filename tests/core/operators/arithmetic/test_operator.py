@@ -93,6 +93,12 @@ def test_comparison_of_64_bit_integers():
     assert compute(("gt", X, whole(-1)), unsigned).all()
 
 
+def test_large_unsigned_numbers_turn_negative_in_a_signed_type():
+    x = np.uint64([2**64 - 7, 7])
+    assert compute(("floordiv", X, whole(2)), x).tolist() == [-3, 3]
+    assert compute(("mod", X, whole(2)), x).tolist() == [-1, 1]
+
+
 def test_plus_is_the_input_itself():
     assert compute(("pos", X), IMAGE) is IMAGE
     flags = np.array([True, False])

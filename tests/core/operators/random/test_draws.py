@@ -150,6 +150,8 @@ def test_uniform_values():
     numbers, counts = np.unique(values, return_counts=True)
     assert numbers.tolist() == [1, 2, 3.5]
     assert counts.min() > 900
+    values = run_operator("random.uniform", values=[1, 2.5, 99], shape=[50], dtype=T.INT64)
+    assert set(values.tolist()) == {1, 3, 99}
     values = run_operator(
         "random.uniform", values=np.float32([1.5, 2.5, 300, -4]), shape=[50], dtype=T.UINT8
     )

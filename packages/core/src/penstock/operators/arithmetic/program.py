@@ -145,7 +145,10 @@ class ArrayProgram:
                 sources.append(self._convert(narrow, own))
         self._unused.extend(lent)
         self._forward |= node.kind in APPROXIMATE
-        natural = node.operands[0].kind == "input" and node.operands[0].dtype.kind in "bu"
+        first = node.operands[0].dtype
+        natural = first.kind in "bu" and (
+            first.itemsize < types[0].itemsize or types[0].kind == "u"
+        )
         function = array_function(node.kind, types[0], constants, natural=natural)
         self._steps.append(Step(function, tuple(sources), memory, memory))
 

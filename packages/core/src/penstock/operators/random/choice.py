@@ -62,8 +62,9 @@ class Choice(Shaped):
         drawn = self.find_shape(inputs[1] if len(inputs) > 1 else None)
         if drawn is None or a.ndim is None:
             return Spec(a.dtype, None)
-        ndim = drawn + max(a.ndim - 1, 0)
-        return Spec(a.dtype, ndim, a.layout if len(a.layout) == ndim else "")
+        # One axis of choices takes the place of the axis chosen from.
+        layout = {0: a.layout[1:], 1: a.layout}.get(drawn, "")
+        return Spec(a.dtype, drawn + max(a.ndim - 1, 0), layout)
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         a = inputs[0]

@@ -106,6 +106,11 @@ class Draw(Shaped):
     def work_dtype(self) -> np.dtype:
         """Type of the memory that `fill` is handed."""
 
+    @property
+    def direct(self) -> bool:
+        """Whether that memory is the output's, with nothing left to convert."""
+        return self.work_dtype == self.dtype
+
     @abstractmethod
     def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
         """Fill `out` (samples, elements), of `work_dtype`; row 0 is sample number `first`."""
@@ -117,7 +122,7 @@ class Draw(Shaped):
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         shape = self.sample_shape(c, inputs)
         out = c.empty(shape, self.dtype)
-        if self.work_dtype == self.dtype:
+        if self.direct:
             self.fill(out.reshape(1, -1), c.args, c.seed, c.iteration, c.index)
         else:
             drawn = c.temp((1, out.size), self.work_dtype)
@@ -136,7 +141,7 @@ class Draw(Shaped):
         if out.size == 0:
             return out
         rows = out.reshape(batch_size, -1)
-        if self.work_dtype == self.dtype:
+        if self.direct:
             self.fill(rows, self.args, seed, iteration, 0)
         else:
             drawn = np.empty(rows.shape, self.work_dtype)

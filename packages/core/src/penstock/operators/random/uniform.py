@@ -61,7 +61,6 @@ class Uniform(Draw):
                 "`values` and `range` exclude one another: give the values to choose from, or "
                 "the range to draw from."
             )
-        # Discrete values are drawn as indices and looked up.
         self._work = np.dtype(np.int64) if self.discrete else real_work_dtype(self.dtype)
         if self.discrete and self.args.values is not None:
             self._table = self._value_table(self.args.values)
@@ -71,6 +70,11 @@ class Uniform(Draw):
     @property
     def work_dtype(self) -> np.dtype:
         return self._work
+
+    @property
+    def direct(self) -> bool:
+        # Discrete values are drawn as indices and looked up.
+        return not self.discrete and super().direct
 
     def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
         if self.discrete:
