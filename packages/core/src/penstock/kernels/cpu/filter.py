@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from penstock.kernels.cpu.cast import converter
-from penstock.kernels.cpu.rows import as_rows
+from penstock.kernels.cpu.rows import as_rows, read_only
 
 _ONE = np.ones(1, np.float32)
 _DIRECT = (np.dtype(np.uint8), np.dtype(np.float32))
@@ -115,7 +115,7 @@ def _filter_planes(
     if rows == 1:
         stride = width
     elif run != width or rows != planes * height:
-        flat, stride = source.reshape(-1), width
+        flat, stride = read_only(np.ascontiguousarray(source).reshape(-1)), width
     filter_planes(
         flat,
         stride,

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 
 from penstock.kernels.cpu.saturate import saturate
 
-_OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"contract"}}
-# Products and sums may be fused; sums keep their order.
+_LANES = 64
+"""Sums that are built side by side, in registers: enough to hide how long an addition takes."""
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def filter_planes(
     source: np.ndarray,
     stride: int,
@@ -27,7 +32,7 @@ def filter_planes(
     Parameters
     ----------
     source
-        Flat. Row ``r`` of all planes' rows begins at element ``r * stride``.
+        Flat uint8 or float32. Row ``r`` of all planes' rows begins at element ``r * stride``.
     rows, columns
         int64, for each window of an extent: which row (column) stands at positions from
         ``-radius`` to ``extent + radius - 1``.
@@ -36,54 +41,122 @@ def filter_planes(
     channels
         Elements of a pixel.
     out
-        ``(planes, height, width * channels)``, contiguous.
+        uint8 or float32 ``(planes, height, width * channels)``, contiguous.
     """
     planes, height, width = out.shape
     reach, radius = row_window.size - 1, column_window.size - 1
-    margin = radius * channels
+    margin, pixels = radius * channels, width // channels
     padded = np.empty(width + 2 * margin, np.float32)
-    total = np.empty(width, np.float32)
+    line = padded[margin : margin + width]
+    above = np.empty(2 * reach + 1, np.int64)
+    beside = np.arange(2 * radius + 1) * channels
     for plane in range(planes):
         for y in range(height):
-            line = padded[margin : margin + width]
-            first = plane * height
-            at = (first + rows[y + reach]) * stride
-            _weigh(source[at : at + width], row_window[0], line)
-            for k in range(1, reach + 1):
-                above = (first + rows[y + reach - k]) * stride
-                below = (first + rows[y + reach + k]) * stride
-                _add_pair(
-                    source[above : above + width],
-                    source[below : below + width],
-                    row_window[k],
-                    line,
-                )
+            for k in range(2 * reach + 1):
+                above[k] = (plane * height + rows[y + k]) * stride
+            _weigh(source, above, row_window, line)
             for i in range(radius):
                 for c in range(channels):
                     padded[i * channels + c] = line[columns[i] * channels + c]
-                    end = width // channels + radius + i
+                    end = pixels + radius + i
                     padded[end * channels + c] = line[columns[end] * channels + c]
-            _weigh(line, column_window[0], total)
-            for k in range(1, radius + 1):
-                left, right = margin - k * channels, margin + k * channels
-                _add_pair(
-                    padded[left : left + width],
-                    padded[right : right + width],
-                    column_window[k],
-                    total,
-                )
-            target = out[plane, y]
-            for i in range(width):
-                target[i] = saturate(total[i], out)
+            _weigh(padded, beside, column_window, out[plane, y])
 
 
-@numba.njit(**_OPTIONS)
-def _weigh(source: np.ndarray, weight: np.float32, total: np.ndarray) -> None:
-    for i in range(total.size):
-        total[i] = weight * np.float32(source[i])
+@numba.njit(nogil=True, cache=True)
+def _weigh(source: np.ndarray, starts: np.ndarray, window: np.ndarray, out: np.ndarray) -> None:
+    """Fill `out` with weighted sums of the runs of `source` that begin at `starts`.
+
+    Parameters
+    ----------
+    starts
+        The middle one has weight ``window[0]``, its neighbours on both sides ``window[1]``, ...
+    """
+    reach = window.size - 1
+    if out.size >= _LANES:
+        for i in range(0, out.size - _LANES + 1, _LANES):
+            _weigh_lanes(source, starts, window, reach, i, out)
+        if out.size % _LANES:
+            # Once more for some: sums depend on nothing but `source`.
+            _weigh_lanes(source, starts, window, reach, out.size - _LANES, out)
+        return
+    for i in range(out.size):
+        total = window[0] * np.float32(source[starts[reach] + i])
+        for k in range(1, reach + 1):
+            pair = np.float32(source[starts[reach - k] + i]) + np.float32(
+                source[starts[reach + k] + i]
+            )
+            total += window[k] * pair
+        out[i] = saturate(total, out)
 
 
-@numba.njit(**_OPTIONS)
-def _add_pair(before: np.ndarray, after: np.ndarray, weight: np.float32, total: np.ndarray) -> None:
-    for i in range(total.size):
-        total[i] += weight * (np.float32(before[i]) + np.float32(after[i]))
+@intrinsic  # type: ignore[misc]
+def _weigh_lanes(
+    context: Any, source: Any, starts: Any, window: Any, reach: Any, first: Any, out: Any
+) -> Any:
+    """`_weigh` for elements ``first`` to ``first + _LANES - 1`` of `out`."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> None:
+        kinds = signature.args
+        data = [context.make_array(kinds[k])(context, builder, args[k]).data for k in (0, 1, 2, 5)]
+        source, starts, window, out = data
+        reach, first = args[3], args[4]
+        long = ir.IntType(64)
+        lanes = ir.VectorType(ir.FloatType(), _LANES)
+
+        def run(position: Any) -> Any:
+            start = builder.load(builder.gep(starts, [position]))
+            at = builder.gep(source, [builder.add(start, first)])
+            vector = ir.VectorType(at.type.pointee, _LANES)
+            return builder.load(builder.bitcast(at, vector.as_pointer()), align=1)
+
+        def single(values: Any) -> Any:
+            return values if values.type == lanes else builder.uitofp(values, lanes)
+
+        def weight(distance: Any) -> Any:
+            value = builder.load(builder.gep(window, [distance]))
+            none = ir.Constant(lanes, ir.Undefined)
+            spread = builder.insert_element(none, value, ir.Constant(ir.IntType(32), 0))
+            zeros = ir.Constant(ir.VectorType(ir.IntType(32), _LANES), [0] * _LANES)
+            return builder.shuffle_vector(spread, none, zeros)
+
+        total = cgutils.alloca_once(builder, lanes)
+        builder.store(builder.fmul(weight(long(0)), single(run(reach))), total)
+        with cgutils.for_range(builder, reach) as loop:
+            distance = builder.add(loop.index, long(1))
+            before = run(builder.sub(reach, distance))
+            after = run(builder.add(reach, distance))
+            if before.type == lanes:
+                pair = builder.fadd(before, after)
+            else:
+                # Bytes are added as integers: one conversion instead of two.
+                wide = ir.VectorType(ir.IntType(16), _LANES)
+                both = builder.add(builder.zext(before, wide), builder.zext(after, wide))
+                pair = builder.uitofp(both, lanes)
+            fused = ("contract",)
+            product = builder.fmul(weight(distance), pair, flags=fused)
+            builder.store(builder.fadd(builder.load(total), product, flags=fused), total)
+        result = builder.load(total)
+        at = builder.gep(out, [first])
+        if at.type.pointee != ir.FloatType():
+            result = _rounded(builder, result)
+        builder.store(result, builder.bitcast(at, result.type.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(source, starts, window, reach, first, out), generate
+
+
+def _rounded(builder: Any, values: Any) -> Any:
+    """Floats as bytes, halves up, saturated."""
+
+    def constant(value: float) -> Any:
+        return ir.Constant(values.type, [value] * _LANES)
+
+    low, high = constant(0.0), constant(255.0)
+    values = builder.select(builder.fcmp_ordered(">", values, low), values, low)
+    values = builder.select(builder.fcmp_ordered("<", values, high), values, high)
+    half = float(np.nextafter(np.float32(0.5), np.float32(0)))
+    whole = builder.fptosi(
+        builder.fadd(values, constant(half)), ir.VectorType(ir.IntType(32), _LANES)
+    )
+    return builder.trunc(whole, ir.VectorType(ir.IntType(8), _LANES))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from penstock.kernels.cpu.cast import converter
+from penstock.kernels.cpu.rows import read_only
 
 
 def totals(data: np.ndarray, axes: Sequence[int]) -> np.ndarray:
@@ -16,7 +17,7 @@ def totals(data: np.ndarray, axes: Sequence[int]) -> np.ndarray:
 
     outer, reduced, inner, shape = _blocks(data.shape, axes)
     partial = np.empty((outer, inner), np.float64)
-    compiled(np.ascontiguousarray(data).reshape(-1), reduced, inner, partial)
+    compiled(_flat(data), reduced, inner, partial)
     return _sum_rest(partial.reshape(shape), axes)
 
 
@@ -28,9 +29,9 @@ def squared_deviations(data: np.ndarray, mean: np.ndarray, axes: Sequence[int]) 
     from penstock.kernels.cpu.normalize_loops import squared_deviations as compiled
 
     outer, reduced, inner, shape = _blocks(data.shape, axes)
-    center = np.broadcast_to(np.asarray(mean, np.float64), shape).reshape(outer, inner)
+    center = _spread(mean, shape, np.float64, (outer, inner))
     partial = np.empty((outer, inner), np.float64)
-    compiled(np.ascontiguousarray(data).reshape(-1), reduced, inner, center, partial)
+    compiled(_flat(data), reduced, inner, center, partial)
     return _sum_rest(partial.reshape(shape), axes)
 
 
@@ -59,15 +60,14 @@ def normalize(
         if (mean.size == 1 or mean.shape[k] == 1) and (scale.size == 1 or scale.shape[k] == 1)
     ]
     outer, reduced, inner, shape = _blocks(data.shape, shared)
+    precision = np.float64 if needs_double(data.dtype) else np.float32
     single = out if out.dtype == np.float32 else np.empty(out.shape, np.float32)
     scale_deviations(
-        np.ascontiguousarray(data).reshape(-1),
+        _flat(data),
         reduced,
         inner,
-        _spread(mean, shape, np.float64 if needs_double(data.dtype) else np.float32).reshape(
-            outer, inner
-        ),
-        _spread(scale, shape, np.float32).reshape(outer, inner),
+        _spread(mean, shape, precision, (outer, inner)),
+        _spread(scale, shape, np.float32, (outer, inner)),
         np.float32(shift),
         single.reshape(-1),
     )
@@ -78,6 +78,10 @@ def normalize(
 def needs_double(dtype: np.dtype) -> bool:
     """Whether numbers have more digits than float32: subtract in float64, round then."""
     return dtype.kind in "iu" and dtype.itemsize == 4
+
+
+def _flat(data: np.ndarray) -> np.ndarray:
+    return read_only(np.ascontiguousarray(data).reshape(-1))
 
 
 def _blocks(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, int, int, tuple[int, ...]]:
@@ -106,8 +110,11 @@ def _sum_rest(partial: np.ndarray, axes: Sequence[int]) -> np.ndarray:
         return partial.sum(axis=rest, keepdims=True) if rest else partial
 
 
-def _spread(values: np.ndarray, shape: tuple[int, ...], dtype: type) -> np.ndarray:
+def _spread(
+    values: np.ndarray, shape: tuple[int, ...], dtype: type, groups: tuple[int, int]
+) -> np.ndarray:
+    """`values` broadcast to `shape`, as an array of ``(outer, inner)`` groups."""
     values = values.astype(dtype, copy=False)
     if values.size == 1:
         values = values.reshape(())
-    return values if values.shape == shape else np.broadcast_to(values, shape)
+    return read_only(np.ascontiguousarray(np.broadcast_to(values, shape)).reshape(groups))

@@ -6,6 +6,17 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A view of `array` that cannot be written to.
+
+    To compiled loops such an array is a type of its own. Inputs are sometimes of that type: where
+    they always are, loops are compiled only once.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def as_rows(source: np.ndarray) -> tuple[np.ndarray, int, int, int]:
     """`source` as ``(flat, rows, width, stride)``.
 
@@ -13,10 +24,10 @@ def as_rows(source: np.ndarray) -> tuple[np.ndarray, int, int, int]:
     row; windows of them, such as crops, are read in place; anything else is copied.
     """
     if source.flags.c_contiguous:
-        return source.reshape(-1), 1, source.size, 0
+        return read_only(source.reshape(-1)), 1, source.size, 0
     shape, strides, itemsize = source.shape, source.strides, source.itemsize
     if source.size == 0:
-        return np.empty(0, source.dtype), 0, 0, 0
+        return read_only(np.empty(0, source.dtype)), 0, 0, 0
     axis = source.ndim - 1
     width, expected = 1, itemsize
     while axis >= 0 and (shape[axis] == 1 or strides[axis] == expected):
@@ -30,7 +41,7 @@ def as_rows(source: np.ndarray) -> tuple[np.ndarray, int, int, int]:
         merged *= shape[axis]
         axis -= 1
     if axis >= 0 or stride < 0 or stride % itemsize:
-        return np.ascontiguousarray(source).reshape(-1), 1, source.size, 0
+        return read_only(np.ascontiguousarray(source).reshape(-1)), 1, source.size, 0
     stride //= itemsize
     flat = as_strided(source, ((rows - 1) * stride + width,), (itemsize,), writeable=False)
     return flat, rows, width, stride

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.kernels.cpu.cast import converter
+from penstock.kernels.cpu.rows import read_only
 
 
 def warp(
@@ -52,7 +53,7 @@ def warp(
 
 
 def _linear(source: np.ndarray, out: np.ndarray, matrix: np.ndarray, fill: float | None) -> None:
-    source = np.ascontiguousarray(source)
+    source = read_only(np.ascontiguousarray(source))
     # Neighbours outside of the image have the fill value, which first takes the type of the
     # output and then that of the input.
     outside = np.float32(0)
@@ -95,11 +96,11 @@ def _nearest(source: np.ndarray, out: np.ndarray, matrix: np.ndarray, fill: floa
     if source.ndim == 4:
         from penstock.kernels.cpu.warp_volume import nearest
 
-        nearest(source, out, matrix, fill is None, outside)
+        nearest(read_only(source), out, matrix, fill is None, outside)
         return
     from penstock.kernels.cpu.warp_image import nearest as nearest_image
 
-    nearest_image(source, out, matrix, fill is None, outside)
+    nearest_image(read_only(source), out, matrix, fill is None, outside)
 
 
 def _saturated(value: float, dtype: np.dtype) -> float:

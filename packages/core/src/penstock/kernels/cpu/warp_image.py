@@ -10,6 +10,24 @@ from penstock.kernels.cpu.saturate import saturate
 RESTART = 256
 """Elements of a row after which coordinates start afresh."""
 
+SIDE_BY_SIDE = 4
+"""Rows whose coordinates are advanced together: one row alone would wait for its additions."""
+
+
+@numba.njit(nogil=True, cache=True)
+def advance(at: np.ndarray, start: np.ndarray, step: np.float32, count: int) -> None:
+    """Coordinates of `count` neighbouring elements in each of `SIDE_BY_SIDE` rows."""
+    a, b, c, d = start[0], start[1], start[2], start[3]
+    for i in range(count):
+        at[0, i] = a
+        at[1, i] = b
+        at[2, i] = c
+        at[3, i] = d
+        a += step
+        b += step
+        c += step
+        d += step
+
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def linear(
@@ -101,23 +119,78 @@ def nearest(
     half = np.float32(0.5)
     dx, dy = matrix[0, 0], matrix[1, 0]
     origin_x, origin_y = dx * half + matrix[0, 2], dy * half + matrix[1, 2]
-    for row in range(out_height):
-        start_x = matrix[0, 1] * (np.float32(row) + half) + origin_x
-        start_y = matrix[1, 1] * (np.float32(row) + half) + origin_y
+    elements, to = source.reshape(-1), out.reshape(-1)
+    start_x, start_y = np.empty(SIDE_BY_SIDE, np.float32), np.empty(SIDE_BY_SIDE, np.float32)
+    x = np.empty((SIDE_BY_SIDE, RESTART), np.float32)
+    y = np.empty((SIDE_BY_SIDE, RESTART), np.float32)
+    pixels = np.empty(RESTART, np.int64)
+    for row in range(0, out_height, SIDE_BY_SIDE):
+        for r in range(SIDE_BY_SIDE):
+            start_x[r] = matrix[0, 1] * (np.float32(row + r) + half) + origin_x
+            start_y[r] = matrix[1, 1] * (np.float32(row + r) + half) + origin_y
         for first in range(0, out_width, RESTART):
             if first:
-                start_x += np.float32(RESTART) * dx
-                start_y += np.float32(RESTART) * dy
-            at_x, at_y = start_x, start_y
-            for column in range(first, min(first + RESTART, out_width)):
-                x, y = int(np.floor(at_x)), int(np.floor(at_y))
-                at_x += dx
-                at_y += dy
-                if clamp:
-                    x, y = min(max(x, 0), width - 1), min(max(y, 0), height - 1)
-                elif not (0 <= x < width and 0 <= y < height):
-                    for c in range(channels):
-                        out[row, column, c] = fill[0]
-                    continue
-                for c in range(channels):
-                    out[row, column, c] = source[np.uintp(y), np.uintp(x), c]
+                for r in range(SIDE_BY_SIDE):
+                    start_x[r] += np.float32(RESTART) * dx
+                    start_y[r] += np.float32(RESTART) * dy
+            count = min(RESTART, out_width - first)
+            advance(x, start_x, dx, count)
+            advance(y, start_y, dy, count)
+            for r in range(min(SIDE_BY_SIDE, out_height - row)):
+                _locate_nearest(x[r], y[r], pixels, count, width, height, clamp)
+                begin = ((row + r) * out_width + first) * channels
+                _take(elements, to, begin, pixels, count, channels, fill[0])
+
+
+@numba.njit(nogil=True, cache=True)
+def _locate_nearest(
+    x: np.ndarray,
+    y: np.ndarray,
+    pixels: np.ndarray,
+    count: int,
+    width: int,
+    height: int,
+    clamp: bool,
+) -> None:
+    """Which pixel each point falls into; -1 outside."""
+    zero = np.float32(0)
+    last_x, last_y = np.float32(width - 1), np.float32(height - 1)
+    for i in range(count):
+        column, line = np.floor(x[i]), np.floor(y[i])
+        inside_column, inside_line = min(max(column, zero), last_x), min(max(line, zero), last_y)
+        pixel = np.int64(inside_line) * width + np.int64(inside_column)
+        inside = clamp or (column == inside_column and line == inside_line)
+        pixels[i] = pixel if inside else -1
+
+
+@numba.njit(nogil=True, cache=True)
+def _take(
+    elements: np.ndarray,
+    to: np.ndarray,
+    begin: int,
+    pixels: np.ndarray,
+    count: int,
+    channels: int,
+    fill: float,
+) -> None:
+    if channels == 1:
+        for i in range(count):
+            pixel = pixels[i]
+            to[begin + i] = fill if pixel < 0 else elements[np.uintp(pixel)]
+        return
+    if channels == 3:
+        for i in range(count):
+            pixel = pixels[i]
+            if pixel < 0:
+                to[begin] = to[begin + 1] = to[begin + 2] = fill
+            else:
+                to[begin] = elements[np.uintp(pixel * 3)]
+                to[begin + 1] = elements[np.uintp(pixel * 3 + 1)]
+                to[begin + 2] = elements[np.uintp(pixel * 3 + 2)]
+            begin += 3
+        return
+    for i in range(count):
+        pixel = pixels[i]
+        for c in range(channels):
+            to[begin + c] = fill if pixel < 0 else elements[np.uintp(pixel * channels + c)]
+        begin += channels

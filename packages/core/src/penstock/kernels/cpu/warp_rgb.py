@@ -16,12 +16,9 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from penstock.kernels.cpu.saturate import saturate
-from penstock.kernels.cpu.warp_image import RESTART
+from penstock.kernels.cpu.warp_image import RESTART, SIDE_BY_SIDE, advance
 
 _BORDER, _OUTSIDE = np.int32(-1), np.int32(-2)
-
-_ROWS = 4
-"""Rows whose coordinates are advanced side by side: one row alone would wait for its additions."""
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -44,23 +41,26 @@ def linear_rgb(
     dx, dy = matrix[0, 0], matrix[1, 0]
     origin_x, origin_y = dx * half + matrix[0, 2], dy * half + matrix[1, 2]
     pixels, to = source.reshape(-1), out.reshape(-1)
-    start_x, start_y = np.empty(_ROWS, np.float32), np.empty(_ROWS, np.float32)
-    x, y = np.empty((_ROWS, RESTART), np.float32), np.empty((_ROWS, RESTART), np.float32)
+    start_x, start_y = np.empty(SIDE_BY_SIDE, np.float32), np.empty(SIDE_BY_SIDE, np.float32)
+    x, y = (
+        np.empty((SIDE_BY_SIDE, RESTART), np.float32),
+        np.empty((SIDE_BY_SIDE, RESTART), np.float32),
+    )
     right, low = np.empty(RESTART, np.float32), np.empty(RESTART, np.float32)
     offsets = np.empty(RESTART, np.int32)
-    for row in range(0, out_height, _ROWS):
-        for r in range(_ROWS):
+    for row in range(0, out_height, SIDE_BY_SIDE):
+        for r in range(SIDE_BY_SIDE):
             start_x[r] = matrix[0, 1] * (np.float32(row + r) + half) + origin_x
             start_y[r] = matrix[1, 1] * (np.float32(row + r) + half) + origin_y
         for first in range(0, out_width, RESTART):
             if first:
-                for r in range(_ROWS):
+                for r in range(SIDE_BY_SIDE):
                     start_x[r] += np.float32(RESTART) * dx
                     start_y[r] += np.float32(RESTART) * dy
             count = min(RESTART, out_width - first)
-            _advance(x, start_x, dx, count)
-            _advance(y, start_y, dy, count)
-            for r in range(min(_ROWS, out_height - row)):
+            advance(x, start_x, dx, count)
+            advance(y, start_y, dy, count)
+            for r in range(min(SIDE_BY_SIDE, out_height - row)):
                 _locate(x[r], y[r], offsets, right, low, count, width, height, clamp)
                 begin = ((row + r) * out_width + first) * 3
                 # A vector store writes one byte too many: not over the end of a row.
@@ -84,22 +84,6 @@ def linear_rgb(
 
 
 @numba.njit(nogil=True, cache=True)
-def _advance(at: np.ndarray, start: np.ndarray, step: np.float32, count: int) -> None:
-    """Coordinates of `count` neighbouring elements in each of the rows."""
-    half = np.float32(0.5)
-    a, b, c, d = start[0], start[1], start[2], start[3]
-    for i in range(count):
-        at[0, i] = a - half
-        at[1, i] = b - half
-        at[2, i] = c - half
-        at[3, i] = d - half
-        a += step
-        b += step
-        c += step
-        d += step
-
-
-@numba.njit(nogil=True, cache=True)
 def _locate(
     x: np.ndarray,
     y: np.ndarray,
@@ -117,19 +101,20 @@ def _locate(
     on the border's. Without `clamp`, its offset is `_OUTSIDE` where all neighbours are outside,
     and `_BORDER` where some are.
     """
-    zero, one = np.float32(0), np.float32(1)
+    zero, half, one = np.float32(0), np.float32(0.5), np.float32(1)
     last_x, last_y = np.float32(width - 2), np.float32(height - 2)
     pitch = np.int32(width * 3)
     for i in range(count):
-        x0 = min(max(np.floor(x[i]), zero), last_x)
-        y0 = min(max(np.floor(y[i]), zero), last_y)
-        right[i] = min(max(x[i] - x0, zero), one)
-        low[i] = min(max(y[i] - y0, zero), one)
+        at_x, at_y = x[i] - half, y[i] - half
+        x0 = min(max(np.floor(at_x), zero), last_x)
+        y0 = min(max(np.floor(at_y), zero), last_y)
+        right[i] = min(max(at_x - x0, zero), one)
+        low[i] = min(max(at_y - y0, zero), one)
         offset = np.int32(y0) * pitch + np.int32(x0) * np.int32(3)
         if not clamp:
             # Weights of 0 to 1 without moving: every neighbour is inside.
-            inside = right[i] == x[i] - x0 and low[i] == y[i] - y0
-            outside = x[i] < -one or y[i] < -one or x[i] >= width or y[i] >= height
+            inside = right[i] == at_x - x0 and low[i] == at_y - y0
+            outside = at_x < -one or at_y < -one or at_x >= width or at_y >= height
             offset = offset if inside else (_OUTSIDE if outside else _BORDER)
         offsets[i] = offset
 
@@ -152,16 +137,22 @@ def _blend_row(
     pitch = width * 3
     # Beyond this offset a vector load would leave the image.
     last = np.uint64(pixels.size - 8 - pitch)
-    for i in range(count):
-        offset = np.int64(offsets[i])
+    i = 0
+    while i + 1 < count:
+        one, two = np.int64(offsets[i]), np.int64(offsets[i + 1])
         # Negative offsets are large ones without a sign.
-        if np.uint64(offset) <= last:
-            _blend(pixels, offset, offset + pitch, right[i], low[i], to, begin)
-        elif offset == _OUTSIDE:
-            to[begin] = to[begin + 1] = to[begin + 2] = np.uint8(fill)
+        if np.uint64(one) <= last and np.uint64(two) <= last:
+            _blend_two(pixels, one, two, pitch, right, low, i, to, begin)
+        elif one == _OUTSIDE and two == _OUTSIDE:
+            for k in range(6):
+                to[begin + k] = np.uint8(fill)
         else:
-            _blend_pixel(pixels, to, begin, x[i], y[i], width, height, offset != _BORDER, fill)
-        begin += 3
+            _blend_pixel(pixels, to, begin, x[i], y[i], width, height, one >= 0, fill)
+            _blend_pixel(pixels, to, begin + 3, x[i + 1], y[i + 1], width, height, two >= 0, fill)
+        i += 2
+        begin += 6
+    if i < count:
+        _blend_pixel(pixels, to, begin, x[i], y[i], width, height, offsets[i] >= 0, fill)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -177,6 +168,12 @@ def _blend_pixel(
     fill: np.float32,
 ) -> None:
     """One pixel without vectors."""
+    x, y = x - np.float32(0.5), y - np.float32(0.5)
+    if clamp and x >= width - 1 and y >= height - 1:
+        # Vectors are not for the last pixel, which may be repeated over a whole corner.
+        for c in range(3):
+            to[at + c] = pixels[pixels.size - 3 + c]
+        return
     floor_x, floor_y = np.floor(x), np.floor(y)
     right, low = x - floor_x, y - floor_y
     left = np.float32(1) - right
@@ -201,59 +198,72 @@ def _blend_pixel(
 
 
 @intrinsic  # type: ignore[misc]
-def _blend(
-    context: Any, pixels: Any, top: Any, bottom: Any, right: Any, low: Any, to: Any, at: Any
+def _blend_two(
+    context: Any,
+    pixels: Any,
+    one: Any,
+    two: Any,
+    pitch: Any,
+    right: Any,
+    low: Any,
+    first: Any,
+    to: Any,
+    at: Any,
 ) -> Any:
-    """Blend the pixels at bytes `top`, ``top + 3``, `bottom` and ``bottom + 3`` into `to` at `at`.
+    """Blend two pixels, whose top left neighbours are at bytes `one` and `two`, into `to` at `at`.
 
-    Reads 8 bytes from `top` and from `bottom`, writes 4: the fourth is to be overwritten.
+    Weights are elements ``first`` and ``first + 1`` of `right` and `low`. Reads 8 bytes at either
+    offset and `pitch` bytes behind it; writes 8, of which the last two are to be overwritten.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> None:
-        pixels, top, bottom, right, low, to, at = args
-        read = context.make_array(signature.args[0])(context, builder, pixels).data
-        write = context.make_array(signature.args[5])(context, builder, to).data
-        left = builder.fsub(ir.Constant(ir.FloatType(), 1.0), right)
-        weights = builder.shuffle_vector(
-            _splat(builder, left, 8),
-            _splat(builder, right, 8),
-            _lanes([0, 1, 2, 8, 9, 10, 11, 12]),
-        )
+        pixels, one, two, pitch, right, low, first, to, at = args
+        kinds = signature.args
+        single, octet = ir.FloatType(), ir.IntType(8)
 
-        def across(offset: Any) -> Any:
-            address = builder.bitcast(
-                builder.gep(read, [offset]), ir.VectorType(ir.IntType(8), 8).as_pointer()
+        def address(kind: Any, array: Any, index: Any, element: Any, lanes: int) -> Any:
+            data = context.make_array(kind)(context, builder, array).data
+            pointer = ir.VectorType(element, lanes).as_pointer()
+            return builder.bitcast(builder.gep(data, [index]), pointer)
+
+        def shuffle(a: Any, b: Any, *lanes: int) -> Any:
+            return builder.shuffle_vector(
+                a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes)
             )
-            two = builder.uitofp(builder.load(address, align=1), ir.VectorType(ir.FloatType(), 8))
-            weighted = builder.fmul(two, weights)
-            none = ir.Constant(weighted.type, ir.Undefined)
+
+        def neighbours(offset: Any) -> Any:
+            octets = builder.load(address(kinds[0], pixels, offset, octet, 8), align=1)
+            return builder.uitofp(octets, ir.VectorType(single, 8))
+
+        right_weights = builder.load(address(kinds[4], right, first, single, 2), align=4)
+        low_weights = builder.load(address(kinds[5], low, first, single, 2), align=4)
+        left_weights = builder.fsub(ir.Constant(right_weights.type, [1.0, 1.0]), right_weights)
+        weights_one = shuffle(left_weights, right_weights, 0, 0, 0, 2, 2, 2, 2, 2)
+        weights_two = shuffle(left_weights, right_weights, 1, 1, 1, 3, 3, 3, 3, 3)
+
+        def across(offset_one: Any, offset_two: Any) -> Any:
+            a = builder.fmul(neighbours(offset_one), weights_one)
+            b = builder.fmul(neighbours(offset_two), weights_two)
             return builder.fadd(
-                builder.shuffle_vector(weighted, none, _lanes([0, 1, 2, 2])),
-                builder.shuffle_vector(weighted, none, _lanes([3, 4, 5, 5])),
+                shuffle(a, b, 0, 1, 2, 8, 9, 10, 10, 10), shuffle(a, b, 3, 4, 5, 11, 12, 13, 13, 13)
             )
 
-        a, b = across(top), across(bottom)
-        blended = builder.fadd(a, builder.fmul(builder.fsub(b, a), _splat(builder, low, 4)))
+        top = across(one, two)
+        bottom = across(builder.add(one, pitch), builder.add(two, pitch))
+        down = shuffle(low_weights, low_weights, 0, 0, 0, 1, 1, 1, 1, 1)
+        blended = builder.fadd(top, builder.fmul(builder.fsub(bottom, top), down))
         # A mean of bytes is never out of range: adding the largest number below one half and
         # dropping fractions rounds it.
         half = float(np.nextafter(np.float32(0.5), np.float32(0)))
         rounded = builder.fptosi(
-            builder.fadd(blended, ir.Constant(blended.type, [half] * 4)),
-            ir.VectorType(ir.IntType(32), 4),
+            builder.fadd(blended, ir.Constant(blended.type, [half] * 8)),
+            ir.VectorType(ir.IntType(32), 8),
         )
-        octets = ir.VectorType(ir.IntType(8), 4)
-        address = builder.bitcast(builder.gep(write, [at]), octets.as_pointer())
-        builder.store(builder.trunc(rounded, octets), address, align=1)
+        builder.store(
+            builder.trunc(rounded, ir.VectorType(octet, 8)),
+            address(kinds[7], to, at, octet, 8),
+            align=1,
+        )
         return context.get_dummy_value()
 
-    return types.void(pixels, top, bottom, right, low, to, at), generate
-
-
-def _splat(builder: Any, scalar: Any, lanes: int) -> Any:
-    none = ir.Constant(ir.VectorType(scalar.type, lanes), ir.Undefined)
-    first = builder.insert_element(none, scalar, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(first, none, _lanes([0] * lanes))
-
-
-def _lanes(numbers: list[int]) -> Any:
-    return ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), numbers)
+    return types.void(pixels, one, two, pitch, right, low, first, to, at), generate
