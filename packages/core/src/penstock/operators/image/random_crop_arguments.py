@@ -20,7 +20,7 @@ RANDOM_CROP_ARGS: tuple[Arg, ...] = (
     Arg(
         "random_aspect_ratio",
         FLOATS,
-        (0.75, 1.333333),
+        (3 / 4, 4 / 3),
         "Smallest and largest aspect ratio (width / height) of the window.",
     ),
     Arg(

@@ -1,0 +1,232 @@
+"""Which source pixels make an output pixel, and with what weights, along one axis.
+
+Coordinates are continuous: pixel i covers [i, i + 1). Output pixel o of an axis whose region of the
+source is [start, end) has its centre at ``start + (o + 0.5) * (end - start) / size``; a region with
+start > end flips. Source pixels outside of the image count as its outermost ones.
+
+Filters (all symmetric, weights normalised to a sum of 1) and their radius in source pixels, where s
+is the reduction, ``max(1, abs(end - start) / size)`` with and 1 without antialiasing:
+
+============  ======  ======================================================================
+filter        radius  shape
+============  ======  ======================================================================
+nearest       -       the pixel under the centre
+triangular    s       ``1 - abs(x)`` (linear interpolation where s is 1)
+cubic         2 s     Keys' cubic convolution with a = -0.5, "Cubic Convolution Interpolation
+                      for Digital Image Processing" (1981)
+Lanczos       3 s     ``sinc(x) * sinc(x / 3)``
+Gaussian      s       ``exp(-4 x^2)``, cut off at the radius
+============  ======  ======================================================================
+
+Filters are tabulated and interpolated linearly, and positions are single precision, because that
+is what DALI does, and where a position hits a discontinuity (nearest neighbours when a size is
+halved, the edge of the Gaussian) it decides which pixel is taken.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+_ONE, _HALF = np.float32(1), np.float32(0.5)
+
+
+class Filter(enum.IntEnum):
+    """How pixels between the pixels of the source are made."""
+
+    NEAREST = 0
+    TRIANGULAR = 1
+    CUBIC = 2
+    LANCZOS = 3
+    GAUSSIAN = 4
+
+
+class AxisSampling(NamedTuple):
+    """How one axis is resampled."""
+
+    in_size: int
+    """Extent of the whole axis, pixels."""
+    out_size: int
+    """Extent of the whole output axis, pixels."""
+    start: float
+    """Where the region begins in the source; a float32 value."""
+    end: float
+    """Where the region ends."""
+    filter: Filter
+    antialias: bool
+    stepwise: bool
+    """Nearest neighbours only: positions are found by adding up steps, not by multiplication.
+
+    DALI does so on every axis but the innermost; the difference in rounding shows where centres
+    fall on pixel borders.
+    """
+
+    @property
+    def copies(self) -> bool:
+        """Whether the output is the source, pixel by pixel."""
+        return (
+            self.in_size == self.out_size
+            and self.start == 0
+            and self.end == self.in_size
+            and self.filter <= Filter.CUBIC
+        )
+
+
+class Taps(NamedTuple):
+    """Source pixels and weights of consecutive output pixels of an axis."""
+
+    first: np.ndarray
+    """First source pixel of each output pixel, int64."""
+    weights: np.ndarray
+    """Weights of this and the following pixels, float32, one row an output pixel."""
+    low: int
+    """First source pixel needed by any."""
+    high: int
+    """End of the source pixels needed by any."""
+
+
+@lru_cache(maxsize=256)
+def axis_taps(sampling: AxisSampling, begin: int, count: int, step: int = 1) -> Taps:
+    """Taps of output pixels ``begin, begin + step, ...``, `count` of them; `step` is 1 or -1.
+
+    The taps of an output pixel do not depend on which others are asked for.
+    """
+    in_size, out_size, start, end, kind, antialias, stepwise = sampling
+    if kind == Filter.NEAREST:
+        first = np.empty(count, np.int64)
+        _nearest(in_size, out_size, start, end, stepwise, begin, step, first)
+        weights = np.ones((count, 1), np.float32)
+    else:
+        table, half_width = filter_table(kind)
+        reduction = np.float32(abs(np.float32(end) - np.float32(start))) / np.float32(out_size)
+        radius = half_width * max(_ONE, reduction) if antialias else half_width
+        if kind == Filter.GAUSSIAN:
+            # By way of its standard deviation, as the rounding of that counts.
+            deviation = np.float32(float(radius) * 0.5 / math.sqrt(2))
+            width = np.float32(4 * math.sqrt(2)) * deviation
+        else:
+            width = np.float32(2) * radius
+        units = np.float32(len(table) - 1) / width
+        anchor = np.float32(0.5 * (len(table) - 1)) / units
+        support = math.ceil(width)
+        first = np.empty(count, np.int64)
+        weights = np.empty((count, min(support, in_size)), np.float32)
+        _weigh(
+            table,
+            units,
+            anchor,
+            support,
+            in_size,
+            out_size,
+            start,
+            end,
+            begin,
+            step,
+            first,
+            weights,
+        )
+    # Starts rise or fall steadily, so the ends of the range are at the ends.
+    low, high = int(first[0]), int(first[-1])
+    if low > high:
+        low, high = high, low
+    return Taps(first, weights, low, high + weights.shape[1])
+
+
+@cache
+def filter_table(kind: Filter) -> tuple[np.ndarray, np.float32]:
+    """A filter sampled from one end of its support to the other, and its radius in pixels."""
+    if kind == Filter.TRIANGULAR:
+        values, radius = np.array([0.0, 1.0, 0.0]), 1
+    elif kind == Filter.GAUSSIAN:
+        x, radius = np.linspace(-1, 1, 65), 1
+        values = np.exp(-4 * x * x)
+    elif kind == Filter.CUBIC:
+        x, radius = np.abs(np.linspace(-2, 2, 129)), 2
+        values = np.where(
+            x < 1,
+            (1.5 * x - 2.5) * x * x + 1,
+            ((-0.5 * x + 2.5) * x - 4) * x + 2,
+        )
+    else:
+        x, radius = np.linspace(-3, 3, 193), 3
+        values = np.sinc(x) * np.sinc(x / 3)
+    return values.astype(np.float32), np.float32(radius)
+
+
+@numba.njit(nogil=True, cache=True)
+def _nearest(
+    in_size: int,
+    out_size: int,
+    start: float,
+    end: float,
+    stepwise: bool,
+    begin: int,
+    step: int,
+    first: np.ndarray,
+) -> None:
+    origin = np.float32(start)
+    scale = (np.float32(end) - origin) / np.float32(out_size)
+    position = origin + _HALF * scale
+    at = 0
+    for i in range(first.size):
+        out = begin + i * step if step > 0 else begin - (first.size - 1 - i)
+        if stepwise:
+            while at < out:
+                position += scale
+                at += 1
+        else:
+            position = (np.float32(out) + _HALF) * scale + origin
+        pixel = min(max(math.floor(position), 0), in_size - 1)
+        first[i if step > 0 else first.size - 1 - i] = pixel
+
+
+@numba.njit(nogil=True, cache=True)
+def _weigh(
+    table: np.ndarray,
+    units: np.float32,
+    anchor: np.float32,
+    support: int,
+    in_size: int,
+    out_size: int,
+    start: float,
+    end: float,
+    begin: int,
+    step: int,
+    first: np.ndarray,
+    weights: np.ndarray,
+) -> None:
+    """Fill `first` and `weights`; taps outside of the axis are added to its outermost pixels."""
+    scale = (np.float32(end) - np.float32(start)) / np.float32(out_size)
+    origin = np.float32(start) + ((_HALF * scale - _HALF) - anchor)
+    taps = weights.shape[1]
+    last = table.size - 1
+    for i in range(first.size):
+        position = np.float32(begin + i * step) * scale + origin
+        leftmost = math.ceil(position)
+        phase = np.float32(leftmost) - position
+        low = min(max(leftmost, 0), in_size - taps)
+        first[i] = low
+        row = weights[i]
+        row[:] = 0
+        inside = leftmost == low and support == taps
+        total = np.float32(0)
+        for k in range(support):
+            place = (phase + np.float32(k)) * units
+            whole = int(place)
+            if whole > last:
+                break
+            left = table[whole]
+            right = table[whole + 1] if whole < last else np.float32(0)
+            weight = left + (place - np.float32(whole)) * (right - left)
+            total += weight
+            if inside:
+                row[k] = weight
+            else:
+                row[min(max(leftmost + k, 0), in_size - 1) - low] += weight
+        for k in range(taps):
+            row[k] /= total

@@ -1,0 +1,266 @@
+"""`crop_mirror_normalize`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, DataTypeError, LayoutError
+from penstock.operators.argument_types import BOOL, DTYPE, FLOATS, IMAGE_TYPE, INT, LAYOUT, STRING
+from penstock.operators.deferred import DeferredImage
+from penstock.operators.image.pixel_normalization import (
+    NORMALIZATION_ARGS,
+    Coefficients,
+    PixelNormalization,
+)
+from penstock.operators.image.resized_image import ResizedImage
+from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.window import CROP_ARGS, CropWindow, OutOfBounds
+from penstock.types import DALIDataType, to_numpy_type
+
+_IN_TYPES = (
+    DALIDataType.UINT8,
+    DALIDataType.INT16,
+    DALIDataType.UINT16,
+    DALIDataType.INT32,
+    DALIDataType.FLOAT,
+    DALIDataType.FLOAT16,
+)
+_OUT_TYPES = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALIDataType.INT8)
+_LAYOUTS = (
+    "HWC",
+    "CHW",
+    "DHWC",
+    "CDHW",
+    "FHWC",
+    "FCHW",
+    "CFHW",
+    "FDHWC",
+    "FCDHW",
+    "CFDHW",
+)
+_POLICIES = ("error", "constant", "pad", "trim_to_shape")
+
+
+@operator(
+    "crop_mirror_normalize",
+    inputs=Input(
+        "data", "Images, volumes or sequences of them.", layouts=_LAYOUTS, dtypes=_IN_TYPES
+    ),
+    args=(
+        *CROP_ARGS,
+        *NORMALIZATION_ARGS,
+        Arg(
+            "mirror",
+            INT,
+            0,
+            "Whether to mirror the window horizontally: yes unless 0.",
+            per_sample=True,
+        ),
+        Arg(
+            "dtype",
+            DTYPE,
+            DALIDataType.FLOAT,
+            "Element type of the output. Integers are rounded, halves away from zero, and clamped.",
+            choices=_OUT_TYPES,
+        ),
+        Arg("output_dtype", DTYPE, None, "Former name of `dtype`.", deprecated="dtype"),
+        Arg(
+            "output_layout",
+            LAYOUT,
+            "CHW",
+            "Layout of the output: any order of the input's axes. For sequences and volumes it "
+            'must name all of theirs; ``""`` keeps the layout of the input.',
+        ),
+        Arg(
+            "pad_output",
+            BOOL,
+            False,
+            "Whether to add channels until their number is a power of two. They hold "
+            '`fill_values` where `out_of_bounds_policy` is ``"constant"``, and zeros elsewhere.',
+        ),
+        Arg(
+            "out_of_bounds_policy",
+            STRING,
+            "error",
+            'What happens where the window leaves the data: ``"error"`` raises; ``"constant"`` (or '
+            '``"pad"``) fills with `fill_values`; ``"trim_to_shape"`` shrinks the window.',
+            choices=_POLICIES,
+        ),
+        Arg(
+            "fill_values",
+            FLOATS,
+            (0.0,),
+            'Values, in the output, of what is not in the data, with policy ``"constant"``: one '
+            "for all, or one a channel of the output. Integer types drop fractions.",
+        ),
+        Arg("image_type", IMAGE_TYPE, None, "Has had no effect for long.", deprecated=""),
+    ),
+    output_docs=("The normalised window in `output_layout`.",),
+    takes_deferred=True,
+)
+class CropMirrorNormalize(Operator):
+    """Cuts out a window, mirrors, normalises, converts and changes the layout, all in one pass.
+
+    Every value becomes ``scale * (value - mean) / std + shift``. The window is that of `crop`;
+    without arguments for it, it is the whole sample. Sequences are treated alike in all their
+    frames.
+
+    Right after `resize` or `random_resized_crop`, only the window is resampled and goes straight
+    to the output.
+
+    Examples
+    --------
+    >>> tensors = fn.crop_mirror_normalize(
+    ...     images,
+    ...     crop=(224, 224),
+    ...     mean=[123.7, 116.3, 103.5],
+    ...     std=[58.4, 57.1, 57.4],
+    ...     mirror=fn.random.coin_flip(),
+    ... )
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        from penstock.kernels.cpu import normalize_pixels
+
+        data, args = inputs[0], self.args
+        self._kernel = normalize_pixels.normalize_pixels
+        dtype = args.output_dtype if args.output_dtype is not None else args.dtype
+        if dtype not in _OUT_TYPES:
+            allowed = ", ".join(t.name for t in _OUT_TYPES)
+            raise DataTypeError(f"`dtype` must be one of {allowed}, got {dtype.name}.")
+        self._dtype = np.dtype(to_numpy_type(dtype))
+        self._limits = normalize_pixels.LIMITS.get(self._dtype.name)
+        layout = args.output_layout or data.layout
+        if sorted(layout) != sorted(data.layout):
+            raise LayoutError(
+                f'`output_layout` is "{layout}", which are not the axes of the input, '
+                f'"{data.layout}". Name each of these once.'
+            )
+        if args.out_of_bounds_policy not in _POLICIES:
+            allowed = ", ".join(f'"{p}"' for p in _POLICIES)
+            raise ArgumentValueError(
+                f"`out_of_bounds_policy` must be one of {allowed}, got "
+                f'"{args.out_of_bounds_policy}".'
+            )
+        self._window = CropWindow(self, data.layout)
+        self._bounds = OutOfBounds(self)
+        self._normalization = PixelNormalization(self)
+        self._pad: bool = args.pad_output
+        # All work is done on axes in the order others, H, W, C, whatever the layouts are.
+        inner = "".join(letter for letter in data.layout if letter not in "HWC") + "HWC"
+        self._from_input = tuple(data.layout.index(letter) for letter in inner)
+        self._to_output = tuple(inner.index(letter) for letter in layout)
+        self._from_output = tuple(layout.index(letter) for letter in inner)
+        self._pixels_in, self._pixels_out = data.layout.endswith("C"), layout.endswith("C")
+        self._fuses = data.layout == "HWC" and layout in ("HWC", "CHW")
+        return data._replace(dtype=dtype, layout=layout)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> np.ndarray:
+        data = inputs[0]
+        mirror = c.args.mirror != 0
+        window = self._window(c.args, data.shape)
+        given_anchor, given_shape, inside = self._bounds.settle(*window, data.shape)
+        anchor = [given_anchor[axis] for axis in self._from_input]
+        shape = [given_shape[axis] for axis in self._from_input]
+        channels = shape[-1]
+        fill = self._fill(channels)
+        full = [*shape[:-1], len(fill)]
+        out = c.empty(tuple([full[axis] for axis in self._to_output]), self._dtype)
+        target = out.transpose(self._from_output)
+        if not inside:
+            extents = [data.shape[axis] for axis in self._from_input]
+            target = _fill_outside(target, anchor, shape, extents, fill, mirror=mirror)
+            ends = [min(a + s, e) for a, s, e in zip(anchor, shape, extents, strict=True)]
+            anchor = [max(a, 0) for a in anchor]
+            shape = [e - a for a, e in zip(anchor, ends, strict=True)]
+        if not target.size:
+            return out
+        further = fill[channels:]
+        if further and not (self._pixels_in and self._pixels_out):
+            target[..., channels:] = further
+            target, further = target[..., :channels], ()
+        coefficients = self._normalization(c.args, channels, len(fill), further)
+        if isinstance(data, np.ndarray):
+            index = tuple([slice(a, a + s) for a, s in zip(anchor, shape, strict=True)])
+            source = data.transpose(self._from_input)[index]
+        else:
+            y0, x0, height, width = *anchor[:2], *shape[:2]
+            if self._fuses and isinstance(data, ResizedImage):
+                means, factors, _ = coefficients
+                data.normalized(target, y0, x0, means, factors, mirror=mirror)
+                return out
+            source = data.region(y0, x0, y0 + height, x0 + width)
+        if mirror:
+            source = source[..., ::-1, :]
+        self._normalize(source, target, coefficients)
+        return out
+
+    def _normalize(
+        self, source: np.ndarray, target: np.ndarray, coefficients: Coefficients
+    ) -> None:
+        means, factors, planes = coefficients
+        for outer in np.ndindex(source.shape[:-3]):
+            given, wanted = source[outer], target[outer]
+            if self._pixels_in:
+                self._kernel(given, means, factors, wanted)
+                continue
+            for channel in range(given.shape[2]):
+                one = slice(channel, channel + 1)
+                self._kernel(given[..., one], *planes[channel], wanted[..., one])
+
+    def _fill(self, channels: int) -> tuple[float, ...]:
+        """Value of each channel of the output outside of the data."""
+        count = channels
+        if self._pad and channels:
+            count = 1 << (channels - 1).bit_length()
+        if self._bounds.policy != "constant":
+            return (0.0,) * count
+        fill = self._bounds.fill
+        if len(fill) not in (1, count):
+            raise ArgumentValueError(
+                f"`fill_values` has {len(fill)} values, but the output has {count} channels; give "
+                "one value, or one a channel."
+            )
+        if self._limits is not None:
+            low, high = self._limits
+            fill = tuple([float(int(min(max(v, low), high))) if v == v else 0.0 for v in fill])
+        return fill * count if len(fill) == 1 else fill
+
+
+def _fill_outside(
+    target: np.ndarray,
+    anchor: Sequence[int],
+    shape: Sequence[int],
+    extents: Sequence[int],
+    fill: tuple[float, ...],
+    *,
+    mirror: bool,
+) -> np.ndarray:
+    """Fill what a window does not find in the data; the part of `target` that remains.
+
+    Parameters
+    ----------
+    target
+        The whole window of the output, its channels last.
+    anchor, shape, extents
+        The window and the data it leaves, in the order of the axes of `target`.
+    fill
+        A value for each channel of `target`.
+    mirror
+        Whether columns of `target` run from right to left.
+    """
+    columns = len(shape) - 2
+    for axis in range(len(shape) - 1):
+        before = min(max(-anchor[axis], 0), shape[axis])
+        after = min(max(anchor[axis] + shape[axis] - extents[axis], 0), shape[axis] - before)
+        if mirror and axis == columns:
+            before, after = after, before
+        end = target.shape[axis] - after
+        whole = (slice(None),) * axis
+        target[(*whole, slice(0, before))] = fill
+        target[(*whole, slice(end, None))] = fill
+        target = target[(*whole, slice(before, end))]
+    return target

@@ -1,0 +1,126 @@
+"""`random_resized_crop`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, ShapeError
+from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
+from penstock.operators.argument_types import INTS
+from penstock.operators.deferred import DeferredImage
+from penstock.operators.image.random_crop_arguments import RANDOM_CROP_ARGS, random_crop_ranges
+from penstock.operators.image.resample_sample import SampleResampler
+from penstock.operators.image.resampling import RESAMPLING_ARGS, RESAMPLING_DTYPES, Resampling
+from penstock.operators.image.resize_geometry import AxisGeometry
+from penstock.operators.image.resized_image import ResizedImage
+from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu.resample_taps import AxisSampling
+
+
+@operator(
+    "random_resized_crop",
+    inputs=Input(
+        "data",
+        "Images or sequences of them.",
+        layouts=("HWC", "CHW", "FHWC", "FCHW", "CFHW"),
+        dtypes=RESAMPLING_DTYPES,
+    ),
+    args=(
+        Arg(
+            "size",
+            INTS,
+            REQUIRED,
+            "Extents of the output in pixels: `(height, width)`, or one number for both.",
+        ),
+        *RANDOM_CROP_ARGS,
+        *RESAMPLING_ARGS,
+    ),
+    output_docs=("The resized windows, in the layout of the input.",),
+    random=True,
+    defers=True,
+    takes_deferred=True,
+)
+class RandomResizedCrop(Operator):
+    """Cuts a random window out of each image and resizes it: the usual augmentation of training.
+
+    The window's area is uniform between the bounds of `random_area`, as a fraction of the image's
+    area, the logarithm of its aspect ratio (width / height) between those of
+    `random_aspect_ratio`, and its place anywhere in the image. Filters see the pixels around the
+    window. All frames of a sequence get the same window.
+
+    An image decoder in front of it decodes no more than the window.
+
+    Examples
+    --------
+    >>> crops = fn.random_resized_crop(images, size=(224, 224), random_area=(0.2, 1.0))
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        from penstock.kernels.cpu import resample
+
+        data, args = inputs[0], self.args
+        self._kernel = resample
+        self._area, self._ratio = random_crop_ranges(args)
+        self._attempts = args.num_attempts
+        self._count = uniforms_needed(self._attempts)
+        size = args.size
+        if len(size) not in (1, 2) or min(size) <= 0:
+            raise ArgumentValueError(
+                "`size` must be one positive number of pixels or two, (height, width), got "
+                f"{list(size)}."
+            )
+        self._size = size[0], size[-1]
+        self._resampler = SampleResampler(data.layout)
+        self._resampling = Resampling(self, data.dtype)
+        self._image = data.layout == "HWC"
+        return data._replace(dtype=self._resampling.dtype)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        data = inputs[0]
+        axes = self._axes(c, self._resampler.spatial(data.shape))
+        resampling = self._resampling
+        out = c.empty(self._resampler.out_shape(data.shape, axes), resampling.numpy_dtype)
+        if self._image:
+            self._resized(c, data, axes).write(out)
+        else:
+            self._resampler.run(c, data, axes, out, resampling.rounds_to)
+        return out
+
+    def defer(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> ResizedImage:
+        data = inputs[0]
+        return self._resized(c, data, self._axes(c, data.shape[:2]))
+
+    def _axes(self, c: SampleContext, extents: tuple[int, ...]) -> Any:
+        height, width = extents
+        if not height or not width:
+            raise ShapeError(
+                f"The image is empty ({height}x{width} pixels), so there is no window to choose."
+            )
+        y, x, rows, columns = choose_crop(
+            height,
+            width,
+            c.uniforms(self._count).tolist(),
+            self._area,
+            self._ratio,
+            self._attempts,
+        )
+        geometry = (
+            AxisGeometry(height, self._size[0], float(y), float(y + rows)),
+            AxisGeometry(width, self._size[1], float(x), float(x + columns)),
+        )
+        return self._resampling.axes(c.args, geometry)
+
+    def _resized(
+        self, c: SampleContext, data: np.ndarray | DeferredImage, axes: Sequence[AxisSampling]
+    ) -> ResizedImage:
+        resampling = self._resampling
+        rows, columns = axes
+        return ResizedImage(
+            c, self._kernel, data, rows, columns, resampling.numpy_dtype, resampling.rounds_to
+        )

@@ -1,0 +1,93 @@
+"""Resample whole samples of any layout: planes, sequences, volumes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu.resample_taps import AxisSampling
+    from penstock.operators.operator import SampleContext
+
+
+class SampleResampler:
+    """Resamples arrays of one layout along their spatial axes.
+
+    Parameters
+    ----------
+    layout
+        Layout of the data: spatial axes side by side, in the order D, H, W.
+    """
+
+    __slots__ = ("_kernel", "_taps", "channels_last", "first", "spatial_ndim")
+
+    def __init__(self, layout: str) -> None:
+        from penstock.kernels.cpu import resample, resample_taps
+
+        self._kernel: Any = resample
+        self._taps: Any = resample_taps.axis_taps
+        self.first = min(layout.find(letter) for letter in "DHW" if letter in layout)
+        """Position of the first spatial axis."""
+        self.spatial_ndim = 3 if "D" in layout else 2
+        self.channels_last = layout.endswith("C")
+
+    def spatial(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Extents of the spatial axes in a sample of this shape."""
+        return tuple(shape[self.first : self.first + self.spatial_ndim])
+
+    def out_shape(self, shape: Sequence[int], axes: Sequence[AxisSampling]) -> tuple[int, ...]:
+        """Shape of the output for an input of `shape`."""
+        end = self.first + self.spatial_ndim
+        return (*shape[: self.first], *(a.out_size for a in axes), *shape[end:])
+
+    def run(
+        self,
+        c: SampleContext,
+        source: np.ndarray,
+        axes: Sequence[AxisSampling],
+        out: np.ndarray,
+        rounds_to: str | None,
+    ) -> None:
+        """Fill `out`, a contiguous array of `out_shape`, from `source`."""
+        if not out.size:
+            return
+        if not self.channels_last:
+            source, out = source[..., None], out[..., None]
+        rows, columns = (self._taps(axis, 0, axis.out_size) for axis in axes[-2:])
+        for outer in np.ndindex(source.shape[: self.first]):
+            if len(axes) == 3:
+                self._volume(c, source[outer], axes[0], rows, columns, out[outer], rounds_to)
+            else:
+                self._kernel.resample_image(
+                    source[outer], 0, 0, rows, columns, out[outer], c.temp, rounds_to=rounds_to
+                )
+
+    def _volume(
+        self,
+        c: SampleContext,
+        source: np.ndarray,
+        depth: AxisSampling,
+        rows: Any,
+        columns: Any,
+        out: np.ndarray,
+        rounds_to: str | None,
+    ) -> None:
+        """One volume, (D, H, W, C): slices are blended along the depth first, then resampled."""
+        slices = self._taps(depth, 0, depth.out_size)
+        image = None
+        for z, (first, weights) in enumerate(zip(slices.first, slices.weights, strict=True)):
+            if len(weights) == 1 or depth.copies:
+                taken = source[z if depth.copies else first]
+            else:
+                if image is None:
+                    extents = source.shape[1:]
+                    flat = np.ascontiguousarray(source).reshape(len(source), math.prod(extents))
+                    image = c.temp(extents, np.float32)
+                self._kernel.blend_slices(flat, int(first), weights, image.reshape(-1))
+                taken = image
+            self._kernel.resample_image(
+                taken, 0, 0, rows, columns, out[z], c.temp, rounds_to=rounds_to
+            )

@@ -1,0 +1,196 @@
+"""The size and the region that a user asks of an operator that resizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ArgumentValueError, UsageError
+from penstock.operators.argument_types import BOOL, FLOAT, FLOATS, STRING
+from penstock.operators.image.resize_geometry import MODES, AxisGeometry, resize_geometry, single
+from penstock.operators.schema import Arg
+
+if TYPE_CHECKING:
+    from penstock.operators.operator import Operator
+
+RESIZE_ARGS: tuple[Arg, ...] = (
+    Arg(
+        "size",
+        FLOATS,
+        None,
+        "Extents of the output in pixels: `(height, width)` or `(depth, height, width)`, or one "
+        "number for all. An extent of 0 follows from the others, by `mode`; a negative one flips.",
+        per_sample=True,
+        shape_of="(2,) or (3,)",
+    ),
+    Arg(
+        "resize_x",
+        FLOAT,
+        None,
+        "Width of the output in pixels; 0 or not given: it follows from the other extents.",
+        per_sample=True,
+    ),
+    Arg("resize_y", FLOAT, None, "Height of the output, like `resize_x`.", per_sample=True),
+    Arg("resize_z", FLOAT, None, "Depth of the output, like `resize_x`.", per_sample=True),
+    Arg(
+        "resize_shorter",
+        FLOAT,
+        None,
+        "Length of the output's shorter side in pixels; the aspect ratio is kept.",
+        per_sample=True,
+    ),
+    Arg(
+        "resize_longer",
+        FLOAT,
+        None,
+        "Length of the output's longer side in pixels; the aspect ratio is kept.",
+        per_sample=True,
+    ),
+    Arg(
+        "mode",
+        STRING,
+        None,
+        'How sizes are meant: ``"default"`` takes them as they are, and axes without one get the '
+        'mean scale of the others; ``"stretch"`` leaves these alone; ``"not_larger"`` and '
+        '``"not_smaller"`` keep the aspect ratio and make the output the largest that fits into, '
+        "or the smallest that covers, the size.",
+        choices=MODES,
+    ),
+    Arg(
+        "max_size",
+        FLOATS,
+        None,
+        "Largest extents of the output in pixels, one number for all axes or one each. Modes that "
+        "keep the aspect ratio keep it under this limit, too.",
+    ),
+    Arg(
+        "subpixel_scale",
+        BOOL,
+        True,
+        "Where an output extent has to be rounded to whole pixels: stretch the region of the "
+        "source about its centre, so that the scale stays exactly as asked for. Otherwise the "
+        "scale gives way.",
+    ),
+    Arg(
+        "roi_start",
+        FLOATS,
+        None,
+        "Where the region of the source that is shown begins, in the order of `size`; needs "
+        "`roi_end`. Where it lies behind the end, the axis is flipped.",
+        per_sample=True,
+        shape_of="(2,) or (3,)",
+    ),
+    Arg(
+        "roi_end",
+        FLOATS,
+        None,
+        "Where the region of the source that is shown ends; see `roi_start`. Outside of the "
+        "image, its border is repeated.",
+        per_sample=True,
+        shape_of="(2,) or (3,)",
+    ),
+    Arg(
+        "roi_relative",
+        BOOL,
+        False,
+        "Whether `roi_start` and `roi_end` are fractions of the image's extents, not pixels.",
+    ),
+)
+
+_SEPARATE = ("resize_z", "resize_y", "resize_x")
+
+
+class ResizeRequest:
+    """What the arguments of `RESIZE_ARGS` ask for, made ready for samples.
+
+    Parameters
+    ----------
+    op
+        The operator, in its `infer`.
+    spatial_ndim
+        2 for images, 3 for volumes.
+
+    Raises
+    ------
+    UsageError
+        If not exactly one way to give the size is used, or `roi_start` without `roi_end`.
+    ArgumentValueError
+        If a constant list has the wrong number of values or `mode` is unknown.
+    """
+
+    __slots__ = ("_max_size", "_mode", "_names", "_ndim", "_relative", "_roi", "_subpixel", "_way")
+
+    def __init__(self, op: Operator, spatial_ndim: int) -> None:
+        args = op.args
+        self._ndim = spatial_ndim
+        self._names = _SEPARATE[-spatial_ndim:]
+        ways = [name for name in ("size", "resize_shorter", "resize_longer") if op.given(name)]
+        if any(op.given(name) for name in _SEPARATE):
+            ways.append("separate")
+        if len(ways) != 1:
+            raise UsageError(
+                "Give the size in exactly one way: `size`, `resize_shorter`, `resize_longer`, or "
+                "any of `resize_x`, `resize_y` and `resize_z`; got "
+                f"{', '.join(ways) if ways else 'none'}."
+            )
+        self._way = ways[0]
+        mode = args.mode
+        if self._way in ("resize_shorter", "resize_longer"):
+            if mode is not None:
+                raise UsageError(
+                    f"`{self._way}` and `mode` exclude each other: `resize_shorter` is "
+                    '`mode="not_smaller"`, and `resize_longer` is `mode="not_larger"`, with one '
+                    "`size` for all axes."
+                )
+            mode = "not_smaller" if self._way == "resize_shorter" else "not_larger"
+        self._mode = mode if mode is not None else "default"
+        if self._mode not in MODES:
+            allowed = ", ".join(f'"{m}"' for m in MODES)
+            raise ArgumentValueError(f'`mode` must be one of {allowed}, got "{mode}".')
+        if op.given("roi_start") != op.given("roi_end"):
+            raise UsageError("`roi_start` and `roi_end` must be given together.")
+        self._roi = op.given("roi_start")
+        self._relative: bool = args.roi_relative
+        self._subpixel: bool = args.subpixel_scale
+        self._max_size = None
+        if args.max_size is not None:
+            self._max_size = self._extents(args.max_size, "max_size")
+        for name in ("size", "roi_start", "roi_end"):
+            if getattr(args, name) is not None:
+                self._extents(getattr(args, name), name)
+
+    def __call__(self, args: Any, extents: tuple[int, ...]) -> tuple[AxisGeometry, ...]:
+        """Geometry of each axis of a sample with these spatial extents."""
+        size: tuple[float, ...]
+        if self._way == "size":
+            size = self._extents(args.size, "size")
+        elif self._way == "separate":
+            size = tuple(
+                [0.0 if v is None else v for v in [getattr(args, name) for name in self._names]]
+            )
+        else:
+            size = (getattr(args, self._way),) * self._ndim
+        roi = None
+        if self._roi:
+            roi = (
+                self._region(args.roi_start, "roi_start", extents),
+                self._region(args.roi_end, "roi_end", extents),
+            )
+        return resize_geometry(extents, size, self._mode, self._max_size, roi, self._subpixel)
+
+    def _extents(self, values: Sequence[float], name: str) -> tuple[float, ...]:
+        """One number an axis."""
+        if len(values) == self._ndim:
+            return tuple(values)
+        if len(values) == 1:
+            return (values[0],) * self._ndim
+        raise ArgumentValueError(
+            f"`{name}` must have one value for each of the {self._ndim} spatial axes, or one for "
+            f"all, got {len(values)}."
+        )
+
+    def _region(self, values: Sequence[float], name: str, extents: tuple[int, ...]) -> Any:
+        corner = self._extents(values, name)
+        if self._relative:
+            return tuple([single(v) * e for v, e in zip(corner, extents, strict=True)])
+        return corner
