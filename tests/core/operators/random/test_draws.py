@@ -60,6 +60,10 @@ def test_batch_at_once_gives_what_samples_give(name, args):
         np.testing.assert_array_equal(sample, batch[index])
 
 
+def test_large_samples_are_drawn_one_by_one():
+    assert made("random.normal", shape=[100, 100]).batch_values(1, 0, 4) is None
+
+
 def test_batch_size_changes_nothing():
     op = made("random.normal", shape=[3])
     np.testing.assert_array_equal(op.batch_values(1, 2, 9)[:4], op.batch_values(1, 2, 4))

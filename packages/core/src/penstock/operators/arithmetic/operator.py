@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from penstock.errors import ArgumentValueError
@@ -12,6 +15,9 @@ from penstock.operators.arithmetic.program import ArrayProgram
 from penstock.operators.arithmetic.scalars import compile_scalar
 from penstock.operators.operator import Operator, SampleContext, operator
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 
 @operator(
@@ -48,10 +54,32 @@ class ArithmeticGenericOp(Operator):
             self.program = (
                 ArrayProgram(root) if not root.is_scalar and root.kind != "input" else None
             )
+            self.batch_program = self._batch_program(inputs)
         except IntegerDivisionByZeroError:
             raise _division_by_zero() from None
         layout = root.layout if len(root.layout) == root.ndim else ""
         return Spec(root.dali_type, root.ndim, layout)
+
+    def _batch_program(self, inputs: Sequence[Spec]) -> ArrayProgram | None:
+        if not self.root.is_scalar or self.root.kind == "input":
+            return None
+        batches = [Spec(spec.dtype, 1) for spec in inputs]
+        return ArrayProgram(typed(self.args.expression, batches))
+
+    def batch_compute(self, *inputs: np.ndarray) -> np.ndarray | None:
+        """All samples of a batch at once, where no operand has axes; else `None`.
+
+        Inputs and result have the shape (batch_size,); the numbers are those that `cpu` gives
+        sample by sample. Where one of them cannot be computed the answer is `None`, too: `cpu`
+        then says for which sample.
+        """
+        if self.batch_program is None:
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                return self.batch_program.run(_NewMemory(), inputs, leaves=True)
+        except IntegerDivisionByZeroError:
+            return None
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         if self.root.kind == "input":
@@ -68,6 +96,16 @@ class ArithmeticGenericOp(Operator):
                 return self.program.run(c, inputs, leaves=True)
         except IntegerDivisionByZeroError:
             raise _division_by_zero() from None
+
+
+class _NewMemory:
+    """Memory as `SampleContext` hands it out, outside of any sample."""
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
+        return np.empty(shape, dtype)
+
+    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        return np.empty(shape, dtype)
 
 
 def _division_by_zero() -> ArgumentValueError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -14,8 +14,10 @@ from penstock.operators.arithmetic.scalars import ScalarFunction, compile_scalar
 from penstock.operators.arithmetic.types import operand_types
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
     from penstock.operators.arithmetic.expression import Typed
-    from penstock.operators.operator import SampleContext
+
 
 _OUT = 0
 # 512 KiB of float32: with one more of the kind it still fits into a core's own cache.
@@ -33,6 +35,18 @@ class Step(NamedTuple):
     """Where the result is written."""
     result: int
     """Where later steps find it."""
+
+
+class Memory(Protocol):
+    """Where results and scratch come from: a `SampleContext`, or anything that has as much."""
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """Memory for the output."""
+        ...
+
+    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """Memory for the time of one sample."""
+        ...
 
 
 class ArrayProgram:
@@ -58,7 +72,7 @@ class ArrayProgram:
         small = any(s.function is not None and allocates(s.function) for s in self._steps)
         self._tile = _TILE_OF_ALLOCATING if small else _TILE
 
-    def run(self, c: SampleContext, inputs: Sequence[np.ndarray], *, leaves: bool) -> np.ndarray:
+    def run(self, c: Memory, inputs: Sequence[np.ndarray], *, leaves: bool) -> np.ndarray:
         """Compute one sample, into the operator's output if the result `leaves`, else scratch."""
         arrays = [
             inputs[source] if isinstance(source, int) else source.run(c, inputs, leaves=False)

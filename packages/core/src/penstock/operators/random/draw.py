@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -32,6 +33,7 @@ DTYPE_ARG = Arg(
     "the range of an integer type.",
 )
 
+_LARGE = 1024
 DRAWABLE = (
     DALIDataType.UINT8,
     DALIDataType.UINT16,
@@ -117,7 +119,7 @@ class Draw(Shaped):
 
     def convert(self, drawn: np.ndarray, out: np.ndarray, args: Any) -> None:
         """Write `drawn` into `out`, which has the same shape and the output's type."""
-        store_rounded(drawn, out)
+        store_drawn(drawn, out)
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         shape = self.sample_shape(c, inputs)
@@ -134,8 +136,9 @@ class Draw(Shaped):
         """All samples of a batch at once, or `None` where arguments or shapes differ by sample.
 
         The array has the shape (batch_size, *shape) and the values `cpu` gives sample by sample.
+        `None`, too, for large samples, which are better shared out among threads.
         """
-        if not self.fixed or self.shape is None:
+        if not self.fixed or self.shape is None or math.prod(self.shape) > _LARGE:
             return None
         out = np.empty((batch_size, *self.shape), self.dtype)
         if out.size == 0:
@@ -173,6 +176,20 @@ def store_rounded(values: np.ndarray, out: np.ndarray) -> None:
     np.maximum(rounded, float(limits.min), out=rounded)
     out[...] = rounded.astype(out.dtype)
     out[above] = limits.max
+
+
+def store_drawn(drawn: np.ndarray, out: np.ndarray) -> None:
+    """`store_rounded` for numbers of a continuous distribution, which are overwritten.
+
+    Which way halves are rounded cannot be seen there, and that is most of the work.
+    """
+    if out.dtype.kind not in "iu" or out.dtype.itemsize == 8 or not np.isfinite(drawn).all():
+        store_rounded(drawn, out)
+        return
+    limits = np.iinfo(out.dtype)
+    np.clip(drawn, limits.min, limits.max, out=drawn)
+    np.rint(drawn, out=drawn)
+    np.copyto(out, drawn, casting="unsafe")
 
 
 def _checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:

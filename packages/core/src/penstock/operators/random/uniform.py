@@ -16,6 +16,7 @@ from penstock.operators.random.draw import (
     SHAPE_LIKE,
     Draw,
     real_work_dtype,
+    store_drawn,
     store_rounded,
 )
 from penstock.operators.registry import register
@@ -89,7 +90,7 @@ class Uniform(Draw):
             table = self._table if same else self._value_table(args.values)
             np.take(table, drawn, out=out, mode="clip")
         else:
-            store_rounded(drawn, out)
+            store_drawn(drawn, out)
 
     def _value_table(self, values: tuple[float, ...]) -> np.ndarray:
         if not values:
