@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from penstock.errors import ArgumentValueError, DataTypeError, ShapeError
+from penstock.types import DALIDataType, DALIInterpType
+from tests.support.run_operator import run_operator
+
+FLOATS = DALIDataType.FLOAT
+
+
+def rotate(image, layout="HWC", **arguments):
+    return run_operator("rotate", image, layout=layout, **arguments)
+
+
+def noise(*shape, dtype="uint8"):
+    return np.random.default_rng(0).integers(0, 200, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 7), (300, 5), (7, 600)])
+@pytest.mark.parametrize("interpolation", list(DALIInterpType)[:2])
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_quarter_turns_move_pixels(shape, interpolation, channels):
+    image = noise(*shape, channels)
+    for turns in range(-4, 5):
+        turned = rotate(image, angle=90.0 * turns, interp_type=interpolation)
+        np.testing.assert_array_equal(turned, np.rot90(image, turns))
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+def test_volume_turns_by_the_right_hand_rule(direction):
+    volume = noise(3, 4, 5, 1)
+    turned = rotate(volume, "DHWC", angle=90.0, axis=(0, 0, 2.0 * direction))
+    # x goes to y, so rows become columns; y points down, where np.rot90 takes it to point up.
+    np.testing.assert_array_equal(turned, np.rot90(volume, -direction, axes=(1, 2)))
+
+
+def test_axis_of_any_length():
+    volume = noise(3, 4, 5, 1)
+    expected = rotate(volume, "DHWC", angle=33.0, axis=(1, 2, 3))
+    for length in (1e-30, 1e30):
+        axis = tuple(v * length for v in (1, 2, 3))
+        np.testing.assert_array_equal(rotate(volume, "DHWC", angle=33.0, axis=axis), expected)
+
+
+def test_vectors_give_what_the_general_loop_gives():
+    image = noise(90, 110, 3)
+    four = np.concatenate([image, image[..., :1]], axis=-1)
+    for angle in np.linspace(0, 360, 23):
+        for given in ({}, {"fill_value": 55}, {"keep_size": True}):
+            np.testing.assert_array_equal(
+                rotate(image, angle=angle, **given), rotate(four, angle=angle, **given)[..., :3]
+            )
+
+
+def test_nothing_is_written_behind_the_output():
+    from penstock.kernels.cpu.warp import warp
+
+    image = noise(9, 11, 3)
+    matrix = np.array([[1, 0.1, 0], [-0.1, 1, 0]], np.float32)
+    for nearest in (False, True):
+        memory = np.full(9 * 11 * 3 + 64, 123, np.uint8)
+        warp(image, memory[32:-32].reshape(9, 11, 3), matrix, nearest=nearest, fill=None)
+        assert (memory[:32] == 123).all()
+        assert (memory[-32:] == 123).all()
+
+
+def test_views_are_read_in_place():
+    image = noise(40, 50, 3)
+    for view in (image[5:20, 3:40], image[::-1], image[:, ::-1], image.transpose(1, 0, 2)):
+        np.testing.assert_array_equal(
+            rotate(view, angle=20.0), rotate(np.ascontiguousarray(view), angle=20.0)
+        )
+
+
+def test_inputs_may_be_read_only_and_stay_as_they_are():
+    image = noise(8, 9, 3)
+    image.flags.writeable = False
+    before = image.copy()
+    rotate(image, angle=20.0)
+    np.testing.assert_array_equal(image, before)
+
+
+@pytest.mark.parametrize("shape", [(0, 4, 3), (4, 0, 3), (4, 4, 0)])
+def test_empty_images(shape):
+    empty = np.zeros(shape, np.uint8)
+    assert rotate(empty, angle=30.0, keep_size=True).shape == shape
+    filled = rotate(empty, angle=30.0, size=(2, 5), fill_value=7)
+    np.testing.assert_array_equal(filled, np.full((2, 5, shape[2]), 7))
+    if shape[2]:
+        with pytest.raises(ShapeError, match="fill_value"):
+            rotate(empty, angle=30.0, size=(2, 5))
+
+
+@pytest.mark.parametrize("angle", [np.nan, np.inf])
+def test_angle_has_to_be_finite(angle):
+    with pytest.raises(ArgumentValueError, match="`angle`"):
+        rotate(noise(3, 3, 1), angle=angle)
+
+
+def test_axis_has_to_be_finite():
+    with pytest.raises(ArgumentValueError, match="`axis`"):
+        rotate(noise(3, 3, 3, 1), "DHWC", angle=3.0, axis=(0, 0, np.nan))
+
+
+def test_errors_name_the_argument():
+    with pytest.raises(DataTypeError, match=r"`dtype` is INT16.*UINT8 or FLOAT"):
+        rotate(noise(3, 3, 1), angle=3.0, dtype=DALIDataType.INT16)
+    with pytest.raises(ArgumentValueError, match="`size` must not be negative"):
+        rotate(noise(3, 3, 1), angle=3.0, size=np.array([-2, 3], np.float32))
+
+
+def test_integers_beyond_single_precision_are_moved_as_they_are():
+    image = np.array([[[2**30 + 1], [2**31 - 1]]], np.int32)
+    turned = rotate(image, angle=180.0, interp_type=DALIInterpType.INTERP_NN)
+    np.testing.assert_array_equal(turned, image[::-1, ::-1])
