@@ -24,7 +24,7 @@ _LEAST_COLUMNS = 32
 # What a region of a JPEG costs, in parts of the whole image decoded by `jpeg`: entropy decoding of
 # all rows above its end, transform and colours of its area, and more of both where rows are cut.
 # Fitted to random windows of photographs.
-_ENTROPY, _TRANSFORM, _CUT = 0.65, 0.38, 1.2
+_ENTROPY, _TRANSFORM, _CUT = 0.65, 0.38, 1.1
 
 
 def decode_stored(
