@@ -115,6 +115,8 @@ def _spread(
 ) -> np.ndarray:
     """`values` broadcast to `shape`, as an array of ``(outer, inner)`` groups."""
     values = values.astype(dtype, copy=False)
+    if values.size == groups[0] * groups[1]:
+        return read_only(np.ascontiguousarray(values).reshape(groups))
     if values.size == 1:
         values = values.reshape(())
     return read_only(np.ascontiguousarray(np.broadcast_to(values, shape)).reshape(groups))

@@ -12,7 +12,7 @@ import numpy as np
 
 _VECTOR = 16
 _SHORT = 48
-_RUN = 128
+_RUN = 256
 """Elements that make a loop over them worth its while."""
 
 

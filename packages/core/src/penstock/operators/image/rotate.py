@@ -176,7 +176,7 @@ class Rotate(Operator):
             raise ArgumentValueError(f"`angle` must be a finite number, got {args.angle}.")
         if len(extent) == 2:
             return canvas_of_image(extent, args.angle)
-        axis = args.axis
+        axis = args.axis if args.axis is not None else ()
         if len(axis) != 3 or not all(map(math.isfinite, axis)) or not any(axis):
             raise ArgumentValueError(
                 f"`axis` must be 3 finite numbers (x, y, z) that are not all 0, got {tuple(axis)}."
