@@ -66,8 +66,10 @@ class Delivery:
 class EpochCounter(Protocol):
     """What an iterator asks about its epoch."""
 
-    size: int
-    """Number of samples in an epoch as DALI counts it, or -1."""
+    @property
+    def size(self) -> int:
+        """Number of samples in an epoch as DALI counts it, or -1."""
+        ...
 
     def steps_left(self) -> int | None:
         """How many more batches this epoch has; `None` where only the data can tell."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentValueError
 from penstock.plugin.epoch_counter import LastBatchPolicy, ReaderCounter
@@ -25,7 +25,7 @@ _SAME_IN_ALL_READERS = {
 
 def as_list(pipelines: Pipeline | Sequence[Pipeline]) -> list[Pipeline]:
     """The pipelines of an iterator."""
-    found = list(pipelines) if isinstance(pipelines, (list, tuple)) else [pipelines]
+    found: list[Any] = list(pipelines) if isinstance(pipelines, (list, tuple)) else [pipelines]
     if not found or None in found:
         raise ArgumentValueError("An iterator needs at least one pipeline.")
     return found
@@ -34,7 +34,7 @@ def as_list(pipelines: Pipeline | Sequence[Pipeline]) -> list[Pipeline]:
 def to_auto_reset(value: bool | str | None) -> bool:
     """Whether to go on to the next epoch without being told."""
     try:
-        return _AUTO_RESET[value]  # type: ignore[index]
+        return _AUTO_RESET[value]
     except (KeyError, TypeError):
         raise ArgumentValueError(
             f'Unsupported value for `auto_reset`: {value!r}. It can be True, "yes", False, "no" '

@@ -74,9 +74,11 @@ def _read_local(path: str, allocate: Allocate) -> np.ndarray:
         if size > 1 << 62:  # a directory, on some file systems
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         data = allocate((size,), np.uint8)
-        done = os.preadv(descriptor, (data[:_LARGEST_READ],), 0)
+        rest: Any = data[:_LARGEST_READ]  # mypy knows arrays as buffers from Python 3.12 on
+        done = os.preadv(descriptor, (rest,), 0)
         while 0 < done < size:
-            count = os.preadv(descriptor, (data[done : done + _LARGEST_READ],), done)
+            rest = data[done : done + _LARGEST_READ]
+            count = os.preadv(descriptor, (rest,), done)
             if not count:
                 break
             done += count
@@ -89,9 +91,7 @@ def _read_local(path: str, allocate: Allocate) -> np.ndarray:
     return data
 
 
-def _read_rest(
-    readinto: Callable[[np.ndarray], int | None], size: int, allocate: Allocate
-) -> np.ndarray:
+def _read_rest(readinto: Callable[[Any], int | None], size: int, allocate: Allocate) -> np.ndarray:
     data = allocate((size,), np.uint8)
     done = 0
     while done < size:

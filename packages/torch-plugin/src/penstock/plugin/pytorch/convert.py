@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch.utils.dlpack import from_dlpack
 
 from penstock.errors import DataTypeError, ShapeError
 from penstock.tensors import TensorCPU, TensorListCPU
@@ -48,7 +49,7 @@ def to_torch_tensor(dali_tensor: TensorCPU | TensorListCPU, copy: bool = False) 
         If the shapes of a batch differ.
     """
     tensor = dali_tensor.as_tensor() if isinstance(dali_tensor, TensorListCPU) else dali_tensor
-    result: torch.Tensor = torch.from_dlpack(tensor)
+    result: torch.Tensor = from_dlpack(tensor)
     return result.clone() if copy else result
 
 
@@ -69,7 +70,9 @@ def to_dense(batch: TensorListCPU, kept: int | list[int], output: str) -> torch.
     ShapeError
         If the shapes of the samples differ.
     """
-    if not isinstance(kept, int):
+    if not kept:
+        batch = batch[:0]
+    elif not isinstance(kept, int):
         batch = TensorListCPU([batch[i] for i in kept])
     elif kept < len(batch):
         batch = batch[:kept]

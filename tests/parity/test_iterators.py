@@ -1,0 +1,189 @@
+"""PyTorch iterators against DALI's: every batch of several epochs, sizes, what they hand out."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import warnings
+
+import numpy as np
+import nvidia.dali.plugin.pytorch as dali_torch
+import pytest
+import torch
+
+import penstock.plugin.pytorch as penstock_torch
+from tests.parity.support import LIBRARIES
+
+PLUGINS = {"dali": dali_torch, "penstock": penstock_torch}
+POLICIES = ("FILL", "DROP", "PARTIAL")
+SIZES = [
+    (7, 1, 2), (7, 1, 3), (7, 1, 5), (7, 1, 8), (7, 1, 15), (7, 2, 2), (7, 2, 3), (10, 3, 3),
+    (9, 2, 4), (10, 3, 2), (11, 4, 1), (11, 4, 2), (8, 2, 2), (5, 2, 4), (5, 4, 3), (13, 3, 5),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "x"
+    path.write_bytes(b"x")
+    return str(path)
+
+
+@contextlib.contextmanager
+def quiet():
+    """DALI warns of `size`, and logs that it ignores a reset."""
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def label_pipeline(library, path, size, shards, shard, batch_size, **arguments):
+    lib = LIBRARIES[library]
+    pipe = lib.pipeline.Pipeline(
+        batch_size=batch_size, num_threads=1, device_id=None, prefetch_queue_depth=1
+    )
+    with pipe:
+        _, label = lib.fn.readers.file(
+            files=[path] * size, name="reader", num_shards=shards, shard_id=shard, **arguments
+        )
+        pipe.set_outputs(label)
+    return pipe
+
+
+def run_epochs(library, pipelines, policy, epochs, **arguments):
+    """For each epoch: size, and the labels of all steps. Or the class of what was raised."""
+    plugin = PLUGINS[library]
+    try:
+        with quiet():
+            it = plugin.DALIGenericIterator(
+                pipelines, ["x"], last_batch_policy=plugin.LastBatchPolicy[policy], **arguments
+            )
+    except RuntimeError:
+        return "RuntimeError"
+    found = []
+    for _ in range(epochs):
+        length, size = len(it), it.size
+        steps = []
+        while (step := next(it, None)) is not None:
+            steps.append([d["x"].ravel().tolist() for d in step])
+        if library == "penstock" and size > 0:
+            assert length == len(steps)
+        found.append((size, steps))
+        it.reset()
+    return found
+
+
+def leaves_padding_behind(size, shards, batch_size, policy, pad):
+    """Whether DALI opens the next epoch with a batch of nothing but padding."""
+    smallest, largest = size // shards, -(-size // shards)
+    left_out = smallest % batch_size == 0 and largest > smallest
+    return policy == "DROP" and pad and left_out
+
+
+@pytest.mark.parametrize(("size", "shards", "batch_size"), SIZES)
+@pytest.mark.parametrize("mode", ["reader", "alone", "size"])
+def test_epochs(path, size, shards, batch_size, mode):
+    for policy, pad, stick in itertools.product(POLICIES, (False, True), (False, True)):
+        if mode != "size" and leaves_padding_behind(size, shards, batch_size, policy, pad):
+            continue
+        if mode == "size":
+            arguments = {"size": size, "last_batch_padded": pad}
+        else:
+            arguments = {"reader_name": "reader"}
+        results = {}
+        for library in LIBRARIES:
+            pipelines = [
+                label_pipeline(
+                    library, path, size, shards, k, batch_size,
+                    pad_last_batch=pad, stick_to_shard=stick,
+                )
+                for k in ([shards - 1] if mode == "alone" else range(shards))
+            ]  # fmt: skip
+            results[library] = run_epochs(library, pipelines, policy, 4, **arguments)
+        assert results["penstock"] == results["dali"], (policy, pad, stick)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("pad", [False, True])
+@pytest.mark.parametrize(
+    "shuffling", [{"random_shuffle": True, "seed": 5}, {"shuffle_after_epoch": True}]
+)
+def test_shuffled_epochs(path, policy, pad, shuffling):
+    results = {}
+    for library in LIBRARIES:
+        pipelines = [
+            label_pipeline(library, path, 23, 2, k, 4, pad_last_batch=pad, **shuffling)
+            for k in range(2)
+        ]
+        results[library] = run_epochs(library, pipelines, policy, 5, reader_name="reader")
+    assert results["penstock"] == results["dali"]
+
+
+def one_step(library, samples, make):
+    lib = LIBRARIES[library]
+    pipe = lib.pipeline.Pipeline(batch_size=len(samples), num_threads=1, device_id=None)
+    with pipe:
+        pipe.set_outputs(lib.fn.external_source(source=lambda: samples, batch=True))
+    with quiet():  # PyTorch warns of how DALI makes sparse tensors
+        return next(make(PLUGINS[library], pipe))[0]["x"]
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [np.uint8, np.int8, np.int16, np.int32, np.int64, np.float16, np.float32, np.float64, np.bool_],
+)
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0), (4, 5, 3)])
+def test_dense_tensors(dtype, shape):
+    samples = [(np.arange(np.prod(shape)) + k).astype(dtype).reshape(shape) for k in range(3)]
+    want, got = (
+        one_step(library, samples, lambda plugin, pipe: plugin.DALIGenericIterator(pipe, ["x"]))
+        for library in LIBRARIES
+    )
+    assert got.dtype == want.dtype
+    assert got.shape == want.shape
+    assert torch.equal(got, want)
+
+
+@pytest.mark.parametrize("tag", ["sparse_list", "sparse_coo"])
+def test_ragged_tensors(tag):
+    samples = [np.array(v, np.float32) for v in ([1, 2, 0], [4], [5, 6])]
+    want, got = (
+        one_step(
+            library,
+            samples,
+            lambda plugin, pipe: plugin.DALIRaggedIterator(pipe, ["x"], output_types=[tag]),
+        )
+        for library in LIBRARIES
+    )
+    if tag == "sparse_list":
+        assert [t.tolist() for t in got] == [t.tolist() for t in want]
+    else:
+        want = want.coalesce()
+        assert got.shape == want.shape
+        assert torch.equal(got.indices(), want.indices())
+        assert torch.equal(got.values(), want.values())
+
+
+def test_types():
+    for dtype, torch_type in dali_torch.to_torch_type.items():
+        own = LIBRARIES["penstock"].types.DALIDataType(int(dtype))
+        assert penstock_torch.to_torch_type[own] is torch_type
+
+
+@pytest.mark.parametrize("cycle", ["quiet", "raise"])
+def test_epochs_of_an_external_source(cycle):
+    def epochs(library):
+        lib = LIBRARIES[library]
+        batches = [[np.array([2 * k + i], np.int32) for i in range(2)] for k in range(4)]
+        pipe = lib.pipeline.Pipeline(batch_size=2, num_threads=1, device_id=None)
+        with pipe:
+            pipe.set_outputs(lib.fn.external_source(source=batches, batch=True, cycle=cycle))
+        arguments = {"size": 6} if cycle == "quiet" else {}
+        return run_epochs(library, pipe, "FILL", 4, **arguments)
+
+    assert epochs("penstock") == epochs("dali")
