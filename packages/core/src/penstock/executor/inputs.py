@@ -33,12 +33,10 @@ def checked(schema: OpSchema, position: int, spec: Spec) -> Spec:
         return spec
     if not spec.layout:
         for layout in layouts:
-            if len(layout) == spec.ndim:
-                return spec._replace(layout=layout)
-        if schema.frames:
-            for layout in layouts:
-                if len(layout) + 1 == spec.ndim:
-                    return spec._replace(layout="F" + layout)
+            # As in DALI, data with one axis more is taken for a sequence before anything else.
+            for candidate in (layout, "F" + layout) if schema.frames else (layout,):
+                if len(candidate) == spec.ndim:
+                    return spec._replace(layout=candidate)
         raise ShapeError(
             f"Input {position} (`{declared.name}`) has {spec.ndim} dimensions and no layout; "
             f"expected {_listed(schema, layouts)}. Say what the axes are with `layout=` at the "
