@@ -153,7 +153,7 @@ def test_edges_have_no_value(use):
 def test_edges_say_what_they_are():
     with Pipeline(2, 1):
         x = feed(name="here")
-        assert str(x) == 'DataNode(name="here", device="cpu", source="here", index=0)'
+        assert str(x) == 'DataNode(name="here", device="cpu", source="here", index="0")'
         assert isinstance(x, DataNode)
         with pytest.raises(TypeError, match="unhashable"):
             hash(x)

@@ -33,6 +33,22 @@ class UnknownNameError(PenstockError, KeyError):
         return str(self.args[0]) if self.args else ""
 
 
+class ConversionError(ArgumentTypeError, ArgumentValueError):
+    """A value cannot be made into what an argument takes."""
+
+
+class MisusedArgumentError(ArgumentValueError, UsageError):
+    """An argument cannot be used here: together with others, or a second time."""
+
+
+class UnknownArgumentError(UnknownNameError, ArgumentValueError):
+    """There is no argument, or key of an argument, of that name."""
+
+
+class NoOutputsError(UsageError, NotImplementedError):
+    """A pipeline has nothing to return."""
+
+
 class OutOfRangeError(PenstockError, IndexError):
     """An index lies outside of what it indexes."""
 

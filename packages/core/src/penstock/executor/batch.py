@@ -103,9 +103,7 @@ class BatchBuffer:
         """The finished batch."""
         layout = self.spec.layout
         if self._dense is not None and all(self._in_dense):
-            return TensorListCPU._from_dense(
-                self._dense, layout, self.sources, self.spec.dtype
-            )
+            return TensorListCPU._from_dense(self._dense, layout, self.sources, self.spec.dtype)
         # Memory for a whole batch of the first sample's shape would be wasted on ragged data, so
         # the next batch does without it, until all shapes are found equal again.
         shapes = {row.shape for row in self.rows if row is not None}

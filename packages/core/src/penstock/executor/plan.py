@@ -43,6 +43,8 @@ class Plan:
     feeds: list[OpNode]
     """External sources."""
     history: list[EdgeHistory]
+    seeds: dict[int, int]
+    """Seed of each random operator, by ``id(node)``."""
 
     def register(self, edge: DataNode) -> int:
         """Number of the register that holds `edge`."""
@@ -55,7 +57,7 @@ def needs_batch(node: OpNode) -> bool:
     return bool(decide(node.args)) if callable(decide) else bool(decide)
 
 
-def make_plan(nodes: list[OpNode], outputs: list[DataNode]) -> Plan:
+def make_plan(nodes: list[OpNode], outputs: list[DataNode], seeds: dict[int, int]) -> Plan:
     """Cut the graph of `nodes`, which come in topological order."""
     registers: dict[tuple[int, int], int] = {}
     for node in nodes:
@@ -116,4 +118,5 @@ def make_plan(nodes: list[OpNode], outputs: list[DataNode]) -> Plan:
         readers=[n for n in nodes if n.schema.reader],
         feeds=[n for n in nodes if n.attachment is not None],
         history=[EdgeHistory() for _ in registers],
+        seeds=seeds,
     )

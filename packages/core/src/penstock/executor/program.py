@@ -109,7 +109,7 @@ class Program:
             leaving=tuple(k for k, r in enumerate(outputs) if self.plan.leaves_stage[r]),
             tensor_args=tensor_args,
             args=vars(getattr(op, "op", op).args),
-            seed=node.seed or 0,
+            seed=self.plan.seeds.get(id(node), 0),
             is_reader=node.schema.reader,
         )
 

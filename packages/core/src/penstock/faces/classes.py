@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.errors import ArgumentTypeError, ArgumentValueError
-from penstock.faces.functions import function_of
+from penstock.errors import ArgumentTypeError, MisusedArgumentError
+from penstock.faces.functions import by_name, function_of
 from penstock.faces.modules import Face
+from penstock.graph.capture import check_constants
 from penstock.operators.docs import docstring_for
 from penstock.operators.schema import OpSchema
 from penstock.operators.signature import class_name, signature_for
@@ -19,8 +20,10 @@ class OperatorInstance:
     _schema: OpSchema
     _function: Any
 
-    def __init__(self, **arguments: Any) -> None:
+    def __init__(self, *positional: Any, **arguments: Any) -> None:
+        arguments = by_name(self._schema, positional, arguments, f"ops.{type(self).__name__}")
         self._arguments = {k: v for k, v in arguments.items() if v is not None}
+        check_constants(self._schema, self._arguments)
 
     @property
     def schema(self) -> OpSchema:
@@ -39,9 +42,10 @@ class OperatorInstance:
 
     def __call__(self, *inputs: Any, **arguments: Any) -> Any:
         """Add the operator to the pipeline under definition."""
-        for name, value in arguments.items():
-            if value is not None and name in self._arguments:
-                raise ArgumentValueError(
+        arguments = {k: v for k, v in arguments.items() if v is not None}
+        for name in arguments:
+            if name in self._arguments:
+                raise MisusedArgumentError(
                     f"The argument `{name}` was already specified in `__init__` of "
                     f"`ops.{type(self).__name__}`."
                 )

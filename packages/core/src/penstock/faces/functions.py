@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from penstock.errors import ArgumentValueError
+from penstock.errors import ArgumentTypeError
 from penstock.faces.modules import Face
 from penstock.graph.capture import call, convert_arguments, make_node
 from penstock.graph.user_line import user_line
@@ -35,13 +35,37 @@ def _finish(function: Callable[..., Any], schema: OpSchema, module: str) -> Call
     return function
 
 
+def by_name(
+    schema: OpSchema, positional: Sequence[Any], arguments: dict[str, Any], function: str
+) -> dict[str, Any]:
+    """All arguments by name: those of `function` that may be given by position have their place.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If there are more of them, or one is given by name as well.
+    """
+    if len(positional) > len(schema.positional):
+        most = len(schema.positional)
+        raise ArgumentTypeError(
+            f"`{function}`, used at {user_line()}, takes {most or 'no'} "
+            f"positional argument{'' if most == 1 else 's'}, but {len(positional)} were given."
+        )
+    named = dict(zip(schema.positional, positional, strict=False))
+    twice = sorted(named.keys() & arguments.keys())
+    if twice:
+        raise ArgumentTypeError(
+            f"`{function}`, used at {user_line()}, got the argument `{twice[0]}` twice: by "
+            "position and by name."
+        )
+    return {**named, **arguments}
+
+
 def external_source_of(schema: OpSchema) -> Callable[..., Any]:
     """The function behind ``fn.external_source``: its node carries a supply line."""
 
     def function(*positional: Any, **arguments: Any) -> Any:
-        arguments.update(zip(("source", "num_outputs"), positional, strict=False))
-        if len(positional) > 2:
-            raise ArgumentValueError("`fn.external_source` takes two positional arguments at most.")
+        arguments = by_name(schema, positional, arguments, "fn.external_source")
         name = arguments.get("name")
         known = {k: v for k, v in arguments.items() if k not in ("name", "device")}
         converted, _ = convert_arguments(schema, known, user_line())

@@ -12,14 +12,16 @@ import numpy as np
 from penstock.errors import (
     ArgumentTypeError,
     ArgumentValueError,
+    ConversionError,
+    MisusedArgumentError,
     NotYetSupportedError,
-    UnknownNameError,
+    UnknownArgumentError,
     UsageError,
 )
 from penstock.graph import scope
 from penstock.graph.data_node import DataNode
 from penstock.graph.nodes import OpNode
-from penstock.graph.user_line import user_line
+from penstock.graph.user_line import stack_level, user_line
 from penstock.operators.registry import find
 from penstock.operators.schema import Arg, OpSchema
 from penstock.operators.signature import class_name as class_name_of
@@ -31,6 +33,7 @@ from penstock.types import (
 from penstock.types.constant import constant_array
 
 _detached_counter = itertools.count()
+_CONSTANT = "_constant_tensor"
 
 
 def call(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -52,21 +55,22 @@ def make_node(
     """Check a call and add its node to the current scope."""
     line = user_line()
     kwargs = dict(kwargs)
-    name = kwargs.pop("name", None)
+    name = _checked_name(schema, kwargs.pop("name", None), line)
     device = kwargs.pop("device", None)
     if schema.deprecated is not None:
         warnings.warn(
             f"`fn.{schema.name}` is deprecated; use `fn.{schema.deprecated}`.",
             DeprecationWarning,
-            stacklevel=_stack_level(),
+            stacklevel=stack_level(),
         )
     edges = [to_edge(value, schema, position) for position, value in enumerate(inputs)]
     _check_input_count(schema, len(edges))
     device = _check_device(schema, device, edges)
     args, tensors = convert_arguments(schema, kwargs, line)
     target = scope.current()
+    auto = ""
     if name is None:
-        class_name = class_name_of(schema)
+        class_name = "Constant" if schema.name == _CONSTANT else class_name_of(schema)
         auto = (
             target.auto_name(class_name)
             if target is not None
@@ -74,7 +78,7 @@ def make_node(
         )
     node = OpNode(
         schema=schema,
-        name=auto if name is None else str(name),
+        name=auto if name is None else name,
         device=device,
         inputs=edges,
         args=args,
@@ -93,6 +97,14 @@ def make_node(
     return node
 
 
+def _checked_name(schema: OpSchema, name: Any, line: str) -> str | None:
+    if name is not None and not isinstance(name, str):
+        raise ArgumentTypeError(
+            f"The name of `fn.{schema.name}`, used at {line}, must be a string, got {name!r}."
+        )
+    return name
+
+
 def convert_arguments(
     schema: OpSchema, kwargs: dict[str, Any], line: str
 ) -> tuple[dict[str, Any], dict[str, DataNode]]:
@@ -100,20 +112,18 @@ def convert_arguments(
     constants = {a.name: (None if a.required else a.default) for a in schema.args.values()}
     tensors: dict[str, DataNode] = {}
     for key, value in kwargs.items():
-        arg = schema.args.get(key)
-        if arg is None:
-            raise UnknownNameError(
-                f'Argument "{key}" is not defined for operator `fn.{schema.name}`, used at {line}. '
-                f"It takes: {', '.join(schema.args)}."
-            )
         if value is None:
+            continue
+        arg = _known_argument(schema, key, line)
+        if arg is None:
+            _warn_of_useless_seed(schema)
             continue
         if arg.deprecated is not None:
             instead = f"; use `{arg.deprecated}`" if arg.deprecated else " and has no effect"
             warnings.warn(
                 f"Argument `{key}` of `fn.{schema.name}` is deprecated{instead}.",
                 DeprecationWarning,
-                stacklevel=_stack_level(),
+                stacklevel=stack_level(),
             )
         if isinstance(value, DataNode):
             tensors[key] = _check_tensor_argument(schema, arg, value, line)
@@ -129,12 +139,55 @@ def convert_arguments(
     return constants, tensors
 
 
+def check_constants(schema: OpSchema, arguments: dict[str, Any]) -> None:
+    """Check what the constructor of an operator's class is given, before there is a node.
+
+    Raises
+    ------
+    UnknownArgumentError, ArgumentTypeError, ArgumentValueError
+        As a call would.
+    """
+    line = user_line()
+    _checked_name(schema, arguments.get("name"), line)
+    for key, value in arguments.items():
+        if value is None or key in ("name", "device"):
+            continue
+        arg = _known_argument(schema, key, line)
+        if arg is None:
+            continue
+        if isinstance(value, DataNode):
+            _check_tensor_argument(schema, arg, value, line)
+        else:
+            _convert_constant(schema, arg, value, line)
+
+
+def _known_argument(schema: OpSchema, name: str, line: str) -> Arg | None:
+    """The declaration of an argument; `None` for a seed that has no use."""
+    arg = schema.args.get(name)
+    if arg is None and name != "seed":
+        raise UnknownArgumentError(
+            f'Argument "{name}" is not defined for operator `fn.{schema.name}`, used at {line}. '
+            f"It takes: {', '.join(schema.args)}."
+        )
+    return arg
+
+
+def _warn_of_useless_seed(schema: OpSchema) -> None:
+    # Up to version 1.x every operator of DALI took a seed, and programs still give one.
+    warnings.warn(
+        f"`fn.{schema.name}` draws no random numbers: its argument `seed` is deprecated and has "
+        "no effect.",
+        DeprecationWarning,
+        stacklevel=stack_level(),
+    )
+
+
 def _convert_constant(schema: OpSchema, arg: Arg, value: Any, line: str) -> Any:
     place = f"Argument `{arg.name}` of operator `fn.{schema.name}`, used at {line}"
     try:
         converted = arg.type.constant(value)
     except (TypeError, ValueError) as error:
-        kind = ArgumentTypeError if isinstance(error, TypeError) else ArgumentValueError
+        kind = ConversionError if isinstance(error, TypeError) else ArgumentValueError
         raise kind(f"{place}: {error}.") from error
     if arg.choices and converted not in arg.choices:
         allowed = ", ".join(repr(c) for c in arg.choices)
@@ -171,12 +224,12 @@ def _check_device(schema: OpSchema, device: str | None, edges: list[DataNode]) -
     if device is None:
         device = "gpu" if any(e.device == "gpu" for e in edges) else "cpu"
     if device not in ("cpu", "gpu", "mixed"):
-        raise ArgumentValueError(
+        raise MisusedArgumentError(
             f'Unsupported device type: "{device}" for `fn.{schema.name}`, used at {user_line()}. '
             'It can be "cpu", "gpu" or "mixed".'
         )
     if device not in schema.devices:
-        raise ArgumentValueError(
+        raise MisusedArgumentError(
             f'Operator `fn.{schema.name}` has no "{device}" variant; it runs on: '
             f"{', '.join(schema.devices)}."
         )
@@ -224,14 +277,14 @@ def constant_node(
 ) -> DataNode:
     """An edge that gives every sample the same `array`."""
     given = {"value": array, "dtype": dtype, "layout": layout, "device": device, **arguments}
-    return make_node(find("_constant_tensor"), [], given).outputs[0]
+    return make_node(find(_CONSTANT), [], given).outputs[0]
 
 
 install_constant_node(constant_node)
 
 
 def _is_input_set(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and any(isinstance(v, DataNode) for v in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(v, DataNode) for v in value)
 
 
 def _call_for_each_set(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -242,24 +295,14 @@ def _call_for_each_set(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str
             f"same length, got {sorted(lengths)}."
         )
     count = lengths.pop()
-    results = [
-        call(schema, [i[k] if _is_input_set(i) else i for i in inputs], kwargs)
-        for k in range(count)
-    ]
+    name = kwargs.get("name")
+    results = []
+    for k in range(count):
+        if k and isinstance(name, str):
+            kwargs = {**kwargs, "name": f"{name}_{k}"}
+        results.append(call(schema, [i[k] if _is_input_set(i) else i for i in inputs], kwargs))
     if count == 1:
         return results[0]
     if results and isinstance(results[0], list):
         return [list(column) for column in zip(*results, strict=True)]
     return results
-
-
-def _stack_level() -> int:
-    """The `stacklevel` with which a warning points at the user's line."""
-    import sys
-
-    from penstock.graph.user_line import _PACKAGE
-
-    frame, level = sys._getframe(1), 1
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame, level = frame.f_back, level + 1  # type: ignore[assignment]
-    return level

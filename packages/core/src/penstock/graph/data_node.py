@@ -58,7 +58,7 @@ class DataNode:
         source = self.source.name if self.source is not None else None
         return (
             f'DataNode(name="{self.name}", device="{self.device}", source="{source}", '
-            f"index={self.index}{known})"
+            f'index="{self.index}"{known})'
         )
 
     __repr__ = __str__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,9 @@ from penstock.errors import Where
 if TYPE_CHECKING:
     from penstock.graph.data_node import DataNode
     from penstock.operators.schema import OpSchema
+
+
+_serials = itertools.count()
 
 
 @dataclass(eq=False, slots=True)
@@ -25,7 +29,7 @@ class OpNode:
     tensor_args: dict[str, DataNode]
     user_line: str
     seed: int | None = None
-    """Seed of the random stream, given by the user or drawn from the pipeline's."""
+    """Seed of the random stream, where the user gave one."""
     explicit_name: bool = False
     preserve: bool = False
     outputs: list[DataNode] = field(default_factory=list)
@@ -33,6 +37,8 @@ class OpNode:
     """The scope the node was created in; `None` outside any pipeline."""
     attachment: Any = None
     """What only this kind of operator needs to keep: the feed of an external source."""
+    serial: int = field(default_factory=_serials.__next__)
+    """Position in the order of creation."""
 
     @property
     def sources(self) -> list[DataNode]:

@@ -19,6 +19,7 @@ class GraphScope:
     def __init__(self) -> None:
         self.nodes: list[OpNode] = []
         self._names: set[str] = set()
+        self._unnamed = 0
 
     def add(self, node: OpNode) -> None:
         """Take `node` in.
@@ -38,10 +39,11 @@ class GraphScope:
 
     def auto_name(self, class_name: str) -> str:
         """A free name for an unnamed operator."""
-        number = len(self.nodes)
-        while (name := f"__{class_name}_{number}") in self._names:
-            number += 1
-        return name
+        while True:
+            name = f"__{class_name}_{self._unnamed}"
+            self._unnamed += 1
+            if name not in self._names:
+                return name
 
 
 def current() -> GraphScope | None:

@@ -23,17 +23,22 @@ def _mixed(value: int) -> int:
     return value ^ (value >> 31)
 
 
-def assign_seeds(nodes: list[OpNode], pipeline_seed: int | None) -> None:
-    """Give every random operator without a seed of its own one that follows from the pipeline's.
+def assign_seeds(nodes: list[OpNode], pipeline_seed: int | None) -> dict[int, int]:
+    """The seed of every random operator, by ``id(node)``: its own, or one from the pipeline's.
 
-    Operators count in the order of their creation; those that draw nothing do not count. A
-    pipeline without a seed gets a different one in each run.
+    Operators count in the order of their creation; those that draw nothing, that nothing uses or
+    that have a seed do not count, as in DALI. A pipeline without a seed gets a different one in
+    each run.
     """
     base = secrets.randbits(63) if pipeline_seed is None else pipeline_seed
+    seeds: dict[int, int] = {}
     number = 0
-    for node in nodes:
+    for node in sorted(nodes, key=lambda n: n.serial):
         if not node.schema.random:
             continue
-        if node.seed is None:
-            node.seed = _mixed(_mixed(base & _WORD) + number) >> 1
+        if node.seed is not None:
+            seeds[id(node)] = node.seed
+            continue
+        seeds[id(node)] = _mixed(_mixed(base & _WORD) + number) >> 1
         number += 1
+    return seeds

@@ -8,6 +8,14 @@ from pathlib import Path
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
 
 
+def stack_level() -> int:
+    """The `stacklevel` with which a warning, given by the caller, points at the user's line."""
+    frame, level = sys._getframe(1), 1
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1  # type: ignore[assignment]
+    return level
+
+
 def user_line() -> str:
     """``file:line in function`` of the innermost caller outside of the library."""
     frame = sys._getframe(1)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from penstock.errors import ArgumentTypeError, ArgumentValueError, NotYetSupportedError, UsageError
+from penstock.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    NoOutputsError,
+    NotYetSupportedError,
+)
+from penstock.graph.user_line import stack_level
 from penstock.pipeline.pipeline import Pipeline
 from penstock.pipeline.settings import Settings
 
@@ -16,8 +24,17 @@ _SETTINGS = frozenset(name for name, f in Settings.__dataclass_fields__.items() 
 
 
 def do_not_convert(func: _F) -> _F:
-    """Mark `func` as plain Python: conditionals in it are never turned into graph operations."""
-    func._penstock_do_not_convert = True  # type: ignore[attr-defined]
+    """Mark `func` as plain Python: conditionals in it are never turned into graph operations.
+
+    Raises
+    ------
+    ArgumentValueError
+        If `func` was made by `pipeline_def`.
+    """
+    if getattr(func, "_is_pipeline_def", False):
+        raise ArgumentValueError("Pipeline definition cannot be marked with @do_not_convert.")
+    with contextlib.suppress(AttributeError, TypeError):  # builtins hold nothing to convert
+        func._penstock_do_not_convert = True  # type: ignore[attr-defined]
     return func
 
 
@@ -60,35 +77,41 @@ def pipeline_def(
         raise ArgumentTypeError(
             f"`pipeline_def` got an unexpected keyword argument: {', '.join(sorted(unknown))}."
         )
+    if not callable(fn):
+        raise ArgumentTypeError(f"`pipeline_def` decorates a function, got {fn!r}.")
     if getattr(fn, "_penstock_do_not_convert", False):
         raise ArgumentValueError("Pipeline definition cannot be marked with @do_not_convert.")
     own = _own_parameters(fn)
+    name = getattr(fn, "__name__", repr(fn))  # a functools.partial has none
 
     @functools.wraps(fn)
     def make(*args: Any, **kwargs: Any) -> Pipeline:
-        conditionals = kwargs.pop("enable_conditionals", enable_conditionals)
-        if conditionals:
+        if kwargs.pop("enable_conditionals", enable_conditionals):
             raise NotYetSupportedError(
                 "`enable_conditionals`: conditionals in a pipeline definition are to come."
             )
+        if "debug" not in own and kwargs.pop("debug", False):
+            raise NotYetSupportedError("`debug`: the debug mode of pipelines is to come.")
         for_pipeline = dict(pipeline_kwargs)
         for_function = {}
-        for name, value in kwargs.items():
-            if name in own:
-                for_function[name] = value
-            elif name in _SETTINGS:
-                for_pipeline[name] = value
+        for key, value in kwargs.items():
+            if key in own:
+                for_function[key] = value
+                if key in _SETTINGS:
+                    _warn_of_shadowing(name, key)
+            elif key in _SETTINGS:
+                for_pipeline[key] = value
             else:
                 raise ArgumentTypeError(
-                    f"`{fn.__name__}` got an unexpected argument `{name}`: it is neither one of "
-                    f"its own ({', '.join(own) or 'none'}) nor one of a Pipeline."
+                    f"`{name}` got an unexpected argument `{key}`: it is neither one of its own "
+                    f"({', '.join(sorted(own)) or 'none'}) nor one of a Pipeline."
                 )
         pipeline = Pipeline(**for_pipeline)
         with pipeline:
             result = fn(*args, **for_function)
-            if result is None:
-                raise UsageError(
-                    f"The pipeline definition `{fn.__name__}` returned nothing; return its outputs."
+            if result is None or (isinstance(result, tuple) and not result):
+                raise NoOutputsError(
+                    f"The pipeline definition `{name}` returned nothing; return its outputs."
                 )
             pipeline.set_outputs(*(result if isinstance(result, tuple) else (result,)))
         return pipeline
@@ -97,13 +120,21 @@ def pipeline_def(
     return make
 
 
+def _warn_of_shadowing(function: str, argument: str) -> None:
+    warnings.warn(
+        f"The argument `{argument}` of `{function}` shadows that of the Pipeline, which keeps what "
+        "the decorator says.",
+        UserWarning,
+        stacklevel=stack_level(),
+    )
+
+
 def _own_parameters(fn: Callable[..., Any]) -> frozenset[str]:
     parameters = inspect.signature(fn).parameters.values()
     for parameter in parameters:
         if parameter.kind is parameter.VAR_KEYWORD:
             raise ArgumentTypeError(
-                f"Using variadic keyword argument `**{parameter.name}` in the pipeline definition "
-                f"`{fn.__name__}` is not allowed: its arguments could not be told from those of "
-                "the Pipeline."
+                f"Using variadic keyword argument `**{parameter.name}` in a pipeline definition is "
+                "not allowed: its arguments could not be told from those of the Pipeline."
             )
     return frozenset(p.name for p in parameters)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from penstock.errors import ArgumentValueError, ShapeError, UnknownNameError
+from penstock.errors import ShapeError, UnknownNameError
 from penstock.executor.batch import BatchBuffer, EdgeHistory
 
 if TYPE_CHECKING:
@@ -32,6 +32,12 @@ class Feeding:
             f'Could not find an input operator with name "{name}". External sources of this '
             f"pipeline: {known}. One whose output is not used is left out."
         )
+
+    def feed_all(self, inputs: dict[str, Any]) -> None:
+        """Give a batch to each of the named sources, or, where any is wrong, to none."""
+        prepared = [(feed := self.feed(name), feed.prepare(data)) for name, data in inputs.items()]
+        for feed, batch in prepared:
+            feed.append(batch)
 
     def starving(self) -> list[str]:
         """Names of the sources that would have to be fed before the next iteration."""
@@ -81,7 +87,7 @@ class Feeding:
             for delivery in batches:
                 count = len(delivery.samples)
                 if count > self._max_batch_size:
-                    raise ArgumentValueError(
+                    raise ShapeError(
                         f"Expected batch_size <= {self._max_batch_size}, actual: {count}, from the "
                         f'external source "{name}". Give the pipeline a larger `batch_size`.'
                     )

@@ -26,7 +26,7 @@ def per_output(value: Any, count: int) -> list[Any]:
 
 
 def check_output(number: int, batch: Any, dtype: Any, ndim: Any, layout: Any) -> None:
-    """Check one output of one iteration; demands that are `None` hold always."""
+    """Check one output of one iteration; `None` and an empty layout demand nothing."""
     if dtype is not None and batch.dtype != dtype:
         raise DataTypeError(
             f"Data type in the output_idx={number} does not match. Expected: {dtype.name}. "
@@ -37,7 +37,7 @@ def check_output(number: int, batch: Any, dtype: Any, ndim: Any, layout: Any) ->
             f"Number of dimensions in the output_idx={number} does not match. Expected: {ndim}. "
             f"Received: {batch.ndim()}."
         )
-    if layout is not None and (batch.layout() or "") != layout:
+    if layout and (batch.layout() or "") != layout:
         raise LayoutError(
             f"Layout in the output_idx={number} does not match. Expected: {layout}. "
             f"Received: {batch.layout() or ''}."

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import TYPE_CHECKING, Any
 
-from penstock.errors import ArgumentTypeError
+from penstock.errors import ArgumentTypeError, NoOutputsError
 from penstock.graph.capture import constant_input
 from penstock.graph.data_node import DataNode
+from penstock.graph.user_line import stack_level
+
+if TYPE_CHECKING:
+    from penstock.graph.nodes import OpNode
+
+
+def no_outputs() -> NoOutputsError:
+    """The error of a pipeline that returns nothing."""
+    return NoOutputsError(
+        "The pipeline has no outputs: return them from the definition, pass them to "
+        "`set_outputs`, or return them from `define_graph`."
+    )
 
 
 def to_output_edges(outputs: tuple[Any, ...]) -> list[DataNode]:
@@ -36,3 +49,18 @@ def to_output_edges(outputs: tuple[Any, ...]) -> list[DataNode]:
             )
         edges.append(constant)
     return edges
+
+
+def warn_of_unused_outputs(nodes: list[OpNode], outputs: list[DataNode]) -> None:
+    """Warn where a source makes data for an output that nothing uses."""
+    used = {(id(e.source), e.index) for n in nodes for e in n.sources}
+    used |= {(id(e.source), e.index) for e in outputs}
+    for node in nodes:
+        unused = [k for k in range(len(node.outputs)) if (id(node), k) not in used]
+        if unused and node.attachment is not None:
+            warnings.warn(
+                f"The external source created at {node.user_line} makes data that nothing uses: "
+                f"its outputs {unused}.",
+                UserWarning,
+                stacklevel=stack_level(),
+            )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import atexit
 import weakref
 from collections import deque
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import (
     ArgumentTypeError,
@@ -17,21 +16,20 @@ from penstock.errors import (
 from penstock.executor.executor import Executor
 from penstock.executor.iteration import Iteration
 from penstock.executor.plan import make_plan
-from penstock.graph import scope
 from penstock.graph.data_node import DataNode
-from penstock.graph.dot import to_dot
 from penstock.graph.fuse import merge_expressions
 from penstock.graph.order import needed_nodes
-from penstock.graph.scope import GraphScope
 from penstock.graph.seeds import assign_seeds
+from penstock.pipeline.definable import DefinablePipeline
 from penstock.pipeline.feeding import Feeding
 from penstock.pipeline.output_checks import check_output, per_output
-from penstock.pipeline.outputs import to_output_edges
-from penstock.pipeline.properties import PipelineProperties
+from penstock.pipeline.outputs import no_outputs, warn_of_unused_outputs
 from penstock.pipeline.settings import Settings
-from penstock.types import DALIDataType, PipelineAPIType
+from penstock.types import DALIDataType, OperatorConcurrency, PipelineAPIType, StreamPolicy
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.executor.bad_samples import BadSample
     from penstock.graph.nodes import OpNode
     from penstock.tensors.tensor_list import TensorListCPU
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
 _running: weakref.WeakSet[Pipeline] = weakref.WeakSet()
 
 
-class Pipeline(PipelineProperties):
+class Pipeline(DefinablePipeline):
     """Runs a graph of operators, batch after batch, on threads of its own.
 
     Parameters
@@ -63,8 +61,15 @@ class Pipeline(PipelineProperties):
         Bind each worker thread to a processor.
     enable_memory_stats : bool
         Add memory figures to `executor_statistics`.
+    enable_checkpointing, checkpoint
+        Saving and restoring the state of a pipeline: to come.
+    py_num_workers, py_start_method, py_callback_pickler
+        Processes of parallel external sources, which are to come.
     output_dtype, output_ndim, output_layout
         What outputs must be, one value for all or one for each; checked in every iteration.
+    exec_dynamic : bool, optional
+        DALI's choice of executor. Here there is one, whose outputs always stay valid.
+        `experimental_exec_dynamic` is its old name.
     fuse : bool
         Merge neighbouring operators where the result stays bit-identical. Off for debugging.
     on_bad_sample : {"raise", "skip", "replace"}
@@ -72,8 +77,6 @@ class Pipeline(PipelineProperties):
         and refill the batch from the reader; or use the previous good sample of the batch. See
         `bad_samples`.
     """
-
-    _scopes: ClassVar[weakref.WeakValueDictionary[int, Pipeline]] = weakref.WeakValueDictionary()
 
     def __init__(
         self,
@@ -88,15 +91,26 @@ class Pipeline(PipelineProperties):
         set_affinity: bool = False,
         max_streams: int | None = None,
         default_cuda_stream_priority: int | None = None,
-        **keywords: Any,
+        *,
+        enable_memory_stats: bool = False,
+        enable_checkpointing: bool = False,
+        checkpoint: bytes | None = None,
+        py_num_workers: int = 1,
+        py_start_method: str = "fork",
+        py_callback_pickler: Any = None,
+        output_dtype: DALIDataType | Sequence[DALIDataType | None] | None = None,
+        output_ndim: int | Sequence[int | None] | None = None,
+        output_layout: str | Sequence[str | None] | None = None,
+        exec_dynamic: bool | None = None,
+        experimental_exec_dynamic: bool | None = None,
+        stream_policy: StreamPolicy | None = None,
+        concurrency: OperatorConcurrency | None = None,
+        fuse: bool = True,
+        on_bad_sample: str = "raise",
     ) -> None:
-        positional = {k: v for k, v in locals().items() if k not in ("self", "keywords")}
-        self._settings = Settings(**positional, **keywords)
-        self._scope = GraphScope()
-        Pipeline._scopes[id(self._scope)] = self
-        self._outputs: list[DataNode] | None = None
-        self._sinks: list[DataNode] = []
-        self._nodes: list[OpNode] = []
+        given = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        self._settings = Settings(**given)
+        self._begin_definition()
         self._executor: Executor | None = None
         self._feeding: Feeding
         self._readers: dict[int, Any] = {}
@@ -109,51 +123,14 @@ class Pipeline(PipelineProperties):
         """Iterations that were asked for while an external source had not been fed."""
         self._prefetched = False
         self._retrying = False
+        self._is_set_up = False
+        """Whether `iter_setup` was called for the next iteration."""
+        self._setting_up = False
         self._in_use: deque[tuple[TensorListCPU, ...]] = deque()
         self._skipped_in_last_outputs = 0
         self._draw_numbers_in_last_outputs: list[int] | None = None
 
-    # -- definition --------------------------------------------------------------------------
-
-    def __enter__(self) -> Self:
-        scope.push(self._scope)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        scope.pop()
-
-    @staticmethod
-    def push_current(pipeline: Pipeline) -> Pipeline | None:
-        """Make `pipeline` the current one; return the one that was."""
-        previous = Pipeline.current()
-        scope.push(pipeline._scope)
-        return previous
-
-    @staticmethod
-    def pop_current() -> None:
-        """Return to the pipeline that was current before."""
-        scope.pop()
-
-    @staticmethod
-    def current() -> Pipeline | None:
-        """The pipeline that is being defined, if any."""
-        found = scope.current()
-        return None if found is None else Pipeline._scopes.get(id(found))
-
-    def define_graph(self) -> Any:
-        """Return the outputs; for sub-classes that define their graph so."""
-        raise NotImplementedError(
-            "The pipeline has no outputs: use `pipeline_def` or `set_outputs`, or override "
-            "`define_graph`."
-        )
-
-    def set_outputs(self, *outputs: Any) -> None:
-        """Say which edges (or constants) the pipeline returns."""
-        self._outputs = to_output_edges(outputs)
-
-    def add_sink(self, edge: DataNode) -> None:
-        """Keep the operator that makes `edge`, though nothing reads it."""
-        self._sinks.append(edge)
+    # -- building ----------------------------------------------------------------------------
 
     def build(self) -> None:
         """Check the graph, open its readers and start the threads. Does nothing a second time."""
@@ -165,21 +142,16 @@ class Pipeline(PipelineProperties):
             with self:
                 defined = self.define_graph()
             self.set_outputs(*(defined if isinstance(defined, (tuple, list)) else (defined,)))
-        assert self._outputs is not None
-        created = self._scope.nodes
-        nodes = needed_nodes(
-            [*created, *(e.source for e in self._sinks if e.source)], self._outputs
-        )
-        if self._sinks:
-            nodes = needed_nodes(created, [*self._outputs, *self._sinks])
+        if not self._outputs:
+            raise no_outputs()
+        nodes = needed_nodes(self._scope.nodes, [*self._outputs, *self._sinks])
         self._check_origin(nodes)
-        known = {id(n) for n in created}
-        assign_seeds([*created, *(n for n in nodes if id(n) not in known)], settings.seed)
+        warn_of_unused_outputs(nodes, [*self._outputs, *self._sinks])
         self._nodes = nodes
         run_nodes, run_outputs = (
             merge_expressions(nodes, self._outputs) if settings.fuse else (nodes, self._outputs)
         )
-        plan = make_plan(run_nodes, run_outputs)
+        plan = make_plan(run_nodes, run_outputs, assign_seeds(run_nodes, settings.seed))
         count = len(self._outputs)
         self._expected = list(
             zip(
@@ -190,7 +162,7 @@ class Pipeline(PipelineProperties):
             )
         )
         for node in plan.readers:
-            self._readers[id(node)] = _opened(node, self.max_batch_size)
+            self._readers[id(node)] = _opened(node, self.max_batch_size, plan.seeds)
         self._feeding = Feeding(plan, self.max_batch_size)
         self._executor = Executor(
             plan,
@@ -202,21 +174,6 @@ class Pipeline(PipelineProperties):
         )
         self._executor.start()
         _running.add(self)
-
-    def _check_origin(self, nodes: list[OpNode]) -> None:
-        names: dict[str, OpNode] = {}
-        for node in nodes:
-            if node.owner is not None and node.owner is not self._scope:
-                raise UsageError(
-                    f'The operator "{node.name}", created at {node.user_line}, belongs to another '
-                    "pipeline. Operators cannot be shared by pipelines."
-                )
-            if node.name in names:
-                raise UsageError(
-                    "The pipeline contains operators with non-unique names: two are named "
-                    f'"{node.name}".'
-                )
-            names[node.name] = node
 
     # -- running -----------------------------------------------------------------------------
 
@@ -242,8 +199,7 @@ class Pipeline(PipelineProperties):
                 "on the CPU; pass batches by name: run(name=batch)."
             )
         self._latch_api(PipelineAPIType.BASIC)
-        for name, data in pipeline_inputs.items():
-            self._feeding.feed(name).feed(data, None)
+        self._feeding.feed_all(pipeline_inputs)
         self._schedule()
         return self._take_and_hold()
 
@@ -296,19 +252,39 @@ class Pipeline(PipelineProperties):
         """Schedule what was asked for, as far as external sources have data."""
         executor = self._executor
         assert executor is not None
-        while self._owed and not self._feeding.ended and not self._feeding.starving():
-            if type(self).iter_setup is not Pipeline.iter_setup:
-                self.iter_setup()
+        while self._owed and not self._feeding.ended:
             try:
+                self._set_up()
+                if self._feeding.starving():
+                    break
                 size, fed = self._feeding.collect()
             except StopIteration:
+                self._feeding.ended = True
                 break
             executor.schedule(Iteration(self._iteration, size, fed))
             self._iteration += 1
             self._owed -= 1
+            self._is_set_up = False
+
+    def _set_up(self) -> None:
+        """Call `iter_setup`, once for each iteration, however often the rest is tried again."""
+        if self._is_set_up or type(self).iter_setup is Pipeline.iter_setup:
+            return
+        self._setting_up = True  # it feeds, and what is fed is scheduled afterwards
+        try:
+            self.iter_setup()
+        finally:
+            self._setting_up = False
+        self._is_set_up = True
 
     def iter_setup(self) -> None:
-        """Called before each iteration is scheduled; for sub-classes that feed data so."""
+        """Called before each iteration is scheduled; for sub-classes that feed data so.
+
+        Raises
+        ------
+        StopIteration
+            By sub-classes, to end the epoch.
+        """
 
     def _take_and_hold(self) -> tuple[TensorListCPU, ...]:
         self.release_outputs()
@@ -406,14 +382,16 @@ class Pipeline(PipelineProperties):
             raise ArgumentTypeError(
                 f"Expected the name of an external source or its `DataNode`, got {data_node!r}."
             )
-        self._feeding.feed(name).feed(data, layout)
-        self._schedule_owed()
+        feed = self._feeding.feed(name)
+        feed.append(feed.prepare(data, layout))
+        if not self._setting_up:
+            self._schedule_owed()
 
     def input_feed_count(self, input_name: str) -> int:
         """How many batches the source `input_name` is fed ahead at most."""
         self.build()
         self._feeding.feed(input_name)
-        return self._settings.depth
+        return self._settings.queue_size
 
     # -- which way of running is in use ---------------------------------------------------------
 
@@ -480,29 +458,6 @@ class Pipeline(PipelineProperties):
         """Shared memory of parallel external sources, of which there are none yet."""
         return {"capacities": [], "per_sample_capacities": []}
 
-    def save_graph_to_dot_file(
-        self,
-        filename: str,
-        *,
-        show_tensors: bool = False,
-        show_ids: bool | None = None,
-        use_colors: bool = False,
-    ) -> None:
-        """Write the graph as a drawing for Graphviz (``dot -Tsvg``).
-
-        Raises
-        ------
-        UsageError
-            If the file cannot be written.
-        """
-        self.build()
-        assert self._outputs is not None
-        text = to_dot(self._nodes, self._outputs, show_tensors=show_tensors, use_colors=use_colors)
-        try:
-            Path(filename).write_text(text)
-        except OSError as error:
-            raise UsageError(f'Cannot open "{filename}" for writing: {error}.') from error
-
     def output_dtype(self) -> list[DALIDataType | None]:
         """Demanded element type of each output; `None` where any will do."""
         self.build()
@@ -535,12 +490,12 @@ class _NoReaderError(UnknownNameError, RuntimeError):
     """There is no reader of that name."""
 
 
-def _opened(node: OpNode, batch_size: int) -> Any:
+def _opened(node: OpNode, batch_size: int, seeds: dict[int, int]) -> Any:
     from penstock.executor.program import with_place
 
     def opened() -> Any:
         reader = node.schema.cls(node.args)
-        reader.open(batch_size, node.seed)  # type: ignore[attr-defined]
+        reader.open(batch_size, seeds.get(id(node), 0))  # type: ignore[attr-defined]
         return reader
 
     return with_place(node, opened)

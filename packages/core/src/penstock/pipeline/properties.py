@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import NotYetSupportedError
@@ -22,7 +23,12 @@ class PipelineProperties:
 
     @property
     def batch_size(self) -> int:
-        """The same as `max_batch_size`."""
+        """Deprecated name of `max_batch_size`."""
+        warnings.warn(
+            "`Pipeline.batch_size` is deprecated, use `max_batch_size`.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
         return self.max_batch_size
 
     @property
@@ -71,13 +77,13 @@ class PipelineProperties:
     @property
     def cpu_queue_size(self) -> int:
         """Number of batches worked on ahead on the CPU."""
-        return self._settings.depth
+        return self._settings.queue_size
 
     @property
     def gpu_queue_size(self) -> int:
         """Number of batches worked on ahead on the GPU."""
         depth = self._settings.prefetch_queue_depth
-        return depth["gpu_size"] if isinstance(depth, dict) else self._settings.depth
+        return depth["gpu_size"] if isinstance(depth, dict) else self._settings.queue_size
 
     @property
     def max_streams(self) -> int:
@@ -124,13 +130,27 @@ class PipelineProperties:
         """Whether the pipeline was built from a checkpoint; those are to come."""
         return False
 
-    def serialize(self, *arguments: Any, **keywords: Any) -> bytes:
+    def output_stream(self) -> None:
+        """Stream that outputs on the GPU are made on; `None` on the CPU."""
+
+    def start_py_workers(self) -> None:
+        """Start the processes of parallel external sources; those are to come, so there is
+        nothing to start.
+        """
+
+    def serialize(self, define_graph: Any = None, filename: str | None = None) -> bytes:
         """To come: the graph as bytes."""
         raise NotYetSupportedError("Serialising a pipeline is to come.")
 
     @classmethod
-    def deserialize(cls, *arguments: Any, **keywords: Any) -> PipelineProperties:
+    def deserialize(
+        cls, serialized_pipeline: bytes | None = None, filename: str | None = None, **kwargs: Any
+    ) -> PipelineProperties:
         """To come: a pipeline from bytes."""
+        raise NotYetSupportedError("Deserialising a pipeline is to come.")
+
+    def deserialize_and_build(self, serialized_pipeline: bytes) -> None:
+        """To come: take the graph from bytes."""
         raise NotYetSupportedError("Deserialising a pipeline is to come.")
 
     def checkpoint(self, filename: str | None = None) -> bytes:

@@ -8,8 +8,15 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.errors import ArgumentTypeError, ArgumentValueError, NotYetSupportedError
+from penstock.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    MisusedArgumentError,
+    NotYetSupportedError,
+    UnknownArgumentError,
+)
 from penstock.executor.bad_samples import check_policy
+from penstock.graph.user_line import stack_level
 from penstock.types import CPU_ONLY_DEVICE_ID, DALIDataType
 
 
@@ -46,14 +53,17 @@ class Settings:
     concurrency: Any = None
     fuse: bool = True
     on_bad_sample: str = "raise"
+    queue_size: int = field(init=False, default=2)
+    """Prefetch depth on the CPU, as asked for."""
     depth: int = field(init=False, default=2)
-    """Number of batches that are worked on ahead."""
+    """Number of batches that are worked on ahead: less where nothing may be."""
 
     def __post_init__(self) -> None:
         self._check_device()
         self._check_seed()
-        self._check_depth()
         self._check_deprecated()
+        self._check_depth()
+        self._check_pickler()
         check_policy(self.on_bad_sample)
         if self.enable_checkpointing or self.checkpoint is not None:
             raise NotYetSupportedError(
@@ -86,7 +96,7 @@ class Settings:
             warnings.warn(
                 f"`seed` is {self.seed}: a negative seed is taken as no seed, use None for that.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=stack_level(),
             )
             self.seed = None
 
@@ -95,31 +105,52 @@ class Settings:
         if isinstance(depth, dict):
             missing = {"cpu_size", "gpu_size"} - depth.keys()
             if missing:
-                raise ArgumentValueError(
+                raise UnknownArgumentError(
                     f"`prefetch_queue_depth` is {depth!r}; as a dictionary it needs the keys "
                     '"cpu_size" and "gpu_size".'
                 )
             depth = depth["cpu_size"]
+            if not self.exec_async:
+                raise MisusedArgumentError(
+                    "`exec_async` cannot be False where `prefetch_queue_depth` is given for CPU "
+                    "and GPU apart."
+                )
+            if self.exec_dynamic:
+                raise MisusedArgumentError(
+                    "`exec_dynamic` cannot be True where `prefetch_queue_depth` is given for CPU "
+                    "and GPU apart; give one number."
+                )
         if isinstance(depth, bool) or not isinstance(depth, numbers.Integral):
             raise ArgumentTypeError(
                 "Expected `prefetch_queue_depth` to be an int or a dictionary of int, got "
                 f"{self.prefetch_queue_depth!r}."
             )
-        self.depth = int(depth)
+        self.queue_size = self.depth = int(depth)
+        if not (self.exec_pipelined and self.exec_async):
+            self.depth = min(self.depth, 1)
 
     def _check_deprecated(self) -> None:
         if self.experimental_exec_dynamic is not None:
             warnings.warn(
                 "`experimental_exec_dynamic` is deprecated, use `exec_dynamic`.",
                 DeprecationWarning,
-                stacklevel=5,
+                stacklevel=stack_level(),
             )
             self.exec_dynamic = self.experimental_exec_dynamic
         for name in ("max_streams", "default_cuda_stream_priority"):
             if getattr(self, name) is not None:
                 warnings.warn(
-                    f"`{name}` is deprecated and has no effect.", DeprecationWarning, stacklevel=5
+                    f"`{name}` is deprecated and has no effect.",
+                    DeprecationWarning,
+                    stacklevel=stack_level(),
                 )
+
+    def _check_pickler(self) -> None:
+        if self.py_callback_pickler is not None and self.py_start_method == "fork":
+            raise ArgumentValueError(
+                '`py_callback_pickler` has no use with `py_start_method`="fork", which pickles '
+                "nothing; leave it out."
+            )
 
     def check_for_build(self) -> None:
         """Check what only running needs.
@@ -141,12 +172,10 @@ class Settings:
             raise ArgumentValueError(
                 f"`num_threads` is {self.num_threads!r}; running a pipeline needs at least one."
             )
-        if self.depth < 1:
+        if self.queue_size < 1:
             raise ArgumentValueError(
-                f"`prefetch_queue_depth` is {self.depth}; it must be greater than 0."
+                f"`prefetch_queue_depth` is {self.queue_size}; it must be greater than 0."
             )
-        if not (self.exec_pipelined and self.exec_async):
-            self.depth = 1
 
 
 def available_cpus() -> int:

@@ -88,18 +88,18 @@ class PipelineAPIType(enum.Enum):
 class StreamPolicy(enum.Enum):
     """How GPU work is spread over streams."""
 
-    SINGLE = 1
-    PER_BACKEND = 2
-    PER_OPERATOR = 3
+    SINGLE = 16
+    PER_BACKEND = 32
+    PER_OPERATOR = 48
     UNSPECIFIED = 0
 
 
 class OperatorConcurrency(enum.Enum):
     """Which operators may run at the same time."""
 
-    NONE = 1
-    BACKEND = 2
-    FULL = 3
+    NONE = 2
+    BACKEND = 4
+    FULL = 6
     UNSPECIFIED = 0
 
 

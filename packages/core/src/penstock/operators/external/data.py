@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from penstock.errors import ArgumentTypeError, DataTypeError, OutOfRangeError, ShapeError
+from penstock.errors import (
+    DataTypeError,
+    LayoutError,
+    NotYetSupportedError,
+    OutOfRangeError,
+    ShapeError,
+)
 from penstock.tensors.pool import HOST_POOL
 
 
@@ -17,9 +23,7 @@ def as_array(value: Any) -> np.ndarray:
     Raises
     ------
     DataTypeError
-        If the elements are not numbers or booleans.
-    ArgumentTypeError
-        If `value` is nothing that holds numbers.
+        If `value` is nothing that holds numbers or booleans.
     """
     array = _import(value)
     kind = array.dtype.kind
@@ -38,10 +42,10 @@ def as_array(value: Any) -> np.ndarray:
 
 
 def _import(value: Any) -> np.ndarray:
-    if isinstance(value, np.ndarray):
-        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value)
     if value is None:
-        raise ArgumentTypeError("The source returned None where data was expected.")
+        raise DataTypeError("External data is None where numbers were expected.")
     if isinstance(value, (bytes, bytearray, memoryview)):
         return np.frombuffer(value, np.uint8)
     if isinstance(value, bool):
@@ -51,22 +55,27 @@ def _import(value: Any) -> np.ndarray:
     if isinstance(value, float):
         return np.asarray(value, np.float32)
     if hasattr(value, "__cuda_array_interface__"):
-        raise ArgumentTypeError(
-            "The source returned data on the GPU; this version runs on the CPU only. Copy it to "
-            "the host first."
+        raise NotYetSupportedError(
+            "External data is on the GPU; this version runs on the CPU only. Copy it to the host "
+            "first."
         )
-    if hasattr(value, "__array_interface__") or hasattr(value, "__array__"):
-        return np.asarray(value)
-    if hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value)
+    try:
+        if hasattr(value, "__array_interface__") or hasattr(value, "__array__"):
+            return np.asarray(value)
+        if hasattr(value, "__dlpack__"):
+            return np.from_dlpack(value)
+    except Exception as error:
+        raise DataTypeError(
+            f"External data is a {type(value).__name__} that gives no NumPy array: {error}"
+        ) from error
     if type(value).__name__ == "PyCapsule":
         from penstock.tensors.tensor import TensorCPU
 
         return np.asarray(TensorCPU(value))
     if isinstance(value, Sequence) and not isinstance(value, str):
         return _from_numbers(value)
-    raise ArgumentTypeError(
-        f"The source returned a {type(value).__name__}; expected a NumPy array, something with "
+    raise DataTypeError(
+        f"External data is a {type(value).__name__}; expected a NumPy array, something with "
         "`__array__`, `__array_interface__` or `__dlpack__`, a tensor, or numbers."
     )
 
@@ -85,18 +94,35 @@ def samples_of(batch: Any) -> tuple[list[np.ndarray], np.ndarray | None, str]:
         layout = batch.layout() or ""
         return [np.asarray(batch.at(i)) for i in range(len(batch))], None, layout
     if isinstance(batch, (list, tuple)):
-        layouts = {t.layout() for t in batch if _is_tensor(t)}
-        if len(layouts) > 1:
-            raise ArgumentTypeError(f"The samples of a batch differ in layout: {sorted(layouts)}.")
-        return [as_array(v) for v in batch], None, layouts.pop() if layouts else ""
+        return [as_array(v) for v in batch], None, common_layout(batch)
+    if isinstance(batch, (bool, int, float)) and not isinstance(batch, np.generic):
+        raise DataTypeError(
+            f"External data came as the number {batch!r} for a batch; expected an array whose "
+            "outermost dimension is the batch, or a list of samples."
+        )
     array = as_array(batch)
     if array.ndim == 0:
         raise OutOfRangeError(
             "The source returned a single number for a batch; expected an array whose outermost "
             "dimension is the batch, or a list of samples. Use batch=False to return samples."
         )
-    layout = batch.layout()[1:] if _is_tensor(batch) and batch.layout() else ""
+    layout = (batch.layout() or "") if _is_tensor(batch) else ""
+    layout = layout[1:] if layout.startswith("N") else ""
     return [array[i, ...] for i in range(len(array))], array, layout
+
+
+def common_layout(samples: Sequence[Any]) -> str:
+    """The layout that the tensors among `samples` have; those without one say nothing.
+
+    Raises
+    ------
+    LayoutError
+        If there are several.
+    """
+    layouts = {t.layout() for t in samples if _is_tensor(t)} - {""}
+    if len(layouts) > 1:
+        raise LayoutError(f"The samples of a batch differ in layout: {sorted(layouts)}.")
+    return layouts.pop() if layouts else ""
 
 
 def _is_tensor_list(value: Any) -> bool:

@@ -10,7 +10,6 @@ import numpy as np
 
 from penstock.errors import (
     ArgumentTypeError,
-    ArgumentValueError,
     DataTypeError,
     LayoutError,
     OutOfRangeError,
@@ -22,6 +21,7 @@ from penstock.operators.external.callback import Callback
 from penstock.operators.external.data import (
     as_array,
     check_uniform,
+    common_layout,
     own_copies,
     own_copy,
     samples_of,
@@ -91,14 +91,18 @@ class Feed:
             or (self._repeat_last and self._last is not None)
         )
 
-    def feed(self, data: Any, layout: str | None) -> None:
-        """Append a batch to the queue."""
+    def prepare(self, data: Any, layout: str | None = None) -> list[Delivery]:
+        """Check a batch to be fed; the result is for `append`."""
         if self._callback is not None:
             raise UsageError(
                 f'Cannot use `feed_input` on the external source "{self.name}", which has a '
                 "`source` of its own."
             )
-        self._queue.append([self._batch_delivery(0, data, layout)])
+        return [self._batch_delivery(0, data, layout)]
+
+    def append(self, batch: list[Delivery]) -> None:
+        """Append a batch to the queue."""
+        self._queue.append(batch)
 
     def clear(self) -> None:
         """Forget everything that was fed and not used."""
@@ -139,6 +143,8 @@ class Feed:
     def _per_output(self, data: Any) -> list[Any]:
         if self._single:
             return [data]
+        if isinstance(data, np.ndarray) and data.ndim and len(data) == len(self.outputs):
+            return list(data)  # the outermost dimension counts the outputs
         if not isinstance(data, (tuple, list)):
             raise ArgumentTypeError(
                 f"With num_outputs={len(self.outputs)} the source must return a tuple or list "
@@ -153,7 +159,7 @@ class Feed:
     def _batch_delivery(self, output: int, data: Any, layout: str | None) -> Delivery:
         samples, dense, own_layout = samples_of(data)
         if not samples:
-            raise ArgumentValueError("The source returned an empty batch; it needs samples.")
+            raise ShapeError("External data came as an empty batch; a batch has samples.")
         check_uniform(samples)
         spec = self._checked(output, samples, layout, own_layout)
         if dense is not None:
@@ -164,12 +170,8 @@ class Feed:
         return Delivery(samples, dense, spec)
 
     def _sample_delivery(self, output: int, values: list[Any]) -> Delivery:
-        samples = []
-        layout = ""
-        for value in values:
-            if type(value).__name__ == "TensorCPU":
-                layout = value.layout() or ""
-            samples.append(as_array(value))
+        samples = [as_array(value) for value in values]
+        layout = common_layout(values)
         check_uniform(samples)
         spec = self._checked(output, samples, None, layout)
         if self._no_copy:
@@ -192,6 +194,8 @@ class Feed:
                 f"External source expected data with {declared.ndim} dimensions and got "
                 f"{first.ndim}."
             )
+        if fed_layout is not None and not isinstance(fed_layout, str):
+            raise ArgumentTypeError(f"The layout of a batch is a string, got {fed_layout!r}.")
         layout = fed_layout or own_layout
         if declared.layout:
             if layout and layout != declared.layout and self._callback is None:
@@ -201,15 +205,16 @@ class Feed:
             layout = declared.layout
         spec = Spec(dtype, first.ndim, check_layout(layout, first.ndim))
         if declared.seen is not None and declared.seen != spec:
-            _raise_changed(declared.seen, spec)
+            _check_change(declared.seen, spec)
         declared.seen = spec
         return spec
 
 
-def _raise_changed(before: Spec, now: Spec) -> None:
+def _check_change(before: Spec, now: Spec) -> None:
+    """Let a layout be told late; all else must stay as it was."""
     for what, error in (("dtype", DataTypeError), ("ndim", ShapeError), ("layout", LayoutError)):
         old, new = getattr(before, what), getattr(now, what)
-        if old != new:
+        if old != new and not (what == "layout" and not old):
             old, new = getattr(old, "name", repr(old)), getattr(new, "name", repr(new))
             raise error(
                 f"The {what} of the data has changed from the previous iteration: it was {old} and "

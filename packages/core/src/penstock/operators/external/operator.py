@@ -4,31 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.errors import ArgumentTypeError, ArgumentValueError, UsageError
-from penstock.operators.argument_types import BOOL, INT, OBJECT, ArgType
+from penstock.errors import (
+    ArgumentValueError,
+    LayoutError,
+    MisusedArgumentError,
+    ShapeError,
+    UsageError,
+)
+from penstock.operators.argument_types import BOOL, DTYPE, INT, LAYOUT, OBJECT, ArgType
 from penstock.operators.external.feed import Declared, Feed
 from penstock.operators.operator import Operator, operator
 from penstock.operators.schema import Arg, Spec
-from penstock.types import DALIDataType
 
 
-def _one_or_list(kind: type, what: str) -> ArgType:
+def _one_or_list(one: ArgType) -> ArgType:
     def convert(value: Any) -> Any:
-        items = value if isinstance(value, (list, tuple)) else [value]
-        for item in items:
-            if item is not None and (not isinstance(item, kind) or isinstance(item, bool)):
-                raise ArgumentTypeError(
-                    f"expected {what} or a list of them, got {item!r} of type {type(item).__name__}"
-                )
-        return list(items) if isinstance(value, (list, tuple)) else value
+        if isinstance(value, (list, tuple)):
+            return [None if item is None else one.constant(item) for item in value]
+        return one.constant(value)
 
-    annotation = f"{kind.__name__} | Sequence[{kind.__name__} | None]"
-    return ArgType(f"{what} or list", annotation, convert)
+    annotation = f"{one.annotation} | Sequence[{one.annotation} | None]"
+    return ArgType(f"{one.name} or list", annotation, convert)
 
 
-_LAYOUTS = _one_or_list(str, "layout")
-_DTYPES = _one_or_list(DALIDataType, "types.DALIDataType")
-_NDIMS = _one_or_list(int, "int")
+_LAYOUTS = _one_or_list(LAYOUT)
+_DTYPES = _one_or_list(DTYPE)
+_NDIMS = _one_or_list(INT)
 
 
 @operator(
@@ -95,7 +96,6 @@ _NDIMS = _one_or_list(int, "int")
             INT,
             None,
             "Batches computed ahead by parallel workers.",
-            unsupported="it belongs to parallel sources, which are to come",
         ),
         Arg(
             "cuda_stream",
@@ -138,9 +138,15 @@ class ExternalSource(Operator):
 _CHECKED = ("layout", "dtype", "ndim")
 
 
+_OF_PARALLEL = ("prefetch_queue_depth", "bytes_per_sample_hint")
+
+
 def make_feed(args: dict[str, Any], name: str | None) -> Feed:
     """The supply line for a call with the converted arguments `args`."""
     source, count = args["source"], args["num_outputs"]
+    for key in _OF_PARALLEL:
+        if args[key] is not None:
+            raise ArgumentValueError(f"`{key}` is for parallel sources only (`parallel=True`).")
     if count is not None:
         if source is None:
             raise ArgumentValueError(
@@ -154,14 +160,14 @@ def make_feed(args: dict[str, Any], name: str | None) -> Feed:
         if count < 1:
             raise ArgumentValueError(f"`num_outputs` is {count}; it must be positive.")
     if source is not None and args["repeat_last"]:
-        raise ArgumentValueError(
+        raise MisusedArgumentError(
             "`repeat_last` is for data that is fed; it cannot go with `source`."
         )
     if source is None and args["cycle"] is not None:
         raise ArgumentValueError("`cycle` can only be given together with an iterable `source`.")
     outputs = [Declared() for _ in range(1 if count is None else count)]
     for what in _CHECKED:
-        _declare(outputs, what, args[what])
+        _declare(outputs, what, args[what], single=count is None)
     for declared in outputs:
         _check_declared(declared)
     return Feed(
@@ -176,9 +182,13 @@ def make_feed(args: dict[str, Any], name: str | None) -> Feed:
     )
 
 
-def _declare(outputs: list[Declared], what: str, value: Any) -> None:
+def _declare(outputs: list[Declared], what: str, value: Any, *, single: bool) -> None:
     if value is None:
         return
+    if isinstance(value, list) and single:
+        raise UsageError(
+            f"`{what}` can be a list only where `num_outputs` is given, got {value!r}."
+        )
     values = value if isinstance(value, list) else [value] * len(outputs)
     if len(values) > len(outputs):
         raise ArgumentValueError(f"`{what}` has {len(values)} elements for {len(outputs)} outputs.")
@@ -189,8 +199,8 @@ def _declare(outputs: list[Declared], what: str, value: Any) -> None:
 def _check_declared(declared: Declared) -> None:
     ndim, layout = declared.ndim, declared.layout
     if ndim is not None and ndim < 0:
-        raise ArgumentValueError(f"`ndim` is {ndim}; it cannot be negative.")
+        raise ShapeError(f"`ndim` is {ndim}; it cannot be negative.")
     if layout and ndim is not None and len(layout) != ndim:
-        raise ArgumentValueError(f'`layout` "{layout}" cannot describe `ndim`={ndim} dimensions.')
+        raise LayoutError(f'`layout` "{layout}" cannot describe `ndim`={ndim} dimensions.')
     if layout and ndim is None:
         declared.ndim = len(layout)
