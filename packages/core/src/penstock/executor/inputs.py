@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from penstock.errors import DataTypeError, LayoutError, ShapeError
-from penstock.operators.schema import Input, OpSchema, Spec
+from penstock.operators.schema import Arg, Input, OpSchema, Spec
+from penstock.types import is_float
 
 
 def declared_input(schema: OpSchema, position: int) -> Input:
@@ -50,6 +51,21 @@ def checked(schema: OpSchema, position: int, spec: Spec) -> Spec:
             "`fn.reshape(..., layout=...)` renames them."
         )
     return spec
+
+
+def check_argument(arg: Arg, spec: Spec) -> None:
+    """Check the elements of a tensor given for argument `arg`.
+
+    Raises
+    ------
+    DataTypeError
+        If they are fractions where integers are taken.
+    """
+    if arg.type.whole and is_float(spec.dtype):
+        raise DataTypeError(
+            f"Argument `{arg.name}` takes {arg.type.name}; the tensor given for it has elements of "
+            f"type {spec.dtype.name}. Use `fn.cast` to convert it."
+        )
 
 
 def _listed(schema: OpSchema, layouts: tuple[str, ...]) -> str:

@@ -14,7 +14,7 @@ from penstock.executor.arena import Arena
 from penstock.executor.batch import BatchBuffer
 from penstock.executor.context import Context
 from penstock.executor.frames import FrameLoop
-from penstock.executor.inputs import checked
+from penstock.executor.inputs import check_argument, checked
 from penstock.operators.schema import Spec
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ class Program:
             for position, edge in enumerate(node.inputs)
         ]
         tensors = {name: self.specs[register(e)] for name, e in node.tensor_args.items()}
+        for name, spec in tensors.items():
+            check_argument(node.schema.args[name], spec)
         return inputs, tensors
 
     def _make(self, node: OpNode) -> tuple[Any, tuple[Spec, ...]]:

@@ -28,6 +28,8 @@ class ArgType:
     annotation: str
     constant: Callable[[Any], Any]
     sample: Callable[[np.ndarray], Any] | None = None
+    whole: bool = False
+    """Whether the elements of a tensor must be integers or booleans, as fractions would be lost."""
 
 
 def _not(value: Any, expected: str) -> ArgumentTypeError:
@@ -49,7 +51,7 @@ def _int(value: Any) -> int:
     if isinstance(value, (numbers.Integral, np.bool_)):
         return int(value)
     if isinstance(value, numbers.Real) and float(value).is_integer():
-        return int(value)
+        return int(float(value))
     raise _not(value, "an integer")
 
 
@@ -144,15 +146,16 @@ def _int_of_sample(value: Any) -> int:
     return int(value)
 
 
-INT = ArgType("int", "int", _int, _scalar_sample(_int_of_sample))
+INT = ArgType("int", "int", _int, _scalar_sample(_int_of_sample), whole=True)
 FLOAT = ArgType("float", "float", _float, _scalar_sample(float))
-BOOL = ArgType("bool", "bool", _bool, _scalar_sample(bool))
+BOOL = ArgType("bool", "bool", _bool, _scalar_sample(bool), whole=True)
 STRING = ArgType("str", "str", _str)
 INTS = ArgType(
     "int or list of int",
     "int | Sequence[int]",
     _vector(_int, "integers"),
     _vector_sample(_int_of_sample),
+    whole=True,
 )
 FLOATS = ArgType(
     "float or list of float",
@@ -168,6 +171,7 @@ INTERP_TYPE = ArgType(
     "DALIInterpType",
     _enum(DALIInterpType, "types.DALIInterpType"),
     _scalar_sample(lambda value: DALIInterpType(int(value))),
+    whole=True,
 )
 LAYOUT = ArgType("layout", "str", _layout)
 ARRAY = ArgType(
