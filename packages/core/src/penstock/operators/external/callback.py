@@ -50,7 +50,6 @@ class Callback:
         self._iterator: Iterator[Any] | None = None
         self._function: Callable[..., Any] | None = None
         self._takes_position = False
-        self._at_end = False
         self._classify(source, cycle)
 
     @property
@@ -109,22 +108,18 @@ class Callback:
                 return self._function(info.iteration)
             return self._function(info)
         assert self._iterator is not None
-        if self._at_end:
-            raise StopIteration
         try:
             return next(self._iterator)
         except StopIteration:
             if self._cycle == "quiet":
                 self._restart()
                 return next(self._iterator)
-            self._at_end = True
             raise
 
     def new_epoch(self) -> None:
         """Rewind what can be rewound."""
         if self._iterable is not None and self._cycle == "raise":
             self._restart()
-            self._at_end = False
 
 
 def _is_generator_function(source: Any) -> bool:
