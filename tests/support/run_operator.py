@@ -29,6 +29,9 @@ class PlainContext:
 
     temp = empty
 
+    def located(self, error: Exception) -> Exception:
+        return error
+
     def uniforms(self, count: int) -> np.ndarray:
         return sample_uniforms(self.seed, self.iteration, self.index, count)
 

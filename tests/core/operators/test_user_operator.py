@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, errors, fn, ops, types
+from penstock.operators import Input, operator
 
 _PAGE = Path(__file__).parents[3] / "docs" / "operators.md"
 
@@ -82,12 +83,10 @@ def test_errors_say_what_and_where(call, layout, error, match):
 
 
 def test_wrong_output_type_is_found():
+    @operator("testing.wrong_type", inputs=Input(), hidden=True)
+    def wrong(xp, x):
+        """Say uint8, give float64."""
+        return x * 0.5
+
     with pytest.raises(TypeError, match="float64 where its declaration says uint8"):
-        from penstock.operators import Input, operator
-
-        @operator("testing.wrong_type", inputs=Input(), hidden=True)
-        def wrong(xp, x):
-            """Say uint8, give float64."""
-            return x * 0.5
-
         run(fn.testing.wrong_type, IMAGES)

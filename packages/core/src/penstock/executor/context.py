@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.errors import located
 from penstock.kernels.cpu.random import sample_uniforms
 
 if TYPE_CHECKING:
@@ -14,14 +15,18 @@ if TYPE_CHECKING:
 
     from penstock.executor.arena import Arena
     from penstock.executor.batch import BatchBuffer
+    from penstock.graph.nodes import OpNode
 
 
 class Context:
     """The `SampleContext` of one step on one worker, pointed at one sample after the other."""
 
-    __slots__ = ("arena", "args", "buffers", "index", "iteration", "seed", "source")
+    __slots__ = ("arena", "args", "buffers", "index", "iteration", "node", "seed", "source")
 
-    def __init__(self, args: SimpleNamespace, arena: Arena, seed: int, outputs: int) -> None:
+    def __init__(
+        self, node: OpNode, args: SimpleNamespace, arena: Arena, seed: int, outputs: int
+    ) -> None:
+        self.node = node
         self.args = args
         self.arena = arena
         self.seed = seed
@@ -44,6 +49,10 @@ class Context:
     def uniforms(self, count: int) -> np.ndarray:
         """`count` float64 numbers in [0, 1) that depend on seed, iteration and sample only."""
         return sample_uniforms(self.seed, self.iteration, self.index, count)
+
+    def located(self, error: Exception) -> Exception:
+        """`error` with the place of this step and its sample."""
+        return located(error, self.node.where(self.index, self.source))
 
 
 class FrameContext:
@@ -112,3 +121,7 @@ class FrameContext:
     def uniforms(self, count: int) -> np.ndarray:
         """The sequence's random numbers: the same for each of its frames."""
         return self._whole.uniforms(count)  # type: ignore[no-any-return]
+
+    def located(self, error: Exception) -> Exception:
+        """`error` with the place of the operator and its sequence."""
+        return self._whole.located(error)  # type: ignore[no-any-return]

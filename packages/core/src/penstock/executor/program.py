@@ -40,7 +40,7 @@ class Step:
 
     def context(self, arena: Arena) -> Context:
         """A context of this step for one worker."""
-        return Context(SimpleNamespace(**self.args), arena, self.seed, len(self.outputs))
+        return Context(self.node, SimpleNamespace(**self.args), arena, self.seed, len(self.outputs))
 
 
 class Program:

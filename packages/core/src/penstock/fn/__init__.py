@@ -1,7 +1,7 @@
 """Operators as functions: each takes `DataNode` edges and returns them.
 
-Functions are made from the operators' declarations; ``penstock.fn.decoders`` and the like hold those
-whose name is dotted. Operators that a user declares appear here as well.
+Functions are made from the operators' declarations; ``penstock.fn.decoders`` and the like hold
+those whose name is dotted. Operators that a user declares appear here as well.
 """
 
 from __future__ import annotations

@@ -52,6 +52,10 @@ class SampleContext(Protocol):
         """`count` float64 numbers in [0, 1), a function of (seed, operator, iteration, sample)."""
         ...
 
+    def located(self, error: Exception) -> Exception:
+        """`error` as this operator's, for pixels it handed on as a recipe that turns out bad."""
+        ...
+
 
 class Operator:
     """One operator at work on inputs of known type.

@@ -1,1 +1,1 @@
-"""Kernels that run on the GPU; they mirror `penstock.kernels.cpu` file by file and arrive with the GPU backend."""
+"""Kernels that run on the GPU: a mirror of `penstock.kernels.cpu`, to come with the GPU backend."""

@@ -50,6 +50,10 @@ class EncodedImage:
             return self._pixels[y0 - top : y1 - top, x0 - left : x1 - left]
         else:
             wanted_now = (0, 0, height, width)
-        self._pixels = decode(self._data, self._header, self._wanted, wanted_now, temp, temp)
+        try:
+            self._pixels = decode(self._data, self._header, self._wanted, wanted_now, temp, temp)
+        except Exception as error:
+            # The consumer asks; it is the decoder that failed.
+            raise self._context.located(error) from error
         self._known = top, left, _, _ = wanted_now
         return self._pixels[y0 - top : y1 - top, x0 - left : x1 - left]
