@@ -43,6 +43,13 @@ class Feeding:
         """Names of the sources that would have to be fed before the next iteration."""
         return [n.name for n in self._plan.feeds if not n.attachment.ready()]
 
+    def wait(self) -> None:
+        """Wait for the sources that are to be waited for, unless others starve anyway."""
+        feeds = [n.attachment for n in self._plan.feeds if not n.attachment.ready()]
+        if all(f.blocking for f in feeds):
+            for feed in feeds:
+                feed.wait()
+
     def collect(self) -> tuple[int, dict[int, BatchBuffer]]:
         """Size and fed batches (by register) of the next iteration.
 
@@ -55,7 +62,10 @@ class Feeding:
         """
         deliveries: list[tuple[str, list[int], list[Delivery]]] = []
         stop = False
-        for node in self._plan.feeds:
+        # What was fed is taken last: it must not be lost when a source raises.
+        for node in sorted(self._plan.feeds, key=lambda n: not n.attachment.has_source):
+            if stop and not node.attachment.has_source:
+                break
             registers = [self._plan.registers[id(node), k] for k in range(len(node.outputs))]
             try:
                 batches = node.attachment.collect(self._max_batch_size, self.iteration, self.epoch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import threading
 import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -125,7 +126,7 @@ class Pipeline(DefinablePipeline):
         self._retrying = False
         self._is_set_up = False
         """Whether `iter_setup` was called for the next iteration."""
-        self._setting_up = False
+        self._scheduling = threading.Lock()
         self._in_use: deque[tuple[TensorListCPU, ...]] = deque()
         self._skipped_in_last_outputs = 0
         self._draw_numbers_in_last_outputs: list[int] | None = None
@@ -248,8 +249,20 @@ class Pipeline(DefinablePipeline):
         self._schedule_owed()
         self._retrying = False
 
-    def _schedule_owed(self) -> None:
-        """Schedule what was asked for, as far as external sources have data."""
+    def _schedule_owed(self, *, wait: bool = True) -> None:
+        """Schedule what was asked for, as far as external sources have data.
+
+        Without `wait`, nothing is done while this is being done already, be it by another thread or
+        further up in this one: a source, or `iter_setup`, may call `feed_input`.
+        """
+        if not self._scheduling.acquire(blocking=wait):
+            return
+        try:
+            self._schedule_while_fed()
+        finally:
+            self._scheduling.release()
+
+    def _schedule_while_fed(self) -> None:
         executor = self._executor
         assert executor is not None
         while self._owed and not self._feeding.ended:
@@ -268,14 +281,9 @@ class Pipeline(DefinablePipeline):
 
     def _set_up(self) -> None:
         """Call `iter_setup`, once for each iteration, however often the rest is tried again."""
-        if self._is_set_up or type(self).iter_setup is Pipeline.iter_setup:
-            return
-        self._setting_up = True  # it feeds, and what is fed is scheduled afterwards
-        try:
+        if not self._is_set_up and type(self).iter_setup is not Pipeline.iter_setup:
             self.iter_setup()
-        finally:
-            self._setting_up = False
-        self._is_set_up = True
+            self._is_set_up = True
 
     def iter_setup(self) -> None:
         """Called before each iteration is scheduled; for sub-classes that feed data so.
@@ -295,16 +303,19 @@ class Pipeline(DefinablePipeline):
         assert executor is not None
         if self._owed:
             self._schedule_owed()
-        if not executor.pending():
-            starving = [] if self._feeding.ended else self._feeding.starving()
-            if starving and self._owed:
+        while not executor.pending():
+            if self._feeding.ended or not self._owed:
+                raise StopIteration
+            self._feeding.wait()
+            starving = self._feeding.starving()
+            if starving:
                 self._owed = 0
                 raise OutOfRangeError(
                     f"The external source{'s' if len(starving) > 1 else ''} "
                     f"{', '.join(map(repr, starving))} had no data for this iteration: call "
                     "`feed_input` before each run."
                 )
-            raise StopIteration
+            self._schedule_owed()
         iteration = executor.take()
         batches = tuple(
             iteration.buffers[r].tensor_list()  # type: ignore[union-attr]
@@ -384,8 +395,7 @@ class Pipeline(DefinablePipeline):
             )
         feed = self._feeding.feed(name)
         feed.append(feed.prepare(data, layout))
-        if not self._setting_up:
-            self._schedule_owed()
+        self._schedule_owed(wait=False)
 
     def input_feed_count(self, input_name: str) -> int:
         """How many batches the source `input_name` is fed ahead at most."""

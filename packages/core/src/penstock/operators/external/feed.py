@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
@@ -65,6 +66,7 @@ class Feed:
         batch_info: bool,
         no_copy: bool,
         repeat_last: bool,
+        blocking: bool = False,
     ) -> None:
         self.outputs = outputs
         self.name = ""
@@ -75,7 +77,10 @@ class Feed:
         self._callback = (
             None if source is None else Callback(source, cycle, batch=batch, batch_info=batch_info)
         )
+        self.blocking = blocking
+        """Whether to wait for the next batch to be fed."""
         self._queue: deque[list[Delivery]] = deque()
+        self._fed = threading.Condition()
         self._last: list[Delivery] | None = None
 
     @property
@@ -102,7 +107,15 @@ class Feed:
 
     def append(self, batch: list[Delivery]) -> None:
         """Append a batch to the queue."""
-        self._queue.append(batch)
+        with self._fed:
+            self._queue.append(batch)
+            self._fed.notify_all()
+
+    def wait(self) -> None:
+        """Wait until a batch can be had."""
+        with self._fed:
+            while not self.ready():
+                self._fed.wait()
 
     def clear(self) -> None:
         """Forget everything that was fed and not used."""

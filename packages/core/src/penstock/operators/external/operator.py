@@ -81,8 +81,7 @@ _NDIMS = _one_or_list(INT)
             "blocking",
             BOOL,
             False,
-            "Wait for `feed_input` when there is no data.",
-            unsupported="waiting for data that another thread feeds is to come",
+            "Wait for `feed_input`, called by another thread, when there is no data.",
         ),
         Arg(
             "parallel",
@@ -179,6 +178,7 @@ def make_feed(args: dict[str, Any], name: str | None) -> Feed:
         batch_info=args["batch_info"],
         no_copy=args["no_copy"],
         repeat_last=args["repeat_last"],
+        blocking=args["blocking"],
     )
 
 
