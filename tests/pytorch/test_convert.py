@@ -14,7 +14,7 @@ from penstock.plugin.pytorch import feed_ndarray, to_torch_type
 from penstock.plugin.pytorch.convert import to_dense, to_list, to_sparse_coo
 from penstock.plugin.pytorch.torch_utils import to_torch_tensor
 from penstock.tensors import TensorCPU, TensorListCPU
-from penstock.tensors.pool import HOST_POOL
+from penstock.tensors.pool import HostPool
 
 
 def ragged(dtype=np.float32):
@@ -41,21 +41,21 @@ def test_copy():
 
 
 def test_memory_lives_as_long_as_the_tensor():
-    before = HOST_POOL.stats().buffers_in_use
-    array = HOST_POOL.empty((4, 1000), np.uint8)
+    pool = HostPool()
+    array = pool.empty((4, 1000), np.uint8)
     array[:] = 7
     tensor = to_dense(TensorListCPU(array), 2, "x")
     del array
     gc.collect()
-    assert HOST_POOL.stats().buffers_in_use == before + 1
+    assert pool.stats().buffers_in_use == 1
     view = tensor[1:]
     del tensor
     gc.collect()
-    assert HOST_POOL.stats().buffers_in_use == before + 1
+    assert pool.stats().buffers_in_use == 1
     assert (view == 7).all()
     del view
     gc.collect()
-    assert HOST_POOL.stats().buffers_in_use == before
+    assert pool.stats().buffers_in_use == 0
 
 
 def test_dense_cut():

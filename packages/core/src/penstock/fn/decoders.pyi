@@ -346,7 +346,7 @@ def image_random_crop(
     preallocate_width_hint: int | None = 0,
     preserve: bool | None = False,
     random_area: float | Sequence[float] | None = (0.08, 1.0),
-    random_aspect_ratio: float | Sequence[float] | None = (0.75, 1.333333),
+    random_aspect_ratio: float | Sequence[float] | None = (0.75, 1.3333333333333333),
     seed: int | None = None,
     split_stages: bool | None = False,
     use_chunk_allocator: bool | None = False,
@@ -430,7 +430,7 @@ def image_random_crop(
         Keep the operator even when nothing uses its outputs.
     random_area : float or list of float, default (0.08, 1.0)
         Smallest and largest area of the window, as fractions of the area of the image.
-    random_aspect_ratio : float or list of float, default (0.75, 1.333333)
+    random_aspect_ratio : float or list of float, default (0.75, 1.3333333333333333)
         Smallest and largest aspect ratio (width / height) of the window.
     seed : int, optional
         Seed of the operator's random stream; drawn from the pipeline's seed when not given.

@@ -59,7 +59,7 @@ def make_node(
     device = kwargs.pop("device", None)
     if schema.deprecated is not None:
         warnings.warn(
-            f"`fn.{schema.name}` is deprecated; use `fn.{schema.deprecated}`.",
+            f"`fn.{schema.name}` is deprecated; use `{_public(schema.deprecated)}`.",
             DeprecationWarning,
             stacklevel=stack_level(),
         )
@@ -306,3 +306,8 @@ def _call_for_each_set(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str
     if results and isinstance(results[0], list):
         return [list(column) for column in zip(*results, strict=True)]
     return results
+
+
+def _public(name: str) -> str:
+    """How the replacement of a deprecated operator is typed: not all are operators."""
+    return name if name.startswith("DataNode.") else f"fn.{name}"

@@ -13,6 +13,150 @@ from penstock.ops import random as random
 from penstock.ops import readers as readers
 from penstock.types import DALIDataType, DALIImageType, DALIInterpType
 
+class Brightness(OperatorInstance):
+    """Adjusts brightness.
+
+    The output is ``brightness_shift * range + brightness * data``, where `range` is the largest
+    value of the output type, or 1 for floating point. Integers are rounded to the nearest and
+    saturate.
+
+    Runs on: cpu (to come: gpu).
+
+    Parameters
+    ----------
+    data : DataNode or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT
+        Images, volumes or sequences of images.
+    brightness : float, one for each sample or frame allowed, default 1.0
+        What values are multiplied by.
+    brightness_shift : float, one for each sample or frame allowed, default 0.0
+        What is added in the end, in units of the output type's largest value (1 for floating
+        point).
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, optional
+        Element type of the output; the input's when not given.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The adjusted data, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> brighter = fn.brightness(images, brightness=1.2)
+    """
+    def __init__(
+        self,
+        *,
+        brightness: float | DataNode | None = 1.0,
+        brightness_shift: float | DataNode | None = 0.0,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DALIDataType | None = None,
+        preserve: bool | None = False,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        brightness: float | DataNode | None = 1.0,
+        brightness_shift: float | DataNode | None = 0.0,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DALIDataType | None = None,
+        preserve: bool | None = False,
+    ) -> DataNode: ...
+
+class BrightnessContrast(OperatorInstance):
+    """Adjusts brightness and contrast.
+
+    The output is ``brightness_shift * range + brightness * (contrast_center + contrast * (data -
+    contrast_center))``, where `range` is the largest value of the output type, or 1 for floating
+    point. Integers are rounded to the nearest and saturate.
+
+    Runs on: cpu (to come: gpu).
+
+    Parameters
+    ----------
+    data : DataNode or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT
+        Images, volumes or sequences of images.
+    brightness : float, one for each sample or frame allowed, default 1.0
+        What values are multiplied by.
+    brightness_shift : float, one for each sample or frame allowed, default 0.0
+        What is added in the end, in units of the output type's largest value (1 for floating
+        point).
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    contrast : float, one for each sample or frame allowed, default 1.0
+        What distances from `contrast_center` are multiplied by; 0 leaves nothing but the
+        centre.
+    contrast_center : float, one for each sample or frame allowed, optional
+        Value that `contrast` leaves alone. When not given, the middle of the input type's non-
+        negative range: 128, 2**14 or 2**30 for integers, 0.5 for floating point.
+    dtype : DALIDataType, optional
+        Element type of the output; the input's when not given.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The adjusted data, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> lively = fn.brightness_contrast(images, brightness=1.1, contrast=1.3)
+    """
+    def __init__(
+        self,
+        *,
+        brightness: float | DataNode | None = 1.0,
+        brightness_shift: float | DataNode | None = 0.0,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        contrast: float | DataNode | None = 1.0,
+        contrast_center: float | DataNode | None = None,
+        dtype: DALIDataType | None = None,
+        preserve: bool | None = False,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        brightness: float | DataNode | None = 1.0,
+        brightness_shift: float | DataNode | None = 0.0,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        contrast: float | DataNode | None = 1.0,
+        contrast_center: float | DataNode | None = None,
+        dtype: DALIDataType | None = None,
+        preserve: bool | None = False,
+    ) -> DataNode: ...
+
 class Cast(OperatorInstance):
     """Converts numbers to another type.
 
@@ -121,6 +265,73 @@ class CastLike(OperatorInstance):
         /,
         *,
         bytes_per_sample_hint: int | Sequence[int] | None = None,
+        preserve: bool | None = False,
+    ) -> DataNode: ...
+
+class Contrast(OperatorInstance):
+    """Adjusts contrast.
+
+    The output is ``contrast_center + contrast * (data - contrast_center)``. Integers are rounded
+    to the nearest and saturate.
+
+    Runs on: cpu (to come: gpu).
+
+    Parameters
+    ----------
+    data : DataNode or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT
+        Images, volumes or sequences of images.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    contrast : float, one for each sample or frame allowed, default 1.0
+        What distances from `contrast_center` are multiplied by; 0 leaves nothing but the
+        centre.
+    contrast_center : float, one for each sample or frame allowed, optional
+        Value that `contrast` leaves alone. When not given, the middle of the input type's non-
+        negative range: 128, 2**14 or 2**30 for integers, 0.5 for floating point.
+    dtype : DALIDataType, optional
+        Element type of the output; the input's when not given.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The adjusted data, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> flatter = fn.contrast(images, contrast=0.7)
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        contrast: float | DataNode | None = 1.0,
+        contrast_center: float | DataNode | None = None,
+        dtype: DALIDataType | None = None,
+        preserve: bool | None = False,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        contrast: float | DataNode | None = 1.0,
+        contrast_center: float | DataNode | None = None,
+        dtype: DALIDataType | None = None,
         preserve: bool | None = False,
     ) -> DataNode: ...
 
@@ -302,6 +513,164 @@ class Crop(OperatorInstance):
         rounding: str | None = "round",
     ) -> DataNode: ...
 
+class CropMirrorNormalize(OperatorInstance):
+    """Cuts out a window, mirrors, normalises, converts and changes the layout, all in one pass.
+
+    Every value becomes ``scale * (value - mean) / std + shift``. The window is that of `crop`;
+    without arguments for it, it is the whole sample. Sequences are treated alike in all their
+    frames.
+
+    Right after `resize` or `random_resized_crop`, only the window is resampled and goes straight
+    to the output.
+
+    Runs on: cpu (to come: gpu).
+
+    Parameters
+    ----------
+    data : DataNode or array_like, layout HWC, CHW, DHWC, CDHW, FHWC, FCHW, CFHW, FDHWC, FCDHW, CFDHW, of UINT8, INT16, UINT16, INT32, FLOAT, FLOAT16
+        Images, volumes or sequences of them.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    crop : float or list of float of shape (2,) or (3,), one for each sample allowed, optional
+        Extents of the window in pixels: `(height, width)` or `(depth, height, width)`.
+        Fractions are dropped; an extent of 0 or less keeps the whole axis. Excludes `crop_h`,
+        `crop_w` and `crop_d`.
+    crop_d : float, one for each sample allowed, optional
+        Depth of the window in voxels (in frames where the data has frames and no depth); needs
+        `crop_h` and `crop_w`. Ignored by data that has neither axis.
+    crop_h : float, one for each sample allowed, optional
+        Height of the window in pixels; needs `crop_w`.
+    crop_pos_x : float, one for each sample allowed, default 0.5
+        Horizontal position of the window between 0 (leftmost) and 1 (rightmost): it starts at
+        column ``crop_pos_x * (W - crop_w)``.
+    crop_pos_y : float, one for each sample allowed, default 0.5
+        Vertical position of the window between 0 (top) and 1 (bottom): the window starts at row
+        ``crop_pos_y * (H - crop_h)``.
+    crop_pos_z : float, one for each sample allowed, default 0.5
+        Position of the window along the depth between 0 (front) and 1 (back): it starts at
+        slice ``crop_pos_z * (D - crop_d)``.
+    crop_w : float, one for each sample allowed, optional
+        Width of the window in pixels; needs `crop_h`.
+    dtype : {DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALIDataType.INT8}, default types.FLOAT
+        Element type of the output. Integers are rounded, halves away from zero, and clamped.
+    fill_values : float or list of float, default (0.0,)
+        Values, in the output, of what is not in the data, with policy ``"constant"``: one for
+        all, or one a channel of the output. Integer types drop fractions.
+    image_type : DALIImageType, optional
+        Has had no effect for long.
+
+        Deprecated.
+    mean : float or list of float of shape () or (C,), one for each sample allowed, default (0.0,)
+        What is subtracted: one number, or one a channel.
+    mirror : int, one for each sample allowed, default 0
+        Whether to mirror the window horizontally: yes unless 0.
+    out_of_bounds_policy : {"error", "constant", "pad", "trim_to_shape"}, default "error"
+        What happens where the window leaves the data: ``"error"`` raises; ``"constant"`` (or
+        ``"pad"``) fills with `fill_values`; ``"trim_to_shape"`` shrinks the window.
+    output_dtype : DALIDataType, optional
+        Former name of `dtype`.
+
+        Deprecated; use `dtype`.
+    output_layout : layout, default "CHW"
+        Layout of the output: any order of the input's axes. For sequences and volumes it must
+        name all of theirs; ``""`` keeps the layout of the input.
+    pad_output : bool, default False
+        Whether to add channels until their number is a power of two. They hold `fill_values`
+        where `out_of_bounds_policy` is ``"constant"``, and zeros elsewhere.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    rounding : {"round", "truncate"}, default "round"
+        How a fractional start becomes a whole one: ``"round"`` to the nearest, halves away from
+        zero, or ``"truncate"`` towards zero.
+    scale : float, default 1.0
+        What the normalised values are multiplied with.
+    shift : float, default 0.0
+        What is added to the scaled values.
+    std : float or list of float of shape () or (C,), one for each sample allowed, default (1.0,)
+        What is divided by: one number, or one a channel.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The normalised window in `output_layout`.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> tensors = fn.crop_mirror_normalize(
+    ...     images,
+    ...     crop=(224, 224),
+    ...     mean=[123.7, 116.3, 103.5],
+    ...     std=[58.4, 57.1, 57.4],
+    ...     mirror=fn.random.coin_flip(),
+    ... )
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        crop: float | Sequence[float] | DataNode | None = None,
+        crop_d: float | DataNode | None = None,
+        crop_h: float | DataNode | None = None,
+        crop_pos_x: float | DataNode | None = 0.5,
+        crop_pos_y: float | DataNode | None = 0.5,
+        crop_pos_z: float | DataNode | None = 0.5,
+        crop_w: float | DataNode | None = None,
+        dtype: DALIDataType | None = DALIDataType.FLOAT,
+        fill_values: float | Sequence[float] | None = (0.0,),
+        image_type: DALIImageType | None = None,
+        mean: float | Sequence[float] | DataNode | None = (0.0,),
+        mirror: int | DataNode | None = 0,
+        out_of_bounds_policy: str | None = "error",
+        output_dtype: DALIDataType | None = None,
+        output_layout: str | None = "CHW",
+        pad_output: bool | None = False,
+        preserve: bool | None = False,
+        rounding: str | None = "round",
+        scale: float | None = 1.0,
+        shift: float | None = 0.0,
+        std: float | Sequence[float] | DataNode | None = (1.0,),
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        crop: float | Sequence[float] | DataNode | None = None,
+        crop_d: float | DataNode | None = None,
+        crop_h: float | DataNode | None = None,
+        crop_pos_x: float | DataNode | None = 0.5,
+        crop_pos_y: float | DataNode | None = 0.5,
+        crop_pos_z: float | DataNode | None = 0.5,
+        crop_w: float | DataNode | None = None,
+        dtype: DALIDataType | None = DALIDataType.FLOAT,
+        fill_values: float | Sequence[float] | None = (0.0,),
+        image_type: DALIImageType | None = None,
+        mean: float | Sequence[float] | DataNode | None = (0.0,),
+        mirror: int | DataNode | None = 0,
+        out_of_bounds_policy: str | None = "error",
+        output_dtype: DALIDataType | None = None,
+        output_layout: str | None = "CHW",
+        pad_output: bool | None = False,
+        preserve: bool | None = False,
+        rounding: str | None = "round",
+        scale: float | None = 1.0,
+        shift: float | None = 0.0,
+        std: float | Sequence[float] | DataNode | None = (1.0,),
+    ) -> DataNode: ...
+
 class ExpandDims(OperatorInstance):
     """Inserts axes of extent 1.
 
@@ -384,9 +753,7 @@ class ExternalSource(OperatorInstance):
         Whether a source of batches is given a `types.BatchInfo` in place of the number of the
         iteration.
     blocking : bool, default False
-        Wait for `feed_input` when there is no data.
-
-        Only the default is taken yet: waiting for data that another thread feeds is to come.
+        Wait for `feed_input`, called by another thread, when there is no data.
     bytes_per_sample_hint : int or list of int, optional
         Expected size of an output sample, in bytes.
 
@@ -398,7 +765,7 @@ class ExternalSource(OperatorInstance):
     cycle : object, optional
         What happens at the end of an iterable: `False` or ``"no"`` ends the data, `True` or
         ``"quiet"`` starts over, ``"raise"`` raises StopIteration and starts over after a reset.
-    dtype : types.DALIDataType or list, optional
+    dtype : DALIDataType or list, optional
         Element type that the data must have, or one for each output.
     layout : layout or list, optional
         Layout of the samples, or one for each output.
@@ -417,8 +784,6 @@ class ExternalSource(OperatorInstance):
         `parallel` out.
     prefetch_queue_depth : int, optional
         Batches computed ahead by parallel workers.
-
-        Only the default is taken yet: it belongs to parallel sources, which are to come.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     repeat_last : bool, default False
@@ -780,6 +1145,114 @@ class GetProperty(OperatorInstance):
         preserve: bool | None = False,
     ) -> DataNode: ...
 
+class Normalize(OperatorInstance):
+    """Shifts and scales data to a mean of 0 and a standard deviation of 1.
+
+    The output is ``scale * (data - mean) / stddev + shift``. A deviation of 0 makes it ``shift``,
+    unless it was given as a number. The extents of `mean` and `stddev` are broadcast.
+
+    Runs on: cpu (to come: gpu).
+
+    Parameters
+    ----------
+    data : DataNode or array_like, of UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT
+        Data of any rank and layout.
+    axes : int or list of int, optional
+        Axes that are normalised together: moments are taken along them. All when neither these
+        nor `axis_names` are given; then, with a `mean` or `stddev` of more than one element,
+        the axes in which that has an extent of 1.
+    axis_names : layout, optional
+        The same by letters of the layout, such as ``HW``.
+    batch : bool, default False
+        Whether moments are those of the whole batch instead of each sample's own. Extents of
+        axes that are not reduced must be the same in all samples.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    ddof : int, default 0
+        What is taken off the number of elements when a variance is estimated: 1 for an unbiased
+        estimate. With no more elements than that the variance is 0.
+    dtype : DALIDataType, default types.FLOAT
+        Element type of the output. Integers are rounded and saturate; make use of their range
+        with `scale` and `shift`.
+    epsilon : float, default 0.0
+        What is added to variances, given ones as well.
+    mean : float or nested list of float of shape () or the input's with 1 in reduced axes, one for each sample allowed, optional
+        What is subtracted, a number or an array of the input's rank with an extent of 1 in
+        reduced axes. When not given, the mean along these axes.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    scale : float, default 1.0
+        What the quotient is multiplied by.
+    shift : float, default 0.0
+        What is added in the end.
+    stddev : float or nested list of float of shape () or the input's with 1 in reduced axes, one for each sample allowed, optional
+        What is divided by, a number or an array of the input's rank with an extent of 1 in
+        reduced axes. When not given, the root of the mean square distance to the mean.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The normalised data, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    Each sample by its own moments, channel by channel:
+
+    >>> normal = fn.normalize(images, axis_names="HW")
+
+    By given ones, to 8-bit numbers around 128:
+
+    >>> levels = fn.normalize(
+    ...     features, mean=0.2, stddev=3.0, scale=64, shift=128, dtype=types.UINT8
+    ... )
+    """
+    def __init__(
+        self,
+        *,
+        axes: int | Sequence[int] | None = None,
+        axis_names: str | None = None,
+        batch: bool | None = False,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        ddof: int | None = 0,
+        dtype: DALIDataType | None = DALIDataType.FLOAT,
+        epsilon: float | None = 0.0,
+        mean: ArrayLike | DataNode | None = None,
+        preserve: bool | None = False,
+        scale: float | None = 1.0,
+        shift: float | None = 0.0,
+        stddev: ArrayLike | DataNode | None = None,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        axes: int | Sequence[int] | None = None,
+        axis_names: str | None = None,
+        batch: bool | None = False,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        ddof: int | None = 0,
+        dtype: DALIDataType | None = DALIDataType.FLOAT,
+        epsilon: float | None = 0.0,
+        mean: ArrayLike | DataNode | None = None,
+        preserve: bool | None = False,
+        scale: float | None = 1.0,
+        shift: float | None = 0.0,
+        stddev: ArrayLike | DataNode | None = None,
+    ) -> DataNode: ...
+
 class Ones(OperatorInstance):
     """Make tensors full of ones.
 
@@ -1006,6 +1479,122 @@ class PerFrame(OperatorInstance):
         replace: bool | None = False,
     ) -> DataNode: ...
 
+class RandomResizedCrop(OperatorInstance):
+    """Cuts a random window out of each image and resizes it: the usual augmentation of training.
+
+    The window's area is uniform between the bounds of `random_area`, as a fraction of the image's
+    area, the logarithm of its aspect ratio (width / height) between those of
+    `random_aspect_ratio`, and its place anywhere in the image. Filters see the pixels around the
+    window. All frames of a sequence get the same window.
+
+    An image decoder in front of it decodes no more than the window.
+
+    Runs on: cpu (to come: gpu).
+
+    Parameters
+    ----------
+    data : DataNode or array_like, layout HWC, CHW, FHWC, FCHW, CFHW, of UINT8, INT16, UINT16, FLOAT
+        Images or sequences of them.
+    size : int or list of int
+        Extents of the output in pixels: `(height, width)`, or one number for both.
+    antialias : bool, default True
+        Whether filters widen with the reduction, so that every source pixel counts. Nearest
+        neighbours stay what they are.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, optional
+        Element type of the output: `FLOAT`, or that of the input, which is also the default.
+        Integers are rounded.
+    interp_type : {DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR, DALIInterpType.INTERP_CUBIC, DALIInterpType.INTERP_LANCZOS3, DALIInterpType.INTERP_TRIANGULAR, DALIInterpType.INTERP_GAUSSIAN}, one for each sample allowed, optional
+        Filter for both shrinking and enlarging; linear when not given. `INTERP_TRIANGULAR` is
+        another name of `INTERP_LINEAR`.
+    mag_filter : {DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR, DALIInterpType.INTERP_CUBIC, DALIInterpType.INTERP_LANCZOS3, DALIInterpType.INTERP_TRIANGULAR, DALIInterpType.INTERP_GAUSSIAN}, one for each sample allowed, optional
+        Filter for axes that do not shrink, instead of `interp_type`.
+    min_filter : {DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR, DALIInterpType.INTERP_CUBIC, DALIInterpType.INTERP_LANCZOS3, DALIInterpType.INTERP_TRIANGULAR, DALIInterpType.INTERP_GAUSSIAN}, one for each sample allowed, optional
+        Filter for axes that shrink, instead of `interp_type`.
+    minibatch_size : int, default 32
+        How many images DALI processes at once.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    num_attempts : int, default 10
+        How often an area and an aspect ratio that do not fit into the image are drawn anew,
+        before the largest window that fits is taken.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    random_area : float or list of float, default (0.08, 1.0)
+        Smallest and largest area of the window, as fractions of the area of the image.
+    random_aspect_ratio : float or list of float, default (0.75, 1.3333333333333333)
+        Smallest and largest aspect ratio (width / height) of the window.
+    seed : int, optional
+        Seed of the operator's random stream; drawn from the pipeline's seed when not given.
+    temp_buffer_hint : int, default 0
+        Initial size of a temporary buffer, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The resized windows, in the layout of the input.
+
+    Notes
+    -----
+    The random numbers depend on the seed, the operator and the position of the sample in
+    the run, never on threads.
+
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> crops = fn.random_resized_crop(images, size=(224, 224), random_area=(0.2, 1.0))
+    """
+    def __init__(
+        self,
+        *,
+        size: int | Sequence[int] | None = None,
+        antialias: bool | None = True,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DALIDataType | None = None,
+        interp_type: DALIInterpType | DataNode | None = None,
+        mag_filter: DALIInterpType | DataNode | None = None,
+        min_filter: DALIInterpType | DataNode | None = None,
+        minibatch_size: int | None = 32,
+        num_attempts: int | None = 10,
+        preserve: bool | None = False,
+        random_area: float | Sequence[float] | None = (0.08, 1.0),
+        random_aspect_ratio: float | Sequence[float] | None = (0.75, 1.3333333333333333),
+        seed: int | None = None,
+        temp_buffer_hint: int | None = 0,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        size: int | Sequence[int] | None = None,
+        antialias: bool | None = True,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DALIDataType | None = None,
+        interp_type: DALIInterpType | DataNode | None = None,
+        mag_filter: DALIInterpType | DataNode | None = None,
+        min_filter: DALIInterpType | DataNode | None = None,
+        minibatch_size: int | None = 32,
+        num_attempts: int | None = 10,
+        preserve: bool | None = False,
+        random_area: float | Sequence[float] | None = (0.08, 1.0),
+        random_aspect_ratio: float | Sequence[float] | None = (0.75, 1.3333333333333333),
+        seed: int | None = None,
+        temp_buffer_hint: int | None = 0,
+    ) -> DataNode: ...
+
 class Reinterpret(OperatorInstance):
     """Takes the bytes of data for elements of another type, shape or layout.
 
@@ -1161,6 +1750,174 @@ class Reshape(OperatorInstance):
         shape: int | Sequence[int] | DataNode | None = None,
         src_dims: int | Sequence[int] | DataNode | None = None,
     ) -> DataNode: ...
+
+class Resize(OperatorInstance):
+    """Resizes images and volumes.
+
+    The size is given in one of four ways: `size`, any of `resize_x`, `resize_y` and `resize_z`,
+    `resize_shorter`, or `resize_longer`. Extents are rounded to whole pixels, and are at least 1.
+
+    Pixel i covers the coordinates from i to i + 1, so edges meet edges and not centres; outside of
+    the image its border is repeated. When an axis shrinks, its filter widens by as much
+    (`antialias`), and every pixel of the source has its weight in the output.
+
+    Followed by `crop`, `crop_mirror_normalize` or another operator that reads a part of it only,
+    just that part is computed, and an image decoder in front decodes no more than it needs.
+
+    Runs on: cpu (to come: gpu).
+
+    Parameters
+    ----------
+    data : DataNode or array_like, layout HWC, FHWC, CHW, FCHW, CFHW, DHWC, FDHWC, CDHW, FCDHW, CFDHW, of UINT8, INT16, UINT16, FLOAT
+        Images, volumes or sequences of them.
+    antialias : bool, default True
+        Whether filters widen with the reduction, so that every source pixel counts. Nearest
+        neighbours stay what they are.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, optional
+        Element type of the output: `FLOAT`, or that of the input, which is also the default.
+        Integers are rounded.
+    image_type : DALIImageType, optional
+        Has had no effect for long.
+
+        Deprecated.
+    interp_type : {DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR, DALIInterpType.INTERP_CUBIC, DALIInterpType.INTERP_LANCZOS3, DALIInterpType.INTERP_TRIANGULAR, DALIInterpType.INTERP_GAUSSIAN}, one for each sample allowed, optional
+        Filter for both shrinking and enlarging; linear when not given. `INTERP_TRIANGULAR` is
+        another name of `INTERP_LINEAR`.
+    mag_filter : {DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR, DALIInterpType.INTERP_CUBIC, DALIInterpType.INTERP_LANCZOS3, DALIInterpType.INTERP_TRIANGULAR, DALIInterpType.INTERP_GAUSSIAN}, one for each sample allowed, optional
+        Filter for axes that do not shrink, instead of `interp_type`.
+    max_size : float or list of float, optional
+        Largest extents of the output in pixels, one number for all axes or one each. Modes that
+        keep the aspect ratio keep it under this limit, too.
+    min_filter : {DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR, DALIInterpType.INTERP_CUBIC, DALIInterpType.INTERP_LANCZOS3, DALIInterpType.INTERP_TRIANGULAR, DALIInterpType.INTERP_GAUSSIAN}, one for each sample allowed, optional
+        Filter for axes that shrink, instead of `interp_type`.
+    minibatch_size : int, default 32
+        How many images DALI processes at once.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    mode : {"default", "stretch", "not_larger", "not_smaller"}, optional
+        How sizes are meant: ``"default"`` takes them as they are, and axes without one get the
+        mean scale of the others; ``"stretch"`` leaves these alone; ``"not_larger"`` and
+        ``"not_smaller"`` keep the aspect ratio and make the output the largest that fits into,
+        or the smallest that covers, the size.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    resize_longer : float, one for each sample allowed, optional
+        Length of the output's longer side in pixels; the aspect ratio is kept.
+    resize_shorter : float, one for each sample allowed, optional
+        Length of the output's shorter side in pixels; the aspect ratio is kept.
+    resize_x : float, one for each sample allowed, optional
+        Width of the output in pixels; 0 or not given: it follows from the other extents.
+    resize_y : float, one for each sample allowed, optional
+        Height of the output, like `resize_x`.
+    resize_z : float, one for each sample allowed, optional
+        Depth of the output, like `resize_x`.
+    roi_end : float or list of float of shape (2,) or (3,), one for each sample allowed, optional
+        Where the region of the source that is shown ends; see `roi_start`. Outside of the
+        image, its border is repeated.
+    roi_relative : bool, default False
+        Whether `roi_start` and `roi_end` are fractions of the image's extents, not pixels.
+    roi_start : float or list of float of shape (2,) or (3,), one for each sample allowed, optional
+        Where the region of the source that is shown begins, in the order of `size`; needs
+        `roi_end`. Where it lies behind the end, the axis is flipped.
+    save_attrs : bool, default False
+        Whether to return, as a second output, the extents before resizing.
+    size : float or list of float of shape (2,) or (3,), one for each sample allowed, optional
+        Extents of the output in pixels: `(height, width)` or `(depth, height, width)`, or one
+        number for all. An extent of 0 follows from the others, by `mode`; a negative one flips.
+    subpixel_scale : bool, default True
+        Where an output extent has to be rounded to whole pixels: stretch the region of the
+        source about its centre, so that the scale stays exactly as asked for. Otherwise the
+        scale gives way.
+    temp_buffer_hint : int, default 0
+        Initial size of a temporary buffer, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode, or a list of them
+        0. The resized data, in the layout of the input.
+
+        1. With `save_attrs`: (height, width) or (depth, height, width) of the input, int32.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> square = fn.resize(images, size=(256, 256))
+    >>> shorter = fn.resize(images, resize_shorter=256, interp_type=types.INTERP_CUBIC)
+    >>> upper_half = fn.resize(
+    ...     images, size=(128, 256), roi_start=(0, 0), roi_end=(0.5, 1), roi_relative=True
+    ... )
+    """
+    def __init__(
+        self,
+        *,
+        antialias: bool | None = True,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DALIDataType | None = None,
+        image_type: DALIImageType | None = None,
+        interp_type: DALIInterpType | DataNode | None = None,
+        mag_filter: DALIInterpType | DataNode | None = None,
+        max_size: float | Sequence[float] | None = None,
+        min_filter: DALIInterpType | DataNode | None = None,
+        minibatch_size: int | None = 32,
+        mode: str | None = None,
+        preserve: bool | None = False,
+        resize_longer: float | DataNode | None = None,
+        resize_shorter: float | DataNode | None = None,
+        resize_x: float | DataNode | None = None,
+        resize_y: float | DataNode | None = None,
+        resize_z: float | DataNode | None = None,
+        roi_end: float | Sequence[float] | DataNode | None = None,
+        roi_relative: bool | None = False,
+        roi_start: float | Sequence[float] | DataNode | None = None,
+        save_attrs: bool | None = False,
+        size: float | Sequence[float] | DataNode | None = None,
+        subpixel_scale: bool | None = True,
+        temp_buffer_hint: int | None = 0,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        antialias: bool | None = True,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DALIDataType | None = None,
+        image_type: DALIImageType | None = None,
+        interp_type: DALIInterpType | DataNode | None = None,
+        mag_filter: DALIInterpType | DataNode | None = None,
+        max_size: float | Sequence[float] | None = None,
+        min_filter: DALIInterpType | DataNode | None = None,
+        minibatch_size: int | None = 32,
+        mode: str | None = None,
+        preserve: bool | None = False,
+        resize_longer: float | DataNode | None = None,
+        resize_shorter: float | DataNode | None = None,
+        resize_x: float | DataNode | None = None,
+        resize_y: float | DataNode | None = None,
+        resize_z: float | DataNode | None = None,
+        roi_end: float | Sequence[float] | DataNode | None = None,
+        roi_relative: bool | None = False,
+        roi_start: float | Sequence[float] | DataNode | None = None,
+        save_attrs: bool | None = False,
+        size: float | Sequence[float] | DataNode | None = None,
+        subpixel_scale: bool | None = True,
+        temp_buffer_hint: int | None = 0,
+    ) -> Any: ...
 
 class Rotate(OperatorInstance):
     """Rotates images and volumes around their centres.

@@ -8,6 +8,141 @@ from penstock.faces.classes import OperatorInstance
 from penstock.graph.data_node import DataNode
 from penstock.types import DALIDataType
 
+class Beta(OperatorInstance):
+    """Draw random numbers from 0 to 1 with a beta distribution.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    shape_like : DataNode or array_like, optional
+        Data whose samples give the shapes of the output's samples.
+    alpha : float, one for each sample allowed, default 1.0
+        First parameter of the distribution, positive.
+    beta : float, one for each sample allowed, default 1.0
+        Second parameter of the distribution, positive.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, optional
+        Element type of the output. Numbers are rounded (halves away from zero) and kept inside
+        the range of an integer type.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    seed : int, optional
+        Seed of the operator's random stream; drawn from the pipeline's seed when not given.
+    shape : int or list of int, one for each sample allowed, optional
+        Shape of the output. Neither this nor `shape_like` given: one number, without axes.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+
+    Notes
+    -----
+    The random numbers depend on the seed, the operator and the position of the sample in
+    the run, never on threads.
+
+    Arguments may be given here or when the instance is called, each in one place only.
+    """
+    def __init__(
+        self,
+        *,
+        alpha: float | DataNode | None = 1.0,
+        beta: float | DataNode | None = 1.0,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DALIDataType | None = None,
+        preserve: bool | None = False,
+        seed: int | None = None,
+        shape: int | Sequence[int] | DataNode | None = None,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        shape_like: DataNode | ArrayLike | None = None,
+        /,
+        *,
+        alpha: float | DataNode | None = 1.0,
+        beta: float | DataNode | None = 1.0,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DALIDataType | None = None,
+        preserve: bool | None = False,
+        seed: int | None = None,
+        shape: int | Sequence[int] | DataNode | None = None,
+    ) -> DataNode: ...
+
+class Choice(OperatorInstance):
+    """Choose elements of `a` at random, each independently of the others.
+
+    The output has the element type of `a`. If `a` has more axes than one, its elements are the
+    slices along the first axis, and their axes follow those of `shape`.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    a : DataNode or array_like
+        What to choose from, along the first axis; or a number n: from 0 to n - 1.
+    shape_like : DataNode or array_like, optional
+        Data whose samples give the shapes of the output's samples.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    p : float or list of float of shape (number of choices,), one for each sample allowed, optional
+        Probability of each choice; their sum is 1. All are as likely when not given.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    seed : int, optional
+        Seed of the operator's random stream; drawn from the pipeline's seed when not given.
+    shape : int or list of int, one for each sample allowed, optional
+        Shape of the output. Neither this nor `shape_like` given: one number, without axes.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+
+    Notes
+    -----
+    The random numbers depend on the seed, the operator and the position of the sample in
+    the run, never on threads.
+
+    Arguments may be given here or when the instance is called, each in one place only.
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        p: float | Sequence[float] | DataNode | None = None,
+        preserve: bool | None = False,
+        seed: int | None = None,
+        shape: int | Sequence[int] | DataNode | None = None,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        a: DataNode | ArrayLike,
+        shape_like: DataNode | ArrayLike | None = None,
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        p: float | Sequence[float] | DataNode | None = None,
+        preserve: bool | None = False,
+        seed: int | None = None,
+        shape: int | Sequence[int] | DataNode | None = None,
+    ) -> DataNode: ...
+
 class CoinFlip(OperatorInstance):
     """Draw ones with a given probability, and zeros otherwise (int32 unless `dtype` is given).
 

@@ -32,7 +32,8 @@ class Shape(Operator):
     """Give the shape of each sample, a 1-D tensor with one extent an axis."""
 
     def infer(self, *inputs: Spec) -> Spec:
-        dtype = self.args.dtype
+        former = getattr(self.args, "type", None)  # only `shapes` has it
+        dtype = self.args.dtype if former is None else former
         if dtype not in _ALLOWED:
             allowed = ", ".join(t.name for t in _ALLOWED)
             raise DataTypeError(f"`dtype`={dtype.name} cannot hold a shape; allowed are {allowed}.")
@@ -46,5 +47,14 @@ class Shape(Operator):
 
 
 register(
-    Shape.schema.with_name("shapes", class_name="Shapes", deprecated="DataNode.shape", hidden=True)
+    Shape.schema.with_name(
+        "shapes",
+        class_name="Shapes",
+        deprecated="DataNode.shape",
+        hidden=True,
+        args={
+            **Shape.schema.args,
+            "type": Arg("type", DTYPE, None, "Former name of `dtype`.", deprecated="dtype"),
+        },
+    )
 )
