@@ -42,8 +42,8 @@ class OpNode:
 
     @property
     def sources(self) -> list[DataNode]:
-        """Every edge the node reads."""
-        return [*self.inputs, *self.tensor_args.values()]
+        """Every edge the node reads: inputs, then arguments by name, which is DALI's order."""
+        return [*self.inputs, *(self.tensor_args[name] for name in sorted(self.tensor_args))]
 
     def where(self, sample: int | None = None, source: str | None = None) -> Where:
         """The place of this node, for error messages."""

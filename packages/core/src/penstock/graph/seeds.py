@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
 from typing import TYPE_CHECKING
+
+from penstock.operators.readers.standard_shuffle import seed_sequence
 
 if TYPE_CHECKING:
     from penstock.graph.nodes import OpNode
@@ -23,22 +26,42 @@ def _mixed(value: int) -> int:
     return value ^ (value >> 31)
 
 
+@functools.lru_cache(maxsize=16)
+def _reader_words(pipeline_seed: int) -> list[int]:
+    """The seeds that DALI derives from a pipeline's for its operators, in their order."""
+    return seed_sequence([pipeline_seed & 0xFFFFFFFF], 1024)
+
+
 def assign_seeds(nodes: list[OpNode], pipeline_seed: int | None) -> dict[int, int]:
     """The seed of every random operator, by ``id(node)``: its own, or one from the pipeline's.
 
-    Operators count in the order of their creation; those that draw nothing, that nothing uses or
-    that have a seed do not count, as in DALI. A pipeline without a seed gets a different one in
-    each run.
+    A pipeline without a seed gets a different one in each run.
+
+    Operators are numbered as they come in `nodes`, which is how the outputs need them; those that
+    draw nothing and those with a seed of their own do not count. DALI does the same. Readers get
+    DALI's seeds, too, so that they shuffle as DALI's do: a training run sees its files in the
+    same order.
+
+    Parameters
+    ----------
+    nodes
+        The nodes to run, each behind what it reads.
+    pipeline_seed
+        The seed of the pipeline, if it has one.
     """
     base = secrets.randbits(63) if pipeline_seed is None else pipeline_seed
     seeds: dict[int, int] = {}
     number = 0
-    for node in sorted(nodes, key=lambda n: n.serial):
+    for node in nodes:
         if not node.schema.random:
             continue
         if node.seed is not None:
             seeds[id(node)] = node.seed
             continue
-        seeds[id(node)] = _mixed(_mixed(base & _WORD) + number) >> 1
+        if node.schema.reader:
+            words = _reader_words(base)
+            seeds[id(node)] = words[number % len(words)]
+        else:
+            seeds[id(node)] = _mixed(_mixed(base & _WORD) + number) >> 1
         number += 1
     return seeds
