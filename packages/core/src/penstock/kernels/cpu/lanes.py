@@ -36,6 +36,8 @@ LANES = 16
 """Numbers in a vector."""
 VECTOR_BYTES = 4 * LANES
 """Bytes of a vector in memory."""
+CACHE_LINE = 64
+"""Bytes that processors read and write at a time."""
 
 _BIT, _BYTE, _INT, _LONG = (ir.IntType(width) for width in (1, 8, 32, 64))
 _FLOAT = ir.FloatType()
@@ -235,6 +237,19 @@ def _picking(dtype: Any, channels: int, chosen: list[int]) -> Any:
 
 
 @intrinsic  # type: ignore[misc]
+def prefetch(typing: Any, array: Any, offset: Any) -> Any:
+    """Begin to bring a place into the cache; the place need not exist."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = _pointer(context, builder, array, args[0], args[1])
+        reading, keep, data = (ir.Constant(_INT, flag) for flag in (0, 3, 1))
+        _call(builder, "llvm.prefetch.p0", ir.VoidType(), [place, reading, keep, data])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
+@intrinsic  # type: ignore[misc]
 def store(typing: Any, array: Any, offset: Any, value: Any) -> Any:
     """Write a vector to sixteen neighbouring elements, or a single float32 to one."""
 
@@ -342,7 +357,33 @@ def transpose(
     Row r is made of lane r of each vector. Only the first `rows` rows and of each the first
     `columns` elements are written; both may be larger than what there is.
     """
+    i = types.int64
+    signature = types.void(source, i, i, target, i, i, i, i)
+    return signature, _transposing(source, target, past_caches=False)
 
+
+@intrinsic  # type: ignore[misc]
+def transpose_past_caches(
+    typing: Any,
+    source: Any,
+    source_offset: Any,
+    source_stride: Any,
+    target: Any,
+    target_offset: Any,
+    target_stride: Any,
+    rows: Any,
+    columns: Any,
+) -> Any:
+    """Like `transpose`, for a float32 target whose rows all start on a cache line.
+
+    Whole lines go to memory without being read first; see `publish`.
+    """
+    i = types.int64
+    signature = types.void(source, i, i, target, i, i, i, i)
+    return signature, _transposing(source, target, past_caches=target.dtype == types.float32)
+
+
+def _transposing(source: Any, target: Any, *, past_caches: bool) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         given, offset, stride, out, out_offset, out_stride, rows, columns = args
         vectors = []
@@ -364,7 +405,10 @@ def transpose(
         with builder.if_else(full, likely=True) as (then, otherwise):
             with then:
                 for value, place in zip(values, places, strict=True):
-                    builder.store(value, place, align=1)
+                    done = builder.store(value, place, align=CACHE_LINE if past_caches else 1)
+                    if past_caches:
+                        flag = builder.module.add_metadata([ir.Constant(_INT, 1)])
+                        done.set_metadata("nontemporal", flag)
             with otherwise:
                 mask = _first_lanes(builder, columns)
                 name = f"llvm.masked.store.{_suffix(kind)}.p0"
@@ -374,5 +418,26 @@ def transpose(
                         _call(builder, name, ir.VoidType(), [value, place, align, mask])
         return context.get_dummy_value()
 
-    i = types.int64
-    return types.void(source, i, i, target, i, i, i, i), generate
+    return generate
+
+
+@intrinsic  # type: ignore[misc]
+def publish(typing: Any) -> Any:
+    """Make what went past the caches visible to other threads before anything that follows."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic  # type: ignore[misc]
+def address(typing: Any, array: Any) -> Any:
+    """Where the first element of `array` lies in memory."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _pointer(context, builder, array, args[0], ir.Constant(_LONG, 0))
+        return builder.ptrtoint(pointer, _LONG)
+
+    return types.int64(array), generate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
@@ -18,35 +18,30 @@ from penstock.kernels.cpu.lanes import (
     load_number,
     load_pixels,
     multiply,
+    prefetch,
     round_away,
     spread,
     store,
     subtract,
 )
 
-LIMITS = {
-    "uint8": (0.0, 255.0),
-    "int8": (-128.0, 127.0),
-    "uint16": (0.0, 65535.0),
-    "int16": (-32768.0, 32767.0),
+LIMITS: dict[np.dtype[Any], tuple[float, float]] = {
+    np.dtype(np.uint8): (0.0, 255.0),
+    np.dtype(np.int8): (-128.0, 127.0),
+    np.dtype(np.uint16): (0.0, 65535.0),
+    np.dtype(np.int16): (-32768.0, 32767.0),
 }
 """Smallest and largest number of the integer types that vectors are stored as."""
 
-STORED_AS: dict[str, np.dtype[Any]] = {
-    "int8": np.dtype(np.uint8),
-    "uint16": np.dtype(np.int16),
-    "float16": np.dtype(np.uint16),
+STORED_AS: dict[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(np.int8): np.dtype(np.uint8),
+    np.dtype(np.uint16): np.dtype(np.int16),
+    np.dtype(np.float16): np.dtype(np.uint16),
 }
 """Types that kernels see as another one of the same size; see `penstock.kernels.cpu.lanes`."""
 
 
-class Normalization(NamedTuple):
-    """What is done to the values of pixels."""
-
-    mean: np.ndarray
-    """Subtracted, float32, one a channel."""
-    factor: np.ndarray
-    """Then multiplied with, float32, one a channel."""
+_ROWS_AHEAD = 2
 
 
 @numba.njit(nogil=True, cache=True)
@@ -74,11 +69,13 @@ def _planes_of_row(
     step = source.strides[1]
     plane = out.strides[2]
     backwards = step < 0
+    ahead = _ROWS_AHEAD * source.strides[0]
     for x in range(0, width, LANES):
         # The last pixels are done together with some before them, again.
         x = min(x, width - LANES)
         at = place + (x + LANES - 1 if backwards else x) * step
         to = target + x * out.itemsize
+        prefetch(source, at + ahead)
         if channels == 1:
             if backwards:
                 a = load_channel(source, at, 1, 0, True)
@@ -120,11 +117,14 @@ def _pixels_of_row(
     out_channels = out.shape[2]
     step, size = source.strides[1], out.itemsize
     backwards = step < 0
+    ahead = _ROWS_AHEAD * source.strides[0]
     whole = width // LANES * LANES
     if out_channels == channels and not backwards:
         part = 0
         for begin in range(0, whole * channels, LANES):
-            value = load(source, place + begin * source.itemsize)
+            at = place + begin * source.itemsize
+            prefetch(source, at + ahead)
+            value = load(source, at)
             mean, factor = load(means, part * VECTOR_BYTES), load(factors, part * VECTOR_BYTES)
             value = _finished(value, mean, factor, rounds, low, high)
             store(out, target + begin * size, value)
@@ -138,6 +138,7 @@ def _pixels_of_row(
     for x in range(0, whole, LANES):
         at = place + (x + LANES - 1 if backwards else x) * step
         to = target + x * out_channels * size
+        prefetch(source, at + ahead)
         if out_channels == 3:
             a = load_pixels(source, at, 3, 3, 0, True)
             b = load_pixels(source, at, 3, 3, 1, True)
@@ -246,14 +247,16 @@ def normalize_pixels(
         return
     if source.dtype == np.float16:
         source = source.astype(np.float32)
-    limits = LIMITS.get(out.dtype.name)
+    elif source.itemsize > 1 and not source.flags.aligned:
+        source = source.copy()
+    limits = LIMITS.get(out.dtype)
     low, high = limits or (0.0, 0.0)
     if out.dtype == np.float16 and not half.available():
         wide = np.empty(out.shape, np.float32)
         normalize_pixels(source, means, factors, wide)
         out[...] = wide
         return
-    stored_as = STORED_AS.get(out.dtype.name)
+    stored_as = STORED_AS.get(out.dtype)
     if stored_as is not None:
         out = out.view(stored_as)
     _compiled(source.dtype, out.dtype)(source, means, factors, limits is not None, low, high, out)

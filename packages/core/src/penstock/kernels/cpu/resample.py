@@ -27,25 +27,35 @@ from numba.core import types
 
 from penstock.kernels.cpu import half
 from penstock.kernels.cpu.lanes import (
+    CACHE_LINE,
     LANES,
     VECTOR_BYTES,
+    address,
     load,
     load_first,
     load_number,
     multiply,
     multiply_add,
+    prefetch,
+    publish,
     round_away,
     round_even,
     spread,
     store,
     subtract,
     transpose,
+    transpose_past_caches,
 )
 from penstock.kernels.cpu.normalize_pixels import LIMITS, STORED_AS
 from penstock.kernels.cpu.resample_taps import Taps, axis_taps
 
 __all__ = ["Scratch", "axis_taps", "blend_slices", "resample_image"]
 
+_WIDE = 4
+_AHEAD = 4 * _WIDE
+_LARGE = 1 << 16
+_SQUARE_BYTES = LANES * VECTOR_BYTES
+_SQUARES = _WIDE * LANES * LANES
 _CHUNK = 6144
 """Elements of a source row that step 1 leaves to step 2 at a time: 384 KiB of scratch memory."""
 
@@ -63,32 +73,60 @@ def _vertically(
     row: int,
     rows: int,
     top: int,
-    square: np.ndarray,
+    squares: np.ndarray,
     columns: np.ndarray,
 ) -> None:
     """Step 1: output rows ``row .. row + rows`` of `elements` elements from byte `column` on."""
     stride = source.strides[0]
     size = source.itemsize
     taps = weights.shape[1]
-    for begin in range(0, elements, LANES):
+    next_vector = LANES * size
+    begin = 0
+    while begin < elements:
         left = elements - begin
+        # Four vectors at a time share their weights, and their sums do not wait for one another.
+        vectors = _WIDE if left >= _WIDE * LANES else 1
         for r in range(rows):
             place = (first[row + r] - top) * stride + column + begin * size
-            if left >= LANES:
-                total = multiply(spread(weights[row + r, 0]), load(source, place))
+            at = r * VECTOR_BYTES
+            weight = spread(weights[row + r, 0])
+            if vectors == _WIDE:
+                a = multiply(weight, load(source, place))
+                b = multiply(weight, load(source, place + next_vector))
+                c = multiply(weight, load(source, place + 2 * next_vector))
+                d = multiply(weight, load(source, place + 3 * next_vector))
                 for k in range(1, taps):
                     place += stride
-                    total = multiply_add(spread(weights[row + r, k]), load(source, place), total)
+                    weight = spread(weights[row + r, k])
+                    # Too many rows are read at once for the processor to see where this goes.
+                    prefetch(source, place + _AHEAD * next_vector)
+                    a = multiply_add(weight, load(source, place), a)
+                    b = multiply_add(weight, load(source, place + next_vector), b)
+                    c = multiply_add(weight, load(source, place + 2 * next_vector), c)
+                    d = multiply_add(weight, load(source, place + 3 * next_vector), d)
+                store(squares, at, a)
+                store(squares, at + _SQUARE_BYTES, b)
+                store(squares, at + 2 * _SQUARE_BYTES, c)
+                store(squares, at + 3 * _SQUARE_BYTES, d)
+            elif left >= LANES:
+                a = multiply(weight, load(source, place))
+                for k in range(1, taps):
+                    place += stride
+                    a = multiply_add(spread(weights[row + r, k]), load(source, place), a)
+                store(squares, at, a)
             else:
-                total = multiply(spread(weights[row + r, 0]), load_first(source, place, left))
+                a = multiply(weight, load_first(source, place, left))
                 for k in range(1, taps):
                     place += stride
                     values = load_first(source, place, left)
-                    total = multiply_add(spread(weights[row + r, k]), values, total)
-            store(square, r * VECTOR_BYTES, total)
-        transpose(
-            square, 0, VECTOR_BYTES, columns, begin * VECTOR_BYTES, VECTOR_BYTES, LANES, LANES
-        )
+                    a = multiply_add(spread(weights[row + r, k]), values, a)
+                store(squares, at, a)
+        for v in range(vectors):
+            to = (begin + v * LANES) * VECTOR_BYTES
+            transpose(
+                squares, v * _SQUARE_BYTES, VECTOR_BYTES, columns, to, VECTOR_BYTES, LANES, LANES
+            )
+        begin += vectors * LANES
 
 
 @numba.njit(nogil=True, cache=True)
@@ -169,10 +207,14 @@ def _resample(
     size = source.itemsize
     row_stride, pixel_stride, channel_stride = out.strides
     planar = pixel_stride == out.itemsize and out_channels > 1
+    # What is large leaves for other readers; it need not push everything else out of the caches.
+    past_caches = planar and normalizes and out.itemsize == VECTOR_BYTES // LANES
+    past_caches = past_caches and out.size >= _LARGE
+    past_caches = past_caches and (address(out) | row_stride | channel_stride) % CACHE_LINE == 0
     taps = column_weights.shape[1]
-    square = scratch[: LANES * LANES]
-    columns = scratch[LANES * LANES : LANES * (LANES + span)]
-    result = scratch[LANES * (LANES + span) :]
+    squares = scratch[:_SQUARES]
+    columns = scratch[_SQUARES : _SQUARES + LANES * span]
+    result = scratch[_SQUARES + LANES * span :]
     for c in range(channels, out_channels):
         # Channels that the source does not have: constant, and the same for all rows.
         value = spread((np.float32(0) - means[c]) * factors[c])
@@ -194,7 +236,7 @@ def _resample(
                 row,
                 rows,
                 top,
-                square,
+                squares,
                 columns,
             )
             _horizontally(
@@ -227,16 +269,16 @@ def _resample(
             if planar:
                 for c in range(out_channels):
                     for x in range(0, pixels, LANES):
-                        transpose(
-                            result,
-                            x * pixel + c * VECTOR_BYTES,
-                            pixel,
-                            out,
-                            target + c * channel_stride + x * pixel_stride,
-                            row_stride,
-                            rows,
-                            pixels - x,
-                        )
+                        begin_at = x * pixel + c * VECTOR_BYTES
+                        to = target + c * channel_stride + x * pixel_stride
+                        if past_caches:
+                            transpose_past_caches(
+                                result, begin_at, pixel, out, to, row_stride, rows, pixels - x
+                            )
+                        else:
+                            transpose(
+                                result, begin_at, pixel, out, to, row_stride, rows, pixels - x
+                            )
             else:
                 elements = pixels * out_channels
                 for e in range(0, elements, LANES):
@@ -250,6 +292,8 @@ def _resample(
                         rows,
                         elements - e,
                     )
+    if past_caches:
+        publish()
 
 
 def _array(dtype: Any, ndim: int, readonly: bool = False) -> Any:
@@ -287,7 +331,7 @@ def resample_image(
     out: np.ndarray,
     scratch: Scratch,
     *,
-    rounds_to: str | None = None,
+    rounds_to: np.dtype | None = None,
     normalization: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> None:
     """Resample an image, or a window of one, into `out`.
@@ -307,7 +351,7 @@ def resample_image(
     scratch
         Where temporary memory comes from.
     rounds_to
-        Name of the integer type that pixels are rounded to, halves to even; the type of `out`
+        The integer type that pixels are rounded to, halves to even; the type of `out`
         unless they are normalised afterwards.
     normalization
         Mean and factor of each channel of `out`: as `normalize_pixels` does, including how
@@ -317,7 +361,9 @@ def resample_image(
     channels = source.shape[2]
     if not out.size or not channels:
         return
-    if source.strides[2] != source.itemsize or source.strides[1] != channels * source.itemsize:
+    size = source.itemsize
+    side_by_side = source.strides[2] == size and source.strides[1] == channels * size
+    if not side_by_side or (size > 1 and not source.flags.aligned):
         source = source[rows.low - top : rows.high - top, columns.low - left : columns.high - left]
         source = np.ascontiguousarray(source)
         top, left = rows.low, columns.low
@@ -330,16 +376,16 @@ def resample_image(
     needed = columns.high - columns.low
     chunk, span = width, needed
     if needed * channels > _CHUNK and width > LANES:
-        chunk = max(LANES, width * _CHUNK // (needed * channels))
+        chunk = max(1, width * _CHUNK // (needed * channels * LANES)) * LANES
         span = _widest_span(columns, chunk)
     # Columns are transposed in squares, which may reach beyond the last one.
     span_elements = -(-span * channels // LANES) * LANES
-    memory = LANES * (LANES + span_elements + (-(-chunk // LANES) + 1) * LANES * out_channels)
+    memory = _SQUARES + LANES * (span_elements + (-(-chunk // LANES) + 1) * LANES * out_channels)
     low, high = (0.0, 0.0) if rounds_to is None else LIMITS[rounds_to]
     means, factors = (_ZERO, _ZERO) if normalization is None else normalization
-    limits = LIMITS.get(out.dtype.name) if normalization is not None else None
+    limits = LIMITS.get(out.dtype) if normalization is not None else None
     out_low, out_high = limits or (0.0, 0.0)
-    stored_as = STORED_AS.get(out.dtype.name)
+    stored_as = STORED_AS.get(out.dtype)
     if stored_as is not None:
         out = out.view(stored_as)
     _compiled(source.dtype, out.dtype)(

@@ -132,7 +132,7 @@ class CropMirrorNormalize(Operator):
             allowed = ", ".join(t.name for t in _OUT_TYPES)
             raise DataTypeError(f"`dtype` must be one of {allowed}, got {dtype.name}.")
         self._dtype = np.dtype(to_numpy_type(dtype))
-        self._limits = normalize_pixels.LIMITS.get(self._dtype.name)
+        self._limits = normalize_pixels.LIMITS.get(self._dtype)
         layout = args.output_layout or data.layout
         if sorted(layout) != sorted(data.layout):
             raise LayoutError(

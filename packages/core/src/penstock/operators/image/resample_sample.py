@@ -49,7 +49,7 @@ class SampleResampler:
         source: np.ndarray,
         axes: Sequence[AxisSampling],
         out: np.ndarray,
-        rounds_to: str | None,
+        rounds_to: np.dtype | None,
     ) -> None:
         """Fill `out`, a contiguous array of `out_shape`, from `source`."""
         if not out.size:
@@ -73,7 +73,7 @@ class SampleResampler:
         rows: Any,
         columns: Any,
         out: np.ndarray,
-        rounds_to: str | None,
+        rounds_to: np.dtype | None,
     ) -> None:
         """One volume, (D, H, W, C): slices are blended along the depth first, then resampled."""
         slices = self._taps(depth, 0, depth.out_size)

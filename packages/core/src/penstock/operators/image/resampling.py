@@ -105,7 +105,7 @@ class Resampling:
     numpy_dtype
         The same for NumPy.
     rounds_to
-        Name of the integer type the output has, or `None`.
+        The integer type of the output, or `None`.
 
     Raises
     ------
@@ -136,7 +136,7 @@ class Resampling:
             )
         self.dtype: DALIDataType = dtype
         self.numpy_dtype = np.dtype(to_numpy_type(dtype))
-        self.rounds_to = None if dtype == DALIDataType.FLOAT else self.numpy_dtype.name
+        self.rounds_to = None if dtype == DALIDataType.FLOAT else self.numpy_dtype
         self._antialias: bool = op.args.antialias
         names = ("interp_type", "min_filter", "mag_filter")
         self._by_sample = any(name in op.tensor_args for name in names)

@@ -141,9 +141,7 @@ def _output_extents(
 
 
 def _finite(value: float, what: str) -> float:
-    if not math.isfinite(value):
-        raise ArgumentValueError(f"{what} must be finite, got {value}.")
-    try:
-        return single(value)
-    except OverflowError:
-        raise ArgumentValueError(f"{what} is too large: {value:g}.") from None
+    rounded = single(value)
+    if not math.isfinite(rounded):
+        raise ArgumentValueError(f"{what} must be a finite number of pixels, got {value}.")
+    return rounded

@@ -32,7 +32,7 @@ class ResizedImage:
     dtype
         Element type of the pixels.
     rounds_to
-        Name of `dtype` if it is an integer type.
+        `dtype` if it is an integer type.
     """
 
     __slots__ = (
@@ -54,7 +54,7 @@ class ResizedImage:
         rows: AxisSampling,
         columns: AxisSampling,
         dtype: np.dtype,
-        rounds_to: str | None,
+        rounds_to: np.dtype | None,
     ) -> None:
         self._context = context
         self._kernel = kernel
