@@ -37,6 +37,10 @@ class ConversionError(ArgumentTypeError, ArgumentValueError):
     """A value cannot be made into what an argument takes."""
 
 
+class ArgumentChoiceError(ArgumentValueError, UsageError):
+    """An argument has a value that is none of the few it may have."""
+
+
 class MisusedArgumentError(ArgumentValueError, UsageError):
     """An argument cannot be used here: together with others, or a second time."""
 
@@ -121,7 +125,12 @@ class Where:
 class OperatorError(PenstockError, RuntimeError):
     """An operator failed; `where` says which, on what sample, created by which user line."""
 
-    where: Where
+    where: Where = Where("unknown")
+
+    def __str__(self) -> str:
+        # The classes it is mixed with print other things: KeyError the repr, NumPy's MemoryError
+        # attributes that only its own constructor sets.
+        return str(self.args[0]) if self.args else ""
 
 
 _located_classes: dict[type[BaseException], type[OperatorError]] = {}
@@ -135,6 +144,9 @@ def located(error: BaseException, where: Where) -> OperatorError:
     if isinstance(error, OperatorError):
         return error
     kind = type(error)
+    if not isinstance(error, Exception) or isinstance(error, StopIteration):
+        # Taken for its own class, it would end the epoch, the thread or the program unnoticed.
+        kind = RuntimeError
     cls = _located_classes.get(kind)
     if cls is None:
         try:
@@ -148,7 +160,7 @@ def located(error: BaseException, where: Where) -> OperatorError:
                 else type(base.__name__, (OperatorError, base), {"__module__": "penstock.errors"})
             )
         _located_classes[kind] = cls
-    message = str(error) or kind.__name__
+    message = str(error) or type(error).__name__
     wrapped = cls(f"{message}\n  {where.describe()}")
     wrapped.where = where
     return wrapped

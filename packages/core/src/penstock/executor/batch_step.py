@@ -77,7 +77,7 @@ def run_batch_step(
         for buffer, samples in zip(buffers, results, strict=True):
             for index, value in enumerate(samples):
                 buffer.put(index, value)
-    except Exception as error:
+    except BaseException as error:
         raise located(error, step.node.where()) from error
     first = inputs[0] if inputs else None
     if first is not None and first.sources is not None:

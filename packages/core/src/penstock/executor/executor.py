@@ -8,12 +8,11 @@ thread waits for the last sample of a batch.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import EndOfData
+from penstock.errors import EndOfData, OperatorError, UsageError
 from penstock.executor.bad_samples import (
     BadSample,
     NoGoodSampleError,
@@ -24,9 +23,9 @@ from penstock.executor.bad_samples import (
 from penstock.executor.batch import BatchBuffer
 from penstock.executor.batch_step import draw_whole_batch, run_batch_step
 from penstock.executor.iteration import Iteration
-from penstock.executor.program import Program
+from penstock.executor.program import Program, SampleRunner, with_place
 from penstock.executor.statistics import Statistics
-from penstock.executor.worker import Worker
+from penstock.executor.worker import Gate, Worker, join
 
 if TYPE_CHECKING:
     from penstock.executor.plan import Plan
@@ -71,17 +70,19 @@ class Executor:
         self.fuse = fuse
         self._policy = check_policy(on_bad_sample)
         self._programs: dict[tuple[Any, ...], Program] = {}
-        self._lock = threading.Lock()
-        self._work = threading.Condition(self._lock)
-        self._finished = threading.Condition(self._lock)
+        self.gate = Gate()
+        self._lock = self.gate.lock
+        self._work = self.gate.work
+        self._finished = self.gate.finished
         self._queue: deque[Iteration] = deque()
         """Scheduled and not yet handed over, oldest first."""
         self._beginning = False
-        self._stopping = False
         self._pid = os.getpid()
         self._num_threads = num_threads
         self._set_affinity = set_affinity
         self._threads: list[Worker] = []
+        self._runners: list[dict[Program, SampleRunner]] = [{} for _ in range(num_threads)]
+        """What each thread runs samples with."""
 
     # -- the consumer's side ---------------------------------------------------------------
 
@@ -91,8 +92,26 @@ class Executor:
             self._threads = [
                 Worker(self, k, bind=self._set_affinity) for k in range(self._num_threads)
             ]
-            for thread in self._threads:
-                thread.start()
+            try:
+                for thread in self._threads:
+                    thread.start()
+            except BaseException:
+                self.gate.close()
+                raise
+
+    def check_process(self) -> None:
+        """Check that this is the process with the threads.
+
+        Raises
+        ------
+        UsageError
+            If it is a fork of it.
+        """
+        if self._pid != os.getpid():
+            raise UsageError(
+                "The pipeline was built in another process, of which this one is a fork: its "
+                "threads are there. Build a pipeline of its own in each process."
+            )
 
     def schedule(self, iteration: Iteration) -> None:
         """Take in the next iteration."""
@@ -102,8 +121,7 @@ class Executor:
 
     def pending(self) -> int:
         """How many iterations are scheduled and not yet handed over."""
-        with self._lock:
-            return len(self._queue)
+        return len(self._queue)
 
     def take(self) -> Iteration:
         """Wait for the oldest iteration and hand it over.
@@ -117,6 +135,8 @@ class Executor:
         with self._lock:
             iteration = self._queue[0]
             while not iteration.done:
+                if self.gate.closed:
+                    raise UsageError("The pipeline was shut down while its outputs were awaited.")
                 self._finished.wait()
             self._queue.popleft()
         self.statistics.waited(time.perf_counter() - waited)
@@ -139,34 +159,23 @@ class Executor:
             self._queue.clear()
             return dropped[0].states if dropped and dropped[0].begun else None
 
-    def shutdown(self) -> None:
-        """Stop the threads; running samples are finished, the rest is dropped."""
-        with self._lock:
-            self._stopping = True
-            self._queue.clear()
-            self._work.notify_all()
-        if self._pid == os.getpid():
-            for thread in self._threads:
-                if thread is not threading.current_thread():
-                    thread.join()
+    def shutdown(self, wait_seconds: float = 1.0) -> None:
+        """Stop the threads; running samples are finished, the rest is dropped.
+
+        Not more than `wait_seconds` are spent waiting for them: an operator may take long, or wait
+        for a lock that is held further up in this very thread, where the garbage collector
+        happened to run.
+        """
+        if self._pid != os.getpid():
+            return  # the lock may have been held when the process was forked, and stay so
+        self.gate.close()
+        join(self._threads, wait_seconds)
         self._threads = []
 
     # -- the workers' side -----------------------------------------------------------------
 
-    def next_task(self) -> tuple[Iteration, list[int] | None] | None:
-        """Wait for work: samples of an iteration, or (with `None`) an iteration to begin.
-
-        `None` when the executor shuts down.
-        """
-        with self._lock:
-            while not self._stopping:
-                task = self._find_task()
-                if task is not None:
-                    return task
-                self._work.wait()
-            return None
-
-    def _find_task(self) -> tuple[Iteration, list[int] | None] | None:
+    def find_task(self) -> tuple[Iteration, list[int] | None] | None:
+        """Samples of an iteration, or (with `None`) an iteration to begin. Holds the lock."""
         for iteration in self._queue:
             if iteration.done or iteration.error is not None:
                 continue
@@ -200,12 +209,12 @@ class Executor:
                 iteration.buffers[register] = batch
             for node in self.plan.readers:
                 reader = self.readers[id(node)]
-                iteration.states[id(node)] = reader.state()
-                iteration.entries[id(node)] = reader.draw(iteration.size)
+                iteration.states[id(node)] = with_place(node, reader.state)
+                iteration.entries[id(node)] = with_place(node, reader.draw, iteration.size)
             program = self._enter_stage(iteration, 0)
-        except Exception as error:
+        except BaseException as error:  # whatever it is, somebody waits for this iteration
             program = None
-            iteration.error = error
+            iteration.error = _of_an_operator(error)
         with self._lock:
             self._beginning = False
             iteration.program = program
@@ -231,15 +240,30 @@ class Executor:
         for step, draw in program.drawn:
             r = step.outputs[0]
             spec = program.specs[r]
-            iteration.buffers[r] = draw_whole_batch(step, draw, iteration, spec, history[r])
+            iteration.buffers[r] = with_place(
+                step.node, draw_whole_batch, step, draw, iteration, spec, history[r]
+            )
         iteration.stage = number
         iteration.next = 0 if program.steps else size
         return program
 
-    def finish_samples(
-        self, iteration: Iteration, failures: list[tuple[int, BaseException]]
-    ) -> None:
-        """Note that a chunk of samples is done, and go on with the iteration if it was the last."""
+    def run_samples(self, iteration: Iteration, samples: list[int], worker: Worker) -> None:
+        """Carry samples through their stage; go on with the iteration if they were the last."""
+        failures: list[tuple[int, BaseException]] = []
+        program = iteration.program
+        assert program is not None
+        runners = self._runners[worker.number]
+        runner = runners.get(program)
+        if runner is None:
+            runner = SampleRunner(program, worker.arena, materialise_views=not self.fuse)
+            runners[program] = runner
+        runner.bind(iteration)
+        for index in samples:
+            try:
+                runner.run(index)
+            except BaseException as failure:  # whatever it is, somebody waits for this iteration
+                failures.append((index, failure))
+        runner.release()
         with self._lock:
             iteration.in_flight -= 1
             for index, error in failures:
@@ -265,9 +289,9 @@ class Executor:
             self._lock.release()
             try:
                 following = self._complete_stage(iteration, program)
-            except Exception as error:
+            except BaseException as error:
                 following = None
-                failed: BaseException | None = error
+                failed: BaseException | None = _of_an_operator(error)
             else:
                 failed = None
             finally:
@@ -360,3 +384,12 @@ class Executor:
             self.statistics.finished(iteration)
             self._finished.notify_all()
             self._work.notify_all()
+
+
+def _of_an_operator(error: BaseException) -> BaseException:
+    """`error`, or a plain one in the place of what would end the thread that is told of it."""
+    if isinstance(error, Exception):
+        return error
+    told = OperatorError(f"An operator raised {type(error).__name__}: {error}")
+    told.__cause__ = error
+    return told

@@ -224,7 +224,7 @@ class SampleRunner:
                 else:
                     result = step.function(context, *[registers[r] for r in step.inputs])
                 self._store(step, context, index, result, registers)
-            except Exception as error:
+            except BaseException as error:
                 raise located(error, step.node.where(index, context.source)) from error
             if context.source:
                 for k, r in enumerate(step.outputs):

@@ -1,65 +1,113 @@
-"""A thread of the pool."""
+"""The threads of an executor, and what they share with it while they wait."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+import time
+import weakref
 from typing import TYPE_CHECKING
 
 from penstock.executor.arena import Arena
-from penstock.executor.program import Program, SampleRunner
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.executor.executor import Executor
     from penstock.executor.iteration import Iteration
 
+_alive: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+
+class Gate:
+    """The lock of an executor and what is waited for under it; outlives the executor.
+
+    The lock is reentrant because the garbage collector may delete a pipeline, and with it shut the
+    executor down, at any point of a thread that holds it.
+    """
+
+    __slots__ = ("closed", "finished", "lock", "work")
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.work = threading.Condition(self.lock)
+        """There may be something to do."""
+        self.finished = threading.Condition(self.lock)
+        """Something was finished."""
+        self.closed = False
+
+    def close(self) -> None:
+        """Let everybody who waits go home."""
+        with self.lock:
+            self.closed = True
+            self.work.notify_all()
+            self.finished.notify_all()
+
 
 class Worker(threading.Thread):
-    """Takes samples from the executor and carries them through their stage."""
+    """Takes samples from the executor and carries them through their stage.
+
+    A waiting thread does not keep its executor alive: what a source refers to may be the pipeline
+    itself, which could then never be deleted.
+    """
 
     def __init__(self, executor: Executor, number: int, *, bind: bool) -> None:
         super().__init__(name=f"penstock-worker-{number}", daemon=True)
-        self._executor = executor
+        self._executor = weakref.ref(executor)
+        self._gate = executor.gate
         self._processor = number if bind else None
-        self._arena = Arena()
-        self._runners: dict[Program, SampleRunner] = {}
+        self.number = number
+        self.arena = Arena()
+        _alive.add(self)
 
     def run(self) -> None:
         """Work until the executor shuts down."""
-        executor = self._executor
         self._bind()
-        while (task := executor.next_task()) is not None:
-            iteration, samples = task
+        while (task := self._next_task()) is not None:
+            executor, iteration, samples = task
             if samples is None:
                 executor.begin(iteration)
             else:
-                failures = self._run_samples(iteration, samples)
-                executor.finish_samples(iteration, failures)
+                executor.run_samples(iteration, samples, self)
             # Nothing of a finished iteration may stay alive in a waiting thread: its memory
             # belongs to the user, and returns to the pool when the user lets go.
-            del task, iteration, samples
+            del task, executor, iteration, samples
+
+    def _next_task(self) -> tuple[Executor, Iteration, list[int] | None] | None:
+        """Wait for work: samples of an iteration, or (with `None`) an iteration to begin.
+
+        `None` when the executor shuts down.
+        """
+        gate = self._gate
+        with gate.lock:
+            while not gate.closed:
+                executor = self._executor()
+                if executor is None:
+                    break
+                task = executor.find_task()
+                if task is not None:
+                    return executor, *task
+                del executor
+                gate.work.wait()
+            return None
 
     def _bind(self) -> None:
         """Bind the thread to one of the processors that the process may use."""
         if self._processor is not None and hasattr(os, "sched_setaffinity"):
             allowed = sorted(os.sched_getaffinity(0))
-            os.sched_setaffinity(0, {allowed[self._processor % len(allowed)]})
+            with contextlib.suppress(OSError):  # taken away meanwhile
+                os.sched_setaffinity(0, {allowed[self._processor % len(allowed)]})
 
-    def _run_samples(
-        self, iteration: Iteration, samples: list[int]
-    ) -> list[tuple[int, BaseException]]:
-        program = iteration.program
-        assert program is not None
-        runner = self._runners.get(program)
-        if runner is None:
-            runner = SampleRunner(program, self._arena, materialise_views=not self._executor.fuse)
-            self._runners[program] = runner
-        runner.bind(iteration)
-        failures: list[tuple[int, BaseException]] = []
-        for index in samples:
-            try:
-                runner.run(index)
-            except Exception as error:
-                failures.append((index, error))
-        runner.release()
-        return failures
+
+def join(workers: Iterable[Worker], seconds: float) -> None:
+    """Wait until `workers` are done, but no longer than `seconds` altogether."""
+    deadline = time.monotonic() + seconds
+    for worker in list(workers):
+        if worker is not threading.current_thread() and worker.is_alive():
+            worker.join(max(0.0, deadline - time.monotonic()))
+
+
+def join_all(seconds: float) -> None:
+    """Wait for every worker of the process."""
+    join(_alive, seconds)

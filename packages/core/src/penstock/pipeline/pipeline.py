@@ -17,6 +17,7 @@ from penstock.errors import (
 from penstock.executor.executor import Executor
 from penstock.executor.iteration import Iteration
 from penstock.executor.plan import make_plan
+from penstock.executor.worker import join_all
 from penstock.graph.data_node import DataNode
 from penstock.graph.fuse import merge_expressions
 from penstock.graph.order import needed_nodes
@@ -136,6 +137,7 @@ class Pipeline(DefinablePipeline):
     def build(self) -> None:
         """Check the graph, open its readers and start the threads. Does nothing a second time."""
         if self._executor is not None:
+            self._executor.check_process()
             return
         settings = self._settings
         settings.check_for_build()
@@ -165,7 +167,7 @@ class Pipeline(DefinablePipeline):
         for node in plan.readers:
             self._readers[id(node)] = _opened(node, self.max_batch_size, plan.seeds)
         self._feeding = Feeding(plan, self.max_batch_size)
-        self._executor = Executor(
+        executor = Executor(
             plan,
             self._readers,
             num_threads=int(settings.num_threads or 1),
@@ -173,7 +175,8 @@ class Pipeline(DefinablePipeline):
             on_bad_sample=settings.on_bad_sample,
             set_affinity=settings.set_affinity,
         )
-        self._executor.start()
+        executor.start()
+        self._executor = executor
         _running.add(self)
 
     # -- running -----------------------------------------------------------------------------
@@ -486,10 +489,10 @@ class Pipeline(DefinablePipeline):
 
     # -- end ---------------------------------------------------------------------------------
 
-    def _shutdown(self) -> None:
+    def _shutdown(self, wait_seconds: float = 1.0) -> None:
         executor, self._executor = self._executor, None
         if executor is not None:
-            executor.shutdown()
+            executor.shutdown(wait_seconds)
 
     def __del__(self) -> None:
         if getattr(self, "_executor", None) is not None:
@@ -513,6 +516,8 @@ def _opened(node: OpNode, batch_size: int, seeds: dict[int, int]) -> Any:
 
 @atexit.register
 def _shut_down_all() -> None:
-    # Threads that still run while the interpreter is torn down would crash it.
+    # Threads that still run while the interpreter is torn down could crash it; but an operator that
+    # never returns must not keep the program from ending.
     for pipeline in list(_running):
-        pipeline._shutdown()
+        pipeline._shutdown(wait_seconds=0.0)
+    join_all(seconds=5.0)
