@@ -120,3 +120,22 @@ def test_other_layouts_are_refused(layout, ndim):
     assert_both_raise(
         lambda lib, x: lib.fn.contrast(x), [np.ones((3,) * ndim, np.uint8)], layouts=layout
     )
+
+
+def test_sequences_without_frames():
+    sequences = [np.ones((0, 4, 5, 3), np.uint8), np.ones((2, 4, 5, 3), np.uint8)]
+    exact(
+        lambda lib, x: (
+            lib.fn.brightness(x, brightness=2.0),
+            lib.fn.contrast(x, dtype=lib.types.FLOAT),
+        ),
+        sequences,
+        layouts="FHWC",
+    )
+    assert_both_raise(
+        lambda lib, x, b: lib.fn.brightness(x, brightness=b),
+        sequences,
+        [np.ones(0, np.float32), np.ones(2, np.float32)],
+        layouts=["FHWC", "F"],
+        match="no frames",
+    )

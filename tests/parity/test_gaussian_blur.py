@@ -213,3 +213,12 @@ def test_booleans_are_refused():
     assert_both_raise(
         lambda lib, x: lib.fn.gaussian_blur(x, sigma=1.0), [np.ones((3, 3, 1), bool)], layouts="HWC"
     )
+
+
+@pytest.mark.parametrize(("layout", "shape"), [("FHWC", (0, 4, 5, 3)), ("CFHW", (3, 0, 5, 4))])
+def test_sequences_without_frames(layout, shape):
+    assert_parity(
+        lambda lib, x: lib.fn.gaussian_blur(x, sigma=1.0, dtype=lib.types.FLOAT),
+        [np.ones(shape, np.uint8)],
+        layouts=layout,
+    )

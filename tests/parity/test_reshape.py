@@ -357,3 +357,12 @@ def test_errors_of_expand_dims(layout, arguments):
     assert_both_raise(
         lambda lib, x: lib.fn.expand_dims(x, **arguments), [numbered(2, 3)], layouts=layout
     )
+
+
+@pytest.mark.parametrize("name", ["reshape", "reinterpret"])
+def test_no_factors_at_all_are_an_error(name):
+    assert_both_raise(
+        lambda lib, x: getattr(lib.fn, name)(x, rel_shape=[]),
+        [np.array(3, np.int16)],
+        match="rel_shape",
+    )

@@ -265,3 +265,10 @@ def test_cubic_interpolation_is_refused():
         layouts="HWC",
         match="interp_type",
     )
+
+
+def test_data_without_a_layout_is_a_sequence_if_it_can_be():
+    for shape in ((6, 5, 3), (2, 6, 5, 3), (2, 3, 6, 5, 3)):
+        assert_parity(
+            lambda lib, x: lib.fn.rotate(x, angle=30, axis=(0, 0, 1)), [noise(*shape)], layouts=""
+        )

@@ -160,7 +160,8 @@ def located(error: BaseException, where: Where) -> OperatorError:
                 else type(base.__name__, (OperatorError, base), {"__module__": "penstock.errors"})
             )
         _located_classes[kind] = cls
-    message = str(error) or type(error).__name__
+    text = error.args[0] if isinstance(error, KeyError) and error.args else error
+    message = str(text) or type(error).__name__
     wrapped = cls(f"{message}\n  {where.describe()}")
     wrapped.where = where
     return wrapped

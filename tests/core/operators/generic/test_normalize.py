@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from penstock import Pipeline, fn
 from penstock.errors import ShapeError
 from penstock.types import DALIDataType
 from tests.support.run_operator import run_operator
@@ -82,3 +83,11 @@ def test_integers_saturate():
 def test_shape_error_says_what_is_expected():
     with pytest.raises(ShapeError, match=r"\(1, 1, 2\).*\(5, 6, 3\)"):
         normalize(noise(5, 6, 3), mean=np.ones((1, 1, 2), np.float32))
+
+
+def test_a_batch_of_single_numbers():
+    pipe = Pipeline(batch_size=2, num_threads=1, device_id=None)
+    with pipe:
+        numbers = fn.external_source(source=lambda: [np.int16(1), np.int16(5)], batch=True)
+        pipe.set_outputs(fn.normalize(numbers, batch=True))
+    assert pipe.run()[0].as_array().tolist() == [-1.0, 1.0]

@@ -11,6 +11,7 @@ from penstock.errors import ArgumentValueError, ShapeError
 from penstock.executor.context import FrameContext
 from penstock.operators.operator import Operator
 from penstock.operators.schema import Spec
+from penstock.types import storage_dtype
 
 
 class FrameLoop:
@@ -20,6 +21,9 @@ class FrameLoop:
     out one frame at a time. An operator whose output shape follows from such arguments has a method
     ``shared_by_frames(frame, arguments)``, which sees those of all frames and returns arguments to
     add to each, so that the frames come out in one shape.
+
+    Only an operator with ``keeps_shape = True``, whose output has the shape of its input, can tell
+    what becomes of a sequence without frames.
     """
 
     def __init__(self, op: Operator, sequence: Spec, tensor_layouts: dict[str, str]) -> None:
@@ -46,6 +50,9 @@ class FrameLoop:
         if isinstance(outputs, Spec):
             outputs = (outputs,)
         axis = self.axis
+        self._type_of_empty = (
+            storage_dtype(outputs[0].dtype) if getattr(self.op, "keeps_shape", False) else None
+        )
         return tuple(
             spec._replace(
                 ndim=None if spec.ndim is None else spec.ndim + 1,
@@ -58,6 +65,8 @@ class FrameLoop:
         """Run every frame and return the sequences of their outputs."""
         count = sequence.shape[self.axis]
         if count == 0:
+            if self._type_of_empty is not None and not self.frame_args:
+                return c.empty(sequence.shape, self._type_of_empty)
             raise ShapeError(f"The sequence has no frames: its shape is {sequence.shape}.")
         args = self._frame_arguments(c.args, count)
         context = FrameContext(c, count, self.axis, c.args if not args else SimpleNamespace())

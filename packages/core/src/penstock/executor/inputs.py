@@ -35,7 +35,8 @@ def checked(schema: OpSchema, position: int, spec: Spec) -> Spec:
     if not spec.layout:
         for layout in layouts:
             # As in DALI, data with one axis more is taken for a sequence before anything else.
-            for candidate in (layout, "F" + layout) if schema.frames else (layout,):
+            sequences = schema.frames and "F" not in layout
+            for candidate in (layout, "F" + layout) if sequences else (layout,):
                 if len(candidate) == spec.ndim:
                     return spec._replace(layout=candidate)
         raise ShapeError(

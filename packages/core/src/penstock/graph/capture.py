@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import (
+    ArgumentChoiceError,
     ArgumentTypeError,
     ArgumentValueError,
     ConversionError,
@@ -187,11 +188,10 @@ def _convert_constant(schema: OpSchema, arg: Arg, value: Any, line: str) -> Any:
     try:
         converted = arg.type.constant(value)
     except (TypeError, ValueError) as error:
-        kind = ConversionError if isinstance(error, TypeError) else ArgumentValueError
-        raise kind(f"{place}: {error}.") from error
+        raise ConversionError(f"{place}: {error}.") from error
     if arg.choices and converted not in arg.choices:
         allowed = ", ".join(repr(c) for c in arg.choices)
-        raise ArgumentValueError(f"{place}: {converted!r} is not one of {allowed}.")
+        raise ArgumentChoiceError(f"{place}: {converted!r} is not one of {allowed}.")
     if arg.unsupported is not None and converted != arg.default:
         raise NotYetSupportedError(f"{place}: {arg.unsupported}.")
     return converted

@@ -278,7 +278,8 @@ def _quotient(scale: float, deviation: np.ndarray, *, zero_of_zero: bool) -> np.
 
 def _sum(arrays: Iterable[np.ndarray]) -> np.ndarray:
     with np.errstate(invalid="ignore"):
-        return functools.reduce(np.add, arrays)
+        # Sums of arrays without axes would be plain numbers, which cannot be worked on in place.
+        return np.asarray(functools.reduce(np.add, arrays))
 
 
 def _mean(total: np.ndarray, count: int, dtype: np.dtype) -> np.ndarray:

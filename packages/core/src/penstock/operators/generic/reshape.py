@@ -141,6 +141,8 @@ class _Reshaping(Operator):
             values = getattr(args, name)
             if values is None:
                 continue
+            if name == "rel_shape" and not values:
+                raise ArgumentValueError("`rel_shape` is empty; give a factor for each axis.")
             if 0 in values:
                 raise ArgumentValueError(
                     f"`{name}` must not have extents of 0, got {list(values)}."

@@ -69,6 +69,8 @@ def _value_bits(dtype: np.dtype) -> int:
 class _Adjustment(Operator):
     """What the three operators have in common."""
 
+    keeps_shape = True
+
     def infer(self, *inputs: Spec) -> Spec:
         data = inputs[0]
         dtype = self.args.dtype if self.args.dtype is not None else data.dtype

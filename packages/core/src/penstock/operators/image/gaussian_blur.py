@@ -69,6 +69,8 @@ class GaussianBlur(Operator):
     >>> soft = fn.gaussian_blur(images, sigma=fn.random.uniform(range=(0.5, 2.0)))
     """
 
+    keeps_shape = True
+
     def infer(self, *inputs: Spec) -> Spec:
         data = inputs[0]
         dtype = self.args.dtype if self.args.dtype is not None else data.dtype

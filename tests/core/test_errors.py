@@ -1,0 +1,50 @@
+"""Errors say where they happened and stay what they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from penstock import Pipeline, errors, fn
+from penstock.errors import OperatorError, Where, located
+
+HERE = Where("fn.x", sample=3)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [KeyError("one\ntwo"), ValueError("one\ntwo"), errors.UnknownNameError("one\ntwo")],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_located_error_keeps_its_class_and_text(error):
+    found = located(error, HERE)
+    assert isinstance(found, OperatorError)
+    assert isinstance(found, type(error))
+    assert "one\ntwo" in str(found)
+    assert str(found).endswith("in operator `fn.x`, at sample 3 of the batch")
+
+
+def test_memory_that_cannot_be_had():
+    # NumPy's own class formats attributes that only its constructor sets.
+    with pytest.raises(MemoryError) as caught:
+        np.empty(1 << 60, np.uint8)
+    found = located(caught.value, HERE)
+    assert isinstance(found, MemoryError)
+    assert "allocate" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "classes"),
+    [
+        ({"rounding": "up"}, (ValueError, RuntimeError)),
+        ({"dtype": 1 << 40}, (ValueError, TypeError)),
+        ({"crop_h": "three"}, (ValueError, TypeError)),
+    ],
+)
+def test_classes_of_refused_constants(arguments, classes):
+    for kind in (*classes, errors.PenstockError):
+        with (
+            Pipeline(batch_size=1, num_threads=1, device_id=None),
+            pytest.raises(kind, match=next(iter(arguments))),
+        ):
+            fn.crop(np.ones((3, 3, 1), np.uint8), **arguments)
