@@ -171,14 +171,15 @@ def _nearest(
 ) -> None:
     origin = np.float32(start)
     scale = (np.float32(end) - origin) / np.float32(out_size)
-    position = origin + _HALF * scale
+    reached = origin + _HALF * scale
     at = 0
     for i in range(first.size):
         out = begin + i * step if step > 0 else begin - (first.size - 1 - i)
-        if stepwise:
+        if stepwise and out >= 0:
             while at < out:
-                position += scale
+                reached += scale
                 at += 1
+            position = reached
         else:
             position = (np.float32(out) + _HALF) * scale + origin
         pixel = min(max(math.floor(position), 0), in_size - 1)

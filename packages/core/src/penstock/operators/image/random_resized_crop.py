@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
 from penstock.operators.argument_types import INTS
-from penstock.operators.deferred import DeferredImage
 from penstock.operators.image.random_crop_arguments import RANDOM_CROP_ARGS, random_crop_ranges
-from penstock.operators.image.resample_sample import SampleResampler
-from penstock.operators.image.resampling import RESAMPLING_ARGS, RESAMPLING_DTYPES, Resampling
+from penstock.operators.image.resample_sample import whole_windows
+from penstock.operators.image.resampling import RESAMPLING_ARGS, RESAMPLING_DTYPES
 from penstock.operators.image.resize_geometry import AxisGeometry
-from penstock.operators.image.resized_image import ResizedImage
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.image.resizing_operator import Plan, ResizingOperator
+from penstock.operators.operator import SampleContext, operator
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu.resample_taps import AxisSampling
 
 
 @operator(
@@ -46,7 +37,7 @@ if TYPE_CHECKING:
     defers=True,
     takes_deferred=True,
 )
-class RandomResizedCrop(Operator):
+class RandomResizedCrop(ResizingOperator):
     """Cuts a random window out of each image and resizes it: the usual augmentation of training.
 
     The window's area is uniform between the bounds of `random_area`, as a fraction of the image's
@@ -62,10 +53,7 @@ class RandomResizedCrop(Operator):
     """
 
     def infer(self, *inputs: Spec) -> Spec:
-        from penstock.kernels.cpu import resample
-
-        data, args = inputs[0], self.args
-        self._kernel = resample
+        args = self.args
         self._area, self._ratio = random_crop_ranges(args)
         self._attempts = args.num_attempts
         self._count = uniforms_needed(self._attempts)
@@ -76,27 +64,9 @@ class RandomResizedCrop(Operator):
                 f"{list(size)}."
             )
         self._size = size[0], size[-1]
-        self._resampler = SampleResampler(data.layout)
-        self._resampling = Resampling(self, data.dtype)
-        self._image = data.layout == "HWC"
-        return data._replace(dtype=self._resampling.dtype)
+        return self.prepare(inputs[0])
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
-        axes = self._axes(c, self._resampler.spatial(data.shape))
-        resampling = self._resampling
-        out = c.empty(self._resampler.out_shape(data.shape, axes), resampling.numpy_dtype)
-        if self._image:
-            self._resized(c, data, axes).write(out)
-        else:
-            self._resampler.run(c, data, axes, out, resampling.rounds_to)
-        return out
-
-    def defer(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> ResizedImage:
-        data = inputs[0]
-        return self._resized(c, data, self._axes(c, data.shape[:2]))
-
-    def _axes(self, c: SampleContext, extents: tuple[int, ...]) -> Any:
+    def plan(self, c: SampleContext, extents: tuple[int, ...]) -> Plan:
         height, width = extents
         if not height or not width:
             raise ShapeError(
@@ -114,13 +84,5 @@ class RandomResizedCrop(Operator):
             AxisGeometry(height, self._size[0], float(y), float(y + rows)),
             AxisGeometry(width, self._size[1], float(x), float(x + columns)),
         )
-        return self._resampling.axes(c.args, geometry)
-
-    def _resized(
-        self, c: SampleContext, data: np.ndarray | DeferredImage, axes: Sequence[AxisSampling]
-    ) -> ResizedImage:
-        resampling = self._resampling
-        rows, columns = axes
-        return ResizedImage(
-            c, self._kernel, data, rows, columns, resampling.numpy_dtype, resampling.rounds_to
-        )
+        axes = self.resampling.axes(c.args, geometry)
+        return axes, whole_windows(axes)

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.resample_taps import AxisSampling
     from penstock.operators.operator import SampleContext
+
+
+class OutputWindow(NamedTuple):
+    """Which pixels of a resampled axis are wanted."""
+
+    begin: int
+    length: int
+    step: int
+    """1, or -1 for pixels in the opposite order."""
+
+
+def whole_windows(axes: Sequence[AxisSampling]) -> tuple[OutputWindow, ...]:
+    """All pixels of each axis."""
+    return tuple([OutputWindow(0, axis.out_size, 1) for axis in axes])
 
 
 class SampleResampler:
@@ -38,16 +52,17 @@ class SampleResampler:
         """Extents of the spatial axes in a sample of this shape."""
         return tuple(shape[self.first : self.first + self.spatial_ndim])
 
-    def out_shape(self, shape: Sequence[int], axes: Sequence[AxisSampling]) -> tuple[int, ...]:
+    def out_shape(self, shape: Sequence[int], windows: Sequence[OutputWindow]) -> tuple[int, ...]:
         """Shape of the output for an input of `shape`."""
         end = self.first + self.spatial_ndim
-        return (*shape[: self.first], *(a.out_size for a in axes), *shape[end:])
+        return (*shape[: self.first], *[w.length for w in windows], *shape[end:])
 
     def run(
         self,
         c: SampleContext,
         source: np.ndarray,
         axes: Sequence[AxisSampling],
+        windows: Sequence[OutputWindow],
         out: np.ndarray,
         rounds_to: np.dtype | None,
     ) -> None:
@@ -56,10 +71,11 @@ class SampleResampler:
             return
         if not self.channels_last:
             source, out = source[..., None], out[..., None]
-        rows, columns = (self._taps(axis, 0, axis.out_size) for axis in axes[-2:])
+        taps = [self._taps(axis, *window) for axis, window in zip(axes, windows, strict=True)]
+        rows, columns = taps[-2:]
         for outer in np.ndindex(source.shape[: self.first]):
             if len(axes) == 3:
-                self._volume(c, source[outer], axes[0], rows, columns, out[outer], rounds_to)
+                self._volume(c, source[outer], taps, out[outer], rounds_to)
             else:
                 self._kernel.resample_image(
                     source[outer], 0, 0, rows, columns, out[outer], c.temp, rounds_to=rounds_to
@@ -69,18 +85,17 @@ class SampleResampler:
         self,
         c: SampleContext,
         source: np.ndarray,
-        depth: AxisSampling,
-        rows: Any,
-        columns: Any,
+        taps: Sequence[Any],
         out: np.ndarray,
         rounds_to: np.dtype | None,
     ) -> None:
         """One volume, (D, H, W, C): slices are blended along the depth first, then resampled."""
-        slices = self._taps(depth, 0, depth.out_size)
+        slices, rows, columns = taps
         image = None
         for z, (first, weights) in enumerate(zip(slices.first, slices.weights, strict=True)):
-            if len(weights) == 1 or depth.copies:
-                taken = source[z if depth.copies else first]
+            single = np.flatnonzero(weights)
+            if len(single) == 1:
+                taken = source[first + single[0]]
             else:
                 if image is None:
                     extents = source.shape[1:]

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from penstock.operators.argument_types import BOOL, IMAGE_TYPE
-from penstock.operators.deferred import DeferredImage, pixels
-from penstock.operators.image.resample_sample import SampleResampler
+from penstock.operators.deferred import DeferredImage
+from penstock.operators.image.resample_sample import whole_windows
 from penstock.operators.image.resampling import (
     RESAMPLING_ARGS,
     RESAMPLING_DTYPES,
     RESAMPLING_LAYOUTS,
-    Resampling,
 )
 from penstock.operators.image.resize_request import RESIZE_ARGS, ResizeRequest
-from penstock.operators.image.resized_image import ResizedImage
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.image.resizing_operator import Plan, ResizingOperator
+from penstock.operators.operator import SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu.resample_taps import AxisSampling
 
 
 @operator(
@@ -53,7 +48,7 @@ if TYPE_CHECKING:
     defers=True,
     takes_deferred=True,
 )
-class Resize(Operator):
+class Resize(ResizingOperator):
     """Resizes images and volumes.
 
     The size is given in one of four ways: `size`, any of `resize_x`, `resize_y` and `resize_z`,
@@ -76,50 +71,21 @@ class Resize(Operator):
     """
 
     def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
-        from penstock.kernels.cpu import resample
-
-        data = inputs[0]
-        self._kernel = resample
-        self._resampler = SampleResampler(data.layout)
-        self._request = ResizeRequest(self, self._resampler.spatial_ndim)
-        self._resampling = Resampling(self, data.dtype)
-        self._image = data.layout == "HWC"
-        resized = data._replace(dtype=self._resampling.dtype)
+        resized = self.prepare(inputs[0])
+        self._request = ResizeRequest(self, self.resampler.spatial_ndim)
         if self.args.save_attrs:
             return resized, Spec(DALIDataType.INT32, 1)
         return resized
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> Any:
-        data = inputs[0]
-        extents = self._resampler.spatial(data.shape)
-        axes = self._resampling.axes(c.args, self._request(c.args, extents))
-        resampling = self._resampling
-        if data.dtype == resampling.numpy_dtype and all(axis.copies for axis in axes):
-            out = pixels(data)
-        else:
-            out = c.empty(self._resampler.out_shape(data.shape, axes), resampling.numpy_dtype)
-            if self._image:
-                self._resized(c, data, axes).write(out)
-            else:
-                self._resampler.run(c, data, axes, out, resampling.rounds_to)
+    def plan(self, c: SampleContext, extents: tuple[int, ...]) -> Plan:
+        axes = self.resampling.axes(c.args, self._request(c.args, extents))
+        return axes, whole_windows(axes)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> Any:
+        out = super().cpu(c, *inputs)
         if not self.args.save_attrs:
             return out
+        extents = self.resampler.spatial(inputs[0].shape)
         attributes = c.empty((len(extents),), np.int32, 1)
         attributes[:] = extents
         return out, attributes
-
-    def defer(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> Any:
-        data = inputs[0]
-        axes = self._resampling.axes(c.args, self._request(c.args, data.shape[:2]))
-        if data.dtype == self._resampling.numpy_dtype and all(axis.copies for axis in axes):
-            return data
-        return self._resized(c, data, axes)
-
-    def _resized(
-        self, c: SampleContext, data: np.ndarray | DeferredImage, axes: Sequence[AxisSampling]
-    ) -> ResizedImage:
-        resampling = self._resampling
-        rows, columns = axes
-        return ResizedImage(
-            c, self._kernel, data, rows, columns, resampling.numpy_dtype, resampling.rounds_to
-        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from penstock.kernels.cpu.resample_taps import AxisSampling
     from penstock.operators.deferred import DeferredImage
+    from penstock.operators.image.resample_sample import OutputWindow
     from penstock.operators.operator import SampleContext
 
 
@@ -27,8 +29,10 @@ class ResizedImage:
         The module `penstock.kernels.cpu.resample`.
     source
         (H, W, C) pixels.
-    rows, columns
-        How the axes are resampled.
+    axes
+        How the rows and the columns are resampled.
+    windows
+        Which of them make up this image.
     dtype
         Element type of the pixels.
     rounds_to
@@ -36,10 +40,12 @@ class ResizedImage:
     """
 
     __slots__ = (
+        "_column_window",
         "_columns",
         "_context",
         "_kernel",
         "_rounds_to",
+        "_row_window",
         "_rows",
         "_source",
         "dtype",
@@ -51,18 +57,18 @@ class ResizedImage:
         context: SampleContext,
         kernel: Any,
         source: np.ndarray | DeferredImage,
-        rows: AxisSampling,
-        columns: AxisSampling,
+        axes: Sequence[AxisSampling],
+        windows: Sequence[OutputWindow],
         dtype: np.dtype,
         rounds_to: np.dtype | None,
     ) -> None:
         self._context = context
         self._kernel = kernel
         self._source = source
-        self._rows = rows
-        self._columns = columns
+        self._rows, self._columns = axes
+        self._row_window, self._column_window = windows
         self._rounds_to = rounds_to
-        self.shape = (rows.out_size, columns.out_size, source.shape[2])
+        self.shape = (windows[0].length, windows[1].length, source.shape[2])
         self.dtype = dtype
 
     def region(self, y0: int, x0: int, y1: int, x1: int) -> np.ndarray:
@@ -74,7 +80,7 @@ class ResizedImage:
 
     def write(self, out: np.ndarray, y0: int = 0, x0: int = 0) -> None:
         """Fill `out`, a contiguous (H, W, C) array, with the window that starts at (y0, x0)."""
-        self._render(out, y0, x0, 1, None)
+        self._render(out, y0, x0, None, mirror=False)
 
     def normalized(
         self,
@@ -100,24 +106,28 @@ class ResizedImage:
         mirror
             Whether columns are written from right to left.
         """
-        step = 1
-        if mirror:
-            x0, step = x0 + out.shape[1] - 1, -1
-        self._render(out, y0, x0, step, (means, factors))
+        self._render(out, y0, x0, (means, factors), mirror=mirror)
 
     def _render(
         self,
         out: np.ndarray,
         y0: int,
         x0: int,
-        step: int,
         normalization: tuple[np.ndarray, np.ndarray] | None,
+        *,
+        mirror: bool,
     ) -> None:
         if not out.size:
             return
         kernel = self._kernel
-        rows = kernel.axis_taps(self._rows, y0, out.shape[0])
-        columns = kernel.axis_taps(self._columns, x0, out.shape[1], step)
+        height, width, _ = out.shape
+        begin, _, step = self._row_window
+        rows = kernel.axis_taps(self._rows, begin + step * y0, height, step)
+        begin, _, step = self._column_window
+        begin += step * x0
+        if mirror:
+            begin, step = begin + step * (width - 1), -step
+        columns = kernel.axis_taps(self._columns, begin, width, step)
         source, top, left = self._source, 0, 0
         if not isinstance(source, np.ndarray):
             top, left = rows.low, columns.low

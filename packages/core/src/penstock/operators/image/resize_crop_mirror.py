@@ -1,0 +1,91 @@
+"""`resize_crop_mirror` and its former name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from penstock.operators.argument_types import INT
+from penstock.operators.image.resample_sample import OutputWindow
+from penstock.operators.image.resampling import (
+    RESAMPLING_ARGS,
+    RESAMPLING_DTYPES,
+    RESAMPLING_LAYOUTS,
+)
+from penstock.operators.image.resize_request import RESIZE_ARGS, ResizeRequest
+from penstock.operators.image.resizing_operator import Plan, ResizingOperator
+from penstock.operators.operator import SampleContext, operator
+from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.window import CROP_ARGS, CropWindow
+
+_INPUT = Input(
+    "data",
+    "Images, volumes or sequences of them.",
+    layouts=RESAMPLING_LAYOUTS,
+    dtypes=RESAMPLING_DTYPES,
+)
+_ARGS = (
+    *RESIZE_ARGS,
+    *CROP_ARGS,
+    *RESAMPLING_ARGS,
+    Arg(
+        "mirror",
+        INT,
+        0,
+        "Which axes to mirror: the sum of 1 for columns, 2 for rows and 4 for the depth.",
+        per_sample=True,
+    ),
+)
+_TRAITS: dict[str, Any] = {
+    "inputs": _INPUT,
+    "output_docs": ("The mirrored window of the resized data, in the layout of the input.",),
+    "defers": True,
+    "takes_deferred": True,
+}
+
+
+@operator("resize_crop_mirror", args=_ARGS, **_TRAITS)
+class ResizeCropMirror(ResizingOperator):
+    """Resizes, cuts out a window and mirrors it, computing no more than the window.
+
+    The same as `resize`, `crop` and `flip` one after the other, except that a window may leave the
+    resized image, whose border is repeated there.
+
+    Examples
+    --------
+    >>> crops = fn.resize_crop_mirror(
+    ...     images, resize_shorter=256, crop=(224, 224), mirror=fn.random.coin_flip()
+    ... )
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        out = self.prepare(inputs[0])
+        self._request = ResizeRequest(self, self.resampler.spatial_ndim)
+        self._window = CropWindow(self, "DHW"[-self.resampler.spatial_ndim :])
+        return out
+
+    def plan(self, c: SampleContext, extents: tuple[int, ...]) -> Plan:
+        axes = self.resampling.axes(c.args, self._request(c.args, extents))
+        anchor, shape = self._window(c.args, [axis.out_size for axis in axes])
+        mirror = c.args.mirror
+        windows = []
+        last = len(axes) - 1
+        for position, (begin, count) in enumerate(zip(anchor, shape, strict=True)):
+            if extents[position] == 0:
+                windows.append(OutputWindow(0, 0, 1))
+            elif mirror >> (last - position) & 1:
+                windows.append(OutputWindow(begin + count - 1, count, -1))
+            else:
+                windows.append(OutputWindow(begin, count, 1))
+        return axes, windows
+
+
+@operator(
+    "fast_resize_crop_mirror",
+    args=tuple(replace(arg, default=False) if arg.name == "antialias" else arg for arg in _ARGS),
+    hidden=True,
+    deprecated="resize_crop_mirror",
+    **_TRAITS,
+)
+class FastResizeCropMirror(ResizeCropMirror):
+    """Former name of `resize_crop_mirror`, without antialiasing unless it is asked for."""
