@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, errors, fn, ops, types
-from penstock.operators import Input, operator
+from penstock.operators import Input, Operator, operator
 
 _PAGE = Path(__file__).parents[3] / "docs" / "operators.md"
 
@@ -90,3 +90,48 @@ def test_wrong_output_type_is_found():
 
     with pytest.raises(TypeError, match="float64 where its declaration says uint8"):
         run(fn.testing.wrong_type, IMAGES)
+
+
+@pytest.mark.parametrize(
+    ("output", "error", "match"),
+    [
+        (lambda x: None, TypeError, "returned None"),
+        (lambda x: (x, x), ValueError, "returned 2 outputs where its declaration says 1"),
+        (lambda x: x[0], ValueError, r"shape \(4, 3\) where its declaration says 3 dimensions"),
+        (lambda x: 7, TypeError, "type int64 where its declaration says uint8"),
+    ],
+    ids=["nothing", "a tuple", "a rank", "a number"],
+)
+def test_wrong_outputs_are_found_before_another_operator_gets_them(output, error, match):
+    @operator("testing.give_back", inputs=Input(), hidden=True)
+    def give_back(xp, x):
+        """Whatever `output` makes of it."""
+        return output(x)
+
+    with pytest.raises(error, match=match):
+        run(lambda x: fn.copy(fn.testing.give_back(x)), IMAGES)
+
+
+def test_a_class_that_returns_too_many_outputs():
+    @operator("testing.twice", inputs=Input(), hidden=True)
+    class Twice(Operator):
+        """Two outputs where one is declared."""
+
+        def cpu(self, c, *inputs):
+            return inputs[0], inputs[0]
+
+    with pytest.raises(ValueError, match="made 2 outputs where its declaration says 1"):
+        run(fn.testing.twice, IMAGES)
+
+
+def test_an_operator_can_be_declared_again():
+    """As happens when a cell of a notebook is run a second time."""
+    for summand in (1, 2):
+
+        @operator("testing.add_some", inputs=Input(), hidden=True)
+        def add_some(xp, x, summand=summand):
+            """Add a number."""
+            return x + xp.uint8(summand)
+
+        assert run(fn.testing.add_some, IMAGES).at(0)[0, 0, 0] == summand
+        assert run(lambda x: ops.testing.AddSome()(x), IMAGES).at(0)[0, 0, 0] == summand

@@ -347,3 +347,11 @@ def test_threads():
 
 def test_shared_pool_has_a_limit():
     assert HOST_POOL.idle_limit_bytes > 0
+
+
+@pytest.mark.parametrize("shape", [(10**9, 10**9, 3), (1 << 46,)])
+def test_more_than_there_is(shape):
+    with pytest.raises(
+        MemoryError, match=r"shape \(\d+.*\) and type float32, which takes \d+ bytes"
+    ):
+        HostPool().empty(shape, np.float32)

@@ -161,7 +161,9 @@ def located(error: BaseException, where: Where) -> OperatorError:
             )
         _located_classes[kind] = cls
     text = error.args[0] if isinstance(error, KeyError) and error.args else error
-    message = str(text) or type(error).__name__
+    message = str(text)
+    if not message or not issubclass(cls, type(error)):
+        message = f"{type(error).__name__}: {message}".removesuffix(": ")
     wrapped = cls(f"{message}\n  {where.describe()}")
     wrapped.where = where
     return wrapped

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.errors import PenstockError, located
+from penstock.errors import PenstockError, ShapeError, located
 from penstock.executor.arena import Arena
 from penstock.executor.batch import BatchBuffer
 from penstock.executor.context import Context
@@ -152,10 +152,10 @@ class Program:
 
 
 def with_place(node: OpNode, function: Callable[..., Any], *args: Any) -> Any:
-    """Call `function`; an error from it says that it belongs to `node`."""
+    """Call `function`, in a worker; an error from it says that it belongs to `node`."""
     try:
         return function(*args)
-    except Exception as error:
+    except BaseException as error:
         raise located(error, node.where()) from error
 
 
@@ -244,10 +244,12 @@ class SampleRunner:
         self, step: Step, context: Context, index: int, result: Any, registers: list[Any]
     ) -> None:
         outputs = step.outputs
-        if len(outputs) == 1 and not isinstance(result, tuple):
-            results: tuple[Any, ...] = (result,)
-        else:
-            results = tuple(result)
+        results = result if isinstance(result, tuple) else (result,)
+        if len(results) != len(outputs):
+            raise ShapeError(
+                f"The operator made {len(results)} outputs where its declaration says "
+                f"{len(outputs)}; a tuple has one element for each of them."
+            )
         for k, r in enumerate(outputs):
             value = results[k]
             buffer = context.buffers[k]

@@ -23,6 +23,7 @@ class Face:
 
     def install(self, root: str) -> None:
         """Create the sub-modules of module `root` that dotted operator names call for."""
+        registry.on_replacement(lambda schema: self._forget(root, schema))
         for schema in registry.all_schemas():
             if schema.module:
                 self._module(root, schema.module)
@@ -60,6 +61,12 @@ class Face:
         value = self._make(schema, module)
         setattr(sys.modules[module], name, value)
         return value
+
+    def _forget(self, root: str, schema: OpSchema) -> None:
+        """Let the next look-up make the face of `schema` anew: it is declared again."""
+        module = f"{root}.{schema.module}" if schema.module else root
+        if module in sys.modules:
+            vars(sys.modules[module]).pop(self._name_of(schema), None)
 
     def names(self, module: str, root: str | None = None) -> list[str]:
         """Public names in `module`."""

@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from penstock.errors import UnknownNameError
+from penstock.errors import ArgumentValueError, UnknownNameError
 
 if TYPE_CHECKING:
     from penstock.operators.schema import OpSchema
 
 _schemas: dict[str, OpSchema] = {}
+_on_replacement: list[Callable[[OpSchema], None]] = []
 
 
 def register(schema: OpSchema) -> None:
-    """Add an operator.
+    """Add an operator, or replace one by what the same code declares when it is run again.
 
     Raises
     ------
-    ValueError
+    ArgumentValueError
         If the name is taken by another class.
     """
     known = _schemas.get(schema.name)
     if known is not None and known.cls.__qualname__ != schema.cls.__qualname__:
-        raise ValueError(
-            f"operator `{schema.name}` is already declared by {known.cls.__module__}."
-            f"{known.cls.__qualname__}"
+        raise ArgumentValueError(
+            f"There is an operator `{schema.name}` already, declared by {known.cls.__module__}."
+            f"{known.cls.__qualname__}; give the new one another name."
         )
     _schemas[schema.name] = schema
+    if known is not None:
+        for forget in _on_replacement:
+            forget(known)
+
+
+def on_replacement(forget: Callable[[OpSchema], None]) -> None:
+    """Have `forget` called with each declaration that is replaced by another."""
+    _on_replacement.append(forget)
 
 
 def find(name: str) -> OpSchema:

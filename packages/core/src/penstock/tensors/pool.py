@@ -123,14 +123,26 @@ class HostPool:
         _pools.add(self)
 
     def empty(self, shape: int | Sequence[int], dtype: DTypeLike) -> np.ndarray:
-        """An uninitialised C-contiguous array of this shape, its data aligned to 64 bytes."""
+        """An uninitialised C-contiguous array of this shape, its data aligned to 64 bytes.
+
+        Raises
+        ------
+        MemoryError
+            If there is not enough memory.
+        """
         dtype = np.dtype(dtype)
         if isinstance(shape, int):
             shape = (shape,)
         size = math.prod(shape) * dtype.itemsize
         if size <= 0:
             return np.empty(shape, dtype)
-        block = self._take(size)
+        try:
+            block = self._take(size)
+        except (MemoryError, ValueError) as error:  # NumPy's error knows only the block
+            raise MemoryError(
+                f"There is no memory for an array of shape {tuple(shape)} and type {dtype}, "
+                f"which takes {size} bytes."
+            ) from error
         try:
             array: np.ndarray = _ndarray(shape, dtype, block.memory, block.offset)
             lease = _Lease(array, self._released)
