@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numba
@@ -24,6 +23,7 @@ from penstock.kernels.cpu.lanes import (
     store,
     subtract,
 )
+from penstock.kernels.cpu.once import once
 
 LIMITS: dict[np.dtype[Any], tuple[float, float]] = {
     np.dtype(np.uint8): (0.0, 255.0),
@@ -208,7 +208,7 @@ def _normalize(
                 store(out, target + x * out_pixel + c * out_channel, value)
 
 
-@cache
+@once
 def _compiled(source: np.dtype, out: np.dtype) -> Any:
     """`_normalize` for arrays of any strides; one signature for all of them, compiled once."""
     flat, f = types.float32[::1], types.float32

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numba
@@ -29,6 +28,7 @@ from penstock.kernels.cpu.lanes import (
     transpose,
     transpose_past_caches,
 )
+from penstock.kernels.cpu.once import once
 
 _WIDE = 4
 """Vectors of source rows that are summed at a time."""
@@ -301,7 +301,7 @@ def _array(dtype: Any, ndim: int, readonly: bool = False) -> Any:
     return types.Array(numba.from_dtype(np.dtype(dtype)), ndim, "A", readonly=readonly)
 
 
-@cache
+@once
 def compiled_resample(source: np.dtype, out: np.dtype) -> Any:
     """`_resample` for arrays of any strides; one signature for all of them, compiled once."""
     flat, table = types.float32[::1], types.float32[:, ::1]
@@ -320,7 +320,7 @@ def compiled_resample(source: np.dtype, out: np.dtype) -> Any:
     return numba.njit([signature], nogil=True, cache=True)(_resample.py_func)
 
 
-@cache
+@once
 def compiled_blend(source: np.dtype) -> Any:
     """`_blend` for slices of any stride."""
     flat = types.float32[::1]
