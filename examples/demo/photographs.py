@@ -1,18 +1,17 @@
 """A class-folder data set of real photographs, cut from those that ship with two Python packages.
 
-========================  ==============================================
-============================ photograph                by
-licence
-========================  ==============================================
-============================ scikit-image: astronaut   NASA
-public domain scikit-image: chelsea     Stefan van der Walt                             CC0
-scikit-image: coffee      Rachel Michetti                                 CC0 scikit-image: hubble
-NASA / HubbleSite                               public domain scikit-image: retina      Mikael
-Häggström                                CC0 scikit-image: rocket      SpaceX
-public domain scikit-learn: china       danielbuechele (Flickr)                         CC BY 2.0
-scikit-learn: flower      vultilion (Flickr)                              CC BY 2.0
-========================  ==============================================
-============================
+=========================  =========================  ===============
+photograph                 by                         licence
+=========================  =========================  ===============
+scikit-image: astronaut    NASA                       public domain
+scikit-image: chelsea      Stefan van der Walt        CC0
+scikit-image: coffee       Rachel Michetti            CC0
+scikit-image: hubble       NASA / HubbleSite          public domain
+scikit-image: retina       Mikael Häggström           CC0
+scikit-image: rocket       SpaceX                     public domain
+scikit-learn: china        danielbuechele (Flickr)    CC BY 2.0
+scikit-learn: flower       vultilion (Flickr)         CC BY 2.0
+=========================  =========================  ===============
 
 The pieces are cut out, resized, and changed in brightness. Nothing is downloaded.
 """
@@ -50,9 +49,21 @@ def write_dataset(folder: Path, count: int, *, seed: int = 0, quality: int = 90)
 
     Each is a random piece of its photograph, of varying size and brightness. A folder that already
     has them is kept. Returns `folder`.
+
+    Raises
+    ------
+    FileExistsError
+        If the folder has other JPEGs, too, which would be taken for a part of the data set.
     """
-    if folder.is_dir() and sum(1 for _ in folder.glob("*/*.jpg")) == count:
+    found = {path.name for path in folder.glob("*/*.jpg")}
+    wanted = {f"{number:05}.jpg" for number in range(count)}
+    if found == wanted:
         return folder
+    if found - wanted:
+        raise FileExistsError(
+            f"{folder} holds {len(found)} images, among them {min(found - wanted)}, where {count} "
+            "are to be made: remove it, or choose another folder."
+        )
     rng = np.random.default_rng(seed)
     sources = photographs()
     names = sorted(sources)
@@ -73,6 +84,7 @@ def _piece(image: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     y = int(rng.integers(0, image.shape[0] - h + 1))
     x = int(rng.integers(0, image.shape[1] - w + 1))
     piece = cv2.resize(image[y : y + h, x : x + w], (width, height), interpolation=cv2.INTER_CUBIC)
-    # An enlarged photograph is smooth; grain makes the file as large as a camera's.
-    grain = rng.normal(0, 4, piece.shape[:2])[..., None]
+    # An enlarged photograph is smooth; a little grain brings the file to the 56 kB that a
+    # photograph of this size takes.
+    grain = rng.normal(0, 1.5, piece.shape[:2])[..., None]
     return np.clip(piece * rng.uniform(0.8, 1.1) + grain, 0, 255).astype(np.uint8)

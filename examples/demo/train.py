@@ -98,7 +98,7 @@ def accuracy(model: nn.Module, batches: DALIGenericIterator) -> float:
 
 def main() -> None:
     """Make the data, train, report."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--folder", type=Path, default=Path("demo-data"))
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--images", type=int, default=960, help="number of training images")

@@ -1,3 +1,1 @@
-"""The same training input twice: before (Dataset, DataLoader, transforms) and after (a
-pipeline).
-"""
+"""The same training input twice: with Dataset, DataLoader and transforms, and as a pipeline."""

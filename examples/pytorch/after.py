@@ -5,21 +5,16 @@
 
 What changed with respect to `before`:
 
-==============================
-===================================================================== before
-after
-==============================
-===================================================================== ``Dataset``
-``fn.readers.file``; or, to keep the code that finds the samples, a
-                                callable given to ``fn.external_source`` that returns encoded bytes
-``RandomResizedCrop``           ``fn.decoders.image_random_crop`` (decodes just the part) and
-                                ``fn.resize``
-``RandomHorizontalFlip``        ``mirror=fn.random.coin_flip()``
-``ToTensor``, ``Normalize``     ``fn.crop_mirror_normalize``, with mean and standard deviation in
-levels ``DataLoader``                  ``DALIGenericIterator``: no worker processes, no collation,
-no copy
-==============================
-=====================================================================
+===========================  ======================================================================
+before                       after
+===========================  ======================================================================
+``Dataset``                  ``fn.readers.file``; or, to keep the code that finds the samples, a
+                             callable given to ``fn.external_source`` that returns encoded bytes
+``RandomResizedCrop``        ``fn.decoders.image_random_crop`` (decodes only that), ``fn.resize``
+``RandomHorizontalFlip``     ``mirror=fn.random.coin_flip()``
+``ToTensor``, ``Normalize``  ``fn.crop_mirror_normalize``; mean and standard deviation in levels
+``DataLoader``               ``DALIGenericIterator``: no worker processes, no collation, no copy
+===========================  ======================================================================
 """
 
 from __future__ import annotations
@@ -88,12 +83,13 @@ def from_callable(source: Photographs) -> Any:
 
 def main() -> None:
     """Iterate over the data and print how fast it comes."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--source", choices=["reader", "external"], default="reader")
     parser.add_argument("--folder", type=Path, default=Path("demo-data/train"))
+    parser.add_argument("--images", type=int, default=960, help="number of images")
     parser.add_argument("--epochs", type=int, default=2)
     args = parser.parse_args()
-    root = write_dataset(args.folder, 960, seed=1)
+    root = write_dataset(args.folder, args.images, seed=1)
     names = ["image", "label"]
     if args.source == "reader":
         loader = DALIGenericIterator(

@@ -7,6 +7,7 @@ See `after` for the same input as a pipeline.
 
 from __future__ import annotations
 
+import argparse
 import time
 from pathlib import Path
 
@@ -52,11 +53,16 @@ class Photographs(Dataset):
             return self.transform(image.convert("RGB")), label
 
 
-def main(root: Path = Path("demo-data/train"), epochs: int = 2) -> None:
+def main() -> None:
     """Iterate over the data and print how fast it comes."""
-    dataset = Photographs(write_dataset(root, 960, seed=1))
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--folder", type=Path, default=Path("demo-data/train"))
+    parser.add_argument("--images", type=int, default=960, help="number of images")
+    parser.add_argument("--epochs", type=int, default=2)
+    args = parser.parse_args()
+    dataset = Photographs(write_dataset(args.folder, args.images, seed=1))
     loader = DataLoader(dataset, batch_size=32, shuffle=True, num_workers=2)
-    for epoch in range(epochs):
+    for epoch in range(args.epochs):
         start, count = time.perf_counter(), 0
         for images, labels in loader:
             assert images.shape[1:] == (3, 224, 224)

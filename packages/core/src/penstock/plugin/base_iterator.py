@@ -145,12 +145,21 @@ class _DaliBaseIterator:
             try:
                 self._first_batch = self._take()
             except StopIteration:
-                raise UsageError(
-                    "It seems that there is no data in the pipeline: it gave not even one batch. "
-                    "With the last-batch policy DROP this happens if the batch size is greater "
-                    f"than the shard. The batch size is {self.batch_size}, the policy "
-                    f"{policy.name}, an epoch has {self._counter.size} samples per pipeline."
-                ) from None
+                raise UsageError(self._why_no_data()) from None
+
+    def _why_no_data(self) -> str:
+        reason = "It seems that there is no data in the pipeline: it gave not even one batch. "
+        if isinstance(self._counter, EndlessCounter):
+            return reason + (
+                "Its source came to the end of its data before there was a batch; one that gives "
+                f"single samples has to give at least {self.batch_size}, the batch size."
+            )
+        return reason + (
+            "With the last-batch policy DROP this happens if the batch size is greater than the "
+            f"shard. The batch size is {self.batch_size}, the policy "
+            f"{self._last_batch_policy.name}, an epoch has {self._counter.size} samples per "
+            "pipeline."
+        )
 
     # -- iteration ---------------------------------------------------------------------------
 
