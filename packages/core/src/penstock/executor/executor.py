@@ -8,11 +8,12 @@ thread waits for the last sample of a batch.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import EndOfData, OperatorError, UsageError
+from penstock.errors import EndOfData, UsageError
 from penstock.executor.bad_samples import (
     BadSample,
     NoGoodSampleError,
@@ -135,8 +136,7 @@ class Executor:
         with self._lock:
             iteration = self._queue[0]
             while not iteration.done:
-                if self.gate.closed:
-                    raise UsageError("The pipeline was shut down while its outputs were awaited.")
+                self._check_open()
                 self._finished.wait()
             self._queue.popleft()
         self.statistics.waited(time.perf_counter() - waited)
@@ -144,6 +144,12 @@ class Executor:
             error, iteration.error = iteration.error, None
             raise error
         return iteration
+
+    def _check_open(self) -> None:
+        at_exit = self.gate.exiting and threading.current_thread() is not threading.main_thread()
+        # A daemon thread that consumes while the program ends is to end with it, silently.
+        if self.gate.closed and not at_exit:
+            raise UsageError("The pipeline was shut down while its outputs were awaited.")
 
     def cancel(self) -> dict[int, Any] | None:
         """Drop all scheduled iterations; return the readers' states from before them."""
@@ -171,6 +177,13 @@ class Executor:
         self.gate.close()
         join(self._threads, wait_seconds)
         self._threads = []
+
+    def shut_down_at_exit(self) -> None:
+        """Stop the threads, without waiting for them, because the program ends."""
+        if self._pid == os.getpid():
+            self.gate.exiting = True
+            self.gate.close()
+            self._threads = []
 
     # -- the workers' side -----------------------------------------------------------------
 
@@ -214,7 +227,7 @@ class Executor:
             program = self._enter_stage(iteration, 0)
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             program = None
-            iteration.error = _of_an_operator(error)
+            iteration.error = error
         with self._lock:
             self._beginning = False
             iteration.program = program
@@ -291,7 +304,7 @@ class Executor:
                 following = self._complete_stage(iteration, program)
             except BaseException as error:
                 following = None
-                failed: BaseException | None = _of_an_operator(error)
+                failed: BaseException | None = error
             else:
                 failed = None
             finally:
@@ -384,12 +397,3 @@ class Executor:
             self.statistics.finished(iteration)
             self._finished.notify_all()
             self._work.notify_all()
-
-
-def _of_an_operator(error: BaseException) -> BaseException:
-    """`error`, or a plain one in the place of what would end the thread that is told of it."""
-    if isinstance(error, Exception):
-        return error
-    told = OperatorError(f"An operator raised {type(error).__name__}: {error}")
-    told.__cause__ = error
-    return told

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.errors import located
 from penstock.executor.batch import EdgeHistory
 
 if TYPE_CHECKING:
@@ -54,7 +55,10 @@ class Plan:
 def needs_batch(node: OpNode) -> bool:
     """Whether `node` works on whole batches, as its class or its constants say."""
     decide = getattr(node.schema.cls, "needs_batch", False)
-    return bool(decide(node.args)) if callable(decide) else bool(decide)
+    try:
+        return bool(decide(node.args)) if callable(decide) else bool(decide)
+    except Exception as error:
+        raise located(error, node.where()) from error
 
 
 def make_plan(nodes: list[OpNode], outputs: list[DataNode], seeds: dict[int, int]) -> Plan:

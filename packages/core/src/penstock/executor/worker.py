@@ -27,7 +27,7 @@ class Gate:
     executor down, at any point of a thread that holds it.
     """
 
-    __slots__ = ("closed", "finished", "lock", "work")
+    __slots__ = ("closed", "exiting", "finished", "lock", "work")
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -36,6 +36,8 @@ class Gate:
         self.finished = threading.Condition(self.lock)
         """Something was finished."""
         self.closed = False
+        self.exiting = False
+        """Whether it was closed because the program ends."""
 
     def close(self) -> None:
         """Let everybody who waits go home."""

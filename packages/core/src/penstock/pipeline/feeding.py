@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ShapeError, UnknownNameError
@@ -21,6 +22,9 @@ class Feeding:
         self.epoch = 0
         self.iteration = 0
         self.ended = False
+        self.changes = 0
+        """How often something came that a consumer may be waiting for."""
+        self._changed = threading.Condition()
 
     def feed(self, name: str) -> Feed:
         """The external source named `name`."""
@@ -38,17 +42,27 @@ class Feeding:
         prepared = [(feed := self.feed(name), feed.prepare(data)) for name, data in inputs.items()]
         for feed, batch in prepared:
             feed.append(batch)
+        self.note_change()
 
     def starving(self) -> list[str]:
         """Names of the sources that would have to be fed before the next iteration."""
         return [n.name for n in self._plan.feeds if not n.attachment.ready()]
 
-    def wait(self) -> None:
-        """Wait for the sources that are to be waited for, unless others starve anyway."""
-        feeds = [n.attachment for n in self._plan.feeds if not n.attachment.ready()]
-        if all(f.blocking for f in feeds):
-            for feed in feeds:
-                feed.wait()
+    def may_wait(self) -> bool:
+        """Whether all sources that starve are to be waited for."""
+        return all(n.attachment.blocking for n in self._plan.feeds if not n.attachment.ready())
+
+    def note_change(self) -> None:
+        """Tell a waiting consumer that a source was fed, or that an iteration was scheduled."""
+        with self._changed:
+            self.changes += 1
+            self._changed.notify_all()
+
+    def wait_for_change(self, seen: int) -> None:
+        """Wait until `changes` is no longer `seen`."""
+        with self._changed:
+            while self.changes == seen:
+                self._changed.wait()
 
     def collect(self) -> tuple[int, dict[int, BatchBuffer]]:
         """Size and fed batches (by register) of the next iteration.

@@ -13,6 +13,7 @@ from penstock.errors import (
     OutOfRangeError,
     UnknownNameError,
     UsageError,
+    located,
 )
 from penstock.executor.executor import Executor
 from penstock.executor.iteration import Iteration
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from penstock.tensors.tensor_list import TensorListCPU
 
 _running: weakref.WeakSet[Pipeline] = weakref.WeakSet()
+
+EXIT_SECONDS = 5.0
+"""How long the end of the program waits for operators that are at work."""
 
 
 class Pipeline(DefinablePipeline):
@@ -127,6 +131,7 @@ class Pipeline(DefinablePipeline):
         self._retrying = False
         self._is_set_up = False
         """Whether `iter_setup` was called for the next iteration."""
+        self._building = threading.RLock()
         self._scheduling = threading.Lock()
         self._in_use: deque[tuple[TensorListCPU, ...]] = deque()
         self._skipped_in_last_outputs = 0
@@ -139,6 +144,11 @@ class Pipeline(DefinablePipeline):
         if self._executor is not None:
             self._executor.check_process()
             return
+        with self._building:
+            if self._executor is None:
+                self._build()
+
+    def _build(self) -> None:
         settings = self._settings
         settings.check_for_build()
         if self._outputs is None:
@@ -264,6 +274,7 @@ class Pipeline(DefinablePipeline):
             self._schedule_while_fed()
         finally:
             self._scheduling.release()
+            self._feeding.note_change()
 
     def _schedule_while_fed(self) -> None:
         executor = self._executor
@@ -306,12 +317,16 @@ class Pipeline(DefinablePipeline):
         assert executor is not None
         if self._owed:
             self._schedule_owed()
-        while not executor.pending():
+        while True:
+            seen = self._feeding.changes
+            if executor.pending():
+                break
             if self._feeding.ended or not self._owed:
                 raise StopIteration
-            self._feeding.wait()
             starving = self._feeding.starving()
-            if starving:
+            if starving and self._feeding.may_wait():
+                self._feeding.wait_for_change(seen)
+            elif starving:
                 self._owed = 0
                 raise OutOfRangeError(
                     f"The external source{'s' if len(starving) > 1 else ''} "
@@ -398,6 +413,7 @@ class Pipeline(DefinablePipeline):
             )
         feed = self._feeding.feed(name)
         feed.append(feed.prepare(data, layout))
+        self._feeding.note_change()
         self._schedule_owed(wait=False)
 
     def input_feed_count(self, input_name: str) -> int:
@@ -489,10 +505,10 @@ class Pipeline(DefinablePipeline):
 
     # -- end ---------------------------------------------------------------------------------
 
-    def _shutdown(self, wait_seconds: float = 1.0) -> None:
+    def _shutdown(self) -> None:
         executor, self._executor = self._executor, None
         if executor is not None:
-            executor.shutdown(wait_seconds)
+            executor.shutdown()
 
     def __del__(self) -> None:
         if getattr(self, "_executor", None) is not None:
@@ -504,14 +520,12 @@ class _NoReaderError(UnknownNameError, RuntimeError):
 
 
 def _opened(node: OpNode, batch_size: int, seeds: dict[int, int]) -> Any:
-    from penstock.executor.program import with_place
-
-    def opened() -> Any:
+    try:
         reader = node.schema.cls(node.args)
         reader.open(batch_size, seeds.get(id(node), 0))  # type: ignore[attr-defined]
-        return reader
-
-    return with_place(node, opened)
+    except Exception as error:
+        raise located(error, node.where()) from error
+    return reader
 
 
 @atexit.register
@@ -519,5 +533,6 @@ def _shut_down_all() -> None:
     # Threads that still run while the interpreter is torn down could crash it; but an operator that
     # never returns must not keep the program from ending.
     for pipeline in list(_running):
-        pipeline._shutdown(wait_seconds=0.0)
-    join_all(seconds=5.0)
+        if pipeline._executor is not None:
+            pipeline._executor.shut_down_at_exit()
+    join_all(EXIT_SECONDS)

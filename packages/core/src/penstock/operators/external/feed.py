@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
@@ -80,7 +79,6 @@ class Feed:
         self.blocking = blocking
         """Whether to wait for the next batch to be fed."""
         self._queue: deque[list[Delivery]] = deque()
-        self._fed = threading.Condition()
         self._last: list[Delivery] | None = None
 
     @property
@@ -107,15 +105,7 @@ class Feed:
 
     def append(self, batch: list[Delivery]) -> None:
         """Append a batch to the queue."""
-        with self._fed:
-            self._queue.append(batch)
-            self._fed.notify_all()
-
-    def wait(self) -> None:
-        """Wait until a batch can be had."""
-        with self._fed:
-            while not self.ready():
-                self._fed.wait()
+        self._queue.append(batch)
 
     def clear(self) -> None:
         """Forget everything that was fed and not used."""
