@@ -26,12 +26,13 @@ class Arena:
     block of the size that was needed.
     """
 
-    __slots__ = ("_base", "_block", "_overflow", "_size", "_used")
+    __slots__ = ("_base", "_block", "_overflow", "_peak", "_size", "_used")
 
     def __init__(self) -> None:
         self._size = _FIRST_BYTES
         self._block, self._base = _aligned_block(self._size)
         self._used = 0
+        self._peak = 0
         self._overflow: list[np.ndarray] = []
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
@@ -47,10 +48,19 @@ class Arena:
             return np.ndarray(shape, dtype, block, base)
         return np.ndarray(shape, dtype, self._block, self._base + start)
 
+    def mark(self) -> int:
+        """A place to `release` down to."""
+        return self._used
+
+    def release(self, mark: int) -> None:
+        """Take back what was handed out since `mark`."""
+        self._peak = max(self._peak, self._used)
+        self._used = mark
+
     def reset(self) -> None:
         """Take everything back."""
+        self.release(0)
         if self._overflow:
             self._overflow.clear()
-            self._size = self._used + self._used // 4
+            self._size = self._peak + self._peak // 4
             self._block, self._base = _aligned_block(self._size)
-        self._used = 0

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import EndOfData, UsageError
+from penstock.errors import BadSampleError, EndOfData, UsageError
 from penstock.executor.bad_samples import (
     BadSample,
     NoGoodSampleError,
@@ -24,7 +24,8 @@ from penstock.executor.bad_samples import (
 from penstock.executor.batch import BatchBuffer
 from penstock.executor.batch_step import draw_whole_batch, run_batch_step
 from penstock.executor.iteration import Iteration
-from penstock.executor.program import Program, SampleRunner, with_place
+from penstock.executor.program import Program, with_place
+from penstock.executor.runner import SampleRunner
 from penstock.executor.statistics import Statistics
 from penstock.executor.worker import Gate, Worker, join
 
@@ -82,6 +83,8 @@ class Executor:
         self._num_threads = num_threads
         self._set_affinity = set_affinity
         self._threads: list[Worker] = []
+        self._cancelling = False
+        """Whether somebody waits for running samples, and not just for whole iterations."""
         self._runners: list[dict[Program, SampleRunner]] = [{} for _ in range(num_threads)]
         """What each thread runs samples with."""
 
@@ -160,8 +163,10 @@ class Executor:
                 iteration.queue.clear()
                 if iteration.error is None:
                     iteration.error = EndOfData("cancelled")
+            self._cancelling = True
             while self._beginning or any(i.in_flight for i in dropped):
                 self._finished.wait()
+            self._cancelling = False
             self._queue.clear()
             return dropped[0].states if dropped and dropped[0].begun else None
 
@@ -262,7 +267,6 @@ class Executor:
 
     def run_samples(self, iteration: Iteration, samples: list[int], worker: Worker) -> None:
         """Carry samples through their stage; go on with the iteration if they were the last."""
-        failures: list[tuple[int, BaseException]] = []
         program = iteration.program
         assert program is not None
         runners = self._runners[worker.number]
@@ -271,11 +275,7 @@ class Executor:
             runner = SampleRunner(program, worker.arena, materialise_views=not self.fuse)
             runners[program] = runner
         runner.bind(iteration)
-        for index in samples:
-            try:
-                runner.run(index)
-            except BaseException as failure:  # whatever it is, somebody waits for this iteration
-                failures.append((index, failure))
+        failures = runner.run(samples)
         runner.release()
         with self._lock:
             iteration.in_flight -= 1
@@ -284,7 +284,8 @@ class Executor:
             if failures and self._policy == "raise":
                 iteration.next = iteration.size  # the rest of the batch is of no use any more
             self._advance(iteration)
-            self._finished.notify_all()
+            if self._cancelling:
+                self._finished.notify_all()
 
     def _advance(self, iteration: Iteration) -> None:
         """Go on to whatever comes next, if nothing is left to do in the stage. Holds the lock."""
@@ -370,17 +371,8 @@ class Executor:
             iteration.draw_numbers = list(range(iteration.size))
         for number, index in enumerate(failed, iteration.size + iteration.skipped):
             iteration.draw_numbers[index] = number
-        iteration.redraws += len(failed)
         iteration.skipped += len(failed)
-        epoch = max(int(self.readers[id(n)].meta()["epoch_size"]) for n in self.plan.readers)
-        none_good = len(failed) == iteration.size
-        # An operator that can work on no sample at all must not eat up the whole data set.
-        patience = 4 * iteration.size + 64 if none_good else max(epoch, iteration.size)
-        if iteration.redraws > patience:
-            raise NoGoodSampleError(
-                f"{iteration.redraws} bad samples were skipped for iteration {iteration.number} "
-                "alone, which is too many to go on; here is the last one's error."
-            ) from first
+        self._check_patience(iteration, first)
         for node in self.plan.readers:
             entries = self.readers[id(node)].draw(len(failed), refill=True)
             for index, entry in zip(failed, entries, strict=True):
@@ -388,6 +380,31 @@ class Executor:
         iteration.failures.clear()
         iteration.queue = failed[::-1]
         return True
+
+    def _check_patience(self, iteration: Iteration, first: BaseException) -> None:
+        """Give up where sample after sample fails.
+
+        Whole classes of a data set may be unreadable, so as long as files are to blame all of them
+        are tried. An operator that has not worked on a single sample is to blame itself, and must
+        not eat up the whole data set.
+        """
+        failures = iteration.failures
+        if len(failures) < iteration.redrawn:
+            iteration.redraws = 0  # some of those drawn last are good
+        iteration.redraws += len(failures)
+        iteration.redrawn = len(failures)
+        patience = max(int(self.readers[id(n)].meta()["epoch_size"]) for n in self.plan.readers)
+        if (
+            len(failures) == iteration.size
+            and not self.statistics.samples
+            and not all(isinstance(e, BadSampleError) for e in failures.values())
+        ):
+            patience = 4 * iteration.size + 64
+        if iteration.redraws > patience + iteration.size:
+            raise NoGoodSampleError(
+                f"{iteration.redraws} bad samples were skipped one after the other for iteration "
+                f"{iteration.number}, which is too many to go on; here is the last one's error."
+            ) from first
 
     def _finish(self, iteration: Iteration) -> None:
         """Mark an iteration as done. Holds the lock."""

@@ -26,6 +26,7 @@ class Iteration:
         "number",
         "program",
         "queue",
+        "redrawn",
         "redraws",
         "seconds",
         "size",
@@ -55,6 +56,9 @@ class Iteration:
         self.in_flight = 0
         self.failures: dict[int, BaseException] = {}
         self.redraws = 0
+        """Samples that were drawn anew and turned out to be bad, since the last good one."""
+        self.redrawn = size
+        """Samples that were drawn last, at once."""
         self.skipped = 0
         """Samples that were dropped and replaced by later ones of the reader."""
         self.draw_numbers: list[int] | None = None

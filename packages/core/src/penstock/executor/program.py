@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.errors import PenstockError, ShapeError, located
+from penstock.errors import located
 from penstock.executor.arena import Arena
-from penstock.executor.batch import BatchBuffer
 from penstock.executor.context import Context
 from penstock.executor.frames import FrameLoop
 from penstock.executor.inputs import check_argument, checked
@@ -37,6 +36,8 @@ class Step:
     args: dict[str, Any]
     seed: int
     is_reader: bool
+    is_light: bool = False
+    """Whether the step hardly touches data: it reads a file, or hands on a recipe."""
 
     def context(self, arena: Arena) -> Context:
         """A context of this step for one worker."""
@@ -113,6 +114,7 @@ class Program:
             args=vars(getattr(op, "op", op).args),
             seed=self.plan.seeds.get(id(node), 0),
             is_reader=node.schema.reader,
+            is_light=node.schema.reader,
         )
 
     def _add(self, node: OpNode) -> None:
@@ -149,6 +151,7 @@ class Program:
                 and self.specs[r].layout == "HWC"
             ):
                 step.function = step.op.defer
+                step.is_light = True
 
 
 def with_place(node: OpNode, function: Callable[..., Any], *args: Any) -> Any:
@@ -161,100 +164,3 @@ def with_place(node: OpNode, function: Callable[..., Any], *args: Any) -> Any:
 
 def _as_is(value: np.ndarray) -> np.ndarray:
     return value
-
-
-class SampleRunner:
-    """Carries samples through a program, on one worker."""
-
-    def __init__(self, program: Program, arena: Arena, *, materialise_views: bool) -> None:
-        self._program = program
-        self._arena = arena
-        self._materialise = materialise_views
-        self._steps = [(step, step.context(arena)) for step in program.steps]
-        self._count = len(program.plan.consumers)
-        self._iteration: Any = None
-
-    def bind(self, iteration: Any) -> None:
-        """Turn to another iteration's buffers."""
-        if self._iteration is iteration:
-            return
-        self._iteration = iteration
-        buffers: list[BatchBuffer | None] = iteration.buffers
-        for step, context in self._steps:
-            context.iteration = iteration.number
-            context.buffers = [buffers[r] for r in step.outputs]
-            for k, r in enumerate(step.outputs):
-                if not self._program.plan.leaves_stage[r]:
-                    context.buffers[k] = None
-
-    def release(self) -> None:
-        """Let go of the iteration's buffers, which may belong to the user by now."""
-        self._iteration = None
-        for _, context in self._steps:
-            context.buffers = []
-
-    def run(self, index: int) -> None:
-        """Carry sample `index` through all steps.
-
-        Raises
-        ------
-        OperatorError
-            What an operator raised, with the place where it happened.
-        """
-        iteration = self._iteration
-        registers: list[Any] = [None] * self._count
-        sources: list[str] = [""] * self._count
-        for r in self._program.reads:
-            batch = iteration.buffers[r]
-            registers[r] = batch.rows[index]
-            if batch.sources is not None:
-                sources[r] = batch.sources[index]
-        self._arena.reset()
-        for step, context in self._steps:
-            context.index = index
-            if step.inputs:
-                context.source = sources[step.inputs[0]]
-            try:
-                if step.tensor_args:
-                    self._set_arguments(step, context.args, registers)
-                if step.is_reader:
-                    entry = iteration.entries[id(step.node)][index]
-                    context.source = step.op.source_info(entry)
-                    result = step.function(context, entry)
-                else:
-                    result = step.function(context, *[registers[r] for r in step.inputs])
-                self._store(step, context, index, result, registers)
-            except BaseException as error:
-                raise located(error, step.node.where(index, context.source)) from error
-            if context.source:
-                for k, r in enumerate(step.outputs):
-                    sources[r] = context.source
-                    if k in step.leaving:
-                        iteration.set_source(r, index, context.source)
-
-    def _set_arguments(self, step: Step, args: Any, registers: list[Any]) -> None:
-        for name, r, convert in step.tensor_args:
-            try:
-                setattr(args, name, convert(registers[r]))
-            except (TypeError, ValueError) as error:
-                kind = type(error) if isinstance(error, PenstockError) else ValueError
-                raise kind(f"Argument `{name}`: {error}") from error
-
-    def _store(
-        self, step: Step, context: Context, index: int, result: Any, registers: list[Any]
-    ) -> None:
-        outputs = step.outputs
-        results = result if isinstance(result, tuple) else (result,)
-        if len(results) != len(outputs):
-            raise ShapeError(
-                f"The operator made {len(results)} outputs where its declaration says "
-                f"{len(outputs)}; a tuple has one element for each of them."
-            )
-        for k, r in enumerate(outputs):
-            value = results[k]
-            buffer = context.buffers[k]
-            if buffer is not None:
-                buffer.put(index, value)
-            elif self._materialise and isinstance(value, np.ndarray):
-                value = np.ascontiguousarray(value) if value.ndim else value
-            registers[r] = value

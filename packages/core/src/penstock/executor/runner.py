@@ -1,0 +1,156 @@
+"""Carries samples through the steps of a stage, on one worker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from penstock.errors import PenstockError, ShapeError, located
+
+if TYPE_CHECKING:
+    from penstock.executor.arena import Arena
+    from penstock.executor.batch import BatchBuffer
+    from penstock.executor.context import Context
+    from penstock.executor.iteration import Iteration
+    from penstock.executor.program import Program, Step
+
+
+class _Sample(NamedTuple):
+    """One sample on its way."""
+
+    index: int
+    registers: list[Any]
+    sources: list[str]
+    """Where the content of each register was read from."""
+
+
+class SampleRunner:
+    """Carries samples through a program, on one worker.
+
+    A few samples are taken at a time. What is mere interpreter work (opening files, deciding about
+    windows) is done for all of them first, step by step: the interpreter's own code and data stay
+    in the cache for that long, which the work on pixels drives out. Then each sample goes through
+    the remaining steps alone, while its pixels are hot.
+    """
+
+    def __init__(self, program: Program, arena: Arena, *, materialise_views: bool) -> None:
+        self._program = program
+        self._arena = arena
+        self._materialise = materialise_views
+        steps = [(step, step.context(arena)) for step in program.steps]
+        light = next((k for k, (s, _) in enumerate(steps) if not s.is_light), len(steps))
+        self._light, self._heavy = steps[:light], steps[light:]
+        self._count = len(program.plan.consumers)
+        self._iteration: Any = None
+
+    def bind(self, iteration: Iteration) -> None:
+        """Turn to another iteration's buffers."""
+        self._iteration = iteration
+        buffers: list[BatchBuffer | None] = iteration.buffers
+        leaves = self._program.plan.leaves_stage
+        for step, context in (*self._light, *self._heavy):
+            context.iteration = iteration.number
+            context.buffers = [buffers[r] if leaves[r] else None for r in step.outputs]
+
+    def release(self) -> None:
+        """Let go of the iteration's buffers, which may belong to the user by now."""
+        self._iteration = None
+        for _, context in (*self._light, *self._heavy):
+            context.buffers = []
+
+    def run(self, indices: list[int]) -> list[tuple[int, BaseException]]:
+        """Carry the samples of these numbers through all steps; return what failed, and how."""
+        failures: list[tuple[int, BaseException]] = []
+        arena = self._arena
+        arena.reset()
+        samples = [self._begun(index) for index in indices]
+        for step, context in self._light:
+            failed = []
+            for sample in samples:
+                try:
+                    self._do(step, context, sample)
+                except BaseException as error:  # whatever it is, somebody waits for the batch
+                    failures.append((sample.index, error))
+                    failed.append(sample.index)
+            if failed:
+                samples = [s for s in samples if s.index not in failed]
+        mark = arena.mark()
+        for sample in samples:
+            index = sample.index
+            for step, context in self._light:  # their recipes may still ask for it
+                context.index = index
+                context.source = sample.sources[step.outputs[0]] if step.outputs else ""
+            try:
+                for step, context in self._heavy:
+                    self._do(step, context, sample)
+            except BaseException as error:
+                failures.append((index, error))
+            arena.release(mark)
+        return failures
+
+    def _begun(self, index: int) -> _Sample:
+        """Sample `index` with what the stage reads from earlier ones."""
+        buffers = self._iteration.buffers
+        registers: list[Any] = [None] * self._count
+        sources = [""] * self._count
+        for r in self._program.reads:
+            batch = buffers[r]
+            registers[r] = batch.rows[index]
+            if batch.sources is not None:
+                sources[r] = batch.sources[index]
+        return _Sample(index, registers, sources)
+
+    def _do(self, step: Step, context: Context, sample: _Sample) -> None:
+        """Take one sample through one step.
+
+        Raises
+        ------
+        OperatorError
+            What the operator raised, with the place where it happened.
+        """
+        index, registers, sources = sample
+        context.index = index
+        context.source = sources[step.inputs[0]] if step.inputs else ""
+        try:
+            if step.tensor_args:
+                _set_arguments(step, context.args, registers)
+            if step.is_reader:
+                entry = self._iteration.entries[id(step.node)][index]
+                context.source = step.op.source_info(entry)
+                result = step.function(context, entry)
+            else:
+                result = step.function(context, *[registers[r] for r in step.inputs])
+            self._store(step, context, result, registers)
+        except BaseException as error:
+            raise located(error, step.node.where(index, context.source)) from error
+        source = context.source
+        if source:
+            for r in step.outputs:
+                sources[r] = source
+            for k in step.leaving:
+                self._iteration.set_source(step.outputs[k], index, source)
+
+    def _store(self, step: Step, context: Context, result: Any, registers: list[Any]) -> None:
+        outputs = step.outputs
+        results = result if isinstance(result, tuple) else (result,)
+        if len(results) != len(outputs):
+            raise ShapeError(
+                f"The operator made {len(results)} outputs where its declaration says "
+                f"{len(outputs)}; a tuple has one element for each of them."
+            )
+        for value, r, buffer in zip(results, outputs, context.buffers, strict=True):
+            if buffer is not None:
+                buffer.put(context.index, value)
+            elif self._materialise and isinstance(value, np.ndarray) and value.ndim:
+                value = np.ascontiguousarray(value)
+            registers[r] = value
+
+
+def _set_arguments(step: Step, args: Any, registers: list[Any]) -> None:
+    for name, r, convert in step.tensor_args:
+        try:
+            setattr(args, name, convert(registers[r]))
+        except (TypeError, ValueError) as error:
+            kind = type(error) if isinstance(error, PenstockError) else ValueError
+            raise kind(f"Argument `{name}`: {error}") from error
