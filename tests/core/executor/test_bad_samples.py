@@ -21,8 +21,10 @@ def refuse_seven(xp, value):
 
 
 @pipeline_def(batch_size=4, num_threads=3, device_id=None)
-def numbers(count=12, bad=(), refuse=False):
+def numbers(count=12, bad=(), refuse=False, fails=False):
     x = fn.testing.counting_reader(count=count, bad=list(bad), name="reader")
+    if fails:
+        x = fn.testing.never_works(x)
     return fn.testing.refuse_seven(x) if refuse else x
 
 
@@ -88,6 +90,31 @@ def test_skip_counts_what_it_dropped():
 def test_skip_gives_up_when_nothing_is_good():
     with pytest.raises(errors.PenstockError, match="too many"):
         numbers(bad=range(12), on_bad_sample="skip").run()
+
+
+def test_skip_goes_on_past_hundreds_of_unreadable_files():
+    pipe = numbers(count=600, bad=range(1, 595), on_bad_sample="skip")
+    assert values(pipe, 1) == [[0, 595, 596, 597]]
+    assert len({bad.source for bad in pipe.bad_samples if bad.iteration == 0}) == 594
+
+
+def test_skip_with_few_good_samples():
+    pipe = numbers(count=12, bad=range(1, 12), on_bad_sample="skip")
+    assert values(pipe, 2) == [[0, 0, 0, 0]] * 2
+
+
+def test_skip_gives_up_early_on_an_operator_that_never_works():
+    with pytest.raises(
+        errors.PenstockError, match=r"^(\d\d|1\d\d) bad samples.*too many"
+    ) as caught:
+        numbers(count=10_000, fails=True, on_bad_sample="skip").run()
+    assert "never" in str(caught.value.__cause__)
+
+
+@operator("testing.never_works", inputs=Input(), hidden=True)
+def never_works(xp, value):
+    """Fail on everything."""
+    raise ValueError("never")
 
 
 def test_skip_covers_operators_behind_the_reader():

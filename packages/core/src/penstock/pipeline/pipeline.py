@@ -466,8 +466,11 @@ class Pipeline(DefinablePipeline):
 
     @property
     def bad_samples(self) -> list[BadSample]:
-        """Samples that were skipped or replaced so far: source, operator, reason."""
-        return [] if self._executor is None else self._executor.bad_samples
+        """Samples that were skipped or replaced so far: source, operator, reason.
+
+        Those of iterations that are worked on ahead are among them; see `BadSample.iteration`.
+        """
+        return [] if self._executor is None else list(self._executor.bad_samples)
 
     def executor_statistics(self) -> dict[str, Any]:
         """Counters since the build; times in seconds.
