@@ -339,3 +339,34 @@ def test_an_anchor_needs_a_shape():
         layouts=("HWC", ""),
         match="shape",
     )
+
+
+@pytest.mark.parametrize("shape", [(5, 6), (5, 6, 4), (3, 5, 6, 4)])
+def test_data_without_a_layout(shape):
+    def graph(lib, x, anchor, extent):
+        slice_ = lib.fn.slice
+        flat = lib.fn.reshape(lib.fn.reshape(x, shape=[-1]), x.shape())
+        return (
+            slice_(x, rel_start=(0.2, 0.1), rel_shape=(0.5, 0.25)),
+            slice_(x, start=1),
+            slice_(x, start=[1, 2], axis_names="HW"),
+            slice_(x, anchor, extent),
+            slice_(flat, start=[1, 2]),
+        )
+
+    exact(
+        graph,
+        [numbered(*shape)] * 2,
+        [np.float32([0.1, 0.2]), np.float32([0.3, 0.4])],
+        [np.float32([0.5, 0.25]), np.float32([0.3, 0.6])],
+        layouts=["", "", ""],
+    )
+
+
+@pytest.mark.parametrize(("shape", "name"), [((5,), "W"), ((5, 6), "C"), ((3, 5, 6, 4), "F")])
+def test_names_that_data_without_a_layout_does_not_have(shape, name):
+    assert_both_raise(
+        lambda lib, x: lib.fn.slice(x, start=[1], axis_names=name),
+        [numbered(*shape)],
+        match="axis_names",
+    )

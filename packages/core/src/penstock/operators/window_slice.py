@@ -75,7 +75,8 @@ SLICE_ARGS: tuple[Arg, ...] = (
         LAYOUT,
         None,
         'Axes that the coordinates belong to, as letters of the layout; ``"WH"`` where neither '
-        "`axes` nor `axis_names` is given.",
+        "`axes` nor `axis_names` is given. Data without a layout that has 2, 3 or 4 dimensions is "
+        'taken for ``"HW"``, ``"HWC"`` or ``"DHWC"``.',
     ),
     Arg(
         "normalized_anchor",
@@ -146,11 +147,14 @@ class SliceWindow:
         self._axes_by_sample = "axes" in op.tensor_args
         if self._axes_by_sample and op.given("axis_names"):
             raise UsageError("`axes` and `axis_names` exclude each other; give one of them.")
-        self._asked_axes = () if self._axes_by_sample else _asked_axes(op, data.layout)
+        axes = () if self._axes_by_sample else _asked_axes(op)
+        if isinstance(axes, str) and (data.layout or data.ndim is not None):
+            axes = _named_axes(axes, data.layout or _implied_layout(data.ndim))
+        self._asked_axes: tuple[int, ...] | str = axes
         # Where the rank is only known with the data, every sample resolves the axes by itself.
         self._axes = (
-            _checked_axes(self._asked_axes, data.ndim)
-            if self._asked_axes and data.ndim is not None
+            _checked_axes(axes, data.ndim)
+            if axes and not isinstance(axes, str) and data.ndim is not None
             else None
         )
         self._positional = bool(positional)
@@ -191,6 +195,8 @@ class SliceWindow:
         axes: Sequence[int] | None = self._axes
         if axes is None:
             asked = args.axes if self._axes_by_sample else self._asked_axes
+            if isinstance(asked, str):
+                asked = _named_axes(asked, _implied_layout(len(extents)))
             axes = _checked_axes(asked, len(extents)) if asked else range(len(extents))
         anchor = [0] * len(extents)
         shape = list(extents)
@@ -291,15 +297,22 @@ def _constant(op: Operator, name: str) -> tuple[float, ...] | None:
     return tuple(map(as_float32, values)) if name.startswith("rel_") else tuple(values)
 
 
-def _asked_axes(op: Operator, layout: str) -> tuple[int, ...]:
-    """The sliced axes as the user counts them; empty for all of them."""
+def _asked_axes(op: Operator) -> tuple[int, ...] | str:
+    """The sliced axes as the user counts or names them; empty for all of them."""
     axes, names = op.args.axes, op.args.axis_names
     if axes is not None:
         if names is not None:
             raise UsageError("`axes` and `axis_names` exclude each other; give one of them.")
         return tuple(axes)
-    if names is None:
-        names = "WH"
+    return "WH" if names is None else str(names)
+
+
+def _implied_layout(ndim: int | None) -> str:
+    """What axes of data without a layout are called, as in DALI."""
+    return {2: "HW", 3: "HWC", 4: "DHWC"}.get(ndim or 0, "")
+
+
+def _named_axes(names: str, layout: str) -> tuple[int, ...]:
     found = []
     for letter in names:
         position = layout.find(letter)

@@ -1919,6 +1919,196 @@ class Resize(OperatorInstance):
         temp_buffer_hint: int | None = 0,
     ) -> Any: ...
 
+class ResizeCropMirror(OperatorInstance):
+    """Resizes, cuts out a window and mirrors it, computing no more than the window.
+
+    The same as `resize`, `crop` and `flip` one after the other, except that a window may leave the
+    resized image, whose border is repeated there.
+
+    Runs on: cpu (to come: gpu).
+
+    Parameters
+    ----------
+    data : DataNode or array_like, layout HWC, FHWC, CHW, FCHW, CFHW, DHWC, FDHWC, CDHW, FCDHW, CFDHW, of UINT8, INT16, UINT16, FLOAT
+        Images, volumes or sequences of them.
+    antialias : bool, default True
+        Whether filters widen with the reduction, so that every source pixel counts. Nearest
+        neighbours stay what they are.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    crop : float or list of float of shape (2,) or (3,), one for each sample allowed, optional
+        Extents of the window in pixels: `(height, width)` or `(depth, height, width)`.
+        Fractions are dropped; an extent of 0 or less keeps the whole axis. Excludes `crop_h`,
+        `crop_w` and `crop_d`.
+    crop_d : float, one for each sample allowed, optional
+        Depth of the window in voxels (in frames where the data has frames and no depth); needs
+        `crop_h` and `crop_w`. Ignored by data that has neither axis.
+    crop_h : float, one for each sample allowed, optional
+        Height of the window in pixels; needs `crop_w`.
+    crop_pos_x : float, one for each sample allowed, default 0.5
+        Horizontal position of the window between 0 (leftmost) and 1 (rightmost): it starts at
+        column ``crop_pos_x * (W - crop_w)``.
+    crop_pos_y : float, one for each sample allowed, default 0.5
+        Vertical position of the window between 0 (top) and 1 (bottom): the window starts at row
+        ``crop_pos_y * (H - crop_h)``.
+    crop_pos_z : float, one for each sample allowed, default 0.5
+        Position of the window along the depth between 0 (front) and 1 (back): it starts at
+        slice ``crop_pos_z * (D - crop_d)``.
+    crop_w : float, one for each sample allowed, optional
+        Width of the window in pixels; needs `crop_h`.
+    dtype : DALIDataType, optional
+        Element type of the output: `FLOAT`, or that of the input, which is also the default.
+        Integers are rounded.
+    interp_type : {DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR, DALIInterpType.INTERP_CUBIC, DALIInterpType.INTERP_LANCZOS3, DALIInterpType.INTERP_TRIANGULAR, DALIInterpType.INTERP_GAUSSIAN}, one for each sample allowed, optional
+        Filter for both shrinking and enlarging; linear when not given. `INTERP_TRIANGULAR` is
+        another name of `INTERP_LINEAR`.
+    mag_filter : {DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR, DALIInterpType.INTERP_CUBIC, DALIInterpType.INTERP_LANCZOS3, DALIInterpType.INTERP_TRIANGULAR, DALIInterpType.INTERP_GAUSSIAN}, one for each sample allowed, optional
+        Filter for axes that do not shrink, instead of `interp_type`.
+    max_size : float or list of float, optional
+        Largest extents of the output in pixels, one number for all axes or one each. Modes that
+        keep the aspect ratio keep it under this limit, too.
+    min_filter : {DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR, DALIInterpType.INTERP_CUBIC, DALIInterpType.INTERP_LANCZOS3, DALIInterpType.INTERP_TRIANGULAR, DALIInterpType.INTERP_GAUSSIAN}, one for each sample allowed, optional
+        Filter for axes that shrink, instead of `interp_type`.
+    minibatch_size : int, default 32
+        How many images DALI processes at once.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    mirror : int, one for each sample allowed, default 0
+        Which axes to mirror: the sum of 1 for columns, 2 for rows and 4 for the depth.
+    mode : {"default", "stretch", "not_larger", "not_smaller"}, optional
+        How sizes are meant: ``"default"`` takes them as they are, and axes without one get the
+        mean scale of the others; ``"stretch"`` leaves these alone; ``"not_larger"`` and
+        ``"not_smaller"`` keep the aspect ratio and make the output the largest that fits into,
+        or the smallest that covers, the size.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    resize_longer : float, one for each sample allowed, optional
+        Length of the output's longer side in pixels; the aspect ratio is kept.
+    resize_shorter : float, one for each sample allowed, optional
+        Length of the output's shorter side in pixels; the aspect ratio is kept.
+    resize_x : float, one for each sample allowed, optional
+        Width of the output in pixels; 0 or not given: it follows from the other extents.
+    resize_y : float, one for each sample allowed, optional
+        Height of the output, like `resize_x`.
+    resize_z : float, one for each sample allowed, optional
+        Depth of the output, like `resize_x`.
+    roi_end : float or list of float of shape (2,) or (3,), one for each sample allowed, optional
+        Where the region of the source that is shown ends; see `roi_start`. Outside of the
+        image, its border is repeated.
+    roi_relative : bool, default False
+        Whether `roi_start` and `roi_end` are fractions of the image's extents, not pixels.
+    roi_start : float or list of float of shape (2,) or (3,), one for each sample allowed, optional
+        Where the region of the source that is shown begins, in the order of `size`; needs
+        `roi_end`. Where it lies behind the end, the axis is flipped.
+    rounding : {"round", "truncate"}, default "round"
+        How a fractional start becomes a whole one: ``"round"`` to the nearest, halves away from
+        zero, or ``"truncate"`` towards zero.
+    size : float or list of float of shape (2,) or (3,), one for each sample allowed, optional
+        Extents of the output in pixels: `(height, width)` or `(depth, height, width)`, or one
+        number for all. An extent of 0 follows from the others, by `mode`; a negative one flips.
+    subpixel_scale : bool, default True
+        Where an output extent has to be rounded to whole pixels: stretch the region of the
+        source about its centre, so that the scale stays exactly as asked for. Otherwise the
+        scale gives way.
+    temp_buffer_hint : int, default 0
+        Initial size of a temporary buffer, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The mirrored window of the resized data, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> crops = fn.resize_crop_mirror(
+    ...     images, resize_shorter=256, crop=(224, 224), mirror=fn.random.coin_flip()
+    ... )
+    """
+    def __init__(
+        self,
+        *,
+        antialias: bool | None = True,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        crop: float | Sequence[float] | DataNode | None = None,
+        crop_d: float | DataNode | None = None,
+        crop_h: float | DataNode | None = None,
+        crop_pos_x: float | DataNode | None = 0.5,
+        crop_pos_y: float | DataNode | None = 0.5,
+        crop_pos_z: float | DataNode | None = 0.5,
+        crop_w: float | DataNode | None = None,
+        dtype: DALIDataType | None = None,
+        interp_type: DALIInterpType | DataNode | None = None,
+        mag_filter: DALIInterpType | DataNode | None = None,
+        max_size: float | Sequence[float] | None = None,
+        min_filter: DALIInterpType | DataNode | None = None,
+        minibatch_size: int | None = 32,
+        mirror: int | DataNode | None = 0,
+        mode: str | None = None,
+        preserve: bool | None = False,
+        resize_longer: float | DataNode | None = None,
+        resize_shorter: float | DataNode | None = None,
+        resize_x: float | DataNode | None = None,
+        resize_y: float | DataNode | None = None,
+        resize_z: float | DataNode | None = None,
+        roi_end: float | Sequence[float] | DataNode | None = None,
+        roi_relative: bool | None = False,
+        roi_start: float | Sequence[float] | DataNode | None = None,
+        rounding: str | None = "round",
+        size: float | Sequence[float] | DataNode | None = None,
+        subpixel_scale: bool | None = True,
+        temp_buffer_hint: int | None = 0,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        antialias: bool | None = True,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        crop: float | Sequence[float] | DataNode | None = None,
+        crop_d: float | DataNode | None = None,
+        crop_h: float | DataNode | None = None,
+        crop_pos_x: float | DataNode | None = 0.5,
+        crop_pos_y: float | DataNode | None = 0.5,
+        crop_pos_z: float | DataNode | None = 0.5,
+        crop_w: float | DataNode | None = None,
+        dtype: DALIDataType | None = None,
+        interp_type: DALIInterpType | DataNode | None = None,
+        mag_filter: DALIInterpType | DataNode | None = None,
+        max_size: float | Sequence[float] | None = None,
+        min_filter: DALIInterpType | DataNode | None = None,
+        minibatch_size: int | None = 32,
+        mirror: int | DataNode | None = 0,
+        mode: str | None = None,
+        preserve: bool | None = False,
+        resize_longer: float | DataNode | None = None,
+        resize_shorter: float | DataNode | None = None,
+        resize_x: float | DataNode | None = None,
+        resize_y: float | DataNode | None = None,
+        resize_z: float | DataNode | None = None,
+        roi_end: float | Sequence[float] | DataNode | None = None,
+        roi_relative: bool | None = False,
+        roi_start: float | Sequence[float] | DataNode | None = None,
+        rounding: str | None = "round",
+        size: float | Sequence[float] | DataNode | None = None,
+        subpixel_scale: bool | None = True,
+        temp_buffer_hint: int | None = 0,
+    ) -> DataNode: ...
+
 class Rotate(OperatorInstance):
     """Rotates images and volumes around their centres.
 
@@ -2040,7 +2230,8 @@ class Slice(OperatorInstance):
         An empty list stands for all axes. Excludes `axis_names`.
     axis_names : layout, optional
         Axes that the coordinates belong to, as letters of the layout; ``"WH"`` where neither
-        `axes` nor `axis_names` is given.
+        `axes` nor `axis_names` is given. Data without a layout that has 2, 3 or 4 dimensions is
+        taken for ``"HW"``, ``"HWC"`` or ``"DHWC"``.
     bytes_per_sample_hint : int or list of int, optional
         Expected size of an output sample, in bytes.
 

@@ -580,7 +580,8 @@ class ImageSlice(OperatorInstance):
         An empty list stands for all axes. Excludes `axis_names`.
     axis_names : layout, optional
         Axes that the coordinates belong to, as letters of the layout; ``"WH"`` where neither
-        `axes` nor `axis_names` is given.
+        `axes` nor `axis_names` is given. Data without a layout that has 2, 3 or 4 dimensions is
+        taken for ``"HW"``, ``"HWC"`` or ``"DHWC"``.
     bytes_per_sample_hint : int or list of int, optional
         Expected size of an output sample, in bytes.
 
