@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from penstock.operators.schema import Spec
 
 _LARGEST_CHUNK = 4
+_LARGEST_CHUNK_OF_LITTLE_WORK = 16
+_LITTLE_WORK_SECONDS = 5e-5
 
 
 class Executor:
@@ -208,8 +210,9 @@ class Executor:
             if iteration.program is None:
                 continue
             remaining = iteration.size - iteration.next
-            chunk = min(_LARGEST_CHUNK, remaining // (4 * self._num_threads) + 1)
-            samples = iteration.take(chunk)
+            little = iteration.program.sample_seconds < _LITTLE_WORK_SECONDS
+            largest = _LARGEST_CHUNK_OF_LITTLE_WORK if little else _LARGEST_CHUNK
+            samples = iteration.take(min(largest, remaining // (4 * self._num_threads) + 1))
             if samples:
                 iteration.in_flight += 1
                 return iteration, samples
@@ -255,6 +258,10 @@ class Executor:
         size, history = iteration.size, self.plan.history
         for r in program.written:
             iteration.buffers[r] = BatchBuffer(size, program.specs[r], history[r])
+        for r, array in program.constants:
+            buffer = BatchBuffer(size, program.specs[r], history[r])
+            buffer.rows = [array] * size
+            iteration.buffers[r] = buffer
         for step, draw in program.drawn:
             r = step.outputs[0]
             spec = program.specs[r]
@@ -275,7 +282,9 @@ class Executor:
             runner = SampleRunner(program, worker.arena, materialise_views=not self.fuse)
             runners[program] = runner
         runner.bind(iteration)
+        start = time.perf_counter()
         failures = runner.run(samples)
+        program.note_time((time.perf_counter() - start) / len(samples))
         runner.release()
         with self._lock:
             iteration.in_flight -= 1

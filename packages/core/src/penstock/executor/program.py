@@ -56,13 +56,21 @@ class Program:
         self.steps: list[Step] = []
         self.drawn: list[tuple[Step, Any]] = []
         """Random operators whose whole batch is drawn at once."""
+        self.constants: list[tuple[int, np.ndarray]] = []
+        """Registers that hold the same array for every sample."""
+        self.sample_seconds = 1.0
+        """About how long one sample takes, on one thread."""
         self._readers = readers
         self._fuse = fuse
         for node in stage.sample_nodes:
             with_place(node, self._add, node)
         self._defer()
         self.batch_steps = [with_place(n, self._add_batch, n) for n in stage.batch_nodes]
-        self.reads = [*stage.reads, *(r for step, _ in self.drawn for r in step.outputs)]
+        self.reads = [
+            *stage.reads,
+            *(r for step, _ in self.drawn for r in step.outputs),
+            *(r for r, _ in self.constants),
+        ]
         """Registers that hold batches before the first sample runs."""
         self.written = [r for step in self.steps for r in step.outputs if plan.leaves_stage[r]]
 
@@ -122,7 +130,10 @@ class Program:
         function = op.load if node.schema.reader else op.cpu
         step = self._step(node, op, specs, function)
         draw = getattr(op, "batch_values", None)
-        if draw is not None and not node.sources and draw(step.seed, 0, 1) is not None:
+        same = getattr(op, "same_for_all", None)
+        if same is not None:
+            self.constants.append((step.outputs[0], same))
+        elif draw is not None and not node.sources and draw(step.seed, 0, 1) is not None:
             self.drawn.append((step, draw))
         else:
             self.steps.append(step)
@@ -130,6 +141,10 @@ class Program:
     def _add_batch(self, node: OpNode) -> Step:
         op, specs = self._make(node)
         return self._step(node, op, specs, op.cpu_batch)
+
+    def note_time(self, seconds: float) -> None:
+        """Take the time that a sample took into account."""
+        self.sample_seconds += (seconds - self.sample_seconds) / 4
 
     def _defer(self) -> None:
         """Let a producer hand a recipe to its only consumer, where both can."""

@@ -42,6 +42,7 @@ class SampleRunner:
         light = next((k for k, (s, _) in enumerate(steps) if not s.is_light), len(steps))
         self._light, self._heavy = steps[:light], steps[light:]
         self._count = len(program.plan.consumers)
+        self._knows_sources = any(step.is_reader for step in program.steps)
         self._iteration: Any = None
 
     def bind(self, iteration: Iteration) -> None:
