@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,13 +16,8 @@ if TYPE_CHECKING:
     from penstock.executor.program import Program, Step
 
 
-class _Sample(NamedTuple):
-    """One sample on its way."""
-
-    index: int
-    registers: list[Any]
-    sources: list[str]
-    """Where the content of each register was read from."""
+_Sample = tuple[int, list[Any], list[str]]
+"""Number of a sample, the content of its registers, and where each of these was read from."""
 
 
 class SampleRunner:
@@ -42,7 +37,6 @@ class SampleRunner:
         light = next((k for k, (s, _) in enumerate(steps) if not s.is_light), len(steps))
         self._light, self._heavy = steps[:light], steps[light:]
         self._count = len(program.plan.consumers)
-        self._knows_sources = any(step.is_reader for step in program.steps)
         self._iteration: Any = None
 
     def bind(self, iteration: Iteration) -> None:
@@ -72,16 +66,16 @@ class SampleRunner:
                 try:
                     self._do(step, context, sample)
                 except BaseException as error:  # whatever it is, somebody waits for the batch
-                    failures.append((sample.index, error))
-                    failed.append(sample.index)
+                    failures.append((sample[0], error))
+                    failed.append(sample[0])
             if failed:
-                samples = [s for s in samples if s.index not in failed]
+                samples = [s for s in samples if s[0] not in failed]
         mark = arena.mark()
         for sample in samples:
-            index = sample.index
+            index, _, sources = sample
             for step, context in self._light:  # their recipes may still ask for it
                 context.index = index
-                context.source = sample.sources[step.outputs[0]] if step.outputs else ""
+                context.source = sources[step.outputs[0]] if step.outputs else ""
             try:
                 for step, context in self._heavy:
                     self._do(step, context, sample)
@@ -100,7 +94,7 @@ class SampleRunner:
             registers[r] = batch.rows[index]
             if batch.sources is not None:
                 sources[r] = batch.sources[index]
-        return _Sample(index, registers, sources)
+        return index, registers, sources
 
     def _do(self, step: Step, context: Context, sample: _Sample) -> None:
         """Take one sample through one step.
@@ -111,8 +105,9 @@ class SampleRunner:
             What the operator raised, with the place where it happened.
         """
         index, registers, sources = sample
+        inputs = step.inputs
         context.index = index
-        context.source = sources[step.inputs[0]] if step.inputs else ""
+        context.source = sources[inputs[0]] if inputs else ""
         try:
             if step.tensor_args:
                 _set_arguments(step, context.args, registers)
@@ -120,9 +115,14 @@ class SampleRunner:
                 entry = self._iteration.entries[id(step.node)][index]
                 context.source = step.op.source_info(entry)
                 result = step.function(context, entry)
+            elif len(inputs) == 1:
+                result = step.function(context, registers[inputs[0]])
             else:
-                result = step.function(context, *[registers[r] for r in step.inputs])
-            self._store(step, context, result, registers)
+                result = step.function(context, *[registers[r] for r in inputs])
+            if len(step.outputs) == 1 and not isinstance(result, tuple):
+                self._store(result, step.outputs[0], context.buffers[0], index, registers)
+            else:
+                self._store_several(step, context, result, registers)
         except BaseException as error:
             raise located(error, step.node.where(index, context.source)) from error
         source = context.source
@@ -132,7 +132,23 @@ class SampleRunner:
             for k in step.leaving:
                 self._iteration.set_source(step.outputs[k], index, source)
 
-    def _store(self, step: Step, context: Context, result: Any, registers: list[Any]) -> None:
+    def _store(
+        self,
+        value: Any,
+        register: int,
+        buffer: BatchBuffer | None,
+        index: int,
+        registers: list[Any],
+    ) -> None:
+        if buffer is not None:
+            buffer.put(index, value)
+        elif self._materialise and isinstance(value, np.ndarray) and value.ndim:
+            value = np.ascontiguousarray(value)
+        registers[register] = value
+
+    def _store_several(
+        self, step: Step, context: Context, result: Any, registers: list[Any]
+    ) -> None:
         outputs = step.outputs
         results = result if isinstance(result, tuple) else (result,)
         if len(results) != len(outputs):
@@ -141,11 +157,7 @@ class SampleRunner:
                 f"{len(outputs)}; a tuple has one element for each of them."
             )
         for value, r, buffer in zip(results, outputs, context.buffers, strict=True):
-            if buffer is not None:
-                buffer.put(context.index, value)
-            elif self._materialise and isinstance(value, np.ndarray) and value.ndim:
-                value = np.ascontiguousarray(value)
-            registers[r] = value
+            self._store(value, r, buffer, context.index, registers)
 
 
 def _set_arguments(step: Step, args: Any, registers: list[Any]) -> None:
