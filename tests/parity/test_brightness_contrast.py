@@ -139,3 +139,14 @@ def test_sequences_without_frames():
         layouts=["FHWC", "F"],
         match="no frames",
     )
+
+
+def test_arguments_are_float32():
+    # 0.9 as float64 would move what is near a half to its other side.
+    exact(
+        lambda lib, x: lib.fn.brightness_contrast(
+            x, brightness_shift=0.9, contrast=0.6, contrast_center=0.0
+        ),
+        [np.arange(-32768, 32768, dtype=np.int16).reshape(256, 256, 1)],
+        layouts="HWC",
+    )

@@ -60,6 +60,8 @@ calls(
     ),
     missing_required=graph(lambda lib, x: lib.fn.cast(x)),
     required_none=graph(lambda lib, x: lib.fn.cast(x, dtype=None)),
+    no_type=graph(lambda lib, x: lib.fn.slice(x, start=0, axes=[0], dtype=lib.types.NO_TYPE)),
+    no_type_required=graph(lambda lib, x: lib.fn.cast(x, dtype=lib.types.NO_TYPE)),
     argument_none=graph(lambda lib, x: lib.fn.reshape(x, shape=[6], layout=None)),
     wrong_type=graph(lambda lib, x: lib.fn.reshape(x, shape="ab")),
     wrong_type_of_an_enum=graph(lambda lib, x: lib.fn.cast(x, dtype="int32")),

@@ -130,7 +130,10 @@ def convert_arguments(
             tensors[key] = _check_tensor_argument(schema, arg, value, line)
             constants[key] = None
             continue
-        constants[key] = _convert_constant(schema, arg, value, line)
+        converted = _convert_constant(schema, arg, value, line)
+        if converted is DALIDataType.NO_TYPE and arg.default is None:
+            converted = None  # DALI's own word for a type that is not given.
+        constants[key] = converted
     for arg in schema.args.values():
         if arg.required and kwargs.get(arg.name) is None:
             raise UsageError(

@@ -9,6 +9,7 @@ from penstock.kernels.cpu.pointwise import brightness_contrast
 from penstock.operators.argument_types import DTYPE, FLOAT
 from penstock.operators.operator import Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.window_arithmetic import as_float32
 from penstock.types import DALIDataType, to_numpy_type
 
 _TYPES = (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.FLOAT)
@@ -82,7 +83,9 @@ class _Adjustment(Operator):
             )
         self._dtype = np.dtype(to_numpy_type(dtype))
         source = np.dtype(to_numpy_type(data.dtype))
-        self._range = 1.0 if self._dtype.kind == "f" else 2.0 ** _value_bits(self._dtype) - 1
+        self._range = (
+            1.0 if self._dtype.kind == "f" else as_float32(2.0 ** _value_bits(self._dtype) - 1)
+        )
         self._center = 0.5 if source.kind == "f" else 2.0 ** (_value_bits(source) - 1)
         # Even without an adjustment, int32 is rounded to float32 on its way.
         self._unchanged = dtype == data.dtype and dtype != DALIDataType.INT32
@@ -100,7 +103,7 @@ class _Adjustment(Operator):
             data,
             out,
             brightness=brightness,
-            shift=shift * self._range,
+            shift=as_float32(shift) * self._range,
             contrast=contrast,
             center=self._center if center is None else center,
         )
