@@ -40,6 +40,8 @@ class BatchBuffer:
         "_in_dense",
         "_lock",
         "_row_shape",
+        "_shared",
+        "_shares",
         "rows",
         "sources",
         "spec",
@@ -55,6 +57,8 @@ class BatchBuffer:
         self._row_shape: tuple[int, ...] | None = None
         self._in_dense = bytearray(size)
         self._lock = threading.Lock()
+        self._shares = 0
+        self._shared: BatchBuffer | None = None
 
     def row(self, index: int, shape: tuple[int, ...]) -> np.ndarray:
         """Memory for sample `index`."""
@@ -88,6 +92,41 @@ class BatchBuffer:
         if self.rows[index] is not value:
             np.copyto(self.row(index, value.shape), value)
 
+    def share(self, index: int, value: np.ndarray, origin: BatchBuffer) -> bool:
+        """Make `value` sample `index` without a copy, if it is a view of that sample of `origin`.
+
+        So an operator that only looks at data in another way, like `reshape`, costs nothing.
+        """
+        base = value.base
+        row = origin.rows[index]
+        if (
+            base is None
+            or row is None
+            or base is not (row.base if row.base is not None else row)
+            or value.dtype != self._dtype
+            or not value.flags.c_contiguous
+        ):
+            return False
+        self.rows[index] = value
+        self._in_dense[index] = 0
+        with self._lock:
+            self._shares += 1
+        self._shared = origin
+        return True
+
+    def _shared_dense(self) -> np.ndarray | None:
+        """The whole batch, if it is another one looked at in another way."""
+        origin, count = self._shared, len(self.rows)
+        if origin is None or self._shares != count or origin._dense is None:
+            return None
+        first = self.rows[0]
+        assert first is not None
+        same = all(r is not None and r.shape == first.shape for r in self.rows)
+        dense = origin._dense
+        if not (same and all(origin._in_dense) and first.nbytes * count == dense.nbytes):
+            return None
+        return dense.view(first.dtype).reshape((count, *first.shape))
+
     def duplicate(self, index: int, other: int) -> None:
         """Let sample `index` be a copy of sample `other`."""
         value = self.rows[other]
@@ -104,6 +143,9 @@ class BatchBuffer:
         layout = self.spec.layout
         if self._dense is not None and all(self._in_dense):
             return TensorListCPU._from_dense(self._dense, layout, self.sources, self.spec.dtype)
+        whole = self._shared_dense()
+        if whole is not None:
+            return TensorListCPU._from_dense(whole, layout, self.sources, self.spec.dtype)
         # Memory for a whole batch of the first sample's shape would be wasted on ragged data, so
         # the next batch does without it, until all shapes are found equal again.
         shapes = {row.shape for row in self.rows if row is not None}

@@ -120,7 +120,12 @@ class SampleRunner:
             else:
                 result = step.function(context, *[registers[r] for r in inputs])
             if len(step.outputs) == 1 and not isinstance(result, tuple):
-                self._store(result, step.outputs[0], context.buffers[0], index, registers)
+                buffer = context.buffers[0]
+                if buffer is not None and inputs:
+                    origin = self._iteration.buffers[inputs[0]]
+                    if origin is not None and buffer.share(index, result, origin):
+                        buffer = None
+                self._store(result, step.outputs[0], buffer, index, registers)
             else:
                 self._store_several(step, context, result, registers)
         except BaseException as error:

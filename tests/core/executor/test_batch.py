@@ -1,0 +1,62 @@
+"""Batches: rows side by side, ragged rows, rows that are another batch's."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock import fn, pipeline_def, types
+
+
+def outputs(graph, batch, **keywords):
+    @pipeline_def(batch_size=len(batch), num_threads=2, device_id=None)
+    def p():
+        return graph(fn.external_source(source=lambda: batch, **keywords))
+
+    pipe = p()
+    return [pipe.run() for _ in range(3)][-1]
+
+
+def test_equal_shapes_lie_side_by_side():
+    (out,) = outputs(lambda x: x + 1, np.zeros((4, 3), np.int32))
+    assert out.is_dense_tensor()
+
+
+def test_ragged_once_and_dense_again():
+    shapes = [[(2,), (3,)], [(2,), (2,)], [(2,), (2,)], [(2,), (2,)]]
+    batches = [[np.ones(s) for s in batch] for batch in shapes]
+
+    @pipeline_def(batch_size=2, num_threads=1, prefetch_queue_depth=1)
+    def p():
+        return fn.external_source(source=batches) * 2
+
+    pipe = p()
+    dense = [pipe.run()[0].is_dense_tensor() for _ in batches]
+    assert not dense[0]
+    assert dense[-1]
+
+
+def test_looking_at_data_in_another_way_copies_nothing():
+    data = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
+    x, y, z = outputs(
+        lambda x: (x, fn.reshape(x, shape=[4, 3]), fn.reinterpret(x, dtype=types.UINT8)), data
+    )
+    assert y.data_ptr() == z.data_ptr() == x.data_ptr()
+    assert y.is_dense_tensor()
+    np.testing.assert_array_equal(y.as_array(), data.reshape(2, 4, 3))
+    assert z.shape() == [(3, 16)] * 2
+
+
+def test_copies_have_memory_of_their_own():
+    x, y = outputs(lambda x: (x, fn.copy(x)), np.ones((2, 3), np.int32))
+    y.at(0)[:] = 5
+    assert x.at(0).tolist() == [1, 1, 1]
+
+
+def test_parts_and_ragged_views():
+    batch = [np.arange(n, dtype=np.int16) for n in (3, 5)]
+    x, y = outputs(lambda x: (x[1:], fn.reshape(x, shape=[-1, 1])), batch)
+    assert [s.tolist() for s in map(np.asarray, x)] == [[1, 2], [1, 2, 3, 4]]
+    assert y.shape() == [(3, 1), (5, 1)]
+    whole, part = outputs(lambda x: (x, x[1:]), np.arange(8).reshape(2, 4))
+    assert part.as_array().tolist() == [[1, 2, 3], [5, 6, 7]]
+    assert whole.shape() == [(4,), (4,)]
