@@ -293,7 +293,18 @@ def decorated_partial_and_lambda(lib):
     return one().run(), two(b=1).run()
 
 
+@definition
+def experimental_decorator(lib):
+    define = lib.pipeline.experimental.pipeline_def
+    settings = {"batch_size": 2, "num_threads": 1, "device_id": None}
+    plain = define(lambda: feed(lib), **settings)
+    return plain().run(), define(debug=False, **settings)(lambda: feed(lib))().run()
+
+
 definition(
+    conditionals_switched_off=lambda lib: lib.pipeline_def(
+        lambda: feed(lib), batch_size=2, num_threads=1, device_id=None, enable_conditionals=False
+    )().run(),
     variadic_keywords=lambda lib: lib.pipeline_def(lambda **kw: 1)(),
     unknown_in_the_decorator=lambda lib: lib.pipeline_def(nonsense=1)(lambda: 1)(),
     debug_in_the_decorator=lambda lib: lib.pipeline_def(debug=True)(lambda: feed(lib))(),

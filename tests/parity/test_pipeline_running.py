@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -183,6 +185,21 @@ def error_in_a_source_is_retried(lib):
         except LookupError as error:
             found.append(str(error))
     return found, calls
+
+
+@running
+def error_of_an_operator(lib):
+    """What each run gives when the operator fails on one batch only."""
+
+    def graph():
+        index = lib.fn.external_source(source=lambda i: [np.array(5 if i == 2 else i % 3)] * 2)
+        return lib.types.Constant([1, 2, 3])[index]
+
+    found = []
+    for depth in (1, 2, 3):
+        pipe = lib.pipe(graph, prefetch_queue_depth=depth)
+        found.append([attempt(pipe.run) for _ in range(6)])
+    return found
 
 
 @running
@@ -380,9 +397,6 @@ def random_batches_follow_the_input(lib):
 
 @running
 def dot_file(lib):
-    import tempfile
-    from pathlib import Path
-
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "graph.dot")
         pipe = counting(lib)
@@ -402,6 +416,53 @@ running(
 @pytest.mark.parametrize("name", running)
 def test_running(name):
     assert_same(running[name])
+
+
+def reading(lib, ask, count=7, **keywords):
+    """What ``ask(pipeline)`` gives of a pipeline that reads `count` files with two readers."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [f"{k}.bin" for k in range(count)]
+        for file in files:
+            Path(folder, file).write_bytes(file.encode())
+
+        def define():
+            read = lib.fn.readers.file
+            one, _ = read(file_root=folder, files=files, name="one", **keywords)
+            _, two = read(file_root=folder, files=files[:3], name="two")
+            return one, two
+
+        return ask(lib.pipe(define, batch_size=2))
+
+
+readers = Table()
+
+readers(
+    epoch_size=lambda lib: reading(lib, lambda p: p.epoch_size("one")),
+    epoch_sizes=lambda lib: reading(lib, lambda p: p.epoch_size()),
+    epoch_size_of_shards=lambda lib: reading(
+        lib, lambda p: p.epoch_size(), num_shards=2, shard_id=1
+    ),
+    epoch_size_unknown=lambda lib: reading(lib, lambda p: p.epoch_size("three")),
+    meta=lambda lib: reading(lib, lambda p: p.reader_meta("one")),
+    metas=lambda lib: reading(lib, lambda p: p.reader_meta()),
+    meta_of_shards=lambda lib: reading(
+        lib,
+        lambda p: p.reader_meta("one"),
+        num_shards=3,
+        shard_id=2,
+        pad_last_batch=True,
+        stick_to_shard=True,
+    ),
+    meta_unknown=lambda lib: reading(lib, lambda p: p.reader_meta("three")),
+    outputs=lambda lib: reading(lib, lambda p: [p.run() for _ in range(5)]),
+    feeding_a_reader=lambda lib: reading(lib, lambda p: p.feed_input("one", one(1))),
+    reset=lambda lib: reading(lib, lambda p: (p.run(), p.reset(), p.run())),
+)
+
+
+@pytest.mark.parametrize("name", readers)
+def test_readers(name):
+    assert_same(readers[name])
 
 
 # Scenario, what DALI does, what Penstock does.

@@ -206,6 +206,17 @@ def test_arithmetic_is_merged_without_a_change(tmp_path):
         pipe.save_graph_to_dot_file(str(tmp_path / "missing" / "g.dot"))
 
 
+def test_sums_of_thousands():
+    @pipeline_def(batch_size=2, num_threads=1)
+    def p():
+        x = feed()
+        for _ in range(3000):
+            x = x + 1
+        return x
+
+    assert p().run()[0].as_array()[0].tolist() == [3000, 3001, 3002]
+
+
 def test_random_streams_count_random_operators_only():
     def draw(extra):
         @pipeline_def(batch_size=3, num_threads=1, seed=11)

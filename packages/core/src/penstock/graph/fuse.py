@@ -12,6 +12,9 @@ from penstock.operators.arithmetic.expression import merge
 
 _EXPRESSION = "_arithmetic_generic_op"
 _Edge = tuple[int, int]
+_DEEPEST = 64
+"""Levels of one merged expression. Expressions are worked on recursively, and what a generated
+graph adds up in a loop may be deeper than Python's stack."""
 
 
 def _key(edge: DataNode) -> _Edge:
@@ -66,12 +69,20 @@ def _expressions_read_once_by_expressions(
             readers.setdefault(_key(edge), []).append(node)
     for edge in outputs:
         readers.setdefault(_key(edge), []).append(None)
-    return {
-        (id(node), 0): node
-        for node in nodes
-        if node.schema.name == _EXPRESSION
-        and not node.preserve
-        and len(found := readers.get((id(node), 0), [])) == 1
-        and found[0] is not None
-        and found[0].schema.name == _EXPRESSION
-    }
+    inner: dict[_Edge, OpNode] = {}
+    depths: dict[_Edge, int] = {}
+    for node in nodes:
+        if node.schema.name != _EXPRESSION:
+            continue
+        key = id(node), 0
+        depths[key] = 1 + max(depths[k] if (k := _key(e)) in inner else 0 for e in node.inputs)
+        found = readers.get(key, [])
+        if (
+            not node.preserve
+            and len(found) == 1
+            and found[0] is not None
+            and found[0].schema.name == _EXPRESSION
+            and depths[key] < _DEEPEST
+        ):
+            inner[key] = node
+    return inner

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.graph.data_node import DataNode
+from penstock.pipeline import experimental
 from penstock.pipeline.definition import do_not_convert, pipeline_def
 from penstock.pipeline.pipeline import Pipeline
 from penstock.types import OperatorConcurrency, StreamPolicy
@@ -13,5 +14,6 @@ __all__ = [
     "Pipeline",
     "StreamPolicy",
     "do_not_convert",
+    "experimental",
     "pipeline_def",
 ]

@@ -1,0 +1,32 @@
+"""`pipeline_def` with a debug mode, which is to come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.errors import NotYetSupportedError
+from penstock.pipeline import definition
+
+
+def pipeline_def(
+    fn: Callable[..., Any] | None = None,
+    *,
+    enable_conditionals: bool = False,
+    debug: bool = False,
+    **pipeline_kwargs: Any,
+) -> Any:
+    """Like `penstock.pipeline_def`.
+
+    Parameters
+    ----------
+    fn, enable_conditionals, **pipeline_kwargs
+        As there.
+    debug
+        Run operators one by one when they are called: to come.
+    """
+    if debug:
+        raise NotYetSupportedError("`debug`: the debug mode of pipelines is to come.")
+    if fn is None:
+        return definition.pipeline_def(enable_conditionals=enable_conditionals, **pipeline_kwargs)
+    return definition.pipeline_def(fn, enable_conditionals=enable_conditionals, **pipeline_kwargs)
