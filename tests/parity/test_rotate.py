@@ -272,3 +272,22 @@ def test_data_without_a_layout_is_a_sequence_if_it_can_be():
         assert_parity(
             lambda lib, x: lib.fn.rotate(x, angle=30, axis=(0, 0, 1)), [noise(*shape)], layouts=""
         )
+
+
+@pytest.mark.parametrize("angle", [6.1, 10.9, -13, 14.6, 166.9])
+def test_angles_whose_sine_c_does_not_round_to_the_nearest(angle):
+    assert_parity(
+        lambda lib, x: (
+            lib.fn.rotate(x, angle=angle, keep_size=True, fill_value=0),
+            lib.fn.rotate(x, angle=angle),
+        ),
+        [noise(97, 130, 3, dtype="float32")],
+        relative=0,
+        absolute=0,
+        layouts="HWC",
+    )
+    assert_parity(
+        lambda lib, x: lib.fn.rotate(x, angle=angle, axis=(0, 0, 1), keep_size=True),
+        [noise(9, 31, 40, 2, dtype="float32")],
+        layouts="DHWC",
+    )

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from penstock.kernels.cpu.sine import sine_and_cosine
+
 _SLACK = 1e-2
 """Extents may exceed a whole number by this much before they count as the next one."""
 
@@ -72,8 +74,7 @@ def image_matrix(extent: Sequence[int], canvas: Sequence[int], degrees: float) -
 
     Both centres coincide.
     """
-    angle = float(radians(degrees))
-    cosine, sine = np.float32(math.cos(angle)), np.float32(math.sin(angle))
+    sine, cosine = sine_and_cosine(radians(degrees))
     turn = np.array(((cosine, -sine), (sine, cosine)), np.float32)
     return _centred(turn, extent, canvas)
 
@@ -107,7 +108,7 @@ def _rotation(axis: Sequence[float], angle: np.float32) -> np.ndarray:
         x, y, z = x / largest, y / largest, z / largest
     length = np.sqrt(x * x + y * y + z * z)
     u, v, w = x / length, y / length, z / length
-    cosine, sine = np.float32(math.cos(angle)), np.float32(math.sin(angle))
+    sine, cosine = sine_and_cosine(angle)
     rest = np.float32(1) - cosine
     return np.array(
         (
