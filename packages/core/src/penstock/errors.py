@@ -152,7 +152,7 @@ def located(error: BaseException, where: Where) -> OperatorError:
         try:
             cls = type(kind.__name__, (OperatorError, kind), {"__module__": kind.__module__})
             cls("probe")
-        except TypeError:  # exceptions with layouts or constructors of their own (OSError, ...)
+        except Exception:  # exceptions with layouts or constructors of their own
             base = next((b for b in _BUILTIN_BASES if issubclass(kind, b)), RuntimeError)
             cls = (
                 OperatorError
@@ -161,7 +161,10 @@ def located(error: BaseException, where: Where) -> OperatorError:
             )
         _located_classes[kind] = cls
     text = error.args[0] if isinstance(error, KeyError) and error.args else error
-    message = str(text)
+    try:
+        message = str(text)
+    except Exception:  # what cannot say what it is must not hide where it happened
+        message = ""
     if not message or not issubclass(cls, type(error)):
         message = f"{type(error).__name__}: {message}".removesuffix(": ")
     wrapped = cls(f"{message}\n  {where.describe()}")
