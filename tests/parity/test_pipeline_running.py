@@ -486,3 +486,62 @@ def test_iterations_without_asynchronous_execution():
     assert until_stop(counting(PENSTOCK, 5, exec_async=False, exec_dynamic=False)) == [
         [k] for k in range(5)
     ]
+
+
+def sequence(events, depth, batch, api, reset):
+    """A scenario: what nine runs give where calls of the source raise errors or end the data.
+
+    `events` says which calls raise what: ``{2: "error", 5: "end"}``.
+    """
+
+    def scenario(lib):
+        calls = iter(range(1000))
+
+        def source(position):
+            event = events.get(next(calls))
+            if event == "error":
+                raise LookupError
+            if event == "end":
+                raise StopIteration
+            index = position if batch else position.iteration
+            return np.full((2, 1) if batch else 1, index, np.int32)
+
+        pipe = lib.pipe(
+            lambda: lib.fn.external_source(source=source, batch=batch), prefetch_queue_depth=depth
+        )
+        found = []
+        for _ in range(9):
+            try:
+                if api == "run":
+                    outputs = pipe.run()
+                else:
+                    pipe.schedule_run()
+                    outputs = pipe.share_outputs()
+                    pipe.release_outputs()
+                found.append(int(np.asarray(outputs[0].at(0))[0]))
+            except (LookupError, StopIteration) as error:
+                found.append(type(error).__name__)
+                if reset and isinstance(error, StopIteration):
+                    pipe.reset()
+        return found
+
+    return scenario
+
+
+EVENTS = [
+    *({k: "error"} for k in range(4)),
+    *({k: "end"} for k in range(5)),
+    {1: "error", 3: "end"},
+    {2: "error", 3: "error"},
+    {2: "end", 4: "error"},
+    {0: "error", 1: "error", 2: "error"},
+]
+
+
+@pytest.mark.parametrize("events", EVENTS, ids=str)
+def test_ends_and_errors_of_sources(events):
+    for depth in (1, 2, 3):
+        for batch in (True, False):
+            for api in ("run", "schedule"):
+                for reset in (True, False):
+                    assert_same(sequence(events, depth, batch, api, reset))
