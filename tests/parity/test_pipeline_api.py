@@ -42,6 +42,11 @@ constructor(
         lib.Pipeline(num_threads=1, device_id=None) and None
     ),
     numpy_batch_size=lambda lib: built(lib, batch_size=np.int64(2)),
+    batch_size_of_another_type=lambda lib: built(lib, batch_size=2.0),
+    batch_size_text=lambda lib: built(lib, batch_size="2"),
+    batch_size_true=lambda lib: lib.pipe(lambda: 1, batch_size=True).run(),
+    num_threads_of_another_type=lambda lib: built(lib, num_threads=2.0),
+    device_of_another_type=lambda lib: built(lib, device_id="cpu"),
     num_threads_zero=lambda lib: built(lib, num_threads=0),
     num_threads_negative=lambda lib: built(lib, num_threads=-1),
     seed_none=lambda lib: lib.pipe(lambda: feed(lib), seed=None).seed,

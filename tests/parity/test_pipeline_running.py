@@ -465,8 +465,18 @@ def test_readers(name):
     assert_same(readers[name])
 
 
+def one_feed_for_each_run(lib):
+    pipe = named(lib, "x")
+    found = []
+    for k in range(4):
+        pipe.feed_input("x", one(k))
+        found.append(int(np.asarray(pipe.run()[0].at(0))[0]))
+    return found
+
+
 # Scenario, what DALI does, what Penstock does.
 DIFFERENT = {
+    "one_feed_for_each_run": (one_feed_for_each_run, IndexError, [0, 1, 2, 3]),
     "stream_of_outputs": (lambda lib: counting(lib).output_stream(), AttributeError, None),
     "inputs_of_run_with_a_queue": (
         lambda lib: len(named(lib, "x").run(x=one(1))),

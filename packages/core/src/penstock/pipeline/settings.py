@@ -82,6 +82,7 @@ class Settings:
         if self.device_id == CPU_ONLY_DEVICE_ID:
             self.device_id = None
         if self.device_id is not None:
+            _whole("device_id", self.device_id)
             raise NotYetSupportedError(
                 f"`device_id` is {self.device_id!r}: this version runs on the CPU; the GPU backend "
                 "is to come. Build the pipeline with device_id=None."
@@ -157,18 +158,20 @@ class Settings:
 
         Raises
         ------
-        ArgumentValueError
+        ArgumentTypeError, ArgumentValueError
             If the batch size, the number of threads or the prefetch depth cannot be used.
         """
         if self.batch_size is None:
             raise ArgumentValueError("The batch size must be set: Pipeline(batch_size=...).")
-        if not isinstance(self.batch_size, numbers.Integral) or self.batch_size <= 0:
+        self.batch_size = _whole("batch_size", self.batch_size)
+        if self.batch_size <= 0:
             raise ArgumentValueError(
-                f"Invalid batch size: {self.batch_size!r}. Please set a positive integer."
+                f"Invalid batch size: {self.batch_size}. Please set a positive integer."
             )
         if self.num_threads is None:
             self.num_threads = available_cpus()
-        if not isinstance(self.num_threads, numbers.Integral) or self.num_threads < 1:
+        self.num_threads = _whole("num_threads", self.num_threads)
+        if self.num_threads < 1:
             raise ArgumentValueError(
                 f"`num_threads` is {self.num_threads!r}; running a pipeline needs at least one."
             )
@@ -184,6 +187,12 @@ def available_cpus() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # macOS and Windows cannot tell
         return os.cpu_count() or 1
+
+
+def _whole(name: str, value: Any) -> int:
+    if not isinstance(value, numbers.Integral):
+        raise ArgumentTypeError(f"`{name}` is {value!r}; expected an integer.")
+    return int(value)
 
 
 def _check_outputs(name: str, value: Any, check: Any) -> None:
