@@ -313,9 +313,6 @@ def copy(
 ) -> DataNode:
     """Copies data.
 
-    Nothing in a pipeline changes data in place, so that a real copy is made only where the
-    result leaves the pipeline or goes to another device.
-
     Runs on: cpu (to come: gpu).
 
     Parameters

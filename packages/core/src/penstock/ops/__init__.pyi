@@ -338,9 +338,6 @@ class Contrast(OperatorInstance):
 class Copy(OperatorInstance):
     """Copies data.
 
-    Nothing in a pipeline changes data in place, so that a real copy is made only where the
-    result leaves the pipeline or goes to another device.
-
     Runs on: cpu (to come: gpu).
 
     Parameters
