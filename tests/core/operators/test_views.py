@@ -31,7 +31,6 @@ IMAGE = np.arange(9 * 8 * 3, dtype=np.uint8).reshape(9, 8, 3)
         ("flip", {"horizontal": 0}),
         ("flip", {"horizontal": 0, "vertical": 1}),
         ("cast", {"dtype": DALIDataType.UINT8}),
-        ("copy", {}),
         ("reshape", {"shape": (-1,)}),
         ("reshape", {"rel_shape": (1, -1)}),
         ("reinterpret", {"dtype": DALIDataType.BOOL}),
