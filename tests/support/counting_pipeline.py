@@ -6,7 +6,7 @@ It has the calls that iterators make, and draws from the real order of readers.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -95,12 +95,15 @@ class CountingPipeline:
     def empty(self) -> bool:
         return not self._queue
 
-    def _restart_epoch(self) -> dict[str, int]:
+    def _reader_epoch(self, name: str) -> int:
+        return self.order.epoch
+
+    def _restart_epoch(self, at_least: Mapping[str, int] | None = None) -> dict[str, int]:
         if self._queue:
             self.order.restore(self._queue[0][0])
             self._queue.clear()
         self._started = False
-        return {"reader": self.order.next_epoch()}
+        return {"reader": self.order.next_epoch((at_least or {}).get("reader", 0))}
 
 
 class NumberIterator(_DaliBaseIterator):

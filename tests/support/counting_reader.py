@@ -71,8 +71,13 @@ class CountingReader(Operator):
         """Go back to where it was."""
         self.position = state
 
-    def next_epoch(self) -> int:
+    @property
+    def epoch(self) -> int:
+        """Number of the epoch that is being read."""
+        return self.position // self.args.count
+
+    def next_epoch(self, at_least: int = 0) -> int:
         """Go on to the start of the next epoch; return the only shard."""
         n = self.args.count
-        self.position = -(-self.position // n) * n
+        self.position = max(at_least, -(-self.position // n)) * n
         return 0

@@ -27,7 +27,7 @@ from penstock.executor.iteration import Iteration
 from penstock.executor.program import Program, with_place
 from penstock.executor.runner import SampleRunner
 from penstock.executor.statistics import Statistics
-from penstock.executor.worker import Gate, Worker, join
+from penstock.executor.worker import Gate, Worker, interruption, join
 
 if TYPE_CHECKING:
     from penstock.executor.plan import Plan
@@ -138,12 +138,15 @@ class Executor:
             What went wrong in that iteration, which is dropped; the next one can be taken.
         """
         waited = time.perf_counter()
-        with self._lock:
-            iteration = self._queue[0]
-            while not iteration.done:
-                self._check_open()
-                self._finished.wait()
-            self._queue.popleft()
+        try:
+            with self._lock:
+                iteration = self._queue[0]
+                while not iteration.done:
+                    self._check_open()
+                    self._finished.wait()
+                self._queue.popleft()
+        except RuntimeError as error:
+            raise interruption(error) from None
         self.statistics.waited(time.perf_counter() - waited)
         if iteration.error is not None:
             error, iteration.error = iteration.error, None
@@ -158,19 +161,22 @@ class Executor:
 
     def cancel(self) -> dict[int, Any] | None:
         """Drop all scheduled iterations; return the readers' states from before them."""
-        with self._lock:
-            dropped = list(self._queue)
-            for iteration in dropped:
-                iteration.next = iteration.size
-                iteration.queue.clear()
-                if iteration.error is None:
-                    iteration.error = EndOfData("cancelled")
-            self._cancelling = True
-            while self._beginning or any(i.in_flight for i in dropped):
-                self._finished.wait()
-            self._cancelling = False
-            self._queue.clear()
-            return dropped[0].states if dropped and dropped[0].begun else None
+        try:
+            with self._lock:
+                dropped = list(self._queue)
+                for iteration in dropped:
+                    iteration.next = iteration.size
+                    iteration.queue.clear()
+                    if iteration.error is None:
+                        iteration.error = EndOfData("cancelled")
+                self._cancelling = True
+                while self._beginning or any(i.in_flight for i in dropped):
+                    self._finished.wait()
+                self._cancelling = False
+                self._queue.clear()
+                return dropped[0].states if dropped and dropped[0].begun else None
+        except RuntimeError as error:
+            raise interruption(error) from None
 
     def shutdown(self, wait_seconds: float = 1.0) -> None:
         """Stop the threads; running samples are finished, the rest is dropped.

@@ -47,6 +47,16 @@ class Gate:
             self.finished.notify_all()
 
 
+def interruption(error: RuntimeError) -> BaseException:
+    """What to raise in place of `error`, which came out of a wait under a lock.
+
+    `Condition.wait` does not hold the lock any more where a Ctrl-C comes right after it let go. The
+    end of the ``with`` then fails to let go once more, and its error hides the interruption.
+    """
+    hidden = error.__context__
+    return error if hidden is None or isinstance(hidden, Exception) else hidden
+
+
 class Worker(threading.Thread):
     """Takes samples from the executor and carries them through their stage.
 

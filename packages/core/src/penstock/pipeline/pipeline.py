@@ -31,7 +31,7 @@ from penstock.pipeline.settings import Settings
 from penstock.types import DALIDataType, OperatorConcurrency, PipelineAPIType, StreamPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from penstock.executor.bad_samples import BadSample
     from penstock.graph.nodes import OpNode
@@ -256,7 +256,7 @@ class Pipeline(DefinablePipeline):
         if not self._prefetched:
             self._prefetched = True
             self._owed += self._settings.depth
-        elif not self._retrying:
+        elif not (self._retrying and self._owed):
             self._owed += 1
         self._retrying = True  # a source that raises is asked again for the same iteration
         self._schedule_owed()
@@ -268,12 +268,17 @@ class Pipeline(DefinablePipeline):
         Without `wait`, nothing is done while this is being done already, be it by another thread or
         further up in this one: a source, or `iter_setup`, may call `feed_input`.
         """
-        if not self._scheduling.acquire(blocking=wait):
-            return
+        lock = self._scheduling
         try:
-            self._schedule_while_fed()
+            if wait:
+                with lock:  # not `acquire`, behind which a Ctrl-C would leave it locked
+                    self._schedule_while_fed()
+            elif lock.acquire(blocking=False):
+                try:
+                    self._schedule_while_fed()
+                finally:
+                    lock.release()
         finally:
-            self._scheduling.release()
             self._feeding.note_change()
 
     def _schedule_while_fed(self) -> None:
@@ -354,8 +359,13 @@ class Pipeline(DefinablePipeline):
             self._owed = 0
             self._prefetched = False
 
-    def _restart_epoch(self) -> dict[str, int]:
+    def _restart_epoch(self, at_least: Mapping[str, int] | None = None) -> dict[str, int]:
         """Drop everything in progress and begin the next epoch, wherever the current one is.
+
+        Parameters
+        ----------
+        at_least
+            By the names of readers, the number of the first epoch that may begin now.
 
         Returns
         -------
@@ -371,11 +381,17 @@ class Pipeline(DefinablePipeline):
             reader = self._readers[id(node)]
             if states is not None:
                 reader.restore(states[id(node)])
-            shards[node.name] = reader.next_epoch()
+            shards[node.name] = reader.next_epoch((at_least or {}).get(node.name, 0))
         self._feeding.new_epoch()
         self._owed = 0
         self._prefetched = False
         return shards
+
+    def _reader_epoch(self, name: str) -> int:
+        """Number of the epoch that reader `name` is in."""
+        assert self._executor is not None
+        readers = self._executor.plan.readers
+        return next(int(self._readers[id(n)].epoch) for n in readers if n.name == name)
 
     def empty(self) -> bool:
         """Whether no iteration is scheduled whose outputs were not taken."""

@@ -140,6 +140,8 @@ class _DaliBaseIterator:
         self._ended = False
         self._exhausted = False
         self._scheduled = False
+        self._interrupted = False
+        """Whether something, such as a Ctrl-C, ended a step or a reset halfway."""
         self._first_batch: list[PipelineBatch] | None = None
         if prepare_first_batch:
             try:
@@ -180,12 +182,19 @@ class _DaliBaseIterator:
         StopIteration
             At the end of the epoch.
         """
-        if self._first_batch is None:
-            batches = self._take()
-        else:
-            batches, self._first_batch = self._first_batch, None
-        self._given += 1
-        return self._assemble(batches)
+        self._interrupted = True
+        try:
+            if self._first_batch is None:
+                batches = self._take()
+            else:
+                batches, self._first_batch = self._first_batch, None
+            self._given += 1
+            result = self._assemble(batches)
+        except Exception:  # every pipeline has given its batch, or its epoch has come to its end
+            self._interrupted = False
+            raise
+        self._interrupted = False
+        return result
 
     def _assemble(self, batches: list[PipelineBatch]) -> Any:
         """What the user gets for one step."""
@@ -196,16 +205,21 @@ class _DaliBaseIterator:
 
         In the middle of an epoch the batches that are being prepared are thrown away and the
         readers go on to the beginning of their next epoch. Nothing happens if no batch has been
-        taken since an epoch began.
+        taken since an epoch began, unless a step was interrupted, as by Ctrl-C, and its batch lost.
         """
+        if self._interrupted:
+            self._restart()
+            return
         if not self._ended and not self._given:
             return
+        self._interrupted = True
         if not self._ended and self._counter.steps_left() == 0:
             # All batches were taken, but nobody asked for one more.
             self._finish()
             self._ended = True
         if self._ended:
             self._begin_next()
+            self._interrupted = False
         else:
             self._restart()
 
@@ -303,11 +317,20 @@ class _DaliBaseIterator:
                 pipeline.schedule_run()
 
     def _restart(self) -> None:
+        self._interrupted = True
         shards = [pipeline._restart_epoch() for pipeline in self._pipes]
         name = self._reader_name
+        if name is not None and len(self._pipes) > 1:
+            # An interruption may have come between the batches of two pipelines.
+            epochs = [pipeline._reader_epoch(name) for pipeline in self._pipes]
+            if len(set(epochs)) > 1:
+                latest = {name: max(epochs)}
+                shards = [pipeline._restart_epoch(latest) for pipeline in self._pipes]
         self._counter.restart(None if name is None else [s[name] for s in shards])
         self._begun()
+        self._first_batch = None
         self._schedule()
+        self._interrupted = False
 
     def _begun(self) -> None:
         self._given = 0

@@ -99,7 +99,8 @@ class HostPool:
     ----------
     idle_limit_bytes
         Memory the pool may keep without a user; beyond it, the buffers unused for the longest
-        time are freed. One eighth of the machine's (or the container's) memory when not given.
+        time are freed with the next request. One eighth of the machine's (or the container's)
+        memory when not given.
     """
 
     def __init__(self, idle_limit_bytes: int | None = None) -> None:
@@ -114,10 +115,12 @@ class HostPool:
         # Leases of live arrays, by the identity of their block: what keeps the weak references
         # alive. Only ever touched by single dictionary operations, which need no lock.
         self._leases: dict[int, _Lease] = {}
-        # Where buffers are left when their arrays are freed. That may happen at any instant, also
-        # on a thread that is inside one of the locked sections (a garbage collection starts
-        # there), so it must not wait for the lock; whoever comes next takes them from here.
-        self._returned: deque[_Block] = deque()
+        # Where leases are left when their arrays are freed; whoever comes next takes them from
+        # here. An array may be freed at any instant, also on a thread that is inside one of the
+        # locked sections (a garbage collection starts there), so nothing may wait for the lock.
+        # And no Python code may run: were a signal handled in it, its exception would be ignored,
+        # and so would a user's Ctrl-C.
+        self._returned: deque[_Lease] = deque()
         self._made = 0
         self._reused = 0
         _pools.add(self)
@@ -145,9 +148,10 @@ class HostPool:
             ) from error
         try:
             array: np.ndarray = _ndarray(shape, dtype, block.memory, block.offset)
-            lease = _Lease(array, self._released)
+            lease = _Lease(array, self._returned.append)
         except BaseException:
-            self._put_back(block)
+            with self._lock:
+                self._file(block)
             raise
         lease.block = block
         self._leases[id(block)] = lease
@@ -207,37 +211,26 @@ class HostPool:
         del victims  # freed outside of the lock: unmapping large buffers takes time
         return _Block(wanted) if block is None else block
 
-    def _released(self, lease: _Lease) -> None:
-        """Called by the interpreter when the array of `lease` has just been freed."""
-        block = lease.block
-        del self._leases[id(block)]
-        self._put_back(block)
-
-    def _put_back(self, block: _Block) -> None:
-        self._returned.append(block)
-        # Asking first, and not `acquire(blocking=False)`: a signal may be handled right after
-        # that call, and the lock would stay locked for ever. `with` is safe from it. Where
-        # somebody holds the lock, the buffer waits for the next request.
-        if not self._lock.locked():
-            with self._lock:
-                victims = self._collect()
-            del victims
-
     def _collect(self) -> list[_Block]:
         """File the returned buffers as idle; return those beyond the limit. Needs the lock."""
-        returned, idle = self._returned, self._idle
+        returned = self._returned
         while returned:
-            block = returned.popleft()  # only the holder of the lock takes from here
-            stack = idle.get(block.size)
-            if stack is None:
-                stack = idle[block.size] = deque()
-            self._clock += 1
-            block.idle_since = self._clock
-            stack.append(block)
-            self._idle_bytes += block.size
+            lease = returned.popleft()  # only the holder of the lock takes from here
+            del self._leases[id(lease.block)]
+            self._file(lease.block)
         if self._idle_bytes <= self.idle_limit_bytes:
             return _NONE
         return self._evict(self.idle_limit_bytes)
+
+    def _file(self, block: _Block) -> None:
+        """Make `block` an idle one. Needs the lock."""
+        stack = self._idle.get(block.size)
+        if stack is None:
+            stack = self._idle[block.size] = deque()
+        self._clock += 1
+        block.idle_since = self._clock
+        stack.append(block)
+        self._idle_bytes += block.size
 
     def _evict(self, keep_bytes: int) -> list[_Block]:
         """Drop idle buffers down to `keep_bytes` and return them. Needs the lock."""
@@ -262,7 +255,8 @@ class HostPool:
         self._lock = threading.Lock()
         self._idle = {}
         self._idle_bytes = 0
-        self._returned = deque()
+        while self._returned:
+            del self._leases[id(self._returned.popleft().block)]
 
 
 def _memory_bytes() -> int:

@@ -190,6 +190,14 @@ class Reader(Operator):
         """Go to the position `state` was taken at."""
         self._order.restore(state)
 
-    def next_epoch(self) -> int:
-        """Go to the beginning of the next epoch, unless at one; return the shard it reads."""
-        return self._order.next_epoch()
+    @property
+    def epoch(self) -> int:
+        """Number of the epoch that is being read."""
+        return self._order.epoch
+
+    def next_epoch(self, at_least: int = 0) -> int:
+        """Go to the beginning of the next epoch, unless at one; return the shard it reads.
+
+        An epoch before number `at_least` is left out.
+        """
+        return self._order.next_epoch(at_least)

@@ -192,8 +192,10 @@ class ReadingOrder:
             drawn += entries.take(self._position - 1, 1) * missing
         return drawn
 
-    def next_epoch(self) -> int:
+    def next_epoch(self, at_least: int = 0) -> int:
         """Go to the beginning of the next epoch, whose shard is returned.
+
+        Epochs before number `at_least` are left out.
 
         Where the shards rotate, the readers of all of them, having drawn equally much, jump to
         one and the same epoch, even if some stand at the end of a shorter shard and some not yet.
@@ -206,6 +208,7 @@ class ReadingOrder:
         else:
             ahead = -(-self._since_drawn * self.num_shards // self.size)
             target = self._since_epoch + ahead
+        target = max(target, at_least)
         while self._window and self._epoch < target:
             self._begin_next()
         if self._epoch != target:
