@@ -215,7 +215,7 @@ def assert_differs(scenario: Callable[[Library], Any], theirs: Any, ours: Any) -
 class Table(dict[str, Callable[[Library], Any]]):
     """Scenarios by name: ``@table`` adds a function, ``table(name=lambda lib: ...)`` many."""
 
-    def __call__(self, function: Any = None, **rows: Any) -> Any:
+    def __call__(self, function: Any = None, /, **rows: Any) -> Any:
         """Add rows."""
         added = dict(rows) if function is None else {function.__name__: function}
         clash = added.keys() & self.keys()

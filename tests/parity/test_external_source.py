@@ -121,6 +121,11 @@ class OnlyGetItem(Data):
         return array(index)
 
 
+class GetItemAndCall(OnlyGetItem):
+    def __call__(self, index):
+        return array(100 + index)
+
+
 class IterableAndCallable(Iterable):
     def __call__(self, index):
         return array(100 + index)
@@ -159,25 +164,20 @@ forms(
     function_with_a_keyword_only=fed_by(lambda: lambda *, a=1: array(1)),
     function_with_a_required_keyword=fed_by(lambda: lambda *, a: array(1)),
     function_with_positional_only=fed_by(lambda: eval("lambda a, /: Data().at(a)", globals())),
-    partial=fed_by(lambda: functools.partial(lambda k, i: Data(k).at(i), 3)),
-    partial_by_name=fed_by(lambda: functools.partial(lambda i, k: Data(k).at(i), k=3)),
-    partial_of_all=fed_by(lambda: functools.partial(array, 3, batch=2)),
-    partial_of_a_method=fed_by(lambda: functools.partial(Data().at)),
     bound_method=fed_by(lambda: Data(2).at),
     class_method=fed_by(lambda: Data.of_class),
     static_method=fed_by(lambda: Data.plain),
     object_with_call=fed_by(Callable),
     object_with_call_without_argument=fed_by(CallableWithout),
-    a_class=fed_by(lambda: Iterable),
-    builtin_function=fed_by(lambda: np.zeros),
     builtin_random=fed_by(lambda: np.random.rand),
-    lru_cached=fed_by(lambda: functools.lru_cache(lambda i: Data().at(i))),
     wrapped=fed_by(lambda: functools.wraps(Data.plain)(lambda *a: Data.plain(*a))),
     list_of_batches=fed_by(three_batches),
     tuple_of_batches=fed_by(lambda: tuple(three_batches())),
     empty_list=fed_by(list),
     array_of_batches=fed_by(lambda: np.arange(6, dtype=np.int32).reshape(3, 2, 1)),
-    tensors_of_batches=fed_by(lambda: torch.arange(6, dtype=torch.int32).reshape(3, 2, 1)),
+    tensors_of_batches=fed_by(
+        lambda: torch.arange(6, dtype=torch.int32).reshape(3, 2, 1), cuda_stream=0
+    ),
     iterator=fed_by(lambda: iter(three_batches())),
     map_object=fed_by(lambda: map(array, range(3))),
     zip_object=fed_by(lambda: zip(five_samples(), five_samples(), strict=True)),
@@ -185,6 +185,8 @@ forms(
     iterator_object=fed_by(Iterator),
     object_with_next_only=fed_by(OnlyNext),
     object_with_getitem_only=fed_by(OnlyGetItem),
+    object_with_getitem_and_call=fed_by(GetItemAndCall),
+    object_with_getitem_cycle=fed_by(OnlyGetItem, cycle="raise"),
     iterable_and_callable=fed_by(IterableAndCallable),
     generator_function=fed_by(lambda: lambda: batches(3)),
     real_generator_function=fed_by(lambda: Data(2).generate),
@@ -612,3 +614,28 @@ DIFFERENT = {
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_deliberate_differences(name):
     assert_differs(*DIFFERENT[name])
+
+
+three = [[[k], [k]] for k in range(3)]
+endless = [[[5], [5]]] * 7
+
+# Functions whose signature DALI does not read, or reads as one that it refuses.
+WRAPPED = {
+    "partial": (lambda: functools.partial(lambda k, i: Data(k).at(i), 3), three),
+    "partial by name": (lambda: functools.partial(lambda i, k: Data(k).at(i), k=3), three),
+    "partial of all": (lambda: functools.partial(array, 5, batch=2), endless),
+    "partial of a method": (lambda: functools.partial(Data().at), three),
+    "cached": (lambda: functools.lru_cache(lambda i: Data().at(i)), three),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_wrapped_functions(name):
+    make, expected = WRAPPED[name]
+    error = RecursionError if name == "cached" else TypeError
+    assert_differs(fed_by(make), error, [expected] * 3)
+
+
+@pytest.mark.parametrize("source", [np.zeros, Iterable], ids=["NumPy's function", "class"])
+def test_sources_that_dali_hangs_on_until_the_stack_is_full(source):
+    assert_differs(fed_by(lambda: source), RecursionError, TypeError)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -9,21 +10,19 @@ from typing import Any
 from penstock.errors import ArgumentTypeError, ArgumentValueError
 from penstock.types import BatchInfo, SampleInfo
 
-_CYCLE_NAMES = {None: "no", False: "no", "no": "no", True: "quiet", "quiet": "quiet"}
-
 
 def cycle_policy(cycle: Any) -> str:
     """``"no"``, ``"quiet"`` or ``"raise"``."""
-    try:
-        found = "raise" if cycle == "raise" else _CYCLE_NAMES.get(cycle)
-    except TypeError:
-        found = None
-    if found is None:
-        raise ArgumentValueError(
-            f'`cycle` is {cycle!r}; it can be False or "no" (stop at the end), True or "quiet" '
-            '(start over), or "raise" (stop, and start over after a reset).'
-        )
-    return found
+    if cycle is None or cycle is False:
+        return "no"
+    if cycle is True:
+        return "quiet"
+    if isinstance(cycle, str) and cycle in ("no", "quiet", "raise"):
+        return cycle
+    raise ArgumentValueError(
+        f'`cycle` is {cycle!r}; it can be False or "no" (stop at the end), True or "quiet" '
+        '(start over), or "raise" (stop, and start over after a reset).'
+    )
 
 
 class Callback:
@@ -71,11 +70,11 @@ class Callback:
         if _is_generator_function(source):
             self._iterable = source
             self._iterator = iter(source())
-        elif hasattr(source, "__iter__"):
+        elif _is_iterable(source):
             self._iterable = source
             self._iterator = iter(source)
         elif callable(source):
-            if cycle is not None and cycle is not False:
+            if cycle is not None:
                 raise ArgumentValueError(
                     "`cycle` can only be given if `source` is iterable; a function is called "
                     "until it raises StopIteration."
@@ -122,6 +121,13 @@ class Callback:
             self._restart()
 
 
+def _is_iterable(source: Any) -> bool:
+    """Whether `iter` takes `source`; a class is none of its instances."""
+    if isinstance(source, type):
+        return False
+    return hasattr(source, "__iter__") or hasattr(source, "__getitem__")
+
+
 def _is_generator_function(source: Any) -> bool:
     while True:
         if inspect.isgeneratorfunction(source):
@@ -144,12 +150,11 @@ def _takes_one_argument(function: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):  # builtins without a signature take nothing of ours
         return False
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    required_keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
-    if (
-        len(positional) > 1
-        or required_keywords
-        or any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    ):
+    others = [p for p in parameters if p not in positional]
+    if isinstance(function, functools.partial):
+        # What it was given by name shows as arguments that can be given by name only.
+        others = [p for p in others if p.kind is not p.KEYWORD_ONLY or p.default is p.empty]
+    if len(positional) > 1 or others:
         raise ArgumentTypeError(
             f"The `source` function takes ({', '.join(map(str, parameters))}); it must take no "
             "argument, or one: the position in the epoch. Wrap it in a function that does."
