@@ -33,6 +33,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+_USUAL_SIZE, _USUAL_COUNT = 1024, 512
 _ONE, _HALF = np.float32(1), np.float32(0.5)
 
 
@@ -90,12 +91,23 @@ class Taps(NamedTuple):
     """End of the source pixels needed by any."""
 
 
-@lru_cache(maxsize=256)
 def axis_taps(sampling: AxisSampling, begin: int, count: int, step: int = 1) -> Taps:
     """Taps of output pixels ``begin, begin + step, ...``, `count` of them; `step` is 1 or -1.
 
-    The taps of an output pixel do not depend on which others are asked for.
+    The taps of an output pixel do not depend on which others are asked for. Those of the sizes
+    that training has are remembered for every extent of an image's side.
     """
+    if sampling.in_size <= _USUAL_SIZE and count <= _USUAL_COUNT:
+        return _usual_taps(sampling, begin, count, step)
+    return _taps(sampling, begin, count, step)
+
+
+@lru_cache(maxsize=2048)  # some 10 KB each
+def _usual_taps(sampling: AxisSampling, begin: int, count: int, step: int) -> Taps:
+    return _taps(sampling, begin, count, step)
+
+
+def _taps(sampling: AxisSampling, begin: int, count: int, step: int) -> Taps:
     in_size, out_size, start, end, kind, antialias, stepwise = sampling
     if kind == Filter.NEAREST:
         first = np.empty(count, np.int64)

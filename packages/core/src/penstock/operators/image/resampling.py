@@ -106,6 +106,8 @@ class Resampling:
         The same for NumPy.
     rounds_to
         The integer type of the output, or `None`.
+    by_sample
+        Whether filters differ from sample to sample.
 
     Raises
     ------
@@ -115,9 +117,9 @@ class Resampling:
 
     __slots__ = (
         "_antialias",
-        "_by_sample",
         "_constant",
         "_taps",
+        "by_sample",
         "dtype",
         "numpy_dtype",
         "rounds_to",
@@ -139,9 +141,9 @@ class Resampling:
         self.rounds_to = None if dtype == DALIDataType.FLOAT else self.numpy_dtype
         self._antialias: bool = op.args.antialias
         names = ("interp_type", "min_filter", "mag_filter")
-        self._by_sample = any(name in op.tensor_args for name in names)
+        self.by_sample = any(name in op.tensor_args for name in names)
         self._constant = (
-            (resample_taps.Filter.TRIANGULAR,) * 2 if self._by_sample else self._filters(op.args)
+            (resample_taps.Filter.TRIANGULAR,) * 2 if self.by_sample else self._filters(op.args)
         )
 
     def _filters(self, args: Any) -> tuple[Filter, Filter]:
@@ -169,7 +171,7 @@ class Resampling:
 
     def axes(self, args: Any, geometry: Sequence[AxisGeometry]) -> tuple[AxisSampling, ...]:
         """How each spatial axis is resampled; `args` are the sample's."""
-        shrinking, enlarging = self._filters(args) if self._by_sample else self._constant
+        shrinking, enlarging = self._filters(args) if self.by_sample else self._constant
         make = self._taps.AxisSampling
         last = len(geometry) - 1
         samplings = []

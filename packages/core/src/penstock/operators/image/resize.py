@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,11 @@ from penstock.operators.image.resizing_operator import Plan, ResizingOperator
 from penstock.operators.operator import SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu.resample_taps import AxisSampling
+
+_MOST_KNOWN = 4096
 
 
 @operator(
@@ -72,13 +77,27 @@ class Resize(ResizingOperator):
 
     def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         resized = self.prepare(inputs[0])
-        self._request = ResizeRequest(self, self.resampler.spatial_ndim)
+        count = self.resampler.spatial_ndim
+        self._request = ResizeRequest(self, count)
+        # What was found out about axes of an extent, where nothing else has a say in it: images
+        # of all sizes soon have no extent that is new.
+        self._known: list[dict[int, AxisSampling]] = []
+        if self._request.fixes_each_axis and not self.resampling.by_sample:
+            self._known = [{} for _ in range(count)]
         if self.args.save_attrs:
             return resized, Spec(DALIDataType.INT32, 1)
         return resized
 
     def plan(self, c: SampleContext, extents: tuple[int, ...]) -> Plan:
-        axes = self.resampling.axes(c.args, self._request(c.args, extents))
+        known = self._known
+        try:
+            axes = tuple([of[extent] for of, extent in zip(known, extents, strict=True)])
+        except (KeyError, ValueError):
+            axes = self.resampling.axes(c.args, self._request(c.args, extents))
+            if all(extents):
+                for of, extent, axis in zip(known, extents, axes, strict=False):
+                    if len(of) < _MOST_KNOWN:
+                        of[extent] = axis
         return axes, whole_windows(axes)
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> Any:

@@ -118,7 +118,17 @@ class ResizeRequest:
         If a constant list has the wrong number of values or `mode` is unknown.
     """
 
-    __slots__ = ("_max_size", "_mode", "_names", "_ndim", "_relative", "_roi", "_subpixel", "_way")
+    __slots__ = (
+        "_max_size",
+        "_mode",
+        "_names",
+        "_ndim",
+        "_relative",
+        "_roi",
+        "_subpixel",
+        "_way",
+        "fixes_each_axis",
+    )
 
     def __init__(self, op: Operator, spatial_ndim: int) -> None:
         args = op.args
@@ -159,23 +169,35 @@ class ResizeRequest:
             if getattr(args, name) is not None:
                 self._extents(getattr(args, name), name)
 
+        self.fixes_each_axis: bool = self._fixes_each_axis(op)
+        """Whether the geometry of an axis follows from its extent alone, for every sample."""
+
+    def _fixes_each_axis(self, op: Operator) -> bool:
+        if self._roi or self._max_size is not None or self._mode not in ("default", "stretch"):
+            return False
+        names = ("size",) if self._way == "size" else self._names
+        if self._way not in ("size", "separate") or any(n in op.tensor_args for n in names):
+            return False
+        return all(self._size(op.args))
+
+    def _size(self, args: Any) -> tuple[float, ...]:
+        """The requested size of each axis; 0 where none is."""
+        if self._way == "size":
+            return self._extents(args.size, "size")
+        if self._way == "separate":
+            given = [getattr(args, name) for name in self._names]
+            return tuple([0.0 if v is None else v for v in given])
+        return (getattr(args, self._way),) * self._ndim
+
     def __call__(self, args: Any, extents: tuple[int, ...]) -> tuple[AxisGeometry, ...]:
         """Geometry of each axis of a sample with these spatial extents."""
-        size: tuple[float, ...]
-        if self._way == "size":
-            size = self._extents(args.size, "size")
-        elif self._way == "separate":
-            size = tuple(
-                [0.0 if v is None else v for v in [getattr(args, name) for name in self._names]]
-            )
-        else:
-            size = (getattr(args, self._way),) * self._ndim
         roi = None
         if self._roi:
             roi = (
                 self._region(args.roi_start, "roi_start", extents),
                 self._region(args.roi_end, "roi_end", extents),
             )
+        size = self._size(args)
         return resize_geometry(extents, size, self._mode, self._max_size, roi, self._subpixel)
 
     def _extents(self, values: Sequence[float], name: str) -> tuple[float, ...]:
