@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.executor.plan import Plan
     from penstock.operators.schema import Spec
 
-_LARGEST_CHUNK = 4
+_LARGEST_CHUNK = 8
 _LARGEST_CHUNK_OF_LITTLE_WORK = 16
 _LITTLE_WORK_SECONDS = 5e-5
 
