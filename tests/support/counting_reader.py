@@ -63,6 +63,10 @@ class CountingReader(Operator):
             "stick_to_shard": 0,
         }
 
+    def before(self, entry: int) -> int:
+        """The number before `entry`, or the last one."""
+        return (entry - 1) % self.args.count
+
     def state(self) -> int:
         """Where the reader is."""
         return self.position

@@ -131,9 +131,28 @@ def test_replace_repeats_the_previous_good_sample():
     assert {b.action for b in pipe.bad_samples} == {"replace"}
 
 
+def test_replace_takes_a_sample_from_before_a_batch_of_bad_ones():
+    pipe = numbers(bad=[4, 5, 6, 7], on_bad_sample="replace")
+    assert values(pipe, 3) == [[0, 1, 2, 3], [3, 3, 3, 3], [8, 9, 10, 11]]
+    assert [b.source for b in pipe.bad_samples][:4] == [f"sample-{k}" for k in (4, 5, 6, 7)]
+    pipe = numbers(bad=[*range(6), 10, 11], on_bad_sample="replace")
+    assert values(pipe, 3) == [[9, 9, 9, 9], [6, 6, 6, 7], [8, 9, 9, 9]]
+    reports = [b.source for b in pipe.bad_samples if b.iteration < 3]
+    assert sorted(reports) == sorted(f"sample-{k}" for k in [*range(6), 10, 11])
+
+
 def test_replace_needs_one_good_sample():
     with pytest.raises(errors.PenstockError, match="All 4 samples"):
-        numbers(bad=[0, 1, 2, 3], on_bad_sample="replace").run()
+        numbers(bad=range(12), on_bad_sample="replace").run()
+
+
+def test_replace_without_a_reader_needs_a_good_sample_in_the_batch():
+    @pipeline_def(batch_size=2, num_threads=2, on_bad_sample="replace")
+    def p():
+        return fn.testing.never_works(fn.external_source(source=lambda: np.zeros((2, 1))))
+
+    with pytest.raises(errors.PenstockError, match="All 2 samples"):
+        p().run()
 
 
 def test_ragged_replacement():

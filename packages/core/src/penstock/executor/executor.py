@@ -358,27 +358,42 @@ class Executor:
                 "operator that takes whole batches; use "
                 '"replace" here.'
             ) from first
-        for index in sorted(iteration.failures):
-            error = iteration.failures[index]
-            self.bad_samples.append(report(error, iteration.number, index, policy))
+        if policy == "skip" or not iteration.redraws:
+            for index in sorted(iteration.failures):
+                error = iteration.failures[index]
+                self.bad_samples.append(report(error, iteration.number, index, policy))
         if policy == "replace":
-            self._replace(iteration, program, first)
-            return False
+            return self._replace(iteration, program, first)
         return self._redraw(iteration, first)
 
-    def _replace(self, iteration: Iteration, program: Program, first: BaseException) -> None:
+    def _replace(self, iteration: Iteration, program: Program, first: BaseException) -> bool:
         good = replacements(iteration)
         if good is None:
-            raise NoGoodSampleError(
-                f"All {iteration.size} samples of iteration {iteration.number} are bad; there is "
-                "none to replace them by."
-            ) from first
+            self._substitute(iteration, first)
+            return True
         for index, other in good.items():
             for r in program.written:
                 buffer = iteration.buffers[r]
                 assert buffer is not None
                 buffer.duplicate(index, other)
         iteration.failures.clear()
+        return False
+
+    def _substitute(self, iteration: Iteration, first: BaseException) -> None:
+        """Where all samples are bad, try in place of the first one those before it in the data."""
+        readers = self.plan.readers if iteration.stage == 0 else []
+        sizes = [int(self.readers[id(n)].meta()["epoch_size"]) for n in readers]
+        if iteration.redraws >= max(sizes, default=0):
+            raise NoGoodSampleError(
+                f"All {iteration.size} samples of iteration {iteration.number} are bad; there is "
+                "none to replace them by."
+            ) from first
+        iteration.redraws += 1
+        for node in readers:
+            entries = iteration.entries[id(node)]
+            entries[0] = self.readers[id(node)].before(entries[0])
+        del iteration.failures[0]
+        iteration.queue = [0]
 
     def _redraw(self, iteration: Iteration, first: BaseException) -> bool:
         failed = sorted(iteration.failures)

@@ -80,8 +80,8 @@ class Pipeline(DefinablePipeline):
         Merge neighbouring operators where the result stays bit-identical. Off for debugging.
     on_bad_sample : {"raise", "skip", "replace"}
         What to do with a sample that cannot be read, decoded or processed: raise an error; drop it
-        and refill the batch from the reader; or use the previous good sample of the batch. See
-        `bad_samples`.
+        and refill the batch from the reader; or use a good sample from before it, of the batch or,
+        where all of that is bad, of the data set. See `bad_samples`.
     """
 
     def __init__(

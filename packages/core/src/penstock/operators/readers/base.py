@@ -155,6 +155,10 @@ class Reader(Operator):
         """
         return self._order.draw(count, refill=refill)
 
+    def before(self, entry: int) -> int:
+        """The entry to try in place of one that turned out to be bad."""
+        return (entry - 1) % self._order.size
+
     def source_info(self, entry: int) -> str:
         """File or key that `entry` is read from."""
         raise NotYetSupportedError(f"`{self.schema.name}` does not know where samples come from.")
