@@ -1,0 +1,62 @@
+"""The examples, each run as a user runs it, on a small data set."""
+
+from __future__ import annotations
+
+import re
+
+import cv2
+import pytest
+
+from examples.demo.photographs import write_dataset
+from tests.e2e.support import run_python
+
+pytest.importorskip("skimage")
+pytest.importorskip("sklearn")
+pytest.importorskip("rich")
+
+
+def test_demo(tmp_path):
+    folder = tmp_path / "data"
+    options = ["--folder", str(folder), "--images", "64", "--epochs", "1", "--size", "32"]
+    shown = run_python("-m", "examples.demo.train", *options).stdout
+    assert re.search(r"epoch 1/1 +loss \d\.\d+ +[\d,]+ samples/s +validation \d+\.\d%", shown)
+    assert re.search(r"The pipeline alone, without the network: [\d,]+ samples/s", shown)
+    assert re.search(r"Validation accuracy: \d+\.\d%", shown)
+    sheet = cv2.imread(str(folder / "contact_sheet.png"))
+    rows, columns, cell = 32 // 8, 8, 32
+    assert sheet.shape[0] > rows * cell
+    assert sheet.shape[1] > columns * cell
+    assert sheet.std() > 20  # there is something to see
+    assert sum(1 for _ in folder.glob("train/*/*.jpg")) == 64
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory):
+    return ["--folder", str(tmp_path_factory.mktemp("photographs")), "--images", "64"]
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "title"),
+    [
+        ("before", [], "before"),
+        ("after", [], "after (reader)"),
+        ("after", ["--source", "external"], "after (external)"),
+    ],
+)
+def test_pytorch(program, options, title, photographs):
+    result = run_python("-m", f"examples.pytorch.{program}", *photographs, *options)
+    lines = result.stdout.splitlines()
+    assert [line.partition(" images, ")[0] for line in lines] == [
+        f"{title}, epoch 0: 64",
+        f"{title}, epoch 1: 64",
+    ]
+
+
+def test_a_folder_with_other_images_is_refused(tmp_path):
+    write_dataset(tmp_path, 3)
+    first = {path: path.read_bytes() for path in tmp_path.glob("*/*.jpg")}
+    write_dataset(tmp_path, 5)  # an interrupted run is completed
+    assert len(list(tmp_path.glob("*/*.jpg"))) == 5
+    assert all(path.read_bytes() == data for path, data in first.items())
+    with pytest.raises(FileExistsError, match="remove it, or choose another folder"):
+        write_dataset(tmp_path, 4)

@@ -1,0 +1,78 @@
+"""A long run needs no more memory than a short one, and works in the same buffers."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from tests.e2e.support import one_file_a_class, run_python
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+TRAINING = """
+import gc, json, sys
+from pathlib import Path
+from penstock import fn, pipeline_def, types
+from penstock.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
+from penstock.tensors.pool import HOST_POOL
+
+@pipeline_def(batch_size=8, num_threads=2, device_id=None, seed=1)
+def train(root, on_path):
+    jpegs, labels = fn.readers.file(file_root=root, random_shuffle=True, name="reader")
+    if on_path == "fused":
+        images = fn.decoders.image_random_crop(jpegs)
+    else:
+        images = fn.decoders.image(jpegs)
+        images = fn.flip(images, horizontal=fn.random.coin_flip())
+        images = fn.brightness_contrast(images, brightness=fn.random.uniform(range=[0.8, 1.2]))
+        images = fn.rotate(images, angle=fn.random.uniform(range=[-9.0, 9.0]))  # ragged
+    images = fn.resize(images, size=[48, 48])
+    images = fn.crop_mirror_normalize(
+        images, dtype=types.FLOAT, output_layout="CHW", mean=[100.0], std=[50.0],
+        mirror=fn.random.coin_flip(),
+    )
+    return images, labels
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+loader = DALIGenericIterator(
+    train(sys.argv[1], sys.argv[2]), ["image", "label"], reader_name="reader",
+    last_batch_policy=LastBatchPolicy.PARTIAL, auto_reset=True,
+)
+done, sizes, made, last = 0, {}, {}, None
+while done < 300:
+    for (batch,) in loader:
+        last = batch["image"].sum()  # somebody uses it
+        done += 1
+        if done in (100, 300):
+            gc.collect()
+            sizes[done], made[done] = resident(), HOST_POOL.stats().buffers_made
+            if done == 300:
+                break
+stats = HOST_POOL.stats()
+del batch, loader
+gc.collect()
+print(json.dumps({
+    "growth": sizes[300] - sizes[100],
+    "new buffers": made[300] - made[100],
+    "made": stats.buffers_made,
+    "reused": stats.buffers_reused,
+    "idle": stats.bytes_idle,
+    "left": HOST_POOL.stats().buffers_in_use,
+}))
+"""
+
+
+@pytest.mark.parametrize("path", ["fused", "many operators"])
+def test_training(path, tmp_path):
+    root = one_file_a_class(tmp_path, 61, height=60, width=80)
+    found = json.loads(run_python("-c", TRAINING, str(root), path).stdout)
+    assert found["growth"] < 3 << 20
+    assert found["new buffers"] <= 4
+    assert found["made"] < 60
+    assert found["reused"] > 500
+    assert found["idle"] < 16 << 20
+    assert found["left"] == 0
