@@ -145,8 +145,8 @@ class Executor:
                     self._check_open()
                     self._finished.wait()
                 self._queue.popleft()
-        except RuntimeError as error:
-            raise interruption(error) from None
+        except RuntimeError as failed:
+            raise interruption(failed) from None
         self.statistics.waited(time.perf_counter() - waited)
         if iteration.error is not None:
             error, iteration.error = iteration.error, None
@@ -175,8 +175,8 @@ class Executor:
                 self._cancelling = False
                 self._queue.clear()
                 return dropped[0].states if dropped and dropped[0].begun else None
-        except RuntimeError as error:
-            raise interruption(error) from None
+        except RuntimeError as failed:
+            raise interruption(failed) from None
 
     def shutdown(self, wait_seconds: float = 1.0) -> None:
         """Stop the threads; running samples are finished, the rest is dropped.
