@@ -73,6 +73,10 @@ class PluginNotReleasedError(NotYetSupportedError, ImportError):
     """A plugin that this version only announces; importing it says so."""
 
 
+class OperatorNotReleasedError(NotYetSupportedError, AttributeError):
+    """An operator that DALI has and this version has not yet."""
+
+
 class MissingDependencyError(PenstockError, ImportError):
     """An optional library is needed; the message names the extra to install."""
 

@@ -8,10 +8,28 @@ from types import ModuleType
 from typing import Any
 
 import penstock.operators
+from penstock.errors import OperatorNotReleasedError
 from penstock.operators import registry
 from penstock.operators.schema import OpSchema
 
 assert penstock.operators  # its import registers the built-in operators
+
+
+def _missing(module: str, name: str, root: str) -> AttributeError:
+    """The error for a name that is no operator."""
+    from penstock.faces.dali_names import DALI_CLASSES
+
+    known = [f"penstock.fn.{operator}" for operator in DALI_CLASSES]
+    if root == "penstock.ops":
+        functions = zip(known, DALI_CLASSES.values(), strict=True)
+        known = [f"{f.rpartition('.')[0]}.{c}".replace(".fn", ".ops") for f, c in functions]
+    wanted = f"{module}.{name}"
+    if any(k == wanted or k.startswith(f"{wanted}.") for k in known):
+        return OperatorNotReleasedError(
+            f"`{module.removeprefix('penstock.')}.{name}` is to come: DALI 2.4 has it, this "
+            "version of Penstock does not. docs/support-matrix.md lists what there is."
+        )
+    return AttributeError(f"module {module!r} has no operator {name!r}")
 
 
 class Face:
@@ -57,7 +75,7 @@ class Face:
                 for s in registry.all_schemas()
             ):
                 return self._module(root, below)
-            raise AttributeError(f"module {module!r} has no operator {name!r}")
+            raise _missing(module, name, root)
         value = self._make(schema, module)
         setattr(sys.modules[module], name, value)
         return value

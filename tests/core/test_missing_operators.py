@@ -1,0 +1,46 @@
+"""What programs are told that use operators of DALI which are to come, or none at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock import errors, fn, ops
+from penstock.faces.dali_names import DALI_CLASSES
+from penstock.operators import registry
+
+
+def missing():
+    there = {schema.name for schema in registry.all_schemas()}
+    return sorted(set(DALI_CLASSES) - there)
+
+
+def follow(root, dotted):
+    for part in dotted.split("."):
+        root = getattr(root, part)
+    return root
+
+
+@pytest.mark.parametrize("name", missing())
+def test_operators_to_come_say_so(name):
+    module = name.rpartition(".")[0]
+    for root, path in ((fn, name), (ops, f"{module}.{DALI_CLASSES[name]}".lstrip("."))):
+        with pytest.raises(errors.OperatorNotReleasedError, match="is to come"):
+            follow(root, path)
+
+
+def test_everything_else_is_there():
+    for name in set(DALI_CLASSES) - set(missing()):
+        assert callable(follow(fn, name))
+
+
+def test_names_that_dali_has_not():
+    for root, path in ((fn, "nonsense"), (fn, "decoders.nonsense"), (ops, "resize")):
+        with pytest.raises(AttributeError, match="has no operator") as caught:
+            follow(root, path)
+        assert not isinstance(caught.value, errors.PenstockError)
+    assert not hasattr(fn, "nonsense")
+
+
+def test_a_program_can_ask():
+    assert hasattr(fn, "resize")
+    assert not any(hasattr(fn, name) for name in missing() if "." not in name)
