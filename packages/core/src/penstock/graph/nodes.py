@@ -48,7 +48,7 @@ class OpNode:
     def where(self, sample: int | None = None, source: str | None = None) -> Where:
         """The place of this node, for error messages."""
         return Where(
-            operator=f"fn.{self.schema.name}",
+            operator=self.schema.written or f"fn.{self.schema.name}",
             name=self.name if self.explicit_name else None,
             user_line=self.user_line,
             sample=sample,

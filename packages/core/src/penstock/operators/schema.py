@@ -114,6 +114,8 @@ class OpSchema:
     hidden: bool = False
     deprecated: str | None = None
     class_name: str | None = None
+    written: str | None = None
+    """How users write it who never call it by its name: ``"[...]"``."""
     devices: tuple[str, ...] = ("cpu", "gpu")
     """Devices the operator has in DALI; those without an implementation raise by themselves."""
 

@@ -10,6 +10,7 @@ from penstock.executor.batch import BatchBuffer, EdgeHistory
 
 if TYPE_CHECKING:
     from penstock.executor.plan import Plan
+    from penstock.graph.nodes import OpNode
     from penstock.operators.external.feed import Delivery, Feed
 
 
@@ -74,7 +75,7 @@ class Feeding:
         Exception
             Whatever a source raised; the same iteration will be asked for again.
         """
-        deliveries: list[tuple[str, list[int], list[Delivery]]] = []
+        deliveries: list[tuple[OpNode, list[int], list[Delivery]]] = []
         stop = False
         # What was fed is taken last: it must not be lost when a source raises.
         for node in sorted(self._plan.feeds, key=lambda n: not n.attachment.has_source):
@@ -92,7 +93,7 @@ class Feeding:
                 )
                 raise
             else:
-                deliveries.append((node.name, registers, batches))
+                deliveries.append((node, registers, batches))
         if stop:
             self.ended = True
             raise StopIteration
@@ -105,23 +106,24 @@ class Feeding:
         }
         return size, fed
 
-    def _common_size(self, deliveries: list[tuple[str, list[int], list[Delivery]]]) -> int:
+    def _common_size(self, deliveries: list[tuple[OpNode, list[int], list[Delivery]]]) -> int:
         size, origin = 0, ""
-        for name, _, batches in deliveries:
+        for node, _, batches in deliveries:
+            source = f'"{node.name}", created at {node.user_line},'
             for delivery in batches:
                 count = len(delivery.samples)
                 if count > self._max_batch_size:
                     raise ShapeError(
                         f"Expected batch_size <= {self._max_batch_size}, actual: {count}, from the "
-                        f'external source "{name}". Give the pipeline a larger `batch_size`.'
+                        f"external source {source[:-1]}. Give the pipeline a larger `batch_size`."
                     )
                 if origin and count != size:
                     raise ShapeError(
-                        f'Batch size clash! The external source "{name}" returned a batch of '
-                        f'{count} samples, "{origin}" one of {size}. All inputs of an iteration '
+                        f"Batch size clash! The external source {source} returned a batch of "
+                        f"{count} samples, {origin} one of {size}. All inputs of an iteration "
                         "must have as many samples."
                     )
-                size, origin = count, name
+                size, origin = count, source
         return size or self._max_batch_size
 
     def reset(self) -> None:

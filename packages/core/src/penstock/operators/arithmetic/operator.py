@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     max_inputs=64,
     hidden=True,
     class_name="_ArithmeticGenericOp",
+    written="arithmetic",
 )
 class ArithmeticGenericOp(Operator):
     """Compute an expression of the inputs, element by element.

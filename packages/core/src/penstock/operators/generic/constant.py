@@ -81,6 +81,7 @@ class Constant(_SameForAll):
         Arg("layout", LAYOUT, "", "Layout of each sample."),
     ),
     hidden=True,
+    written="a constant",
 )
 class ConstantTensor(_SameForAll):
     """Give every sample the same NumPy array: what arrays and lists in a graph are made into."""

@@ -26,6 +26,7 @@ _ALLOWED = (
     inputs=Input("data", "Data whose shapes are wanted."),
     args=(Arg("dtype", DTYPE, DALIDataType.INT64, "Element type of the output."),),
     class_name="_Shape",
+    written=".shape()",
     hidden=True,
 )
 class Shape(Operator):

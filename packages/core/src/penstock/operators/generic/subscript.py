@@ -56,6 +56,7 @@ def _subscript_args() -> list[Arg]:
         ),
     ),
     hidden=True,
+    written="[...]",
     class_name="_TensorSubscript",
 )
 class TensorSubscript(Operator):
@@ -151,6 +152,7 @@ class TensorSubscript(Operator):
     inputs=Input("data", "Data that is subscripted."),
     args=(Arg("num_subscripts", INT, REQUIRED, "How many axes the data must have at least."),),
     hidden=True,
+    written="[...]",
     class_name="_SubscriptDimCheck",
 )
 class SubscriptDimCheck(Operator):
