@@ -34,9 +34,11 @@ def steps(draw):
         elif kind == "crop":
             position = draw(st.floats(0, 1))
             size = draw(st.tuples(st.integers(1, 8), st.integers(1, 8)))
-            chain.append(lambda x, s=size, p=position: fn.crop(
+            chain.append(
+                lambda x, s=size, p=position: fn.crop(
                     x, crop=s, crop_pos_x=p, out_of_bounds_policy="pad"
-                ))
+                )
+            )
         elif kind == "slice":
             start = draw(st.tuples(st.floats(0, 0.4), st.floats(0, 0.4)))
             chain.append(lambda x, s=start: fn.slice(x, rel_start=s, rel_shape=(0.5, 0.6)))
