@@ -46,12 +46,16 @@ def public_schemas() -> list[OpSchema]:
 
 
 def dali_operators() -> dict[str, list[str]]:
-    """Devices of every operator that DALI documents, by name."""
+    """Devices of every operator that DALI documents, by name.
+
+    Former names that work, with a warning, are left out as they are of the reference.
+    """
     facts = json.loads(FACTS.read_text())
+    former = {s.name for s in all_schemas() if s.hidden}
     return {
         name: entry["devices"]
         for name, entry in facts.items()
-        if not entry["hidden"] and not _is_private(name)
+        if not entry["hidden"] and not _is_private(name) and name not in former
     }
 
 

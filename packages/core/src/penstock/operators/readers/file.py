@@ -18,6 +18,7 @@ from penstock.operators.readers.listing import (
     read_file_list,
 )
 from penstock.operators.readers.storage import read_file
+from penstock.operators.registry import register
 from penstock.operators.schema import Arg, Spec
 from penstock.types import DALIDataType
 
@@ -131,3 +132,6 @@ class FileReader(Reader):
                 "through."
             )
         return data, listing.labels[entry : entry + 1]
+
+
+register(FileReader.schema.with_name("file_reader", deprecated="readers.file", hidden=True))
