@@ -14,6 +14,7 @@ _FRAME_STARTS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _LOSSLESS = frozenset((0xC3, 0xC7, 0xCB, 0xCF))
 _WITHOUT_LENGTH = frozenset((0x01, *range(0xD0, 0xD9)))
 _APP1, _END, _SCAN = 0xE1, 0xD9, 0xDA
+_OF_INTEREST = _FRAME_STARTS | _WITHOUT_LENGTH | {_APP1, _END, _SCAN, 0xFF}
 _ARITHMETIC = 0xC9
 _EXIF = b"Exif\0\0"
 _MOST_PIXELS_A_BYTE = 4 * 8 * 64  # with subsampled chroma, and generously
@@ -27,12 +28,16 @@ def read(data: memoryview) -> ImageHeader:
     position = 2
     orientation = 0
     frame = None
+    segment = _segment.unpack_from
     while position + 4 <= size:
-        mark, kind, length = _segment.unpack_from(data, position)
+        mark, kind, length = segment(data, position)
         if mark != 0xFF:
             raise BadSampleError(
                 f"The JPEG data is damaged at byte {position} of {size}: no segment begins there."
             )
+        if kind not in _OF_INTEREST:
+            position += 2 + length
+            continue
         if kind == 0xFF or kind in _WITHOUT_LENGTH:
             position += 1 if kind == 0xFF else 2
             continue
@@ -42,7 +47,7 @@ def read(data: memoryview) -> ImageHeader:
             if position + 10 > size:
                 break
             frame = kind, *_frame.unpack_from(data, position + 4)
-        elif kind == _APP1 and bytes(data[position + 4 : position + 10]) == _EXIF:
+        elif bytes(data[position + 4 : position + 10]) == _EXIF:
             # The last block that has an orientation counts, also behind the frame header.
             block = data[position + 10 : position + 2 + length]
             orientation = orientation_of(block) or orientation
