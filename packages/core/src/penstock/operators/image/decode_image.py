@@ -47,4 +47,4 @@ class DecodeImage(ImageDecoder):
 
     def defer(self, c: SampleContext, *inputs: Any) -> EncodedImage:
         data, header = self._open(inputs[0])
-        return EncodedImage(c, data, header, self._wanted)
+        return EncodedImage(c, data, header, self._wanted, must_be_complete=True)

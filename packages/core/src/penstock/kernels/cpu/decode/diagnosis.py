@@ -9,11 +9,16 @@ _END_OF_IMAGE = b"\xff\xd9"
 _TAIL = 1 << 16
 
 
+def has_end_of_image(data: memoryview) -> bool:
+    """Whether the JPEG file in `data` has an end-of-image marker at or near its end."""
+    return data[-2:] == _END_OF_IMAGE or _END_OF_IMAGE in bytes(data[-_TAIL:])
+
+
 def reason(data: memoryview, header: ImageHeader, color: str) -> str:
     """A sentence on why `data`, whose header is fine, could not be decoded to `color`."""
     size = len(data)
     what = f"{header.height} x {header.width} {_NAMES[header.codec]} image"
-    if header.codec == "jpeg" and _END_OF_IMAGE not in bytes(data[-_TAIL:]):
+    if header.codec == "jpeg" and not has_end_of_image(data):
         return f"The {what} ends early, after {size} bytes: it has no end-of-image marker."
     if color == "NATIVE":
         return (
