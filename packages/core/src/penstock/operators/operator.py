@@ -17,6 +17,9 @@ from penstock.operators.schema import Arg, Input, OpSchema, Spec
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch
+    from penstock.tensors.gpu.queue import Queue
+
 
 class SampleContext(Protocol):
     """What an operator is handed, besides its inputs, while it works on one sample."""
@@ -57,6 +60,66 @@ class SampleContext(Protocol):
         ...
 
 
+class HostBatch(Protocol):
+    """A batch in host memory, for operators that work on the GPU."""
+
+    rows: list[np.ndarray]
+    """The samples."""
+
+    def __len__(self) -> int:
+        """Number of samples."""
+
+
+class BatchContext(Protocol):
+    """What an operator is handed, besides its inputs, while it queues work on one batch."""
+
+    args: Any
+    """Constant arguments by name, converted; `None` for those given as tensors."""
+    size: int
+    """Number of samples."""
+    queue: Queue
+    """Where kernels, uploads and scratch memory go."""
+    seed: int
+    """Seed of the operator's random stream."""
+    iteration: int
+    """Number of the iteration since the pipeline was built."""
+
+    def values(self, name: str) -> list[Any]:
+        """Argument `name` of each sample, converted as for `cpu`."""
+        ...
+
+    def array(self, name: str, dtype: DTypeLike) -> np.ndarray | None:
+        """Argument `name` of all samples as one array ``(samples, ...)``, without conversion.
+
+        A constant is repeated, without a copy. `None` where the argument is not given.
+
+        Raises
+        ------
+        ShapeError
+            If samples have values of different shapes.
+        """
+        ...
+
+    def empty(self, shapes: Any, dtype: DTypeLike, output: int = 0) -> DeviceBatch:
+        """Uninitialised memory for an output.
+
+        `shapes` is one shape for all samples, or int64 ``(samples, ndim)``.
+        """
+        ...
+
+    def temp(self, shapes: Any, dtype: DTypeLike) -> DeviceBatch:
+        """The same for what lies between input and output."""
+        ...
+
+    def source(self, index: int) -> str:
+        """File or key that sample `index` of the first input was read from; empty if unknown."""
+        ...
+
+    def located(self, error: BaseException, index: int) -> BaseException:
+        """`error` with the place of this operator and sample `index`, to be raised."""
+        ...
+
+
 class Operator:
     """One operator at work on inputs of known type.
 
@@ -94,6 +157,19 @@ class Operator:
         inputs. Memory for outputs comes from ``c.empty``, scratch from ``c.temp``.
         """
         raise NotYetSupportedError(f"`{self.schema.name}` has no CPU implementation.")
+
+    gpu_takes: ClassVar[tuple[type[LazyBatch], ...]] = ()
+    """Recipes that `gpu` takes in place of samples in device memory, where it alone reads them."""
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> Any:
+        """Queue the work on one batch on the GPU; return the output batch, or a tuple of them.
+
+        Inputs are `DeviceBatch`, or recipes of the classes in `gpu_takes`; those declared with
+        ``device="cpu"`` are `HostBatch`. Outputs are a `DeviceBatch`, which may share memory with
+        an input, or a `LazyBatch`. Nothing here may wait for the device, and nothing may be done
+        sample by sample that NumPy can do for the whole batch.
+        """
+        raise NotYetSupportedError(f"`{self.schema.name}` has no GPU implementation.")
 
     def defer(self, c: SampleContext, *inputs: Any) -> Any:
         """Like `cpu`, but return a `DeferredImage`. Only where the schema says `defers`."""

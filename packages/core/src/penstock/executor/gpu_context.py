@@ -1,0 +1,118 @@
+"""What an operator is handed while it works on a batch on the GPU."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, ShapeError, located
+from penstock.tensors.gpu.batch import DeviceBatch, as_shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import DTypeLike
+
+    from penstock.graph.nodes import OpNode
+    from penstock.tensors.gpu.queue import Queue
+
+
+class GpuContext:
+    """The `BatchContext` of one step in one iteration.
+
+    Parameters
+    ----------
+    node
+        The operator's node, for error messages.
+    args
+        Its constant arguments.
+    tensors
+        Rows and converter of each argument that is given as a tensor.
+    queue
+        Where the work goes.
+    size
+        Number of samples.
+    seed, iteration
+        What the random stream depends on.
+    sources
+        Where each sample came from, if known.
+    """
+
+    def __init__(
+        self,
+        node: OpNode,
+        args: dict[str, Any],
+        tensors: dict[str, tuple[list[np.ndarray], Callable[[np.ndarray], Any]]],
+        queue: Queue,
+        size: int,
+        seed: int = 0,
+        iteration: int = 0,
+        sources: list[str] | None = None,
+    ) -> None:
+        self.args = SimpleNamespace(**args)
+        self.queue = queue
+        self.size = size
+        self.seed = seed
+        self.iteration = iteration
+        self._node = node
+        self._tensors = tensors
+        self._sources = sources
+
+    def values(self, name: str) -> list[Any]:
+        """Argument `name` of each sample, converted as for `cpu`."""
+        found = self._tensors.get(name)
+        if found is None:
+            return [getattr(self.args, name)] * self.size
+        rows, convert = found
+        try:
+            return [convert(row) for row in rows]
+        except (TypeError, ValueError) as error:
+            raise ArgumentValueError(f"Argument `{name}`: {error}") from error
+
+    def array(self, name: str, dtype: DTypeLike) -> np.ndarray | None:
+        """Argument `name` of all samples as one array ``(samples, ...)``, without conversion."""
+        found = self._tensors.get(name)
+        if found is None:
+            constant = getattr(self.args, name)
+            if constant is None:
+                return None
+            value = np.asarray(constant, dtype)
+            return np.broadcast_to(value, (self.size, *value.shape))
+        return stacked(name, found[0], dtype)
+
+    def empty(self, shapes: Any, dtype: DTypeLike, output: int = 0) -> DeviceBatch:
+        """Uninitialised memory for an output."""
+        return self.queue.empty(as_shapes(shapes, self.size), dtype)
+
+    def temp(self, shapes: Any, dtype: DTypeLike) -> DeviceBatch:
+        """Uninitialised memory for what lies between input and output."""
+        return self.queue.empty(as_shapes(shapes, self.size), dtype)
+
+    def source(self, index: int) -> str:
+        """File or key that sample `index` of the first input was read from."""
+        return self._sources[index] if self._sources is not None else ""
+
+    def located(self, error: BaseException, index: int) -> BaseException:
+        """`error` with the place of this operator and sample `index`."""
+        return located(error, self._node.where(index, self.source(index)))
+
+
+def stacked(name: str, rows: list[np.ndarray], dtype: DTypeLike) -> np.ndarray:
+    """The values of argument `name`, one a sample, as one array."""
+    first = rows[0] if rows else np.empty(0)
+    base = first.base
+    if (
+        isinstance(base, np.ndarray)
+        and base.shape == (len(rows), *first.shape)
+        and base.ctypes.data == first.ctypes.data
+        and base[-1].ctypes.data == rows[-1].ctypes.data
+    ):
+        return base.astype(dtype, copy=False)  # a batch in one piece needs no loop
+    if any(row.shape != first.shape for row in rows):
+        raise ShapeError(
+            f"Argument `{name}` has values of different shapes: "
+            f"{sorted({row.shape for row in rows})}. Give all samples values of one shape."
+        )
+    return np.stack(rows).astype(dtype, copy=False) if rows else np.empty(0, dtype)

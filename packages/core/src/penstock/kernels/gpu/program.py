@@ -1,0 +1,86 @@
+"""The texts of the CUDA programs, and kernels named in them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+
+import numpy as np
+
+_INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
+_FOLDER = files("penstock.kernels.gpu") / "cuda"
+
+C_TYPES: dict[np.dtype, str] = {
+    np.dtype(np.bool_): "bool",
+    np.dtype(np.uint8): "unsigned char",
+    np.dtype(np.int8): "signed char",
+    np.dtype(np.uint16): "unsigned short",
+    np.dtype(np.int16): "short",
+    np.dtype(np.uint32): "unsigned int",
+    np.dtype(np.int32): "int",
+    np.dtype(np.uint64): "unsigned long long",
+    np.dtype(np.int64): "long long",
+    np.dtype(np.float16): "half",
+    np.dtype(np.float32): "float",
+    np.dtype(np.float64): "double",
+}
+"""How element types are written as template arguments."""
+
+
+@lru_cache(maxsize=None)
+def program(file: str) -> str:
+    """Text of the program ``cuda/<file>``, with what it includes from there put in, once each.
+
+    The compiler sees one text, so that its cache on disk notices every change.
+    """
+    seen: set[str] = set()
+
+    def expanded(name: str) -> str:
+        def put_in(found: re.Match[str]) -> str:
+            included = found[1]
+            if included in seen:
+                return ""
+            seen.add(included)
+            return expanded(included)
+
+        return _INCLUDE.sub(put_in, (_FOLDER / name).read_text(encoding="utf-8"))
+
+    return expanded(file)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel of one of the programs.
+
+    Parameters
+    ----------
+    file
+        The program: ``"fill.cu"``.
+    name
+        Name expression: ``"fill<float>"``.
+    """
+
+    file: str
+    name: str
+
+    def source(self) -> str:
+        """Text of the program."""
+        return program(self.file)
+
+
+@lru_cache(maxsize=4096)
+def kernel(file: str, function: str, *arguments: np.dtype | int | bool | str) -> Kernel:
+    """The kernel `function`, a template of these types and numbers, of a program."""
+    if not arguments:
+        return Kernel(file, function)
+    return Kernel(file, f"{function}<{', '.join(map(_argument, arguments))}>")
+
+
+def _argument(value: np.dtype | int | bool | str) -> str:
+    if isinstance(value, np.dtype):
+        return C_TYPES[value]
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

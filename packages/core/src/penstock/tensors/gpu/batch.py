@@ -1,0 +1,234 @@
+"""A batch in device memory, as operators see it: addresses, shapes, and who owns the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.queue import Queue
+    from penstock.tensors.gpu.runtime import Runtime
+
+
+def as_shapes(shapes: Sequence[Any] | np.ndarray, count: int) -> np.ndarray:
+    """One shape for all samples, or one a sample, as an int64 array ``(count, ndim)``."""
+    found = np.asarray(shapes, np.int64)
+    if found.ndim == 1:
+        found = np.broadcast_to(found, (count, found.size))
+    return found
+
+
+def volumes(shapes: np.ndarray) -> np.ndarray:
+    """Number of elements of each sample."""
+    return np.prod(shapes, axis=1, dtype=np.int64)
+
+
+def contiguous_strides(shapes: np.ndarray, itemsize: int) -> np.ndarray:
+    """Strides in bytes, ``(count, ndim)``, of C-contiguous samples of these shapes."""
+    strides = np.empty(shapes.shape, np.int64)
+    step = np.full(len(shapes), itemsize, np.int64)
+    for axis in range(shapes.shape[1] - 1, -1, -1):
+        strides[:, axis] = step
+        step = step * shapes[:, axis]
+    return strides
+
+
+class LazyBatch:
+    """A batch whose samples are not in memory yet: a recipe that a consumer may take over.
+
+    An operator's `gpu` may return one. The engine has it made into memory, by `materialise`,
+    unless its only consumer lists the class in its `gpu_takes`.
+
+    Attributes
+    ----------
+    shapes
+        int64 ``(samples, ndim)``.
+    dtype
+        Element type.
+    """
+
+    shapes: np.ndarray
+    dtype: np.dtype
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes of a sample."""
+        return int(self.shapes.shape[1])
+
+    @property
+    def uniform_shape(self) -> tuple[int, ...] | None:
+        """The shape that all samples have; `None` if they differ (or there are none)."""
+        shapes = self.shapes
+        if not len(shapes) or (len(shapes) > 1 and (shapes[1:] != shapes[0]).any()):
+            return None
+        return tuple(shapes[0].tolist())
+
+    def materialise(self, queue: Queue) -> DeviceBatch:
+        """The samples in device memory, C-contiguous."""
+        raise NotImplementedError
+
+
+class DeviceBatch(LazyBatch):
+    """Samples in device memory, each C-contiguous, anywhere.
+
+    Attributes
+    ----------
+    runtime
+        The device.
+    owners
+        Objects that keep the memory alive.
+    pointers
+        uint64 ``(samples,)``: the address of each sample.
+    """
+
+    __slots__ = ("_dense", "dtype", "owners", "pointers", "runtime", "shapes")
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        owners: tuple[Any, ...],
+        pointers: np.ndarray,
+        shapes: np.ndarray,
+        dtype: np.dtype,
+    ) -> None:
+        self.runtime = runtime
+        self.owners = owners
+        self.pointers = pointers
+        self.shapes = shapes
+        self.dtype = dtype
+        self._dense: bool | None = None
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether all samples have one shape and follow one another without gaps."""
+        if self._dense is None:
+            self._dense = self._find_dense()
+        return self._dense
+
+    def _find_dense(self) -> bool:
+        shape = self.uniform_shape
+        if shape is None:
+            return False
+        step = int(np.prod(shape, dtype=np.int64)) * self.dtype.itemsize
+        pointers = self.pointers.astype(np.int64)
+        return bool((np.diff(pointers) == step).all())
+
+    def sizes(self) -> np.ndarray:
+        """Number of elements of each sample, int64."""
+        return volumes(self.shapes)
+
+    def reshaped(self, shapes: np.ndarray, dtype: np.dtype | None = None) -> DeviceBatch:
+        """The same memory as samples of other shapes (and element type) of as many bytes."""
+        dtype = self.dtype if dtype is None else dtype
+        return DeviceBatch(self.runtime, self.owners, self.pointers, shapes, dtype)
+
+    def materialise(self, queue: Queue) -> DeviceBatch:
+        """Return the batch itself."""
+        return self
+
+    def array(self, index: int) -> Any:
+        """Sample `index` as an array of the device's array module, shared."""
+        shape = tuple(self.shapes[index].tolist())
+        size = int(np.prod(shape, dtype=np.int64)) * self.dtype.itemsize
+        return self.runtime.array(
+            int(self.pointers[index]), shape, self.dtype, None, self.owners, size
+        )
+
+    def dense_array(self) -> Any:
+        """The whole batch as one array ``(samples, ...)``, shared; only where `is_dense`."""
+        shape = (len(self), *(self.uniform_shape or ()))
+        size = int(np.prod(shape, dtype=np.int64)) * self.dtype.itemsize
+        return self.runtime.array(int(self.pointers[0]), shape, self.dtype, None, self.owners, size)
+
+
+class StridedBatch(LazyBatch):
+    """Samples of device memory seen through strides: crops, flips, transpositions cost nothing.
+
+    Attributes
+    ----------
+    runtime, owners, pointers
+        As of `DeviceBatch`; a pointer is the address of element ``(0, 0, ...)``.
+    strides
+        int64 ``(samples, ndim)``, in bytes; may be negative.
+    """
+
+    __slots__ = ("dtype", "owners", "pointers", "runtime", "shapes", "strides")
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        owners: tuple[Any, ...],
+        pointers: np.ndarray,
+        shapes: np.ndarray,
+        strides: np.ndarray,
+        dtype: np.dtype,
+    ) -> None:
+        self.runtime = runtime
+        self.owners = owners
+        self.pointers = pointers
+        self.shapes = shapes
+        self.strides = strides
+        self.dtype = dtype
+
+    @classmethod
+    def of(cls, batch: DeviceBatch | StridedBatch) -> StridedBatch:
+        """`batch` with its strides."""
+        if isinstance(batch, StridedBatch):
+            return batch
+        strides = contiguous_strides(batch.shapes, batch.dtype.itemsize)
+        return cls(
+            batch.runtime, batch.owners, batch.pointers, batch.shapes, strides, batch.dtype
+        )
+
+    def window(self, anchors: np.ndarray, shapes: np.ndarray) -> StridedBatch:
+        """The part of each sample that begins at `anchors`, inside of it, ``(samples, ndim)``."""
+        offsets = (anchors * self.strides).sum(axis=1)
+        return StridedBatch(
+            self.runtime,
+            self.owners,
+            (self.pointers.astype(np.int64) + offsets).astype(np.uint64),
+            shapes,
+            self.strides,
+            self.dtype,
+        )
+
+    def permuted(self, axes: Sequence[int]) -> StridedBatch:
+        """The axes in another order."""
+        order = list(axes)
+        return StridedBatch(
+            self.runtime,
+            self.owners,
+            self.pointers,
+            self.shapes[:, order],
+            self.strides[:, order],
+            self.dtype,
+        )
+
+    def flipped(self, axis: int, where: np.ndarray) -> StridedBatch:
+        """Axis number `axis` in the opposite order, in the samples where `where` is true."""
+        last = np.maximum(self.shapes[:, axis] - 1, 0) * self.strides[:, axis]
+        pointers = self.pointers.astype(np.int64) + np.where(where, last, 0)
+        strides = self.strides.copy()
+        strides[:, axis] = np.where(where, -strides[:, axis], strides[:, axis])
+        return StridedBatch(
+            self.runtime,
+            self.owners,
+            pointers.astype(np.uint64),
+            self.shapes,
+            strides,
+            self.dtype,
+        )
+
+    def materialise(self, queue: Queue) -> DeviceBatch:
+        """The samples in memory of their own, C-contiguous; shared if they are already."""
+        expected = contiguous_strides(self.shapes, self.dtype.itemsize)
+        if ((self.strides == expected) | (self.shapes == 1)).all():
+            return DeviceBatch(self.runtime, self.owners, self.pointers, self.shapes, self.dtype)
+        out = queue.empty(self.shapes, self.dtype)
+        queue.copy_strided(self, out)
+        return out

@@ -1,0 +1,237 @@
+"""Device memory and page-locked memory that come back when nothing can read them any more.
+
+A piece of device memory is handed out to a stream. When its owner is dropped, work that reads it
+may still be queued: on that stream, and on every stream the memory was passed on to
+(`DeviceMemory.used_on`). The same stream gets it again at once, since its work runs in order. Any
+other gets it only when events behind the work of all those streams have passed. Nobody ever waits
+for that: fresh memory is taken instead, until there is none.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.tensors.pool import size_class
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.runtime import Event, Runtime
+
+_SMALLEST_BYTES = 512
+_STAGING_BYTES = 1 << 18
+
+
+class DeviceMemory:
+    """A piece of device memory; it returns to its pool when this object is dropped.
+
+    Attributes
+    ----------
+    address
+        Where it begins, aligned to 256 bytes.
+    size_bytes
+        How long it is, at least what was asked for.
+    """
+
+    __slots__ = ("__weakref__", "_pool", "_streams", "address", "size_bytes")
+
+    def __init__(self, pool: DevicePool, address: int, size_bytes: int, stream: int) -> None:
+        self.address = address
+        self.size_bytes = size_bytes
+        self._pool = pool
+        self._streams: tuple[int, ...] = (stream,)
+
+    def used_on(self, stream: int) -> None:
+        """Note that work of `stream` reads or writes the memory, up to when it is dropped."""
+        if stream not in self._streams:
+            self._streams = (*self._streams, stream)
+
+    def __del__(self) -> None:
+        # A single operation that needs no lock: an object may be dropped at any instant, also on a
+        # thread that is inside the pool.
+        self._pool._returned.append((self.address, self.size_bytes, self._streams))
+
+
+class DevicePool:
+    """Memory of one device."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._lock = threading.Lock()
+        self._returned: deque[tuple[int, int, tuple[int, ...]]] = deque()
+        self._idle: dict[tuple[int, int], list[int]] = {}
+        """By stream and size: what that stream alone has used."""
+        self._pending: dict[int, deque[tuple[int, list[Event]]]] = {}
+        """By size: what several streams have used, with events behind that."""
+        self.bytes_allocated = 0
+
+    def take(self, size_bytes: int, stream: int) -> DeviceMemory:
+        """Memory for work of `stream`.
+
+        Raises
+        ------
+        MemoryError
+            If the device has none left.
+        """
+        size = size_class(max(size_bytes, _SMALLEST_BYTES))
+        with self._lock:
+            self._collect()
+            address = self._find(size, stream)
+        if address is None:
+            address = self._fresh(size)
+        return DeviceMemory(self, address, size, stream)
+
+    def _collect(self) -> None:
+        """File what was dropped. Needs the lock."""
+        returned = self._returned
+        events: dict[int, Event] = {}
+        while returned:
+            address, size, streams = returned.popleft()
+            if len(streams) == 1:
+                self._idle.setdefault((streams[0], size), []).append(address)
+                continue
+            for stream in streams:
+                if stream not in events:
+                    events[stream] = self._runtime.record(stream)
+            self._pending.setdefault(size, deque()).append((address, [events[s] for s in streams]))
+
+    def _find(self, size: int, stream: int) -> int | None:
+        """Idle memory for `stream`, if there is any. Needs the lock."""
+        idle = self._idle.get((stream, size))
+        if idle:
+            return idle.pop()
+        pending = self._pending.get(size)
+        if pending and all(event.done() for event in pending[0][1]):
+            return pending.popleft()[0]
+        return None
+
+    def _fresh(self, size: int) -> int:
+        try:
+            address = self._runtime.allocate(size)
+        except MemoryError:
+            self.trim()
+            try:
+                address = self._runtime.allocate(size)
+            except MemoryError as error:
+                raise MemoryError(
+                    f"GPU {self._runtime.device_id} has no memory for {size} bytes; the pipelines "
+                    f"of this process hold {self.bytes_allocated} bytes of it. Use a smaller batch "
+                    "or a smaller `prefetch_queue_depth`."
+                ) from error
+        with self._lock:
+            self.bytes_allocated += size
+        return address
+
+    def trim(self) -> int:
+        """Give all idle memory back to the driver, waiting for what still uses it.
+
+        Returns
+        -------
+        int
+            Bytes freed.
+        """
+        with self._lock:
+            self._collect()
+            streams = {stream for stream, _ in self._idle}
+            waits = [self._runtime.record(stream) for stream in streams]
+            waits += [e for found in self._pending.values() for _, events in found for e in events]
+            victims = [(a, size) for (_, size), found in self._idle.items() for a in found]
+            victims += [(a, size) for size, found in self._pending.items() for a, _ in found]
+            self._idle.clear()
+            self._pending.clear()
+            self.bytes_allocated -= sum(size for _, size in victims)
+        for event in waits:
+            event.synchronize()
+        for address, _ in victims:
+            self._runtime.free(address)
+        return sum(size for _, size in victims)
+
+
+class PinnedMemory:
+    """A piece of page-locked host memory, which belongs to its holder until it is given back.
+
+    Attributes
+    ----------
+    address
+        Where it begins.
+    view
+        The memory as an array of bytes.
+    """
+
+    __slots__ = ("address", "size_bytes", "view")
+
+    def __init__(self, runtime: Runtime, size_bytes: int) -> None:
+        self.address = runtime.allocate_pinned(size_bytes)
+        self.size_bytes = size_bytes
+        raw = (ctypes.c_char * size_bytes).from_address(self.address)
+        self.view = np.frombuffer(raw, np.uint8)
+
+
+class StagingPool:
+    """Page-locked memory for uploads. The host writes it, so it is reused only once copies are done:
+    whoever takes a piece gives it back behind an event.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._idle: deque[PinnedMemory] = deque()
+
+    def take(self, size_bytes: int) -> PinnedMemory:
+        """A piece of at least `size_bytes`."""
+        if size_bytes <= _STAGING_BYTES:
+            try:
+                return self._idle.pop()
+            except IndexError:
+                return PinnedMemory(self._runtime, _STAGING_BYTES)
+        return PinnedMemory(self._runtime, size_bytes)
+
+    def give_back(self, memory: PinnedMemory) -> None:
+        """Take back a piece that no copy reads any more."""
+        if memory.size_bytes == _STAGING_BYTES:
+            self._idle.append(memory)
+        else:
+            self._runtime.free_pinned(memory.address)
+
+
+class _Returning:
+    """Gives a piece of staging memory back when it is dropped."""
+
+    __slots__ = ("_memory", "_pool")
+
+    def __init__(self, pool: StagingPool, memory: PinnedMemory) -> None:
+        self._pool = pool
+        self._memory = memory
+
+    def __del__(self) -> None:
+        self._pool.give_back(self._memory)
+
+
+class Staging:
+    """Hands out slices of staging memory, one after the other, to one queue."""
+
+    def __init__(self, pool: StagingPool) -> None:
+        self._pool = pool
+        self._memory: PinnedMemory | None = None
+        self._used = 0
+        self._kept: list[Any] = []
+
+    def take(self, size_bytes: int) -> tuple[int, np.ndarray]:
+        """Address and bytes of a slice, to be written at once and then copied from."""
+        memory = self._memory
+        start = -(-self._used // 64) * 64
+        if memory is None or start + size_bytes > memory.size_bytes:
+            memory = self._memory = self._pool.take(size_bytes)
+            self._kept.append(_Returning(self._pool, memory))
+            start = 0
+        self._used = start + size_bytes
+        return memory.address + start, memory.view[start : start + size_bytes]
+
+    def finish(self) -> list[Any]:
+        """What must be kept until the copies made so far are done."""
+        kept, self._kept = self._kept, []
+        self._memory = None
+        self._used = 0
+        return kept

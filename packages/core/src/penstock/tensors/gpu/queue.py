@@ -1,0 +1,132 @@
+"""Where work for the GPU goes: one stream, with the memory and the uploads that belong to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, as_shapes, volumes
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.pool import DevicePool, Staging
+    from penstock.tensors.gpu.runtime import Function, Runtime
+
+SAMPLE_ALIGNMENT_BYTES = 64
+"""Samples of differing shapes begin at multiples of it; those of one shape lie without gaps."""
+
+
+class Kernel(Protocol):
+    """A kernel that is not compiled yet: hashable, with the text of its program."""
+
+    name: str
+    """Name expression: ``"fill<float>"``."""
+
+    def source(self) -> str:
+        """CUDA C++ that defines it."""
+        ...
+
+
+class Queue:
+    """Memory, uploads and launches on one stream of one device; of one thread at a time.
+
+    What `scratch` and `upload` hand out is valid for work queued here, until the queue's owner says
+    `finish`: nothing has to be kept or freed by who asks.
+    """
+
+    def __init__(self, runtime: Runtime, stream: int, pool: DevicePool, staging: Staging) -> None:
+        self.runtime = runtime
+        self.stream = stream
+        self._pool = pool
+        self._staging = staging
+        self._scratch: list[Any] = []
+        self._functions: dict[Any, Function] = {}
+
+    def empty(self, shapes: Any, dtype: Any, count: int | None = None) -> DeviceBatch:
+        """Uninitialised memory for a batch, in one piece.
+
+        Parameters
+        ----------
+        shapes
+            One shape a sample, ``(samples, ndim)``, or, with `count`, one for all.
+        dtype
+            Element type.
+        count
+            Number of samples, where `shapes` is a single one.
+        """
+        dtype = np.dtype(dtype)
+        shapes = np.asarray(shapes, np.int64)
+        if shapes.ndim == 1:
+            assert count is not None
+            shapes = as_shapes(shapes, count)
+        sizes = volumes(shapes) * dtype.itemsize
+        if len(sizes) > 1 and (shapes[1:] != shapes[0]).any():
+            sizes = -(-sizes // SAMPLE_ALIGNMENT_BYTES) * SAMPLE_ALIGNMENT_BYTES
+        ends = np.cumsum(sizes)
+        total = int(ends[-1]) if len(ends) else 0
+        memory = self._pool.take(max(total, 1), self.stream)
+        pointers = (memory.address + ends - sizes).astype(np.uint64)
+        return DeviceBatch(self.runtime, (memory,), pointers, shapes, dtype)
+
+    def scratch(self, size_bytes: int) -> int:
+        """Address of uninitialised device memory for work that is queued here now."""
+        memory = self._pool.take(max(size_bytes, 1), self.stream)
+        self._scratch.append(memory)
+        return memory.address
+
+    def upload(self, values: np.ndarray) -> np.uint64:
+        """Address of a copy of `values` in device memory, for launches that follow."""
+        values = np.ascontiguousarray(values)
+        size = values.nbytes
+        target = self.scratch(size)
+        if size:
+            source, view = self._staging.take(size)
+            view[:size] = values.reshape(-1).view(np.uint8)
+            self.runtime.copy(target, source, size, self.stream)
+        return np.uint64(target)
+
+    def launch(
+        self,
+        kernel: Kernel,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        *args: Any,
+        shared_bytes: int = 0,
+    ) -> None:
+        """Queue a kernel; does nothing where the grid is empty.
+
+        `args` are NumPy scalars of exactly the types of the kernel's parameters; addresses are
+        ``numpy.uint64``.
+        """
+        if 0 in grid:
+            return
+        function = self._functions.get(kernel)
+        if function is None:
+            function = self.runtime.function(kernel.source(), kernel.name)
+            self._functions[kernel] = function
+        function(grid, block, args, shared_bytes, self.stream)
+
+    def copy_strided(self, source: StridedBatch, target: DeviceBatch) -> None:
+        """Queue a copy of samples seen through strides."""
+        assert _copy_strided is not None
+        _copy_strided(self, source, target)
+
+    def keep(self, owner: Any) -> None:
+        """Keep `owner`, and with it its memory, until the work queued so far is done."""
+        self._scratch.append(owner)
+
+    def finish(self) -> list[Any]:
+        """What must be kept until the work queued so far is done; the queue starts anew."""
+        kept, self._scratch = self._scratch, []
+        kept.extend(self._staging.finish())
+        return kept
+
+
+_copy_strided: Callable[[Queue, StridedBatch, DeviceBatch], None] | None = None
+
+
+def install_strided_copy(copy: Callable[[Queue, StridedBatch, DeviceBatch], None]) -> None:
+    """Tell how strided samples are copied; the kernels do, which are above this floor."""
+    global _copy_strided
+    _copy_strided = copy

@@ -1,0 +1,174 @@
+"""What the engine asks of a GPU: streams, events, memory, copies, kernels.
+
+`Runtime` is the whole of it, small on purpose: `penstock.tensors.gpu.cuda` implements it with
+CuPy, and the tests implement it on the CPU, with streams that run late, to find what CUDA would only
+show by chance. Addresses and streams are plain integers, so that NumPy can compute with the former
+and any framework's handle can serve as the latter.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class Event(Protocol):
+    """A point in the work of a stream."""
+
+    def done(self) -> bool:
+        """Whether the device has reached it."""
+
+    def synchronize(self) -> None:
+        """Wait, on the host and without the interpreter's lock, until the device has reached it."""
+
+
+class Function(Protocol):
+    """A compiled kernel."""
+
+    def __call__(
+        self,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        args: tuple[Any, ...],
+        shared_bytes: int,
+        stream: int,
+    ) -> None:
+        """Queue a launch; `args` are NumPy scalars, addresses as `numpy.uint64`."""
+
+
+class Runtime(Protocol):
+    """One GPU, as the engine sees it. Safe to use from any thread that has called `activate`."""
+
+    device_id: int
+    name: str
+    """What the device is called: ``"NVIDIA H200"``."""
+    compute_capability: tuple[int, int]
+    multiprocessors: int
+    xp: Any
+    """The module of arrays on the device: CuPy."""
+
+    def activate(self) -> None:
+        """Make this the current device of the calling thread."""
+
+    def active(self) -> AbstractContextManager[Any]:
+        """The same for the length of a ``with``, for threads that are not the engine's own."""
+
+    def acquire_stream(self) -> int:
+        """A stream for the caller alone, to be given back; it does not wait for the default one."""
+
+    def release_stream(self, stream: int) -> None:
+        """Take back a stream. Streams are kept and lent again, so their numbers stay valid."""
+
+    def record(self, stream: int) -> Event:
+        """An event behind all work that `stream` has been given so far."""
+
+    def wait(self, stream: int, event: Event) -> None:
+        """Let what `stream` is given from now on start behind `event`. The host goes on."""
+
+    def synchronize(self, stream: int) -> None:
+        """Wait, on the host, for all work of `stream`."""
+
+    def allocate(self, size_bytes: int) -> int:
+        """Address of new device memory.
+
+        Raises
+        ------
+        MemoryError
+            If there is not enough.
+        """
+
+    def free(self, address: int) -> None:
+        """Give device memory back to the driver; waits for the device."""
+
+    def allocate_pinned(self, size_bytes: int) -> int:
+        """Address of new page-locked host memory, which kernels can read, too."""
+
+    def free_pinned(self, address: int) -> None:
+        """Give page-locked memory back."""
+
+    def copy(self, target: int, source: int, size_bytes: int, stream: int) -> None:
+        """Queue a copy between addresses of any kind. Host memory should be page-locked."""
+
+    def fill(self, target: int, value: int, size_bytes: int, stream: int) -> None:
+        """Queue setting each byte of device memory to `value`."""
+
+    def function(self, source: str, name: str) -> Function:
+        """The kernel `name`, maybe a template with its arguments, of this program text.
+
+        Compiled at first use and kept, on disk as well.
+
+        Raises
+        ------
+        RuntimeError
+            With the compiler's words, if it does not compile.
+        """
+
+    def array(
+        self,
+        address: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        strides: tuple[int, ...] | None,
+        owner: Any,
+        size_bytes: int,
+    ) -> Any:
+        """An array of `xp` over device memory that `owner` keeps alive."""
+
+    def using(self, stream: int) -> AbstractContextManager[Any]:
+        """Let operations of `xp` go to `stream`, in the calling thread."""
+
+
+_lock = threading.Lock()
+_runtimes: dict[int, Runtime] = {}
+_make: Callable[[int], Runtime] | None = None
+
+
+def get_runtime(device_id: int) -> Runtime:
+    """The runtime of GPU number `device_id`, made at first use.
+
+    Raises
+    ------
+    GpuNotAvailableError
+        If there is no such device, no driver, or no CuPy; says what is missing.
+    """
+    runtime = _runtimes.get(device_id)
+    if runtime is None:
+        with _lock:
+            runtime = _runtimes.get(device_id)
+            if runtime is None:
+                make = _make
+                if make is None:
+                    from penstock.tensors.gpu.cuda import CudaRuntime
+
+                    make = CudaRuntime
+                runtime = _runtimes[device_id] = make(device_id)
+    return runtime
+
+
+def check_available() -> None:
+    """Check that pipelines can run on a GPU here.
+
+    Raises
+    ------
+    GpuNotAvailableError
+        If they cannot; says what is missing and how to install it.
+    """
+    if not _runtimes and _make is None:
+        from penstock.tensors.gpu.cuda import check_cuda
+
+        check_cuda()
+
+
+def install_runtime(make: Callable[[int], Runtime] | None) -> None:
+    """Have runtimes made by `make`, in place of CUDA's; `None` for CUDA again. For tests.
+
+    What was made by another before must not be in use any more.
+    """
+    global _make
+    with _lock:
+        _make = make
+        _runtimes.clear()
