@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from penstock.errors import ArgumentValueError
 
@@ -49,3 +50,16 @@ DECODER = Switch(
 )
 
 SWITCHES = (DECODER,)
+
+
+def kernel_cache_folder() -> Path:
+    """Where compiled GPU kernels are kept.
+
+    ``$PENSTOCK_CACHE_DIR/kernels``, by default below ``$XDG_CACHE_HOME/penstock`` or
+    ``~/.cache/penstock``. It may be deleted at any time.
+    """
+    given = os.environ.get("PENSTOCK_CACHE_DIR", "").strip()
+    if given:
+        return Path(given) / "kernels"
+    home = os.environ.get("XDG_CACHE_HOME", "").strip()
+    return (Path(home) if home else Path.home() / ".cache") / "penstock" / "kernels"

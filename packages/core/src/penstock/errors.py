@@ -81,6 +81,10 @@ class MissingDependencyError(PenstockError, ImportError):
     """An optional library is needed; the message names the extra to install."""
 
 
+class GpuNotAvailableError(MissingDependencyError, UsageError):
+    """There is no GPU that can be used; the message says what is missing."""
+
+
 class BadSampleError(PenstockError, RuntimeError):
     """The data of one sample cannot be read or decoded."""
 

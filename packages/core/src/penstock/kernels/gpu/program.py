@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 import numpy as np
@@ -29,7 +29,7 @@ C_TYPES: dict[np.dtype, str] = {
 """How element types are written as template arguments."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def program(file: str) -> str:
     """Text of the program ``cuda/<file>``, with what it includes from there put in, once each.
 

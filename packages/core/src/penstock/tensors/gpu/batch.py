@@ -181,9 +181,7 @@ class StridedBatch(LazyBatch):
         if isinstance(batch, StridedBatch):
             return batch
         strides = contiguous_strides(batch.shapes, batch.dtype.itemsize)
-        return cls(
-            batch.runtime, batch.owners, batch.pointers, batch.shapes, strides, batch.dtype
-        )
+        return cls(batch.runtime, batch.owners, batch.pointers, batch.shapes, strides, batch.dtype)
 
     def window(self, anchors: np.ndarray, shapes: np.ndarray) -> StridedBatch:
         """The part of each sample that begins at `anchors`, inside of it, ``(samples, ndim)``."""

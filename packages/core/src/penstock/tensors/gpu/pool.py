@@ -171,8 +171,10 @@ class PinnedMemory:
 
 
 class StagingPool:
-    """Page-locked memory for uploads. The host writes it, so it is reused only once copies are done:
-    whoever takes a piece gives it back behind an event.
+    """Page-locked memory for uploads.
+
+    The host writes it, so it is reused only once copies are done: whoever takes a piece gives it
+    back behind an event.
     """
 
     def __init__(self, runtime: Runtime) -> None:

@@ -1,0 +1,256 @@
+"""`Runtime` for NVIDIA GPUs, by way of CuPy: the one place that imports it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from penstock._optional import import_optional
+from penstock.errors import ArgumentValueError, GpuNotAvailableError, MissingDependencyError
+from penstock.tensors.gpu.nvrtc import architecture, compiled
+
+_INSTALL = "penstock[cuda13]"
+_DEFAULT_COPY = 4  # cudaMemcpyDefault: the addresses tell what they are
+_PORTABLE = 1  # cudaHostAllocPortable
+_NOT_READY = 600  # cudaErrorNotReady
+_OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
+
+
+def check_cuda() -> Any:
+    """CuPy, if it finds a driver and a device.
+
+    Raises
+    ------
+    GpuNotAvailableError
+        If it is not installed, or there is no driver, or no device.
+    """
+    try:
+        cupy = import_optional("cupy", purpose="Running on a GPU", install=_INSTALL)
+    except MissingDependencyError as error:
+        raise GpuNotAvailableError(
+            f"{error} (Drivers for CUDA 12 want `penstock[cuda12]`.) Without a GPU, build the "
+            'pipeline with device_id=None and leave out `.gpu()` and device="gpu".'
+        ) from error
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise GpuNotAvailableError(
+            f"CuPy is installed but CUDA does not answer: {error}. Running on a GPU needs an "
+            "NVIDIA driver (580 or later for CUDA 13; `nvidia-smi` shows it) and, in a container, the "
+            "NVIDIA container toolkit (`--gpus all`). Without a GPU, build the pipeline with "
+            'device_id=None and leave out `.gpu()` and device="gpu".'
+        ) from error
+    if not count:
+        raise GpuNotAvailableError(
+            "The NVIDIA driver finds no GPU (is CUDA_VISIBLE_DEVICES empty?). Build the pipeline "
+            "with device_id=None to run on the CPU."
+        )
+    return cupy
+
+
+class CudaEvent:
+    """An event without timing."""
+
+    __slots__ = ("_event", "_runtime")
+
+    def __init__(self, runtime: CudaRuntime, stream: int) -> None:
+        self._runtime = runtime
+        self._event = runtime.xp.cuda.Event(disable_timing=True)
+        runtime.api.eventRecord(self._event.ptr, stream)
+
+    @property
+    def address(self) -> int:
+        """The driver's handle."""
+        return self._event.ptr  # type: ignore[no-any-return]
+
+    def done(self) -> bool:
+        """Whether the device has reached it."""
+        try:
+            self._runtime.api.eventQuery(self._event.ptr)
+        except self._runtime.api.CUDARuntimeError as error:
+            if error.status == _NOT_READY:
+                return False
+            raise
+        return True
+
+    def synchronize(self) -> None:
+        """Wait until the device has reached it."""
+        self._runtime.api.eventSynchronize(self._event.ptr)
+
+
+class _RawStream:
+    """A stream's number in the form that CuPy's launches take."""
+
+    __slots__ = ("ptr",)
+
+    def __init__(self, ptr: int) -> None:
+        self.ptr = ptr
+
+
+class CudaFunction:
+    """A compiled kernel."""
+
+    __slots__ = ("_function", "_streams")
+
+    def __init__(self, function: Any, streams: dict[int, _RawStream]) -> None:
+        self._function = function
+        self._streams = streams
+
+    def __call__(
+        self,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        args: tuple[Any, ...],
+        shared_bytes: int,
+        stream: int,
+    ) -> None:
+        """Queue a launch."""
+        wrapped = self._streams.get(stream)
+        if wrapped is None:
+            wrapped = self._streams[stream] = _RawStream(stream)
+        self._function(grid, block, args, shared_bytes, wrapped)
+
+
+class CudaRuntime:
+    """One NVIDIA GPU.
+
+    Parameters
+    ----------
+    device_id
+        Its number among those that CUDA shows to the process.
+
+    Raises
+    ------
+    GpuNotAvailableError, ArgumentValueError
+        If there is no GPU, or none of that number.
+    """
+
+    def __init__(self, device_id: int) -> None:
+        cupy = self.xp = check_cuda()
+        self.api = cupy.cuda.runtime
+        count = self.api.getDeviceCount()
+        if not 0 <= device_id < count:
+            raise ArgumentValueError(
+                f"`device_id` is {device_id}, but this process sees {count} GPU"
+                f"{'s: numbers 0 to ' + str(count - 1) if count > 1 else ': number 0'}. "
+                "CUDA_VISIBLE_DEVICES says which these are."
+            )
+        self.device_id = device_id
+        properties = self.api.getDeviceProperties(device_id)
+        self.name = properties["name"].decode()
+        self.compute_capability = (properties["major"], properties["minor"])
+        self.multiprocessors: int = properties["multiProcessorCount"]
+        self._lock = threading.Lock()
+        self._idle_streams: list[Any] = []
+        self._streams: dict[int, Any] = {}
+        self._raw_streams: dict[int, _RawStream] = {}
+        self._functions: dict[tuple[str, str], CudaFunction] = {}
+
+    def activate(self) -> None:
+        """Make this the current device of the calling thread."""
+        self.api.setDevice(self.device_id)
+
+    def active(self) -> Any:
+        """The same for the length of a ``with``."""
+        return self.xp.cuda.Device(self.device_id)
+
+    def acquire_stream(self) -> int:
+        """A non-blocking stream for the caller alone."""
+        with self._lock:
+            if self._idle_streams:
+                stream = self._idle_streams.pop()
+            else:
+                with self.active():
+                    stream = self.xp.cuda.Stream(non_blocking=True)
+                self._streams[stream.ptr] = stream
+        return stream.ptr  # type: ignore[no-any-return]
+
+    def release_stream(self, stream: int) -> None:
+        """Take back a stream."""
+        with self._lock:
+            self._idle_streams.append(self._streams[stream])
+
+    def record(self, stream: int) -> CudaEvent:
+        """An event behind all work that `stream` has been given so far."""
+        if self.api.getDevice() == self.device_id:
+            return CudaEvent(self, stream)
+        with self.active():
+            return CudaEvent(self, stream)
+
+    def wait(self, stream: int, event: Any) -> None:
+        """Let what `stream` is given from now on start behind `event`."""
+        self.api.streamWaitEvent(stream, event.address)
+
+    def synchronize(self, stream: int) -> None:
+        """Wait for all work of `stream`."""
+        self.api.streamSynchronize(stream)
+
+    def allocate(self, size_bytes: int) -> int:
+        """Address of new device memory."""
+        try:
+            with self.active():
+                return self.api.malloc(size_bytes)  # type: ignore[no-any-return]
+        except self.api.CUDARuntimeError as error:
+            if error.status == _OUT_OF_MEMORY:
+                raise MemoryError(str(error)) from error
+            raise
+
+    def free(self, address: int) -> None:
+        """Give device memory back to the driver."""
+        self.api.free(address)
+
+    def allocate_pinned(self, size_bytes: int) -> int:
+        """Address of new page-locked host memory."""
+        with self.active():
+            return self.api.hostAlloc(size_bytes, _PORTABLE)  # type: ignore[no-any-return]
+
+    def free_pinned(self, address: int) -> None:
+        """Give page-locked memory back."""
+        self.api.freeHost(address)
+
+    def copy(self, target: int, source: int, size_bytes: int, stream: int) -> None:
+        """Queue a copy."""
+        self.api.memcpyAsync(target, source, size_bytes, _DEFAULT_COPY, stream)
+
+    def fill(self, target: int, value: int, size_bytes: int, stream: int) -> None:
+        """Queue setting each byte of device memory to `value`."""
+        self.api.memsetAsync(target, value, size_bytes, stream)
+
+    def function(self, source: str, name: str) -> CudaFunction:
+        """The kernel `name` of a program; compiled at first use, and kept on disk."""
+        key = source, name
+        found = self._functions.get(key)
+        if found is None:
+            with self._lock, self.active():
+                found = self._functions.get(key)
+                if found is None:
+                    code, symbol = compiled(source, name, architecture(self.compute_capability))
+                    module = self.xp.cuda.function.Module()
+                    module.load(code)
+                    kernel = module.get_function(symbol)
+                    found = self._functions[key] = CudaFunction(kernel, self._raw_streams)
+        return found
+
+    def array(
+        self,
+        address: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        strides: tuple[int, ...] | None,
+        owner: Any,
+        size_bytes: int,
+    ) -> Any:
+        """A CuPy array over device memory that `owner` keeps alive."""
+        cuda = self.xp.cuda
+        memory = cuda.UnownedMemory(address, max(size_bytes, 1), owner, self.device_id)
+        return self.xp.ndarray(shape, dtype, cuda.MemoryPointer(memory, 0), strides)
+
+    @contextlib.contextmanager
+    def using(self, stream: int) -> Iterator[None]:
+        """Let CuPy's operations go to `stream`."""
+        with self.active(), self._streams[stream]:
+            yield
