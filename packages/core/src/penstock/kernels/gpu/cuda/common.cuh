@@ -4,6 +4,10 @@
 #include "cuda_on_cpu.h"
 #else
 #include <cuda_fp16.h>
+// The shared memory whose size the launch says, as an array: DYNAMIC_SHARED(float, tile);
+#define DYNAMIC_SHARED(type, name)                                                       \
+  extern __shared__ __align__(16) unsigned char dynamic_shared_memory[];                 \
+  type* const name = reinterpret_cast<type*>(dynamic_shared_memory)
 #endif
 
 using uint8 = unsigned char;

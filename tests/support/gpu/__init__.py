@@ -1,0 +1,1 @@
+"""GPU code on machines without a GPU."""

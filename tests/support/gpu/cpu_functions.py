@@ -1,0 +1,221 @@
+"""Kernels built by g++: the same program text that NVRTC gets, run by a thread of the host.
+
+Shared libraries, one a kernel, are kept below ``$PENSTOCK_TEST_CACHE`` (the folder for temporary
+files, when not set) under a hash of all that they are made from. ``PENSTOCK_TEST_SANITIZE=address``
+builds them with the address sanitizer, which has to be preloaded then.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import mmap
+import os
+import re
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_HERE = Path(__file__).parent
+_WAITING = re.compile(
+    r"\b__(syncthreads|syncwarp|shfl|ballot_sync|any_sync|all_sync|match_any)", re.ASCII
+)
+_FLAGS = (
+    "-std=c++17 -O2 -ffp-contract=off -fno-math-errno -w -fmax-errors=5 -fPIC -shared "
+    "-march=native -fvisibility=hidden -fno-gnu-unique -U_FORTIFY_SOURCE "
+    "-fsanitize=alignment,bounds,integer-divide-by-zero,shift-exponent -fno-sanitize-recover=all "
+    "-DPENSTOCK_ON_CPU -include cuda_on_cpu.h"
+).split()
+# The checks call what launch.h defines, so the libraries of the sanitizer are not linked.
+_LIBRARIES = ["-nodefaultlibs", "-lm", "-lc", "-lgcc"]
+
+MAX_DYNAMIC_SHARED_BYTES = 48 << 10
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+_MAX_BLOCK = (1024, 1024, 64)
+_MAX_THREADS = 1024
+_STACK_BYTES = 64 << 10
+
+_launching = threading.Lock()
+"""Held during a launch: kernels have static memory, and threads' stacks are shared by all."""
+
+
+class KernelError(RuntimeError):
+    """A launch or an access that a GPU would not have accepted."""
+
+
+def sanitizing() -> bool:
+    """Whether kernels are built with the address sanitizer."""
+    return os.environ.get("PENSTOCK_TEST_SANITIZE") == "address"
+
+
+def cache_folder(kind: str) -> Path:
+    """Where things of a kind are kept that are expensive to make."""
+    root = os.environ.get("PENSTOCK_TEST_CACHE")
+    base = Path(root) if root else Path(tempfile.gettempdir()) / f"penstock-tests-{os.getuid()}"
+    folder = base / kind
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+class CpuFunction:
+    """One kernel. Arguments are NumPy scalars of exactly the types of its parameters."""
+
+    def __init__(self, source: str, name: str) -> None:
+        self.name = name
+        self._lines = source.splitlines()
+        library = ctypes.CDLL(str(_built(source, name)))
+        library.penstock_kinds.restype = ctypes.c_char_p
+        library.penstock_sizes.restype = ctypes.POINTER(ctypes.c_uint)
+        self._launch = library.penstock_launch
+        self._launch.restype = ctypes.c_char_p
+        self.kinds: str = library.penstock_kinds().decode()
+        self.sizes: list[int] = library.penstock_sizes()[: len(self.kinds)]
+
+    def packed(self, args: tuple[Any, ...]) -> list[bytes]:
+        """The bytes of the arguments, checked against the parameters."""
+        if len(args) != len(self.kinds):
+            raise KernelError(
+                f"{self.name} has {len(self.kinds)} parameters, got {len(args)} arguments"
+            )
+        return [self._packed(i, value) for i, value in enumerate(args)]
+
+    def _packed(self, index: int, value: Any) -> bytes:
+        kind, size = self.kinds[index], self.sizes[index]
+        if not isinstance(value, np.generic):
+            raise KernelError(
+                f"{self.name}, argument {index}: {value!r} of {type(value)} is no NumPy scalar"
+            )
+        expected = {"p": "u"}.get(kind, kind)
+        if value.dtype.kind != expected or value.dtype.itemsize != size:
+            wanted = {"p": "an address, uint64"}.get(kind, f"kind '{kind}' of {size} bytes")
+            raise KernelError(
+                f"{self.name}, argument {index}: {value!r} is {value.dtype}, the parameter is "
+                f"{wanted}"
+            )
+        return value.tobytes()
+
+    def check_launch(
+        self, grid: tuple[int, ...], block: tuple[int, ...], shared_bytes: int
+    ) -> None:
+        """Check the limits that a GPU has."""
+        threads = int(np.prod(block))
+        for what, got, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
+            if len(got) != 3 or any(not 1 <= g <= m for g, m in zip(got, most, strict=True)):
+                raise KernelError(f"{self.name}: {what} is {got}, at most {most} is possible")
+        if threads > _MAX_THREADS:
+            raise KernelError(f"{self.name}: {threads} threads in a block, limit {_MAX_THREADS}")
+        if not 0 <= shared_bytes <= MAX_DYNAMIC_SHARED_BYTES:
+            raise KernelError(
+                f"{self.name}: {shared_bytes} bytes of dynamic shared memory, limit "
+                f"{MAX_DYNAMIC_SHARED_BYTES}"
+            )
+
+    def run(
+        self,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        packed: list[bytes],
+        shared_bytes: int = 0,
+    ) -> None:
+        """Launch, and wait for the end."""
+        buffers = [ctypes.create_string_buffer(value, max(len(value), 1)) for value in packed]
+        addresses = (ctypes.c_void_p * len(buffers))(*[ctypes.addressof(b) for b in buffers])
+        with _launching:
+            message = self._launch(
+                (ctypes.c_uint * 3)(*grid),
+                (ctypes.c_uint * 3)(*block),
+                ctypes.c_size_t(shared_bytes),
+                addresses,
+                ctypes.c_void_p(_stacks()),
+                ctypes.c_size_t(_stack_bytes()),
+            )
+        if message is not None:
+            raise KernelError(self._explained(message.decode()))
+
+    def __call__(
+        self,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        args: tuple[Any, ...],
+        shared_bytes: int = 0,
+    ) -> None:
+        """Check everything, launch, and wait for the end."""
+        self.check_launch(grid, block, shared_bytes)
+        self.run(grid, block, self.packed(args), shared_bytes)
+
+    def _explained(self, message: str) -> str:
+        line = re.match(r"line (\d+):", message)
+        number = int(line[1]) if line else 0
+        text = f"\n    {self._lines[number - 1].strip()}" if 0 < number <= len(self._lines) else ""
+        return f"{self.name}: {message}{text}"
+
+
+@functools.lru_cache(maxsize=None)
+def cpu_function(source: str, name: str) -> CpuFunction:
+    """The kernel `name`, maybe a template with its arguments, of a program.
+
+    Raises
+    ------
+    RuntimeError
+        With the compiler's words, if it does not compile.
+    """
+    return CpuFunction(source, name)
+
+
+def _built(source: str, name: str) -> Path:
+    flags = list(_FLAGS)
+    if _WAITING.search(source):
+        flags.append("-DPENSTOCK_FIBERS")
+    libraries = _LIBRARIES
+    if sanitizing():
+        # Its own library comes first in the process; it is not to be linked a second time.
+        flags += ["-fsanitize=address", "-g", "-fno-omit-frame-pointer"]
+        libraries = [*_LIBRARIES, "-Wl,--unresolved-symbols=ignore-all"]
+    text = f'#line 1 "program"\n{source}\nEMULATED_EXPORT(&{name})\n'
+    key = hashlib.sha256("\0".join([text, *flags, *libraries, _surroundings()]).encode())
+    target = cache_folder("kernels") / f"{key.hexdigest()[:32]}.so"
+    if target.exists():
+        return target
+    with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".part", delete=False) as part:
+        pass
+    try:
+        command = ["g++", *flags, f"-I{_HERE}", "-x", "c++", "-", "-o", part.name, *libraries]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"g++ does not compile {name}:\n{done.stderr}")
+        os.replace(part.name, target)
+    finally:
+        Path(part.name).unlink(missing_ok=True)
+    return target
+
+
+@functools.cache
+def _surroundings() -> str:
+    """What a library depends on besides its text: the headers, the compiler, the processor."""
+    headers = [_HERE / "cuda_on_cpu.h", *sorted((_HERE / "cuda_on_cpu").glob("*.h"))]
+    version = subprocess.run(["g++", "--version"], capture_output=True, text=True, check=True)
+    try:
+        cpu = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:  # not Linux
+        cpu = ""
+    flags = re.search(r"^(flags|Features)\s*:.*$", cpu, re.MULTILINE)
+    return "\0".join([h.read_text() for h in headers] + [version.stdout, flags[0] if flags else ""])
+
+
+def _stack_bytes() -> int:
+    return _STACK_BYTES * (4 if sanitizing() else 1)
+
+
+@functools.cache
+def _stack_memory() -> mmap.mmap:
+    return mmap.mmap(-1, _MAX_THREADS * _stack_bytes())
+
+
+@functools.cache
+def _stacks() -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(_stack_memory()))
