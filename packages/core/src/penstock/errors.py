@@ -89,6 +89,23 @@ class BadSampleError(PenstockError, RuntimeError):
     """The data of one sample cannot be read or decoded."""
 
 
+class BadSamplesError(PenstockError, RuntimeError):
+    """Samples of a batch that an operator which works on whole batches could not make.
+
+    Attributes
+    ----------
+    failures
+        What happened, by position in the batch: errors that say where, with their causes.
+    """
+
+    def __init__(self, failures: dict[int, BaseException]) -> None:
+        self.failures = failures
+        first = failures[min(failures)]
+        others = len(failures) - 1
+        more = f" ({others} more samples of the batch failed, too.)" if others else ""
+        super().__init__(f"{first}{more}")
+
+
 class LayoutError(ArgumentValueError, RuntimeError):
     """Data has a layout that an operator does not take, or a layout does not fit the data."""
 

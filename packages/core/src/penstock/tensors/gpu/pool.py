@@ -5,6 +5,10 @@ may still be queued: on that stream, and on every stream the memory was passed o
 (`DeviceMemory.used_on`). The same stream gets it again at once, since its work runs in order. Any
 other gets it only when events behind the work of all those streams have passed. Nobody ever waits
 for that: fresh memory is taken instead, until there is none.
+
+Some writers do not keep to the order of a stream: nvJPEG's hardware decoder writes to its outputs
+when it is called, whatever the stream still has to do. They ask for *settled* memory, which no
+queued work uses any more, and which goes back behind an event even if one stream alone has used it.
 """
 
 from __future__ import annotations
@@ -36,12 +40,15 @@ class DeviceMemory:
         How long it is, at least what was asked for.
     """
 
-    __slots__ = ("__weakref__", "_pool", "_streams", "address", "size_bytes")
+    __slots__ = ("__weakref__", "_pool", "_settles", "_streams", "address", "size_bytes")
 
-    def __init__(self, pool: DevicePool, address: int, size_bytes: int, stream: int) -> None:
+    def __init__(
+        self, pool: DevicePool, address: int, size_bytes: int, stream: int, settles: bool
+    ) -> None:
         self.address = address
         self.size_bytes = size_bytes
         self._pool = pool
+        self._settles = settles
         self._streams: tuple[int, ...] = (stream,)
 
     def used_on(self, stream: int) -> None:
@@ -52,7 +59,7 @@ class DeviceMemory:
     def __del__(self) -> None:
         # A single operation that needs no lock: an object may be dropped at any instant, also on a
         # thread that is inside the pool.
-        self._pool._returned.append((self.address, self.size_bytes, self._streams))
+        self._pool._returned.append((self.address, self.size_bytes, self._streams, self._settles))
 
 
 class DevicePool:
@@ -61,15 +68,20 @@ class DevicePool:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._lock = threading.Lock()
-        self._returned: deque[tuple[int, int, tuple[int, ...]]] = deque()
+        self._returned: deque[tuple[int, int, tuple[int, ...], bool]] = deque()
         self._idle: dict[tuple[int, int], list[int]] = {}
         """By stream and size: what that stream alone has used."""
         self._pending: dict[int, deque[tuple[int, list[Event]]]] = {}
-        """By size: what several streams have used, with events behind that."""
+        """By size: what several streams have used, or is to settle, with events behind that."""
         self.bytes_allocated = 0
 
-    def take(self, size_bytes: int, stream: int) -> DeviceMemory:
+    def take(self, size_bytes: int, stream: int, *, settled: bool = False) -> DeviceMemory:
         """Memory for work of `stream`.
+
+        Parameters
+        ----------
+        settled
+            No work that is queued anywhere may use it still.
 
         Raises
         ------
@@ -79,18 +91,18 @@ class DevicePool:
         size = size_class(max(size_bytes, _SMALLEST_BYTES))
         with self._lock:
             self._collect()
-            address = self._find(size, stream)
+            address = self._find(size, stream, settled)
         if address is None:
             address = self._fresh(size)
-        return DeviceMemory(self, address, size, stream)
+        return DeviceMemory(self, address, size, stream, settled)
 
     def _collect(self) -> None:
         """File what was dropped. Needs the lock."""
         returned = self._returned
         events: dict[int, Event] = {}
         while returned:
-            address, size, streams = returned.popleft()
-            if len(streams) == 1:
+            address, size, streams, settles = returned.popleft()
+            if len(streams) == 1 and not settles:
                 self._idle.setdefault((streams[0], size), []).append(address)
                 continue
             for stream in streams:
@@ -98,9 +110,9 @@ class DevicePool:
                     events[stream] = self._runtime.record(stream)
             self._pending.setdefault(size, deque()).append((address, [events[s] for s in streams]))
 
-    def _find(self, size: int, stream: int) -> int | None:
+    def _find(self, size: int, stream: int, settled: bool) -> int | None:
         """Idle memory for `stream`, if there is any. Needs the lock."""
-        idle = self._idle.get((stream, size))
+        idle = None if settled else self._idle.get((stream, size))
         if idle:
             return idle.pop()
         pending = self._pending.get(size)

@@ -43,7 +43,9 @@ class Queue:
         self._scratch: list[Any] = []
         self._functions: dict[Any, Function] = {}
 
-    def empty(self, shapes: Any, dtype: Any, count: int | None = None) -> DeviceBatch:
+    def empty(
+        self, shapes: Any, dtype: Any, count: int | None = None, *, settled: bool = False
+    ) -> DeviceBatch:
         """Uninitialised memory for a batch, in one piece.
 
         Parameters
@@ -54,6 +56,9 @@ class Queue:
             Element type.
         count
             Number of samples, where `shapes` is a single one.
+        settled
+            No queued work may use the memory still: for writers that do not keep to the order of
+            the stream (see `penstock.tensors.gpu.pool`).
         """
         dtype = np.dtype(dtype)
         shapes = np.asarray(shapes, np.int64)
@@ -65,7 +70,7 @@ class Queue:
             sizes = -(-sizes // SAMPLE_ALIGNMENT_BYTES) * SAMPLE_ALIGNMENT_BYTES
         ends = np.cumsum(sizes)
         total = int(ends[-1]) if len(ends) else 0
-        memory = self._pool.take(max(total, 1), self.stream)
+        memory = self._pool.take(max(total, 1), self.stream, settled=settled)
         pointers = (memory.address + ends - sizes).astype(np.uint64)
         return DeviceBatch(self.runtime, (memory,), pointers, shapes, dtype)
 
