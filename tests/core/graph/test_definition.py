@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -157,9 +159,16 @@ def test_edges_say_what_they_are():
         assert isinstance(x, DataNode)
         with pytest.raises(TypeError, match="unhashable"):
             hash(x)
-        with pytest.raises(NotImplementedError, match="device_id=None"):
-            x.gpu()
         assert x.cpu() is x
+
+
+def test_without_a_gpu_the_error_says_what_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with Pipeline(2, 1):
+        x = feed()
+        for use in (x.gpu, lambda: fn.copy(x, device="gpu"), lambda: Pipeline(2, 1, device_id=0)):
+            with pytest.raises(errors.GpuNotAvailableError, match=r"penstock\[cuda13\].*device_id=None"):
+                use()
 
 
 def test_multiple_input_sets():

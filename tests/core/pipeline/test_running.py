@@ -361,7 +361,7 @@ def test_demands_on_outputs():
         ({"prefetch_queue_depth": 0}, ValueError),
         ({"prefetch_queue_depth": 1.5}, TypeError),
         ({"prefetch_queue_depth": {"cpu": 1}}, ValueError),
-        ({"device_id": 0}, NotImplementedError),
+        ({"device_id": 1000}, (errors.GpuNotAvailableError, errors.ArgumentValueError)),
         ({"on_bad_sample": "ignore"}, ValueError),
         ({"enable_checkpointing": True}, NotImplementedError),
         ({"seed": 1.5}, TypeError),

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.errors import DataTypeError
-from penstock.tensors.pool import HOST_POOL
+from penstock.tensors.pool import HOST_POOL, HostPool
 from penstock.tensors.tensor_list import TensorListCPU
 from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
     from penstock.operators.schema import Spec
+    from penstock.tensors.gpu.runtime import Event
 
 
 class EdgeHistory:
@@ -42,15 +43,22 @@ class BatchBuffer:
         "_row_shape",
         "_shared",
         "_shares",
+        "_pool",
+        "event",
         "rows",
         "sources",
         "spec",
     )
 
-    def __init__(self, size: int, spec: Spec, history: EdgeHistory) -> None:
+    def __init__(
+        self, size: int, spec: Spec, history: EdgeHistory, pool: HostPool = HOST_POOL
+    ) -> None:
         self.rows: list[np.ndarray | None] = [None] * size
         self.sources: list[str] | None = None
         self.spec = spec
+        self.event: Event | None = None
+        """Behind which the samples are there, where they are copied from a GPU."""
+        self._pool = pool
         self._dtype = storage_dtype(spec.dtype)
         self._history = history
         self._dense: np.ndarray | None = None
@@ -65,14 +73,14 @@ class BatchBuffer:
         if self._row_shape is None and not self._history.ragged:
             with self._lock:
                 if self._row_shape is None:
-                    self._dense = HOST_POOL.empty((len(self.rows), *shape), self._dtype)
+                    self._dense = self._pool.empty((len(self.rows), *shape), self._dtype)
                     self._row_shape = tuple(shape)
         if self._dense is not None and self._row_shape == tuple(shape):
             row: np.ndarray = self._dense[index, ...]
             self._in_dense[index] = 1
         else:
             self._in_dense[index] = 0
-            row = HOST_POOL.empty(tuple(shape), self._dtype)
+            row = self._pool.empty(tuple(shape), self._dtype)
         self.rows[index] = row
         return row
 
@@ -135,11 +143,17 @@ class BatchBuffer:
         if self.sources is not None:
             self.sources[index] = self.sources[other]
 
+    def wait(self) -> None:
+        """Wait until the samples are there."""
+        if self.event is not None:
+            self.event.synchronize()
+
     def __len__(self) -> int:
         return len(self.rows)
 
     def tensor_list(self) -> TensorListCPU:
         """The finished batch."""
+        self.wait()
         layout = self.spec.layout
         if self._dense is not None and all(self._in_dense):
             return TensorListCPU._from_dense(self._dense, layout, self.sources, self.spec.dtype)

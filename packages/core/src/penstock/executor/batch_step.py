@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from penstock.executor.iteration import Iteration
-    from penstock.executor.program import Program, Step
+    from penstock.executor.program import Program
+    from penstock.executor.step import Step
     from penstock.operators.schema import Spec
 
 

@@ -24,15 +24,20 @@ from penstock.executor.bad_samples import (
 from penstock.executor.batch import BatchBuffer
 from penstock.executor.batch_step import draw_whole_batch, run_batch_step
 from penstock.executor.iteration import Iteration
-from penstock.executor.program import Program, with_place
+from penstock.executor.program import Program
 from penstock.executor.runner import SampleRunner
 from penstock.executor.statistics import Statistics
+from penstock.executor.step import with_place
 from penstock.executor.worker import Gate, Worker, interruption, join
+from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
+    from penstock.executor.lane import Lane
     from penstock.executor.plan import Plan
     from penstock.operators.schema import Spec
+    from penstock.tensors.gpu.device import Device
 
+_ENTER = "enter"
 _LARGEST_CHUNK = 8
 _LARGEST_CHUNK_OF_LITTLE_WORK = 16
 _LITTLE_WORK_SECONDS = 5e-5
@@ -55,6 +60,10 @@ class Executor:
         ``"raise"``, ``"skip"`` or ``"replace"``.
     set_affinity
         Bind each thread to a processor of its own.
+    device
+        The GPU, for plans that have work for one.
+    depth
+        How many iterations are worked on ahead.
     """
 
     def __init__(
@@ -66,6 +75,8 @@ class Executor:
         fuse: bool,
         on_bad_sample: str,
         set_affinity: bool = False,
+        device: Device | None = None,
+        depth: int = 2,
     ) -> None:
         self.plan = plan
         self.readers = readers
@@ -84,11 +95,23 @@ class Executor:
         self._pid = os.getpid()
         self._num_threads = num_threads
         self._set_affinity = set_affinity
-        self._threads: list[Worker] = []
+        self._threads: list[threading.Thread] = []
+        self._device = device
+        self._depth = depth
+        self._gpu_programs: dict[tuple[Any, ...], Any] = {}
         self._cancelling = False
         """Whether somebody waits for running samples, and not just for whole iterations."""
         self._runners: list[dict[Program, SampleRunner]] = [{} for _ in range(num_threads)]
         """What each thread runs samples with."""
+        self._fed_to_cpu = [
+            plan.registers[id(node), k]
+            for node in plan.feeds
+            if node.device == "cpu"
+            for k in range(len(node.outputs))
+        ]
+        self._last_stage_that_redraws = max(
+            (stage.number for stage in plan.stages if stage.lane == "mixed"), default=0
+        )
 
     # -- the consumer's side ---------------------------------------------------------------
 
@@ -96,7 +119,8 @@ class Executor:
         """Start the threads, once."""
         if not self._threads:
             self._threads = [
-                Worker(self, k, bind=self._set_affinity) for k in range(self._num_threads)
+                *(Worker(self, k, bind=self._set_affinity) for k in range(self._num_threads)),
+                *self._lane_threads(),
             ]
             try:
                 for thread in self._threads:
@@ -104,6 +128,17 @@ class Executor:
             except BaseException:
                 self.gate.close()
                 raise
+
+    def _lane_threads(self) -> list[threading.Thread]:
+        names = sorted(self.plan.lanes)
+        if not names:
+            return []
+        from penstock.executor.lane import Lane, LaneThread
+
+        assert self._device is not None
+        # What was handed over may still be worked on when the next iterations begin.
+        ahead = 2 * self._depth + 1
+        return [LaneThread(self, Lane(self._device, name, ahead)) for name in names]
 
     def check_process(self) -> None:
         """Check that this is the process with the threads.
@@ -213,6 +248,10 @@ class Executor:
                 self._beginning = True
                 iteration.begun = True
                 return iteration, None
+            if iteration.entering:
+                iteration.entering = False
+                iteration.in_flight += 1
+                return iteration, None
             if iteration.program is None:
                 continue
             remaining = iteration.size - iteration.next
@@ -225,15 +264,39 @@ class Executor:
         return None
 
     def _has_reading_before(self) -> bool:
-        return any(i.begun and not i.done and i.stage < 1 for i in self._queue)
+        last = self._last_stage_that_redraws
+        return any(i.begun and not i.done and i.stage <= last for i in self._queue)
 
-    def begin(self, iteration: Iteration) -> None:
+    def proceed(self, iteration: Iteration) -> None:
+        """Begin an iteration, or its next stage."""
+        if iteration.stage < 0:
+            self._begin(iteration)
+            return
+        program, failed = None, None
+        try:
+            for r in self.plan.stages[iteration.stage + 1].reads:
+                wait = getattr(iteration.buffers[r], "wait", None)
+                if wait is not None:
+                    wait()
+            program = self._enter_stage(iteration, iteration.stage + 1)
+        except BaseException as error:  # whatever it is, somebody waits for this iteration
+            failed = error
+        with self._lock:
+            iteration.in_flight -= 1
+            iteration.program = program
+            if failed is not None and iteration.error is None:
+                iteration.error = failed
+            self._advance(iteration)
+            self._work.notify_all()
+            self._finished.notify_all()
+
+    def _begin(self, iteration: Iteration) -> None:
         """Draw from the readers and make the first stage ready."""
         try:
             iteration.started = time.perf_counter()
             iteration.buffers = [None] * len(self.plan.consumers)
-            for register, batch in iteration.fed.items():
-                iteration.buffers[register] = batch
+            for register in self._fed_to_cpu:
+                iteration.buffers[register] = iteration.fed[register]
             for node in self.plan.readers:
                 reader = self.readers[id(node)]
                 iteration.states[id(node)] = with_place(node, reader.state)
@@ -263,7 +326,10 @@ class Executor:
             self._programs[key] = program
         size, history = iteration.size, self.plan.history
         for r in program.written:
-            iteration.buffers[r] = BatchBuffer(size, program.specs[r], history[r])
+            pool: HostPool = HOST_POOL
+            if self._device is not None and self.plan.uploaded[r]:
+                pool = self._device.pinned
+            iteration.buffers[r] = BatchBuffer(size, program.specs[r], history[r], pool)
         for r, array in program.constants:
             buffer = BatchBuffer(size, program.specs[r], history[r])
             buffer.rows = [array] * size
@@ -275,6 +341,8 @@ class Executor:
                 step.node, draw_whole_batch, step, draw, iteration, spec, history[r]
             )
         iteration.stage = number
+        if number == 0:
+            iteration.first_program = program
         iteration.next = 0 if program.steps else size
         return program
 
@@ -328,23 +396,114 @@ class Executor:
                 iteration.in_flight -= 1
             if failed is not None and iteration.error is None:
                 iteration.error = failed
-            iteration.program = following
-            if following is None:
-                self._finish(iteration)
-            self._work.notify_all()
+            self._settle(iteration, following)
         if iteration.error is not None and iteration.in_flight == 0:
             self._finish(iteration)
 
-    def _complete_stage(self, iteration: Iteration, program: Program) -> Program | None:
-        """Deal with failures, run batch operators; return the next program, `None` at the end."""
+    def _settle(self, iteration: Iteration, following: Program | str | None) -> None:
+        """Put down what comes next: samples, a lane, ... Holds the lock."""
+        iteration.program = None
+        if iteration.error is not None or following is None:
+            if iteration.in_flight == 0:
+                self._finish(iteration)
+        elif following == _ENTER:
+            iteration.entering = True
+        elif isinstance(following, str):
+            iteration.waiting = following
+        else:
+            iteration.program = following
+        self._work.notify_all()
+
+    def _complete_stage(self, iteration: Iteration, program: Program) -> Program | str | None:
+        """Deal with failures, run batch operators; return what comes next."""
         if iteration.failures and self._settle_failures(iteration, program):
             return program
         for step in program.batch_steps:
             run_batch_step(step, program, iteration, self.plan.history)
+        return self._following(iteration)
+
+    def _following(self, iteration: Iteration) -> Program | str | None:
+        """What comes behind a completed stage.
+
+        The program of a stage on the CPU, the name of a lane, or `_ENTER` where copies from the GPU
+        must be waited for first; `None` at the end.
+        """
         number = iteration.stage + 1
-        if number < len(self.plan.stages):
-            return self._enter_stage(iteration, number)
+        if number >= len(self.plan.stages):
+            return None
+        stage = self.plan.stages[number]
+        if stage.lane != "cpu":
+            return stage.lane
+        if self.plan.stages[iteration.stage].lane != "cpu":
+            return _ENTER
+        return self._enter_stage(iteration, number)
+
+    # -- the lanes' side -------------------------------------------------------------------------
+
+    def find_lane_task(self, lane: str) -> Iteration | None:
+        """The oldest iteration that has come to `lane`. Holds the lock."""
+        for iteration in self._queue:
+            if iteration.waiting == lane and iteration.error is None:
+                iteration.waiting = ""
+                iteration.in_flight += 1
+                iteration.stage += 1
+                return iteration
         return None
+
+    def run_on_lane(self, iteration: Iteration, lane: Lane) -> None:
+        """Queue a stage of an iteration on the GPU, in the thread of the lane."""
+        following: Program | str | None = None
+        failed: BaseException | None = None
+        try:
+            lane.run(self._gpu_program(iteration), iteration)
+            following = self._following(iteration)
+        except BaseException as error:  # whatever it is, somebody waits for this iteration
+            try:
+                following = self._again(iteration, error)
+            except BaseException as given_up:
+                failed = given_up
+        with self._lock:
+            iteration.in_flight -= 1
+            if failed is not None and iteration.error is None:
+                iteration.error = failed
+            self._settle(iteration, following)
+            self._advance(iteration)
+            self._finished.notify_all()
+
+    def _gpu_program(self, iteration: Iteration) -> Any:
+        stage = self.plan.stages[iteration.stage]
+        specs = {r: b.spec for r, b in enumerate(iteration.buffers) if b is not None}
+        specs.update({r: b.spec for r, b in iteration.fed.items()})
+        key = (stage.number, tuple(sorted(specs.items())))
+        program = self._gpu_programs.get(key)
+        if program is None:
+            from penstock.executor.gpu_program import GpuProgram
+
+            program = GpuProgram(self.plan, stage, specs, fuse=self.fuse)
+            self._gpu_programs[key] = program
+        return program
+
+    def _again(self, iteration: Iteration, error: BaseException) -> Program | str | None:
+        """What to do after samples failed on a lane: its inputs are mended, and it tries again.
+
+        Raises
+        ------
+        Exception
+            Where there is nothing to be done.
+        """
+        failures = getattr(error, "failures", None)
+        stage = self.plan.stages[iteration.stage]
+        first = iteration.first_program
+        if not failures or first is None:
+            raise error
+        if self._policy == "raise":
+            raise failures[min(failures)]
+        iteration.failures = dict(failures)
+        iteration.stage = 0
+        if self._settle_failures(iteration, first):
+            return first
+        iteration.stage = stage.number - 1
+        return stage.lane
 
     def _settle_failures(self, iteration: Iteration, program: Program) -> bool:
         """Act on the failed samples of a stage; return whether some have to be run again."""

@@ -30,7 +30,7 @@ class FrameLoop:
         self.op = op
         self.axis = sequence.layout.index("F")
         schema = op.schema
-        self._shared = getattr(op, "shared_by_frames", None)
+        self.shared = getattr(op, "shared_by_frames", None)
         self.frame_args = tuple(n for n, layout in tensor_layouts.items() if layout[:1] == "F")
         for name in self.frame_args:
             if not schema.args[name].per_frame:
@@ -71,12 +71,12 @@ class FrameLoop:
         args = self._frame_arguments(c.args, count)
         context = FrameContext(c, count, self.axis, c.args if not args else SimpleNamespace())
         lead: tuple[slice | int, ...] = (slice(None),) * self.axis
-        if args and self._shared is not None:
+        if args and self.shared is not None:
             each = [
                 SimpleNamespace(**{**vars(c.args), **{k: v[f] for k, v in args.items()}})
                 for f in range(count)
             ]
-            shared = self._shared(sequence[(*lead, 0)], each)
+            shared = self.shared(sequence[(*lead, 0)], each)
             args.update({name: [value] * count for name, value in shared.items()})
         outputs = 1
         for f in range(count):

@@ -82,6 +82,10 @@ class GpuContext:
             return np.broadcast_to(value, (self.size, *value.shape))
         return stacked(name, found[0], dtype)
 
+    def raw(self, name: str) -> list[np.ndarray]:
+        """Argument `name`, given as a tensor, of each sample, without conversion."""
+        return self._tensors[name][0]
+
     def empty(self, shapes: Any, dtype: DTypeLike, output: int = 0) -> DeviceBatch:
         """Uninitialised memory for an output."""
         return self.queue.empty(as_shapes(shapes, self.size), dtype)

@@ -17,10 +17,12 @@ class Iteration:
         "buffers",
         "done",
         "draw_numbers",
+        "entering",
         "entries",
         "error",
         "failures",
         "fed",
+        "first_program",
         "in_flight",
         "next",
         "number",
@@ -34,6 +36,7 @@ class Iteration:
         "stage",
         "started",
         "states",
+        "waiting",
     )
 
     def __init__(self, number: int, size: int, fed: dict[int, BatchBuffer]) -> None:
@@ -44,8 +47,16 @@ class Iteration:
         self.begun = False
         self.stage = -1
         self.program: Program | None = None
-        self.buffers: list[BatchBuffer | None] = []
-        """Batch of each register; written by whoever runs the stage, without the lock."""
+        self.first_program: Program | None = None
+        """The program of the first stage, to which it returns where bad samples are made up for."""
+        self.waiting = ""
+        """The lane of the GPU that is to take it on; empty if none is."""
+        self.entering = False
+        """Whether a worker is to wait for copies from the GPU and begin the next stage."""
+        self.buffers: list[Any] = []
+        """Batch of each register, a `BatchBuffer` or a `GpuBatch`; written by whoever runs the stage,
+        without the lock.
+        """
         self.entries: dict[int, list[Any]] = {}
         """What each reader drew: one entry a sample."""
         self.states: dict[int, Any] = {}

@@ -1,7 +1,9 @@
-"""How a graph is cut: registers for its edges, stages of sample-by-sample work.
+"""How a graph is cut: registers for its edges, and stages of work, one after the other.
 
-A sample flows through all operators of a stage while it is hot in the cache. Only an operator that
-needs the whole batch ends a stage.
+In a stage on the CPU a sample flows through all operators while it is hot in the cache; only an
+operator that needs the whole batch ends it. A stage on a lane of the GPU takes whole batches. There
+are two lanes, each with a stream and a thread: ``"mixed"`` for what has its data on the host
+(uploads, decoders), which so runs ahead of ``"gpu"``, where everything else goes.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ class Stage:
     """Operators that run sample by sample, then those that take the finished batch."""
 
     number: int
+    lane: str = "cpu"
     sample_nodes: list[OpNode] = field(default_factory=list)
     batch_nodes: list[OpNode] = field(default_factory=list)
+    """On a lane of the GPU, all operators."""
     reads: list[int] = field(default_factory=list)
     """Registers of earlier stages, or of fed data, that this stage's operators read."""
 
@@ -46,6 +50,13 @@ class Plan:
     history: list[EdgeHistory]
     seeds: dict[int, int]
     """Seed of each random operator, by ``id(node)``."""
+    uploaded: list[bool]
+    """Whether the register is copied to the GPU, so that page-locked memory suits it."""
+
+    @property
+    def lanes(self) -> set[str]:
+        """The lanes of the GPU that have work."""
+        return {stage.lane for stage in self.stages} - {"cpu"}
 
     def register(self, edge: DataNode) -> int:
         """Number of the register that holds `edge`."""
@@ -73,37 +84,39 @@ def make_plan(nodes: list[OpNode], outputs: list[DataNode], seeds: dict[int, int
 
     consumers = [0] * len(registers)
     leaves = [False] * len(registers)
-    stage_of: dict[int, int] = {}
+    uploaded = [False] * len(registers)
     ready: dict[int, int] = {}  # register -> first stage in which it can be read
-    written: dict[int, int] = {}  # register -> stage whose samples write it; -1: fed
+    written: dict[int, int] = {}  # register -> stage that writes it; -1: fed
     stages: list[Stage] = [Stage(0)]
-    for node in nodes:
-        reads = [register(e) for e in node.sources]
-        for r in reads:
-            consumers[r] += 1
-        whole = needs_batch(node)
-        stage = 0
-        for r in reads:
+    for lane, group in _phases(nodes):
+        first = len(stages) if lane != "cpu" or stages[-1].lane != "cpu" else len(stages) - 1
+        for node in group:
+            reads = [register(e) for e in node.sources]
+            for r in reads:
+                consumers[r] += 1
+            whole = lane != "cpu" or needs_batch(node)
             # A batch operator runs behind the samples of a stage and can read what they write.
-            stage = max(stage, ready[r])
-        while len(stages) <= stage:
-            stages.append(Stage(len(stages)))
-        stage_of[id(node)] = stage
-        is_feed = node.attachment is not None
-        if not is_feed:
-            (stages[stage].batch_nodes if whole else stages[stage].sample_nodes).append(node)
-        for index in range(len(node.outputs)):
-            own = registers[id(node), index]
-            ready[own] = stage + 1 if whole else stage
-            written[own] = -1 if is_feed else stage
-            leaves[own] = whole or is_feed
-        for r in reads:
-            if written[r] != stage or whole:
-                leaves[r] = True
+            stage = max((ready[r] for r in reads), default=0)
+            is_feed = node.attachment is not None and lane == "cpu"
+            if not is_feed:
+                stage = max(stage, first)
+                while len(stages) <= stage:
+                    stages.append(Stage(len(stages), lane))
+                (stages[stage].batch_nodes if whole else stages[stage].sample_nodes).append(node)
+            for index in range(len(node.outputs)):
+                own = registers[id(node), index]
+                ready[own] = stage + 1 if whole and lane == "cpu" else stage
+                written[own] = -1 if is_feed else stage
+                leaves[own] = is_feed or (whole and lane == "cpu")
+            for r in reads:
+                if written[r] != stage or (whole and lane == "cpu"):
+                    leaves[r] = True
+            if node.schema.name == "_copy_to_gpu":
+                uploaded[reads[0]] = True
     for stage_ in stages:
         wanted = {
             register(e)
-            for n in stage_.sample_nodes
+            for n in (*stage_.sample_nodes, *(stage_.batch_nodes if stage_.lane != "cpu" else ()))
             for e in n.sources
             if written[register(e)] != stage_.number or ready[register(e)] > written[register(e)]
         }
@@ -123,4 +136,49 @@ def make_plan(nodes: list[OpNode], outputs: list[DataNode], seeds: dict[int, int
         feeds=[n for n in nodes if n.attachment is not None],
         history=[EdgeHistory() for _ in registers],
         seeds=seeds,
+        uploaded=uploaded,
     )
+
+
+def _phases(nodes: list[OpNode]) -> list[tuple[str, list[OpNode]]]:
+    """Groups of nodes of one lane that can run one after the other, in topological order.
+
+    The CPU does everything as soon as it can. What the GPU does waits for other work of its lane as
+    long as nobody else waits for it, so that there are few groups.
+    """
+    level: dict[int, int] = {}
+    for node in nodes:
+        lane = lane_of(node)
+        found = 0
+        for edge in node.sources:
+            source = edge.source
+            assert source is not None
+            found = max(found, level[id(source)] + (lane_of(source) != lane))
+        level[id(node)] = found
+    last: dict[str, int] = {}
+    for node in nodes:
+        last[lane_of(node)] = max(last.get(lane_of(node), 0), level[id(node)])
+    latest: dict[int, int] = {}
+    for node in reversed(nodes):
+        lane = lane_of(node)
+        if lane != "cpu":
+            level[id(node)] = max(level[id(node)], min(latest.get(id(node), last[lane]), last[lane]))
+        for edge in node.sources:
+            source = edge.source
+            assert source is not None
+            bound = level[id(node)] - (lane_of(source) != lane)
+            latest[id(source)] = min(latest.get(id(source), bound), bound)
+    groups: dict[tuple[int, int], list[OpNode]] = {}
+    for node in nodes:
+        groups.setdefault((level[id(node)], _LANES.index(lane_of(node))), []).append(node)
+    return [(_LANES[lane], groups[number, lane]) for number, lane in sorted(groups)]
+
+
+_LANES = ("cpu", "mixed", "gpu")
+
+
+def lane_of(node: OpNode) -> str:
+    """Where `node` runs: ``"cpu"``, ``"mixed"`` or ``"gpu"``."""
+    if node.attachment is not None and node.device == "gpu":
+        return "mixed"  # what was fed is uploaded there
+    return node.device

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from penstock.executor.batch import BatchBuffer
     from penstock.executor.context import Context
     from penstock.executor.iteration import Iteration
-    from penstock.executor.program import Program, Step
+    from penstock.executor.program import Program
+    from penstock.executor.step import Step
 
 
 _Sample = tuple[int, list[Any], list[str]]

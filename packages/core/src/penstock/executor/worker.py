@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from penstock.executor.executor import Executor
     from penstock.executor.iteration import Iteration
 
-_alive: weakref.WeakSet[Worker] = weakref.WeakSet()
+_alive: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+
+
+def track(thread: threading.Thread) -> None:
+    """Have the end of the program wait for `thread`."""
+    _alive.add(thread)
 
 
 class Gate:
@@ -71,7 +76,7 @@ class Worker(threading.Thread):
         self._processor = number if bind else None
         self.number = number
         self.arena = Arena()
-        _alive.add(self)
+        track(self)
 
     def run(self) -> None:
         """Work until the executor shuts down."""
@@ -79,7 +84,7 @@ class Worker(threading.Thread):
         while (task := self._next_task()) is not None:
             executor, iteration, samples = task
             if samples is None:
-                executor.begin(iteration)
+                executor.proceed(iteration)
             else:
                 executor.run_samples(iteration, samples, self)
             # Nothing of a finished iteration may stay alive in a waiting thread: its memory
@@ -87,7 +92,7 @@ class Worker(threading.Thread):
             del task, executor, iteration, samples
 
     def _next_task(self) -> tuple[Executor, Iteration, list[int] | None] | None:
-        """Wait for work: samples of an iteration, or (with `None`) an iteration to begin.
+        """Wait for work: samples of an iteration, or (with `None`) one whose stage is to begin.
 
         `None` when the executor shuts down.
         """
@@ -112,7 +117,7 @@ class Worker(threading.Thread):
                 os.sched_setaffinity(0, {allowed[self._processor % len(allowed)]})
 
 
-def join(workers: Iterable[Worker], seconds: float) -> None:
+def join(workers: Iterable[threading.Thread], seconds: float) -> None:
     """Wait until `workers` are done, but no longer than `seconds` altogether."""
     deadline = time.monotonic() + seconds
     for worker in list(workers):

@@ -26,6 +26,7 @@ from penstock.graph.user_line import stack_level, user_line
 from penstock.operators.registry import find
 from penstock.operators.schema import Arg, OpSchema
 from penstock.operators.signature import class_name as class_name_of
+from penstock.tensors.gpu.runtime import check_available
 from penstock.types import (
     DALIDataType,
     ScalarConstant,
@@ -67,6 +68,7 @@ def make_node(
     edges = [to_edge(value, schema, position) for position, value in enumerate(inputs)]
     _check_input_count(schema, len(edges))
     device = _check_device(schema, device, edges)
+    _placed(schema, device, edges, inputs)
     args, tensors = convert_arguments(schema, kwargs, line)
     target = scope.current()
     auto = ""
@@ -208,7 +210,10 @@ def _check_tensor_argument(schema: OpSchema, arg: Arg, value: DataNode, line: st
             f"a {arg.type.name}."
         )
     if value.device != "cpu":
-        raise UsageError(f"{place} must be on the CPU, got an edge on the GPU.")
+        raise UsageError(
+            f'{place}: Invalid device "{value.device}". Named arguments must be on CPU; `.cpu()` '
+            "moves it there."
+        )
     return value
 
 
@@ -233,15 +238,53 @@ def _check_device(schema: OpSchema, device: str | None, edges: list[DataNode]) -
         )
     if device not in schema.devices:
         raise MisusedArgumentError(
-            f'Operator `fn.{schema.name}` has no "{device}" variant; it runs on: '
-            f"{', '.join(schema.devices)}."
+            f'Operator `fn.{schema.name}`, used at {user_line()}, has no "{device}" variant; it '
+            f"runs on: {', '.join(schema.devices)}."
         )
     if device != "cpu":
-        raise NotYetSupportedError(
-            f'`fn.{schema.name}` with device="{device}", used at {user_line()}: this version runs '
-            'on the CPU; the GPU backend is to come. Use device="cpu" and device_id=None.'
-        )
+        check_available()
+        _check_implementation(schema, device)
     return device
+
+
+def _check_implementation(schema: OpSchema, device: str) -> None:
+    if not schema.has_gpu and not schema.reader:
+        raise NotYetSupportedError(
+            f'`fn.{schema.name}` with device="{device}", used at {user_line()}, is to come; this '
+            'version has it on the CPU. Use device="cpu" and `.gpu()` behind it.'
+        )
+
+
+def _placed(schema: OpSchema, device: str, edges: list[DataNode], given: Sequence[Any]) -> None:
+    """Put each input where an operator on `device` wants it, in the list `edges` itself.
+
+    What stands for constants goes wherever it is wanted. An edge is on the device where the user
+    put it, and an error where the operator cannot take it there.
+    """
+    for position, edge in enumerate(edges):
+        wanted = wanted_device(schema, device, position)
+        if wanted == "any" or edge.device == wanted:
+            continue
+        literal = not isinstance(given[position], DataNode)
+        if literal or schema.takes_any_device or (wanted == "cpu" and device == "gpu"):
+            edges[position] = edge._on(wanted)
+            continue
+        move = "`.gpu()` moves it there" if wanted == "gpu" else "`.cpu()` moves it there"
+        raise MisusedArgumentError(
+            f"The input {position} for {device} operator `fn.{schema.name}`, used at "
+            f'{user_line()}, is stored on incompatible device "{edge.device}". Valid device is '
+            f'"{wanted}"; {move}.'
+        )
+
+
+def wanted_device(schema: OpSchema, device: str, position: int) -> str:
+    """Where an operator on `device` wants its input: ``"cpu"``, ``"gpu"`` or ``"any"``."""
+    if device == "cpu":
+        return "any" if schema.reads_metadata else "cpu"
+    declared = schema.inputs[min(position, len(schema.inputs) - 1)].device
+    if declared is not None:
+        return declared
+    return "cpu" if device == "mixed" else "gpu"
 
 
 def to_edge(value: Any, schema: OpSchema, position: int) -> DataNode:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from penstock.errors import ArgumentTypeError, NotYetSupportedError
+from penstock.errors import ArgumentTypeError
 from penstock.graph.user_line import user_line
+from penstock.tensors.gpu.runtime import check_available
 
 if TYPE_CHECKING:
     from penstock.graph.nodes import OpNode
@@ -46,8 +47,7 @@ class DataNode:
     def of(cls, node: OpNode, index: int, count: int) -> DataNode:
         """Edge number `index` of the `count` out of `node`."""
         name = node.name if count == 1 else f"{node.name}[{index}]"
-        device = "gpu" if node.device in ("gpu", "mixed") else "cpu"
-        return cls(name, device, node, index)
+        return cls(name, node.output_device, node, index)
 
     def __str__(self) -> str:
         known = "".join(
@@ -64,17 +64,26 @@ class DataNode:
     __repr__ = __str__
 
     def gpu(self) -> DataNode:
-        """The same batch on the GPU."""
+        """The same batch on the GPU.
+
+        Raises
+        ------
+        GpuNotAvailableError
+            If there is none, or something that it takes is not installed.
+        """
         if self.device == "gpu":
             return self
-        raise NotYetSupportedError(
-            f"`.gpu()`, used at {user_line()}: this version runs on the CPU; the GPU backend is "
-            "to come. Leave the call out and build the pipeline with device_id=None."
-        )
+        check_available()
+        return self._on("gpu")
 
     def cpu(self) -> DataNode:
         """The same batch on the CPU."""
-        return self
+        return self if self.device == "cpu" else self._on("cpu")
+
+    def _on(self, device: str) -> DataNode:
+        return DataNode(
+            self.name, device, self.source, self.index, self.ndim, self.dtype, self.layout
+        )
 
     def shape(self, *, dtype: DALIDataType | None = None, device: str = "cpu") -> DataNode:
         """The shape of each sample, a 1-D tensor of `dtype` (INT64 when not given)."""

@@ -82,6 +82,7 @@ def _expressions_read_once_by_expressions(
             and len(found) == 1
             and found[0] is not None
             and found[0].schema.name == _EXPRESSION
+            and found[0].device == node.device
             and depths[key] < _DEEPEST
         ):
             inner[key] = node

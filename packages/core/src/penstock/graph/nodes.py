@@ -41,6 +41,11 @@ class OpNode:
     """Position in the order of creation."""
 
     @property
+    def output_device(self) -> str:
+        """Where the outputs are: ``"cpu"`` or ``"gpu"``."""
+        return "cpu" if self.device == "cpu" or self.schema.name == "_copy_to_cpu" else "gpu"
+
+    @property
     def sources(self) -> list[DataNode]:
         """Every edge the node reads: inputs, then arguments by name, which is DALI's order."""
         return [*self.inputs, *(self.tensor_args[name] for name in sorted(self.tensor_args))]

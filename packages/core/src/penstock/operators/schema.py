@@ -78,7 +78,10 @@ class Input:
     dtypes: tuple[DALIDataType, ...] = ()
     """Allowed element types; empty where any will do."""
     device: str | None = None
-    """Where the data must be: ``"cpu"`` for inputs that are read on the host on every device."""
+    """Where operators on the GPU want the data: ``"cpu"`` for what they read on the host; ``"any"``
+    where they look at its type and shapes only; on the GPU when not given. Operators on the CPU
+    want all data there.
+    """
     optional: bool = False
 
 
@@ -100,6 +103,8 @@ class OpSchema:
     """Draws random numbers; gets a `seed` argument and a stream of its own."""
     reader: bool = False
     """Is a source of samples with epochs and shards."""
+    takes_any_device: bool = False
+    """Inputs on the CPU are copied to the GPU for it, where it runs there."""
     variadic: bool = False
     """Takes any number of inputs like the last one."""
     max_inputs: int | None = None
@@ -107,6 +112,8 @@ class OpSchema:
     """`Operator.defer` can hand its consumer a recipe in place of pixels."""
     takes_deferred: bool = False
     """`cpu` takes such a recipe as its first input."""
+    reads_metadata: bool = False
+    """On the CPU, too, it takes data on the GPU: it looks at type, shape and layout only."""
     keeps_metadata: bool = True
     """Output samples carry on the source information of the first input."""
     positional: tuple[str, ...] = ()
@@ -123,6 +130,13 @@ class OpSchema:
     def min_inputs(self) -> int:
         """How many inputs must be given."""
         return sum(not i.optional for i in self.inputs)
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether there is an implementation for the GPU."""
+        from penstock.operators.operator import Operator
+
+        return self.cls.gpu is not Operator.gpu
 
     @property
     def module(self) -> str:

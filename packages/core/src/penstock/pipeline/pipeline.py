@@ -23,6 +23,7 @@ from penstock.graph.data_node import DataNode
 from penstock.graph.fuse import merge_expressions
 from penstock.graph.order import needed_nodes
 from penstock.graph.seeds import assign_seeds
+from penstock.graph.transfers import insert_transfers
 from penstock.pipeline.definable import DefinablePipeline
 from penstock.pipeline.feeding import Feeding
 from penstock.pipeline.output_checks import check_output, per_output
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.executor.bad_samples import BadSample
+    from penstock.executor.plan import Plan
     from penstock.graph.nodes import OpNode
+    from penstock.tensors.gpu.device import Device
     from penstock.tensors.tensor_list import TensorListCPU
 
 _running: weakref.WeakSet[Pipeline] = weakref.WeakSet()
@@ -161,9 +164,9 @@ class Pipeline(DefinablePipeline):
         self._check_origin(nodes)
         warn_of_unused_outputs(nodes, [*self._outputs, *self._sinks])
         self._nodes = nodes
-        run_nodes, run_outputs = (
-            merge_expressions(nodes, self._outputs) if settings.fuse else (nodes, self._outputs)
-        )
+        run_nodes, run_outputs = insert_transfers(nodes, self._outputs)
+        if settings.fuse:
+            run_nodes, run_outputs = merge_expressions(run_nodes, run_outputs)
         plan = make_plan(run_nodes, run_outputs, assign_seeds(run_nodes, settings.seed))
         count = len(self._outputs)
         self._expected = list(
@@ -184,10 +187,27 @@ class Pipeline(DefinablePipeline):
             fuse=settings.fuse,
             on_bad_sample=settings.on_bad_sample,
             set_affinity=settings.set_affinity,
+            device=self._device(plan),
+            depth=settings.depth,
         )
         executor.start()
         self._executor = executor
         _running.add(self)
+
+    def _device(self, plan: Plan) -> Device | None:
+        """The GPU, if the graph has work for one."""
+        if not plan.lanes:
+            return None
+        if self._settings.device_id is None:
+            node = next(n for n in plan.nodes if n.device != "cpu")
+            raise UsageError(
+                f"The pipeline has no GPU (`device_id` is None), but `{node.where().operator}`, "
+                f"created at {node.user_line}, needs one. Give the pipeline a `device_id`, or keep "
+                "the data on the CPU."
+            )
+        from penstock.tensors.gpu.device import get_device
+
+        return get_device(self._settings.device_id)
 
     # -- running -----------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from penstock.errors import (
 )
 from penstock.executor.bad_samples import check_policy
 from penstock.graph.user_line import stack_level
+from penstock.tensors.gpu.runtime import get_runtime
 from penstock.types import CPU_ONLY_DEVICE_ID, DALIDataType
 
 
@@ -82,11 +83,9 @@ class Settings:
         if self.device_id == CPU_ONLY_DEVICE_ID:
             self.device_id = None
         if self.device_id is not None:
-            _whole("device_id", self.device_id)
-            raise NotYetSupportedError(
-                f"`device_id` is {self.device_id!r}: this version runs on the CPU; the GPU backend "
-                "is to come. Build the pipeline with device_id=None."
-            )
+            self.device_id = _whole("device_id", self.device_id)
+            # Whether there is such a GPU shows now, at the line that names it.
+            get_runtime(self.device_id)
 
     def _check_seed(self) -> None:
         if self.seed is None:

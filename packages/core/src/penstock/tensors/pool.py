@@ -39,13 +39,13 @@ _NONE: list[Any] = []
 _uint8 = np.dtype(np.uint8)
 
 
-class _Memory(np.ndarray):
+class Memory(np.ndarray):
     """Raw memory. Its own type, so that NumPy stops here when it looks for the base of a view."""
 
     __slots__ = ()
 
 
-class _Block:
+class Block:
     """One piece of memory that the pool owns, lent to at most one array at a time."""
 
     __slots__ = ("idle_since", "memory", "offset", "size")
@@ -53,7 +53,7 @@ class _Block:
     def __init__(self, size: int) -> None:
         self.size = size
         self.idle_since = 0
-        self.memory = _Memory.__new__(_Memory, (size + ALIGNMENT_BYTES,), _uint8)
+        self.memory = Memory.__new__(Memory, (size + ALIGNMENT_BYTES,), _uint8)
         self.offset = -self.memory.__array_interface__["data"][0] % ALIGNMENT_BYTES
 
 
@@ -61,7 +61,7 @@ class _Lease(weakref.ref):  # type: ignore[type-arg]
     """Weak reference to the array that has borrowed `block`."""
 
     __slots__ = ("block",)
-    block: _Block
+    block: Block
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class HostPool:
         self.idle_limit_bytes = idle_limit_bytes
         self._lock = threading.Lock()
         # Idle buffers by size; of each size, the one returned last is at the right.
-        self._idle: dict[int, deque[_Block]] = {}
+        self._idle: dict[int, deque[Block]] = {}
         self._idle_bytes = 0
         self._clock = 0
         # Leases of live arrays, by the identity of their block: what keeps the weak references
@@ -193,7 +193,7 @@ class HostPool:
             victims = self._collect() + self._evict(keep_bytes)
         return sum(block.size for block in victims)
 
-    def _take(self, size: int) -> _Block:
+    def _take(self, size: int) -> Block:
         wanted = size_class(size)
         with self._lock:
             victims = self._collect() if self._returned else _NONE
@@ -209,9 +209,12 @@ class HostPool:
                 block = None
                 self._made += 1
         del victims  # freed outside of the lock: unmapping large buffers takes time
-        return _Block(wanted) if block is None else block
+        return self._fresh(wanted) if block is None else block
 
-    def _collect(self) -> list[_Block]:
+    def _fresh(self, size: int) -> Block:
+        return Block(size)
+
+    def _collect(self) -> list[Block]:
         """File the returned buffers as idle; return those beyond the limit. Needs the lock."""
         returned = self._returned
         while returned:
@@ -222,7 +225,7 @@ class HostPool:
             return _NONE
         return self._evict(self.idle_limit_bytes)
 
-    def _file(self, block: _Block) -> None:
+    def _file(self, block: Block) -> None:
         """Make `block` an idle one. Needs the lock."""
         stack = self._idle.get(block.size)
         if stack is None:
@@ -232,7 +235,7 @@ class HostPool:
         stack.append(block)
         self._idle_bytes += block.size
 
-    def _evict(self, keep_bytes: int) -> list[_Block]:
+    def _evict(self, keep_bytes: int) -> list[Block]:
         """Drop idle buffers down to `keep_bytes` and return them. Needs the lock."""
         victims = []
         while self._idle_bytes > keep_bytes:

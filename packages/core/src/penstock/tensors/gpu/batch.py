@@ -73,6 +73,14 @@ class LazyBatch:
         raise NotImplementedError
 
 
+def note_use(owners: tuple[Any, ...], stream: int) -> None:
+    """Tell the owners of memory that work of `stream` reads it."""
+    for owner in owners:
+        note = getattr(owner, "used_on", None)
+        if note is not None:
+            note(stream)
+
+
 class DeviceBatch(LazyBatch):
     """Samples in device memory, each C-contiguous, anywhere.
 

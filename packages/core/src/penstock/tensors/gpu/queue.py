@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, as_shapes, volumes
+from penstock.tensors.gpu.pinned import PinnedHostPool
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.pool import DevicePool, Staging
@@ -35,8 +36,16 @@ class Queue:
     `finish`: nothing has to be kept or freed by who asks.
     """
 
-    def __init__(self, runtime: Runtime, stream: int, pool: DevicePool, staging: Staging) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        stream: int,
+        pool: DevicePool,
+        staging: Staging,
+        pinned: PinnedHostPool | None = None,
+    ) -> None:
         self.runtime = runtime
+        self.pinned = PinnedHostPool(runtime) if pinned is None else pinned
         self.stream = stream
         self._pool = pool
         self._staging = staging

@@ -1,0 +1,69 @@
+"""A batch on the GPU between the stages of an iteration, with what others have to wait for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from penstock.operators.schema import Spec
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.runtime import Event
+
+
+class GpuBatch:
+    """What a `BatchBuffer` is on the CPU; complete from the start.
+
+    Attributes
+    ----------
+    batch
+        The samples.
+    spec
+        What they are.
+    sources
+        Where each was read from, if known.
+    event, stream
+        When the samples are there: behind this event, which is on this stream.
+    """
+
+    __slots__ = ("_rows", "batch", "event", "sources", "spec", "stream")
+
+    def __init__(
+        self,
+        batch: DeviceBatch,
+        spec: Spec,
+        sources: list[str] | None,
+        event: Event,
+        stream: int,
+    ) -> None:
+        self.batch = batch
+        self.spec = spec
+        self.sources = sources
+        self.event = event
+        self.stream = stream
+        self._rows: list[np.ndarray] | None = None
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    @property
+    def rows(self) -> list[np.ndarray]:
+        """Arrays with type and shape of the samples, for operators that look at nothing else.
+
+        They have no memory: all elements are one and the same.
+        """
+        if self._rows is None:
+            element = np.zeros((), self.batch.dtype)
+            self._rows = [
+                np.broadcast_to(element, tuple(shape)) for shape in self.batch.shapes.tolist()
+            ]
+        return self._rows
+
+    def tensor_list(self) -> Any:
+        """The batch as users see it."""
+        from penstock.tensors.gpu.tensor_list import TensorListGPU
+
+        return TensorListGPU._from_batch(
+            self.batch, self.spec.layout, self.spec.dtype, self.sources, self.event, self.stream
+        )

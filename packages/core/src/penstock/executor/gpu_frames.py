@@ -1,0 +1,209 @@
+"""Sequences on the GPU: their frames are a batch of their own for operators that know frames."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, ShapeError
+from penstock.executor.frames import FrameLoop
+from penstock.tensors.gpu.batch import (
+    DeviceBatch,
+    StridedBatch,
+    as_shapes,
+    contiguous_strides,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from penstock.tensors.gpu.queue import Queue
+
+
+class GpuFrames(FrameLoop):
+    """An operator that takes frames, made into one that takes batches of sequences."""
+
+    @property
+    def gpu_takes(self) -> tuple[type, ...]:
+        """No recipes: frames are cut out of memory."""
+        return ()
+
+    def gpu(self, c: Any, sequences: DeviceBatch, *others: Any) -> Any:
+        """Run all frames of all sequences as one batch, and fold its outputs."""
+        if others:
+            raise ArgumentValueError("An operator with several inputs takes no sequences.")
+        axis = self.axis
+        counts = sequences.shapes[:, axis]
+        if not counts.all():
+            self._check_empty(c, sequences.shapes, counts)
+            if not counts.any():
+                return c.empty(sequences.shapes, self._type_of_empty)
+        context = FramesContext(c, self, sequences)
+        results = self.op.gpu(context, _unfolded(sequences, axis, counts, c.queue))
+        several = isinstance(results, tuple)
+        folded = tuple(
+            context.folded(r.materialise(c.queue)) for r in (results if several else (results,))
+        )
+        return folded if several else folded[0]
+
+    def _check_empty(self, c: Any, shapes: np.ndarray, counts: np.ndarray) -> None:
+        if self._type_of_empty is None or self.frame_args:
+            index = int(np.flatnonzero(counts == 0)[0])
+            shape = tuple(shapes[index].tolist())
+            raise c.located(
+                ShapeError(f"The sequence has no frames: its shape is {shape}."), index
+            )
+
+
+def _unfolded(
+    sequences: DeviceBatch, axis: int, counts: np.ndarray, queue: Queue
+) -> DeviceBatch:
+    """The frames of all sequences, one after the other."""
+    if axis:  # frames are interleaved; move their axis to the front
+        order = [axis, *(a for a in range(sequences.ndim) if a != axis)]
+        sequences = StridedBatch.of(sequences).permuted(order).materialise(queue)
+    owner = np.repeat(np.arange(len(counts)), counts)
+    number = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    step = contiguous_strides(sequences.shapes, sequences.dtype.itemsize)[:, 0]
+    pointers = sequences.pointers[owner] + (number * step[owner]).astype(np.uint64)
+    return DeviceBatch(
+        sequences.runtime,
+        sequences.owners,
+        pointers,
+        sequences.shapes[owner, 1:],
+        sequences.dtype,
+    )
+
+
+class FramesContext:
+    """The `BatchContext` of the frames of a batch of sequences.
+
+    Outputs are laid out as sequences, so that folding them moves no data.
+    """
+
+    def __init__(self, whole: Any, loop: GpuFrames, sequences: DeviceBatch) -> None:
+        self._whole = whole
+        self._loop = loop
+        self._counts = sequences.shapes[:, loop.axis]
+        self._begins = np.cumsum(self._counts) - self._counts
+        self._frame_shapes = np.delete(sequences.shapes, loop.axis, axis=1)
+        self._owner = np.repeat(np.arange(len(self._counts)), self._counts)
+        self.args: SimpleNamespace = whole.args
+        self.queue: Queue = whole.queue
+        self.size = len(self._owner)
+        self.seed: int = whole.seed
+        self.iteration: int = whole.iteration
+        self._shared: dict[str, list[Any]] = {}
+        if loop.frame_args and loop.shared is not None:
+            self._shared = self._find_shared(loop.shared, sequences.dtype)
+
+    def _find_shared(self, shared: Any, dtype: np.dtype) -> dict[str, list[Any]]:
+        """What all frames of a sequence have in common, where arguments differ by frame."""
+        names = self._loop.op.schema.args
+        values = {name: self.values(name) for name in names}
+        found: dict[str, list[Any]] = {}
+        element = np.zeros((), dtype)
+        ends = (self._begins + self._counts).tolist()
+        for sequence, (begin, end) in enumerate(zip(self._begins.tolist(), ends, strict=True)):
+            frame = np.broadcast_to(element, tuple(self._frame_shapes[sequence].tolist()))
+            each = [
+                SimpleNamespace(**{name: values[name][k] for name in names})
+                for k in range(begin, end)
+            ]
+            for name, value in shared(frame, each).items():
+                found.setdefault(name, []).extend([value] * (end - begin))
+        return found
+
+    def values(self, name: str) -> list[Any]:
+        """Argument `name` of each frame."""
+        if name in self._shared:
+            return self._shared[name]
+        if name not in self._loop.frame_args:
+            each = self._whole.values(name)
+            return [each[i] for i in self._owner.tolist()]
+        convert = self._loop.op.schema.args[name].type.sample
+        assert convert is not None
+        return [convert(v) for v in self._per_frame(name)]
+
+    def array(self, name: str, dtype: DTypeLike) -> np.ndarray | None:
+        """Argument `name` of all frames as one array."""
+        if name in self._shared:
+            return np.asarray(self._shared[name], dtype)
+        if name not in self._loop.frame_args:
+            whole = self._whole.array(name, dtype)
+            return None if whole is None else whole[self._owner]
+        return np.stack(self._per_frame(name)).astype(dtype, copy=False)
+
+    def _per_frame(self, name: str) -> list[np.ndarray]:
+        found: list[np.ndarray] = []
+        for values, count in zip(self._whole.raw(name), self._counts.tolist(), strict=True):
+            if len(values) != count and len(values) != 1:
+                raise ArgumentValueError(
+                    f"Argument `{name}` has values for {len(values)} frames, but the sequence "
+                    f"has {count}."
+                )
+            found += [np.asarray(v) for v in values] * (count if len(values) == 1 else 1)
+        return found
+
+    def empty(self, shapes: Any, dtype: DTypeLike, output: int = 0) -> DeviceBatch:
+        """Memory for the frames of an output, those of a sequence side by side."""
+        shapes = as_shapes(shapes, self.size)
+        first = self._firsts(shapes)
+        different = (shapes != first[self._owner]).any(axis=1)
+        if different.any():
+            frame = int(np.flatnonzero(different)[0])
+            sequence = int(self._owner[frame])
+            raise self._whole.located(
+                ShapeError(
+                    "The frames of one sequence came out with different shapes: "
+                    f"{tuple(first[sequence].tolist())} and {tuple(shapes[frame].tolist())}. All "
+                    "frames of a sequence must keep one shape."
+                ),
+                sequence,
+            )
+        sequences = self._whole.empty(np.column_stack([self._counts, first]), dtype, output)
+        return _unfolded(sequences, 0, self._counts, self.queue)
+
+    def temp(self, shapes: Any, dtype: DTypeLike) -> DeviceBatch:
+        """Memory for what lies between input and output."""
+        return self.queue.empty(as_shapes(shapes, self.size), dtype)
+
+    def source(self, index: int) -> str:
+        """Where the sequence of frame `index` was read from."""
+        return self._whole.source(int(self._owner[index]))  # type: ignore[no-any-return]
+
+    def located(self, error: BaseException, index: int) -> BaseException:
+        """`error` with the place of the sequence of frame `index`."""
+        return self._whole.located(error, int(self._owner[index]))  # type: ignore[no-any-return]
+
+    def _firsts(self, of_frames: np.ndarray) -> np.ndarray:
+        """Of a shape a frame, the first of each sequence; without frames, that of the input."""
+        if self._counts.all():
+            return of_frames[self._begins]
+        first = of_frames[np.minimum(self._begins, self.size - 1)].copy()
+        first[self._counts == 0] = self._frame_shapes[self._counts == 0]
+        return first
+
+    def folded(self, frames: DeviceBatch) -> DeviceBatch:
+        """The sequences that `frames` make up."""
+        begins = np.minimum(self._begins, self.size - 1)
+        step = frames.sizes() * frames.dtype.itemsize
+        expected = frames.pointers[begins][self._owner].astype(np.int64)
+        number = np.arange(self.size) - np.repeat(self._begins, self._counts)
+        if (frames.pointers.astype(np.int64) != expected + number * step).any():
+            # Not made by `empty`: a view of the input, say.
+                packed = self.empty(frames.shapes, frames.dtype)
+            self.queue.copy_strided(StridedBatch.of(frames), packed)
+            frames = packed
+        shapes = np.column_stack([self._counts, self._firsts(frames.shapes)])
+        sequences = DeviceBatch(
+            frames.runtime, frames.owners, frames.pointers[begins], shapes, frames.dtype
+        )
+        axis = self._loop.axis
+        if not axis:
+            return sequences
+        order = list(range(1, sequences.ndim))
+        order.insert(axis, 0)
+        return StridedBatch.of(sequences).permuted(order).materialise(self.queue)

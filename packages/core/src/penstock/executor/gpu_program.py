@@ -1,0 +1,205 @@
+"""A stage on a lane of the GPU made ready for data of known types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import BadSamplesError, DataTypeError, ShapeError, located
+from penstock.executor.gpu_context import GpuContext
+from penstock.executor.gpu_frames import GpuFrames
+from penstock.executor.step import Step, StepMaker, with_place
+from penstock.kernels.gpu.transfer import HostCopy, to_device
+from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, note_use
+from penstock.types import storage_dtype
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from penstock.executor.iteration import Iteration
+    from penstock.executor.plan import Plan, Stage
+    from penstock.graph.nodes import OpNode
+    from penstock.operators.schema import Spec
+    from penstock.tensors.gpu.queue import Queue
+    from penstock.tensors.gpu.runtime import Event
+
+
+class GpuProgram:
+    """The steps of a stage, each one operator on whole batches.
+
+    Parameters
+    ----------
+    plan, stage
+        What to run.
+    specs
+        Types of the registers that the stage reads, and of what is fed to it.
+    fuse
+        Whether operators may take over what the one before them has only described.
+    """
+
+    def __init__(self, plan: Plan, stage: Stage, specs: dict[int, Spec], *, fuse: bool) -> None:
+        self.plan = plan
+        self.stage = stage
+        self._maker = StepMaker(plan, specs, {}, frames=GpuFrames)
+        self.specs = self._maker.specs
+        self._fuse = fuse
+        self._steps = [with_place(n, self._made, n) for n in stage.batch_nodes]
+        last: dict[int, int] = {}
+        for number, step in enumerate(self._steps):
+            for r in step.inputs:
+                last[r] = number
+        self._dropped: list[list[int]] = [[] for _ in self._steps]
+        """Registers that nobody reads behind a step, so that its memory serves the next ones."""
+        for r, number in last.items():
+            if not plan.leaves_stage[r]:
+                self._dropped[number].append(r)
+
+    def _made(self, node: OpNode) -> Step:
+        if node.attachment is not None:
+            return self._maker.step(node, None, tuple(self._maker.fed(node)), _no_function)
+        op, specs = self._maker.make(node)
+        return self._maker.step(node, op, specs, op.gpu)
+
+    def run(self, iteration: Iteration, queue: Queue) -> dict[int, Any]:
+        """Queue all work of one iteration.
+
+        Returns
+        -------
+        By register, what leaves the stage: a `DeviceBatch`, or a `HostCopy` on its way to the host;
+        with where its samples were read from.
+        """
+        values: dict[int, Any] = {}
+        sources: dict[int, list[str] | None] = {}
+        waited: set[int] = set()
+        for step, dropped in zip(self._steps, self._dropped, strict=True):
+            try:
+                if step.op is None:
+                    self._take_fed(step, iteration, queue, values, sources, waited)
+                    continue
+                self._do(step, iteration, queue, values, sources, waited)
+            except BadSamplesError:
+                raise
+            except BaseException as error:
+                raise located(error, step.node.where()) from error
+            for r in dropped:
+                values.pop(r, None)
+        leaves = self.plan.leaves_stage
+        return {r: (value, sources.get(r)) for r, value in values.items() if leaves[r]}
+
+    def _do(
+        self,
+        step: Step,
+        iteration: Iteration,
+        queue: Queue,
+        values: dict[int, Any],
+        sources: dict[int, list[str] | None],
+        waited: set[int],
+    ) -> None:
+        op = step.op
+        inputs = [
+            self._input(step, r, iteration, queue, values, sources, waited) for r in step.inputs
+        ]
+        origin = sources.get(step.inputs[0]) if step.inputs else None
+        tensors = {
+            name: (iteration.buffers[r].rows, convert)  # type: ignore[union-attr]
+            for name, r, convert in step.tensor_args
+        }
+        context = GpuContext(
+            step.node,
+            step.args,
+            tensors,  # type: ignore[arg-type]
+            queue,
+            iteration.size,
+            step.seed,
+            iteration.number,
+            origin,
+        )
+        result = step.function(context, *inputs)
+        results = (result,) if len(step.outputs) == 1 and not _is_several(result) else result
+        if len(results) != len(step.outputs):
+            raise ShapeError(
+                f"The operator made {len(results)} outputs where its declaration says "
+                f"{len(step.outputs)}; a tuple has one element for each of them."
+            )
+        for r, value in zip(step.outputs, results, strict=True):
+            values[r] = self._checked(value, r, queue)
+            sources[r] = origin
+
+    def _input(
+        self,
+        step: Step,
+        r: int,
+        iteration: Iteration,
+        queue: Queue,
+        values: dict[int, Any],
+        sources: dict[int, list[str] | None],
+        waited: set[int],
+    ) -> Any:
+        value = values.get(r)
+        if value is None:
+            buffer = iteration.buffers[r]
+            assert buffer is not None
+            sources[r] = buffer.sources
+            batch = getattr(buffer, "batch", None)
+            if batch is None:
+                return buffer
+            event: Event = buffer.event  # type: ignore[attr-defined]
+            if id(event) not in waited:
+                waited.add(id(event))
+                queue.runtime.wait(queue.stream, event)
+            note_use(batch.owners, queue.stream)
+            value = values[r] = batch
+        if type(value) is not DeviceBatch and not isinstance(value, step.op.gpu_takes):
+            value = values[r] = value.materialise(queue)
+        return value
+
+    def _checked(self, value: Any, r: int, queue: Queue) -> Any:
+        if isinstance(value, HostCopy):
+            return value
+        if not isinstance(value, LazyBatch):
+            raise DataTypeError(
+                f"The operator made a {type(value).__name__} where a batch on the GPU is expected."
+            )
+        expected = storage_dtype(self.specs[r].dtype)
+        if value.dtype != expected:
+            raise DataTypeError(
+                f"The operator made elements of type {value.dtype} where its declaration says "
+                f"{expected}; its `infer` has to tell the type, or the values be converted."
+            )
+        only_described = type(value) is not DeviceBatch
+        if only_described and (
+            not self._fuse or self.plan.consumers[r] != 1 or self.plan.leaves_stage[r]
+        ):
+            return value.materialise(queue)
+        return value
+
+    def _take_fed(
+        self,
+        step: Step,
+        iteration: Iteration,
+        queue: Queue,
+        values: dict[int, Any],
+        sources: dict[int, list[str] | None],
+        waited: set[int],
+    ) -> None:
+        """Take in what was fed: batches on the host are uploaded, others waited for."""
+        for r in step.outputs:
+            buffer: Any = iteration.fed[r]
+            batch = getattr(buffer, "batch", None)
+            if batch is None:
+                rows: list[np.ndarray] = buffer.rows
+                values[r] = to_device(queue, rows)
+            else:
+                if buffer.event is not None and id(buffer.event) not in waited:
+                    waited.add(id(buffer.event))
+                    queue.runtime.wait(queue.stream, buffer.event)
+                queue.keep(batch)
+                values[r] = batch
+            sources[r] = buffer.sources
+
+
+def _no_function(*_: Any) -> Any:
+    raise AssertionError("a source is not run")
+
+
+def _is_several(result: Any) -> bool:
+    return isinstance(result, tuple) and not isinstance(result, HostCopy)

@@ -1,0 +1,121 @@
+"""The threads that queue work on the GPU: one a lane, with a stream of its own."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import penstock.kernels.gpu.strided_copy  # noqa: F401 - tells queues how to copy through strides
+from penstock.executor.batch import BatchBuffer, EdgeHistory
+from penstock.executor.gpu_batch import GpuBatch
+from penstock.executor.worker import track
+from penstock.kernels.gpu.transfer import HostCopy
+
+if TYPE_CHECKING:
+    from penstock.executor.executor import Executor
+    from penstock.executor.gpu_program import GpuProgram
+    from penstock.executor.iteration import Iteration
+    from penstock.tensors.gpu.device import Device
+    from penstock.tensors.gpu.runtime import Event
+
+
+class Lane:
+    """One stream, and what must be kept until its work is done.
+
+    Parameters
+    ----------
+    device
+        The GPU.
+    name
+        ``"mixed"`` or ``"gpu"``.
+    ahead
+        How many iterations may be queued that the device has not finished: the host stops there, so
+        that memory does not grow where nobody ever waits for results.
+    """
+
+    def __init__(self, device: Device, name: str, ahead: int) -> None:
+        self.name = name
+        self._device = device
+        self._ahead = ahead
+        self._stream = device.runtime.acquire_stream()
+        self._queue = device.queue(self._stream)
+        self._kept: deque[tuple[Event, list[Any]]] = deque()
+
+    def activate(self) -> None:
+        """Make the device current in the thread that is going to use the lane."""
+        self._device.runtime.activate()
+
+    def run(self, program: GpuProgram, iteration: Iteration) -> None:
+        """Queue a stage of an iteration and put what leaves it where other stages find it."""
+        self._let_go()
+        buffers: list[Any] = iteration.buffers
+        kept: list[Any] = [buffers[r] for r in program.stage.reads]
+        try:
+            found = program.run(iteration, self._queue)
+        finally:
+            event = self._device.runtime.record(self._stream)
+            kept += self._queue.finish()
+            self._kept.append((event, kept))
+        for r, (value, sources) in found.items():
+            spec = program.specs[r]
+            if isinstance(value, HostCopy):
+                buffer = BatchBuffer(iteration.size, spec, EdgeHistory())
+                buffer.rows = list(value.rows)
+                if value.dense is not None:
+                    buffer.adopt(value.dense)
+                buffer.sources = sources
+                buffer.event = event
+                buffers[r] = buffer
+            else:
+                buffers[r] = GpuBatch(value, spec, sources, event, self._stream)
+
+    def _let_go(self) -> None:
+        """Drop what is done with; wait for the device where it is too far behind."""
+        kept = self._kept
+        while kept and (len(kept) > self._ahead or kept[0][0].done()):
+            kept.popleft()[0].synchronize()
+
+    def close(self) -> None:
+        """Wait for the work of the lane and give its stream back."""
+        if self._kept:
+            self._kept[-1][0].synchronize()
+        self._kept.clear()
+        self._device.runtime.release_stream(self._stream)
+
+
+class LaneThread(threading.Thread):
+    """Takes iterations that have come to its lane. Like a worker, it keeps no executor alive."""
+
+    def __init__(self, executor: Executor, lane: Lane) -> None:
+        super().__init__(name=f"penstock-{lane.name}", daemon=True)
+        self._executor = weakref.ref(executor)
+        self._gate = executor.gate
+        self._lane = lane
+        track(self)
+
+    def run(self) -> None:
+        """Work until the executor shuts down."""
+        self._lane.activate()
+        try:
+            while (task := self._next_task()) is not None:
+                executor, iteration = task
+                executor.run_on_lane(iteration, self._lane)
+                del task, executor, iteration
+        finally:
+            self._lane.close()
+
+    def _next_task(self) -> tuple[Executor, Iteration] | None:
+        gate = self._gate
+        with gate.lock:
+            while not gate.closed:
+                executor = self._executor()
+                if executor is None:
+                    break
+                iteration = executor.find_lane_task(self._lane.name)
+                if iteration is not None:
+                    return executor, iteration
+                del executor
+                gate.work.wait()
+            return None

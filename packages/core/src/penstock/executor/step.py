@@ -1,0 +1,141 @@
+"""Steps of a stage: operators at work, with what each reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import located
+from penstock.executor.arena import Arena
+from penstock.executor.context import Context
+from penstock.executor.frames import FrameLoop
+from penstock.executor.inputs import check_argument, checked
+from penstock.operators.schema import Spec
+
+if TYPE_CHECKING:
+    from penstock.executor.plan import Plan
+    from penstock.graph.nodes import OpNode
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """One operator within a stage."""
+
+    node: OpNode
+    op: Any
+    function: Callable[..., Any]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    leaving: tuple[int, ...]
+    """Positions among `outputs` of those that must become a batch."""
+    tensor_args: tuple[tuple[str, int, Callable[[np.ndarray], Any]], ...]
+    args: dict[str, Any]
+    seed: int
+    is_reader: bool
+    is_light: bool = False
+    """Whether the step hardly touches data: it reads a file, or hands on a recipe."""
+
+    def context(self, arena: Arena) -> Context:
+        """A context of this step for one worker."""
+        return Context(self.node, SimpleNamespace(**self.args), arena, self.seed, len(self.outputs))
+
+
+class StepMaker:
+    """Makes steps of nodes, one behind the other, and finds the types of what they produce.
+
+    Parameters
+    ----------
+    plan
+        The graph.
+    specs
+        Types of the registers that are there already.
+    readers
+        The opened reader of each reader node, by ``id(node)``.
+    frames
+        What makes an operator of frames into one of sequences.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        specs: dict[int, Spec],
+        readers: dict[int, Any],
+        frames: type[FrameLoop] = FrameLoop,
+    ) -> None:
+        self.plan = plan
+        self.specs = dict(specs)
+        self._readers = readers
+        self._frames = frames
+
+    def make(self, node: OpNode) -> tuple[Any, tuple[Spec, ...]]:
+        """The operator of a node, and the types of its outputs."""
+        inputs, tensors = self._specs_of(node)
+        op: Any
+        if node.schema.reader:
+            op = self._readers[id(node)]
+        else:
+            op = node.schema.cls(node.args, tensors)
+        if node.schema.frames and inputs and "F" in inputs[0].layout:
+            op = self._frames(op, inputs[0], {k: s.layout for k, s in tensors.items()})
+        specs = op.infer(*inputs)
+        return op, (specs,) if isinstance(specs, Spec) else tuple(specs)
+
+    def _specs_of(self, node: OpNode) -> tuple[list[Spec], dict[str, Spec]]:
+        register = self.plan.register
+        inputs = [
+            checked(node.schema, position, self.specs[register(edge)])
+            for position, edge in enumerate(node.inputs)
+        ]
+        tensors = {name: self.specs[register(e)] for name, e in node.tensor_args.items()}
+        for name, spec in tensors.items():
+            check_argument(node.schema.args[name], spec)
+        return inputs, tensors
+
+    def fed(self, node: OpNode) -> list[Spec]:
+        """Types of the outputs of a source."""
+        return [self.specs[self.plan.registers[id(node), k]] for k in range(len(node.outputs))]
+
+    def step(self, node: OpNode, op: Any, specs: tuple[Spec, ...], function: Any) -> Step:
+        """The step in which `function` of `op` makes outputs of these types."""
+        register = self.plan.register
+        outputs = tuple(register(e) for e in node.outputs)
+        for r, spec in zip(outputs, specs, strict=True):
+            self.specs[r] = spec
+        frame_args = getattr(op, "frame_args", ())
+        tensor_args = tuple(
+            (
+                name,
+                register(edge),
+                _as_is if name in frame_args else node.schema.args[name].type.sample or _as_is,
+            )
+            for name, edge in node.tensor_args.items()
+        )
+        return Step(
+            node=node,
+            op=op,
+            function=function,
+            inputs=tuple(register(e) for e in node.inputs),
+            outputs=outputs,
+            leaving=tuple(k for k, r in enumerate(outputs) if self.plan.leaves_stage[r]),
+            tensor_args=tensor_args,
+            args={} if op is None else vars(getattr(op, "op", op).args),
+            seed=self.plan.seeds.get(id(node), 0),
+            is_reader=node.schema.reader,
+            is_light=node.schema.reader,
+        )
+
+
+def with_place(node: OpNode, function: Callable[..., Any], *args: Any) -> Any:
+    """Call `function`, in a worker; an error from it says that it belongs to `node`."""
+    try:
+        return function(*args)
+    except BaseException as error:
+        raise located(error, node.where()) from error
+
+
+def _as_is(value: np.ndarray) -> np.ndarray:
+    return value

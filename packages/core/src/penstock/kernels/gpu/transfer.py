@@ -1,0 +1,121 @@
+"""Batches from the host to the device and back: one copy each, wherever the memory allows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from penstock.kernels.gpu.strided_copy import gather
+from penstock.tensors.gpu.pinned import is_pinned
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+
+class HostCopy(NamedTuple):
+    """A batch that is being copied to the host."""
+
+    rows: list[np.ndarray]
+    """The samples, in page-locked memory; right once the copy is done."""
+    dense: np.ndarray | None
+    """The whole batch as one array, if it is one."""
+
+
+def to_device(queue: Queue, rows: list[np.ndarray]) -> DeviceBatch:
+    """Queue the copy of a batch of at least one sample to the device; the rows are kept until then.
+
+    Samples in page-locked memory are read from where they are; others go through such memory.
+    """
+    first = rows[0]
+    dtype = first.dtype
+    shapes = np.array([row.shape for row in rows], np.int64).reshape(len(rows), first.ndim)
+    out = queue.empty(shapes, dtype)
+    total = sum(row.nbytes for row in rows)
+    if not total:
+        return out
+    whole = _whole(rows)
+    if whole is not None:
+        queue.keep(whole)
+        queue.runtime.copy(int(out.pointers[0]), whole.ctypes.data, total, queue.stream)
+        return out
+    if not all(row.flags.c_contiguous and is_pinned(row) for row in rows):
+        # Laid out as on the device, so that one copy takes them all.
+        begin = int(out.pointers[0])
+        offsets = (out.pointers - np.uint64(begin)).tolist()
+        staged = queue.pinned.empty(offsets[-1] + rows[-1].nbytes, np.uint8)
+        for row, offset in zip(rows, offsets, strict=True):
+            np.copyto(staged[offset : offset + row.nbytes].view(dtype).reshape(row.shape), row)
+        queue.keep(staged)
+        queue.runtime.copy(begin, staged.ctypes.data, staged.nbytes, queue.stream)
+        return out
+    queue.keep(rows)
+    sources = np.array([row.ctypes.data for row in rows], np.uint64)
+    sizes = np.array([row.nbytes for row in rows], np.int64)
+    gather(queue, sources, sizes, out.pointers)
+    return out
+
+
+def _whole(rows: list[np.ndarray]) -> np.ndarray | None:
+    """The array whose outermost elements `rows` are, in their order."""
+    first, last = rows[0], rows[-1]
+    base = first if len(rows) == 1 and first.flags.c_contiguous else first.base
+    if len(rows) == 1:
+        return base if base is first else None
+    if (
+        isinstance(base, np.ndarray)
+        and base.flags.c_contiguous
+        and base.dtype == first.dtype
+        and base.shape == (len(rows), *first.shape)
+        and base.ctypes.data == first.ctypes.data
+        and base[-1:].ctypes.data == last.ctypes.data
+        and all(row.base is base for row in rows)
+    ):
+        return base
+    return None
+
+
+def to_host(queue: Queue, batch: DeviceBatch) -> HostCopy:
+    """Queue the copy of a batch to the host; what it returns is kept until then."""
+    count = len(batch)
+    if not count:
+        return HostCopy([], None)
+    sizes = batch.sizes() * batch.dtype.itemsize
+    if batch.is_dense:
+        shape = batch.uniform_shape
+        assert shape is not None
+        dense = queue.pinned.empty((count, *shape), batch.dtype)
+        queue.keep(dense)
+        queue.keep(batch)
+        if dense.nbytes:
+            queue.runtime.copy(
+                dense.ctypes.data, int(batch.pointers[0]), dense.nbytes, queue.stream
+            )
+        return HostCopy([dense[i, ...] for i in range(count)], dense)
+    begin = int(batch.pointers.min())
+    span = int((batch.pointers + sizes.astype(np.uint64)).max()) - begin
+    total = int(sizes.sum())
+    queue.keep(batch)
+    if len(batch.owners) == 1 and span <= 2 * total:
+        # Samples of one piece of memory come with the gaps between them.
+        flat = queue.pinned.empty(span, np.uint8)
+        queue.runtime.copy(flat.ctypes.data, begin, span, queue.stream)
+        offsets = (batch.pointers - np.uint64(begin)).tolist()
+    else:
+        ends = np.cumsum(-(-sizes // 64) * 64)
+        flat = queue.pinned.empty(int(ends[-1]), np.uint8)
+        offsets = (ends - (-(-sizes // 64) * 64)).tolist()
+        for pointer, offset, size in zip(
+            batch.pointers.tolist(), offsets, sizes.tolist(), strict=True
+        ):
+            if size:
+                queue.runtime.copy(flat.ctypes.data + offset, pointer, size, queue.stream)
+    queue.keep(flat)
+    rows = [
+        flat[offset : offset + size].view(batch.dtype).reshape(shape)
+        for offset, size, shape in zip(
+            offsets, sizes.tolist(), map(tuple, batch.shapes.tolist()), strict=True
+        )
+    ]
+    return HostCopy(rows, None)

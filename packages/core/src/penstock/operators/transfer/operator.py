@@ -1,0 +1,46 @@
+"""The operators behind ``.gpu()`` and ``.cpu()``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.operators.operator import BatchContext, HostBatch, Operator, operator
+from penstock.operators.schema import Input
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.kernels.gpu.transfer import HostCopy
+
+
+@operator(
+    "_copy_to_gpu",
+    inputs=Input("data", "A batch in host memory.", device="cpu"),
+    devices=("mixed",),
+    hidden=True,
+    written=".gpu()",
+)
+class CopyToGpu(Operator):
+    """Copy a batch from the host to the GPU."""
+
+    def gpu(self, c: BatchContext, *inputs: HostBatch) -> DeviceBatch:
+        from penstock.kernels.gpu.transfer import to_device
+
+        return to_device(c.queue, inputs[0].rows)
+
+
+@operator(
+    "_copy_to_cpu",
+    inputs=Input("data", "A batch in device memory."),
+    devices=("gpu",),
+    hidden=True,
+    written=".cpu()",
+)
+class CopyToCpu(Operator):
+    """Copy a batch from the GPU to the host."""
+
+    def gpu(self, c: BatchContext, *inputs: DeviceBatch) -> HostCopy:
+        from penstock.kernels.gpu.transfer import to_host
+
+        return to_host(c.queue, inputs[0])
+
+

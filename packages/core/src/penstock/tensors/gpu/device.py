@@ -1,0 +1,58 @@
+"""What all pipelines of one GPU share: its runtime and its memory."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from penstock.tensors.gpu.pinned import PinnedHostPool
+from penstock.tensors.gpu.pool import DevicePool, Staging, StagingPool
+from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.runtime import get_runtime
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.runtime import Runtime
+
+
+class Device:
+    """One GPU of this process.
+
+    Attributes
+    ----------
+    runtime
+        What talks to it.
+    memory
+        Its memory.
+    pinned
+        Host memory that it copies from and to: batches on their way.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.memory = DevicePool(runtime)
+        self.pinned = PinnedHostPool(runtime)
+        self._staging = StagingPool(runtime)
+
+    def queue(self, stream: int) -> Queue:
+        """A queue for work on `stream`."""
+        return Queue(self.runtime, stream, self.memory, Staging(self._staging), self.pinned)
+
+
+_lock = threading.Lock()
+_devices: dict[int, Device] = {}
+
+
+def get_device(device_id: int) -> Device:
+    """GPU number `device_id`.
+
+    Raises
+    ------
+    GpuNotAvailableError, ArgumentValueError
+        If it cannot be used.
+    """
+    runtime = get_runtime(device_id)
+    with _lock:
+        device = _devices.get(device_id)
+        if device is None or device.runtime is not runtime:
+            device = _devices[device_id] = Device(runtime)
+    return device
