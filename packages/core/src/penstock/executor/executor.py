@@ -13,18 +13,12 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import BadSampleError, EndOfData, UsageError
-from penstock.executor.bad_samples import (
-    BadSample,
-    NoGoodSampleError,
-    check_policy,
-    replacements,
-    report,
-)
+from penstock.errors import EndOfData, UsageError
 from penstock.executor.batch import BatchBuffer
 from penstock.executor.batch_step import draw_whole_batch, run_batch_step
 from penstock.executor.iteration import Iteration
 from penstock.executor.program import Program
+from penstock.executor.recovery import Recovery
 from penstock.executor.runner import SampleRunner
 from penstock.executor.statistics import Statistics
 from penstock.executor.step import with_place
@@ -32,6 +26,7 @@ from penstock.executor.worker import Gate, Worker, interruption, join
 from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
+    from penstock.executor.bad_samples import BadSample
     from penstock.executor.lane import Lane
     from penstock.executor.plan import Plan
     from penstock.operators.schema import Spec
@@ -80,10 +75,10 @@ class Executor:
     ) -> None:
         self.plan = plan
         self.readers = readers
-        self.bad_samples: list[BadSample] = []
         self.statistics = Statistics()
+        self._recovery = Recovery(plan, readers, on_bad_sample, self.statistics)
         self.fuse = fuse
-        self._policy = check_policy(on_bad_sample)
+        self._policy = on_bad_sample
         self._programs: dict[tuple[Any, ...], Program] = {}
         self.gate = Gate()
         self._lock = self.gate.lock
@@ -112,6 +107,11 @@ class Executor:
         self._last_stage_that_redraws = max(
             (stage.number for stage in plan.stages if stage.lane == "mixed"), default=0
         )
+
+    @property
+    def bad_samples(self) -> list[BadSample]:
+        """Samples that were skipped or replaced so far."""
+        return self._recovery.bad_samples
 
     # -- the consumer's side ---------------------------------------------------------------
 
@@ -416,7 +416,7 @@ class Executor:
 
     def _complete_stage(self, iteration: Iteration, program: Program) -> Program | str | None:
         """Deal with failures, run batch operators; return what comes next."""
-        if iteration.failures and self._settle_failures(iteration, program):
+        if iteration.failures and self._recovery.settle(iteration, program):
             return program
         for step in program.batch_steps:
             run_batch_step(step, program, iteration, self.plan.history)
@@ -459,7 +459,8 @@ class Executor:
             following = self._following(iteration)
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             try:
-                following = self._again(iteration, error)
+                again = self._recovery.mend(iteration, error)
+                following = iteration.first_program if again else lane.name
             except BaseException as given_up:
                 failed = given_up
         with self._lock:
@@ -482,118 +483,6 @@ class Executor:
             program = GpuProgram(self.plan, stage, specs, fuse=self.fuse)
             self._gpu_programs[key] = program
         return program
-
-    def _again(self, iteration: Iteration, error: BaseException) -> Program | str | None:
-        """What to do after samples failed on a lane: its inputs are mended, and it tries again.
-
-        Raises
-        ------
-        Exception
-            Where there is nothing to be done.
-        """
-        failures = getattr(error, "failures", None)
-        stage = self.plan.stages[iteration.stage]
-        first = iteration.first_program
-        if not failures or first is None:
-            raise error
-        if self._policy == "raise":
-            raise failures[min(failures)]
-        iteration.failures = dict(failures)
-        iteration.stage = 0
-        if self._settle_failures(iteration, first):
-            return first
-        iteration.stage = stage.number - 1
-        return stage.lane
-
-    def _settle_failures(self, iteration: Iteration, program: Program) -> bool:
-        """Act on the failed samples of a stage; return whether some have to be run again."""
-        first = iteration.failures[min(iteration.failures)]
-        policy = self._policy
-        if policy == "raise":
-            raise first
-        if policy == "skip" and (iteration.stage > 0 or not self.plan.readers):
-            raise NoGoodSampleError(
-                'on_bad_sample="skip" can only make up for samples of a reader, before an '
-                "operator that takes whole batches; use "
-                '"replace" here.'
-            ) from first
-        if policy == "skip" or not iteration.redraws:
-            for index in sorted(iteration.failures):
-                error = iteration.failures[index]
-                self.bad_samples.append(report(error, iteration.number, index, policy))
-        if policy == "replace":
-            return self._replace(iteration, program, first)
-        return self._redraw(iteration, first)
-
-    def _replace(self, iteration: Iteration, program: Program, first: BaseException) -> bool:
-        good = replacements(iteration)
-        if good is None:
-            self._substitute(iteration, first)
-            return True
-        for index, other in good.items():
-            for r in program.written:
-                buffer = iteration.buffers[r]
-                assert buffer is not None
-                buffer.duplicate(index, other)
-        iteration.failures.clear()
-        return False
-
-    def _substitute(self, iteration: Iteration, first: BaseException) -> None:
-        """Where all samples are bad, try in place of the first one those before it in the data."""
-        readers = self.plan.readers if iteration.stage == 0 else []
-        sizes = [int(self.readers[id(n)].meta()["epoch_size"]) for n in readers]
-        if iteration.redraws >= max(sizes, default=0):
-            raise NoGoodSampleError(
-                f"All {iteration.size} samples of iteration {iteration.number} are bad; there is "
-                "none to replace them by."
-            ) from first
-        iteration.redraws += 1
-        for node in readers:
-            entries = iteration.entries[id(node)]
-            entries[0] = self.readers[id(node)].before(entries[0])
-        del iteration.failures[0]
-        iteration.queue = [0]
-
-    def _redraw(self, iteration: Iteration, first: BaseException) -> bool:
-        failed = sorted(iteration.failures)
-        if iteration.draw_numbers is None:
-            iteration.draw_numbers = list(range(iteration.size))
-        for number, index in enumerate(failed, iteration.size + iteration.skipped):
-            iteration.draw_numbers[index] = number
-        iteration.skipped += len(failed)
-        self._check_patience(iteration, first)
-        for node in self.plan.readers:
-            entries = self.readers[id(node)].draw(len(failed), refill=True)
-            for index, entry in zip(failed, entries, strict=True):
-                iteration.entries[id(node)][index] = entry
-        iteration.failures.clear()
-        iteration.queue = failed[::-1]
-        return True
-
-    def _check_patience(self, iteration: Iteration, first: BaseException) -> None:
-        """Give up where sample after sample fails.
-
-        Whole classes of a data set may be unreadable, so as long as files are to blame all of them
-        are tried. An operator that has not worked on a single sample is to blame itself, and must
-        not eat up the whole data set.
-        """
-        failures = iteration.failures
-        if len(failures) < iteration.redrawn:
-            iteration.redraws = 0  # some of those drawn last are good
-        iteration.redraws += len(failures)
-        iteration.redrawn = len(failures)
-        patience = max(int(self.readers[id(n)].meta()["epoch_size"]) for n in self.plan.readers)
-        if (
-            len(failures) == iteration.size
-            and not self.statistics.samples
-            and not all(isinstance(e, BadSampleError) for e in failures.values())
-        ):
-            patience = 4 * iteration.size + 64
-        if iteration.redraws > patience + iteration.size:
-            raise NoGoodSampleError(
-                f"{iteration.redraws} bad samples were skipped one after the other for iteration "
-                f"{iteration.number}, which is too many to go on; here is the last one's error."
-            ) from first
 
     def _finish(self, iteration: Iteration) -> None:
         """Mark an iteration as done. Holds the lock."""

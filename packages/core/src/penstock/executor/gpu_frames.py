@@ -52,14 +52,10 @@ class GpuFrames(FrameLoop):
         if self._type_of_empty is None or self.frame_args:
             index = int(np.flatnonzero(counts == 0)[0])
             shape = tuple(shapes[index].tolist())
-            raise c.located(
-                ShapeError(f"The sequence has no frames: its shape is {shape}."), index
-            )
+            raise c.located(ShapeError(f"The sequence has no frames: its shape is {shape}."), index)
 
 
-def _unfolded(
-    sequences: DeviceBatch, axis: int, counts: np.ndarray, queue: Queue
-) -> DeviceBatch:
+def _unfolded(sequences: DeviceBatch, axis: int, counts: np.ndarray, queue: Queue) -> DeviceBatch:
     """The frames of all sequences, one after the other."""
     if axis:  # frames are interleaved; move their axis to the front
         order = [axis, *(a for a in range(sequences.ndim) if a != axis)]
@@ -194,7 +190,7 @@ class FramesContext:
         number = np.arange(self.size) - np.repeat(self._begins, self._counts)
         if (frames.pointers.astype(np.int64) != expected + number * step).any():
             # Not made by `empty`: a view of the input, say.
-                packed = self.empty(frames.shapes, frames.dtype)
+            packed = self.empty(frames.shapes, frames.dtype)
             self.queue.copy_strided(StridedBatch.of(frames), packed)
             frames = packed
         shapes = np.column_stack([self._counts, self._firsts(frames.shapes)])

@@ -94,7 +94,6 @@ class GpuProgram:
         sources: dict[int, list[str] | None],
         waited: set[int],
     ) -> None:
-        op = step.op
         inputs = [
             self._input(step, r, iteration, queue, values, sources, waited) for r in step.inputs
         ]

@@ -54,8 +54,8 @@ class Iteration:
         self.entering = False
         """Whether a worker is to wait for copies from the GPU and begin the next stage."""
         self.buffers: list[Any] = []
-        """Batch of each register, a `BatchBuffer` or a `GpuBatch`; written by whoever runs the stage,
-        without the lock.
+        """Batch of each register, a `BatchBuffer` or a `GpuBatch`; written by whoever runs the
+        stage, without the lock.
         """
         self.entries: dict[int, list[Any]] = {}
         """What each reader drew: one entry a sample."""

@@ -162,7 +162,9 @@ def _phases(nodes: list[OpNode]) -> list[tuple[str, list[OpNode]]]:
     for node in reversed(nodes):
         lane = lane_of(node)
         if lane != "cpu":
-            level[id(node)] = max(level[id(node)], min(latest.get(id(node), last[lane]), last[lane]))
+            level[id(node)] = max(
+                level[id(node)], min(latest.get(id(node), last[lane]), last[lane])
+            )
         for edge in node.sources:
             source = edge.source
             assert source is not None

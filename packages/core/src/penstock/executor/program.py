@@ -87,4 +87,3 @@ class Program:
             ):
                 step.function = step.op.defer
                 step.is_light = True
-

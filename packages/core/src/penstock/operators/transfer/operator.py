@@ -8,8 +8,8 @@ from penstock.operators.operator import BatchContext, HostBatch, Operator, opera
 from penstock.operators.schema import Input
 
 if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.kernels.gpu.transfer import HostCopy
+    from penstock.tensors.gpu.batch import DeviceBatch
 
 
 @operator(
@@ -42,5 +42,3 @@ class CopyToCpu(Operator):
         from penstock.kernels.gpu.transfer import to_host
 
         return to_host(c.queue, inputs[0])
-
-

@@ -1,0 +1,161 @@
+"""What becomes of an iteration some of whose samples cannot be read, decoded or processed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import BadSampleError
+from penstock.executor.bad_samples import (
+    BadSample,
+    NoGoodSampleError,
+    check_policy,
+    replacements,
+    report,
+)
+
+if TYPE_CHECKING:
+    from penstock.executor.iteration import Iteration
+    from penstock.executor.plan import Plan
+    from penstock.executor.program import Program
+    from penstock.executor.statistics import Statistics
+
+
+class Recovery:
+    """Acts on failed samples as the user wants it.
+
+    Parameters
+    ----------
+    plan
+        The graph.
+    readers
+        The opened reader of each reader node, by ``id(node)``.
+    policy
+        ``"raise"``, ``"skip"`` or ``"replace"``.
+    statistics
+        What was done so far.
+    """
+
+    def __init__(
+        self, plan: Plan, readers: dict[int, Any], policy: str, statistics: Statistics
+    ) -> None:
+        self.bad_samples: list[BadSample] = []
+        self._plan = plan
+        self._readers = readers
+        self._policy = check_policy(policy)
+        self._statistics = statistics
+
+    def mend(self, iteration: Iteration, error: BaseException) -> bool:
+        """Mend what a lane of the GPU failed on, so that it can try again.
+
+        Returns
+        -------
+        Whether samples have to go through the first stage again before that.
+
+        Raises
+        ------
+        Exception
+            Where there is nothing to be done.
+        """
+        failures = getattr(error, "failures", None)
+        stage = self._plan.stages[iteration.stage]
+        first = iteration.first_program
+        if not failures or first is None:
+            raise error
+        if self._policy == "raise":
+            raise failures[min(failures)]
+        iteration.failures = dict(failures)
+        iteration.stage = 0
+        if self.settle(iteration, first):
+            return True
+        iteration.stage = stage.number - 1
+        return False
+
+    def settle(self, iteration: Iteration, program: Program) -> bool:
+        """Act on the failed samples of a stage; return whether some have to be run again."""
+        first = iteration.failures[min(iteration.failures)]
+        policy = self._policy
+        if policy == "raise":
+            raise first
+        if policy == "skip" and (iteration.stage > 0 or not self._plan.readers):
+            raise NoGoodSampleError(
+                'on_bad_sample="skip" can only make up for samples of a reader, before an '
+                "operator that takes whole batches; use "
+                '"replace" here.'
+            ) from first
+        if policy == "skip" or not iteration.redraws:
+            for index in sorted(iteration.failures):
+                error = iteration.failures[index]
+                self.bad_samples.append(report(error, iteration.number, index, policy))
+        if policy == "replace":
+            return self._replace(iteration, program, first)
+        return self._redraw(iteration, first)
+
+    def _replace(self, iteration: Iteration, program: Program, first: BaseException) -> bool:
+        good = replacements(iteration)
+        if good is None:
+            self._substitute(iteration, first)
+            return True
+        for index, other in good.items():
+            for r in program.written:
+                buffer = iteration.buffers[r]
+                assert buffer is not None
+                buffer.duplicate(index, other)
+        iteration.failures.clear()
+        return False
+
+    def _substitute(self, iteration: Iteration, first: BaseException) -> None:
+        """Where all samples are bad, try in place of the first one those before it in the data."""
+        readers = self._plan.readers if iteration.stage == 0 else []
+        sizes = [int(self._readers[id(n)].meta()["epoch_size"]) for n in readers]
+        if iteration.redraws >= max(sizes, default=0):
+            raise NoGoodSampleError(
+                f"All {iteration.size} samples of iteration {iteration.number} are bad; there is "
+                "none to replace them by."
+            ) from first
+        iteration.redraws += 1
+        for node in readers:
+            entries = iteration.entries[id(node)]
+            entries[0] = self._readers[id(node)].before(entries[0])
+        del iteration.failures[0]
+        iteration.queue = [0]
+
+    def _redraw(self, iteration: Iteration, first: BaseException) -> bool:
+        failed = sorted(iteration.failures)
+        if iteration.draw_numbers is None:
+            iteration.draw_numbers = list(range(iteration.size))
+        for number, index in enumerate(failed, iteration.size + iteration.skipped):
+            iteration.draw_numbers[index] = number
+        iteration.skipped += len(failed)
+        self._check_patience(iteration, first)
+        for node in self._plan.readers:
+            entries = self._readers[id(node)].draw(len(failed), refill=True)
+            for index, entry in zip(failed, entries, strict=True):
+                iteration.entries[id(node)][index] = entry
+        iteration.failures.clear()
+        iteration.queue = failed[::-1]
+        return True
+
+    def _check_patience(self, iteration: Iteration, first: BaseException) -> None:
+        """Give up where sample after sample fails.
+
+        Whole classes of a data set may be unreadable, so as long as files are to blame all of them
+        are tried. An operator that has not worked on a single sample is to blame itself, and must
+        not eat up the whole data set.
+        """
+        failures = iteration.failures
+        if len(failures) < iteration.redrawn:
+            iteration.redraws = 0  # some of those drawn last are good
+        iteration.redraws += len(failures)
+        iteration.redrawn = len(failures)
+        patience = max(int(self._readers[id(n)].meta()["epoch_size"]) for n in self._plan.readers)
+        if (
+            len(failures) == iteration.size
+            and not self._statistics.samples
+            and not all(isinstance(e, BadSampleError) for e in failures.values())
+        ):
+            patience = 4 * iteration.size + 64
+        if iteration.redraws > patience + iteration.size:
+            raise NoGoodSampleError(
+                f"{iteration.redraws} bad samples were skipped one after the other for iteration "
+                f"{iteration.number}, which is too many to go on; here is the last one's error."
+            ) from first
