@@ -155,13 +155,16 @@ def support_matrix() -> str:
     schemas = {s.name: s for s in public_schemas()}
     dali = dali_operators()
     names = sorted(schemas.keys() | dali.keys(), key=lambda n: (n.rpartition(".")[0], n))
-    done = sum("cpu" in devices_with_code(s) for s in schemas.values())
+    done = [devices_with_code(s) for s in schemas.values()]
+    on_cpu = sum("cpu" in devices for devices in done)
+    on_gpu = sum(bool({"gpu", "mixed"} & set(devices)) for devices in done)
     lines = [
         _HEAD,
         "",
         "# What works where",
         "",
-        f"{done} operators run on the CPU. *To come*: DALI 2.4 has it and Penstock not yet.",
+        f"{on_cpu} operators run on the CPU, {on_gpu} on the GPU. *To come*: DALI 2.4 has it and",
+        'Penstock not yet. *mixed*: encoded data on the CPU in, results on the GPU out, with `device="mixed"`.',
         "A dash: DALI does not have it on this device either. What is to come raises an error that",
         "says so; an argument of the last column does when given any value but its default.",
         "",
@@ -173,8 +176,8 @@ def support_matrix() -> str:
         devices = set(schema.devices if schema else dali[name])
         running = devices_with_code(schema) if schema else ()
         cells = [
-            "yes" if device in running else "to come" if devices & kinds else "–"
-            for device, kinds in (("cpu", {"cpu"}), ("gpu", {"gpu", "mixed"}))
+            _state(kinds & set(running)) or ("to come" if devices & kinds else "–")
+            for kinds in ({"cpu"}, {"gpu", "mixed"})
         ]
         waiting = sorted(a.name for a in schema.args.values() if a.unsupported) if schema else []
         title = f"`fn.{name}`"
@@ -184,6 +187,11 @@ def support_matrix() -> str:
         missing = ", ".join(f"`{a}`" for a in waiting)
         lines.append(f"| {title} | {cells[0]} | {cells[1]} | {missing} |")
     return "\n".join(lines) + "\n"
+
+
+def _state(running: set[str]) -> str:
+    """What a cell of the matrix says of the devices on which something works."""
+    return "mixed" if running == {"mixed"} else "yes" if running else ""
 
 
 def compact_matrix() -> str:
@@ -220,7 +228,7 @@ def readme() -> dict[Path, str]:
 def _input_row(declared: Input, schema: OpSchema, *, repeated: bool) -> str:
     takes = [f"layouts {', '.join(layouts)}" if (layouts := layouts_of(declared, schema)) else ""]
     takes.append(f"types {', '.join(t.name for t in declared.dtypes)}" if declared.dtypes else "")
-    takes.append("on the CPU" if declared.device == "cpu" else "")
+    takes.append({"cpu": "on the CPU", "any": "on any device"}.get(declared.device or "", ""))
     takes.append("may be left out" if declared.optional else "")
     takes.append("any number" if repeated else "")
     return f"| `{declared.name}` | {'; '.join(t for t in takes if t)} | {_cell([declared.doc])} |"

@@ -54,7 +54,8 @@ def devices_with_code(schema: OpSchema) -> tuple[str, ...]:
     # By sample, by batch, or as a reader; external data is fed and needs no code of an operator's.
     methods = (getattr(schema.cls, name, None) for name in ("cpu", "cpu_batch", "load"))
     runs = schema.name == "external_source" or any(m not in (None, Operator.cpu) for m in methods)
-    return tuple(device for device in schema.devices if device == "cpu" and runs)
+    gpu = schema.name == "external_source" or schema.has_gpu
+    return tuple(d for d in schema.devices if (runs if d == "cpu" else gpu))
 
 
 def layouts_of(declared: Input, schema: OpSchema) -> tuple[str, ...]:
@@ -128,7 +129,7 @@ def _parameters(schema: OpSchema) -> list[str]:
         end = "" if arg.required else f", default {default}" if default else ", optional"
         lines += [f"{arg.name} : {argument_kind(arg)}{end}", *_body(argument_text(arg))]
     lines += [
-        'device : {"cpu", "gpu"}, optional',
+        f"device : {{{', '.join(repr(d).replace(chr(39), chr(34)) for d in schema.devices)}}}, optional",
         *_body(["Where to run; by default where the inputs are."]),
         "name : str, optional",
         *_body(
@@ -173,6 +174,8 @@ def _input_type(declared: Input, schema: OpSchema) -> str:
         words.append(f"of {', '.join(t.name for t in declared.dtypes)}")
     if declared.device == "cpu":
         words.append("always on the CPU")
+    elif declared.device == "any":
+        words.append("on any device")
     if declared.optional:
         words.append("optional")
     return ", ".join(words)
