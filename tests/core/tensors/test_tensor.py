@@ -202,8 +202,10 @@ def test_dlpack_arguments(data):
     assert TensorCPU(tensor.__dlpack__(copy=True)).data_ptr() != data.ctypes.data
     device = (DLDeviceType.kDLCPU, 0)
     assert TensorCPU(tensor.__dlpack__(dl_device=device)).data_ptr() == data.ctypes.data
-    with pytest.raises(errors.NotYetSupportedError, match="kDLCUDA"):
-        tensor.__dlpack__(dl_device=(DLDeviceType.kDLCUDA, 0))
+    with pytest.raises(errors.ExportError, match=r"kDLCUDA:0 without a copy"):
+        tensor.__dlpack__(dl_device=(DLDeviceType.kDLCUDA, 0), copy=False)
+    with pytest.raises(BufferError, match="kDLMetal"):
+        tensor.__dlpack__(dl_device=(DLDeviceType.kDLMetal, 0))
 
 
 def test_read_only_memory_stays_read_only():
@@ -422,16 +424,24 @@ def test_copies(data):
     assert np.shares_memory(copy.copy(tensor), data)
 
 
-def test_gpu_is_named_where_it_is_missing(data):
+def test_gpu_is_named_where_it_is_missing(data, without_gpu):
     for needs_gpu in (
         lambda: TensorCPU(data, is_pinned=True),
         lambda: TensorCPU(data)._as_gpu(),
-        lambda: TensorGPU(data),
+        lambda: TensorCPU(data).__dlpack__(dl_device=(DLDeviceType.kDLCUDA, 0)),
     ):
-        with pytest.raises(errors.NotYetSupportedError, match="GPU backend") as caught:
+        with pytest.raises(errors.GpuNotAvailableError, match="GPU") as caught:
             needs_gpu()
         assert isinstance(caught.value, RuntimeError)
     assert not isinstance(TensorCPU(data), TensorGPU)
+
+
+def test_data_of_the_host_is_no_gpu_tensor(data):
+    for value in (data, TensorCPU(data), 3):
+        with pytest.raises(errors.ArgumentTypeError, match="no data on a GPU.*TensorCPU"):
+            TensorGPU(value)
+    with pytest.raises(errors.ArgumentTypeError, match="in the memory of kDLCPU"):
+        TensorGPU(data.__dlpack__())
 
 
 def test_data_on_a_gpu_is_refused():
@@ -446,7 +456,7 @@ def test_data_on_a_gpu_is_refused():
             return (2, 0)
 
     for value in (OnGPU(), OnGPUWithDLPack()):
-        with pytest.raises(errors.NotYetSupportedError, match="memory"):
+        with pytest.raises(errors.ArgumentTypeError, match=r"memory.*`TensorGPU`"):
             TensorCPU(value)
 
 

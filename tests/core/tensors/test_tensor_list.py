@@ -509,13 +509,13 @@ def test_memory_of_one_sample_returns_by_itself():
     assert HOST_POOL.stats().buffers_in_use == in_use - 2
 
 
-def test_gpu_is_named_where_it_is_missing(data):
+def test_gpu_is_named_where_it_is_missing(data, without_gpu):
     for needs_gpu in (
         lambda: TensorListCPU(data, is_pinned=True),
         lambda: dense(data)._as_gpu(),
         TensorListGPU,
     ):
-        with pytest.raises(errors.NotYetSupportedError, match="GPU backend"):
+        with pytest.raises(errors.GpuNotAvailableError, match="GPU"):
             needs_gpu()
 
 

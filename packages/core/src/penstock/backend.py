@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from penstock import types
-from penstock.tensors.device import DLDeviceType, TensorGPU, TensorListGPU
+from penstock.tensors.device import DLDeviceType
+from penstock.tensors.gpu.tensor import TensorGPU
+from penstock.tensors.gpu.tensor_list import TensorListGPU
 from penstock.tensors.pool import HOST_POOL
 from penstock.tensors.tensor import TensorCPU
 from penstock.tensors.tensor_list import TensorListCPU

@@ -118,6 +118,10 @@ class ShapeError(ArgumentValueError, RuntimeError):
     """Data has a shape that an operator does not take."""
 
 
+class ExportError(PenstockError, BufferError):
+    """Data cannot be handed to another library in the way it asks for."""
+
+
 class EndOfData(PenstockError, StopIteration):  # noqa: N818 - it is a StopIteration by contract
     """A source has no more data in this epoch."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.tensors.device import TensorGPU, TensorListGPU
+from penstock.tensors.gpu.tensor import TensorGPU
+from penstock.tensors.gpu.tensor_list import TensorListGPU
 from penstock.tensors.tensor import TensorCPU
 from penstock.tensors.tensor_list import TensorListCPU
 

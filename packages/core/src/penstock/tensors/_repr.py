@@ -21,13 +21,18 @@ _SAMPLES_SHOWN = 6
 
 
 def describe_tensor(
-    name: str, shape: tuple[int, ...], dtype: DALIDataType, layout: str, source: str
+    name: str,
+    shape: tuple[int, ...],
+    dtype: DALIDataType,
+    layout: str,
+    source: str,
+    device: str = "cpu",
 ) -> str:
     """One line about a tensor."""
     parts = [f"shape={shape}", f"dtype={dtype}"]
     if layout:
         parts.append(f'layout="{layout}"')
-    parts.append('device="cpu"')
+    parts.append(f'device="{device}"')
     if source:
         parts.append(f"source={source!r}")
     return f"{name}({', '.join(parts)})"
@@ -46,13 +51,17 @@ def shapes_text(shapes: list[tuple[int, ...]]) -> str:
 
 
 def describe_list(
-    name: str, shapes: list[tuple[int, ...]], dtype: DALIDataType, layout: str
+    name: str,
+    shapes: list[tuple[int, ...]],
+    dtype: DALIDataType,
+    layout: str,
+    device: str = "cpu",
 ) -> str:
     """One line about a batch."""
     parts = [f"num_samples={len(shapes)}", f"shape={shapes_text(shapes)}", f"dtype={dtype}"]
     if layout:
         parts.append(f'layout="{layout}"')
-    parts.append('device="cpu"')
+    parts.append(f'device="{device}"')
     return f"{name}({', '.join(parts)})"
 
 

@@ -115,11 +115,7 @@ class BatchMemory:
             return self.dense
         shapes = self.shapes()
         if any(shape != shapes[0] for shape in shapes):
-            raise ShapeError(
-                f"The samples of this batch do not all have the same shape, so they are not one "
-                f"tensor: {shapes_text(shapes)}. Pad or crop them to a common shape (`fn.pad`, "
-                f"`fn.crop`), or take them one by one: `batch[i]`, `batch.at(i)`."
-            )
+            raise not_one_shape(shapes)
         return _concatenated(self.rows).reshape(len(shapes), *shapes[0])
 
     def part(self, numbers: range) -> BatchMemory:
@@ -157,3 +153,12 @@ def _concatenated(rows: Sequence[np.ndarray]) -> np.ndarray:
         np.copyto(result[start : start + row.size].reshape(row.shape), row)
         start += row.size
     return result
+
+
+def not_one_shape(shapes: list[Shape]) -> ShapeError:
+    """The error of samples of these different shapes where one tensor is wanted."""
+    return ShapeError(
+        f"The samples of this batch do not all have the same shape, so they are not one tensor: "
+        f"{shapes_text(shapes)}. Pad or crop them to a common shape (`fn.pad`, `fn.crop`), or take "
+        f"them one by one: `batch[i]`, `batch.at(i)`."
+    )

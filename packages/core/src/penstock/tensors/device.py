@@ -1,10 +1,7 @@
-"""Where tensors live: device types as DLPack numbers them, and the GPU tensors' place holders."""
+"""Where tensors live: device types as DLPack numbers them."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
-
-from penstock.errors import NotYetSupportedError
 from penstock.types.enums import DALIEnum
 
 
@@ -30,25 +27,3 @@ class DLDeviceType(DALIEnum):
 
 CPU = (DLDeviceType.kDLCPU, 0)
 """What `__dlpack_device__` of host memory says."""
-
-
-def no_gpu(what: str) -> NoReturn:
-    """Raise the error of everything that needs the GPU backend."""
-    raise NotYetSupportedError(
-        f"{what} comes with the GPU backend, which this version does not have. "
-        f"Keep the data on the CPU (`device='cpu'`)."
-    )
-
-
-class TensorGPU:
-    """A tensor in GPU memory. Without the GPU backend it is only there for `isinstance`."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        no_gpu("TensorGPU")
-
-
-class TensorListGPU:
-    """A batch in GPU memory. Without the GPU backend it is only there for `isinstance`."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        no_gpu("TensorListGPU")

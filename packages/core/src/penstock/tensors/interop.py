@@ -11,11 +11,12 @@ from penstock.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     DataTypeError,
+    ExportError,
     LayoutError,
     ShapeError,
     UsageError,
 )
-from penstock.tensors.device import CPU, DLDeviceType, no_gpu
+from penstock.tensors.device import CPU, DLDeviceType
 from penstock.types.dtypes import DALI_OF_NUMPY
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def from_dlpack(value: Any) -> np.ndarray:
     ------
     UsageError
         If a capsule has been consumed before.
-    NotYetSupportedError
+    ArgumentTypeError
         If the data is not in host memory.
     """
     legacy = True
@@ -104,10 +105,18 @@ def _check_device(value: Any) -> None:
     kind = int(device()[0])
     host = (DLDeviceType.kDLCPU, DLDeviceType.kDLCUDAHost, DLDeviceType.kDLROCMHost)
     if kind not in host:
-        no_gpu(f"Data in device memory ({_device_name(kind)})")
+        raise _in_device_memory(value, f"device memory ({device_name(kind)})")
 
 
-def _device_name(kind: int) -> str:
+def _in_device_memory(value: Any, memory: str) -> ArgumentTypeError:
+    return ArgumentTypeError(
+        f"The data of this {type(value).__name__} is in {memory}, where host memory is needed. "
+        "`TensorGPU` and `TensorListGPU` take data on a GPU; their `as_cpu()` copies it."
+    )
+
+
+def device_name(kind: int) -> str:
+    """What DLPack calls its device type number `kind`."""
     try:
         return DLDeviceType(kind).name
     except ValueError:
@@ -140,7 +149,7 @@ def as_host_array(value: Any) -> np.ndarray:
     elif getattr(value, "__dlpack__", None) is not None:
         array = from_dlpack(value)
     elif getattr(value, "__cuda_array_interface__", None) is not None:
-        no_gpu(f"Data in GPU memory ({type(value).__name__})")
+        raise _in_device_memory(value, "GPU memory")
     else:
         try:
             # Arrays of other libraries that only know how to become NumPy's.
@@ -155,12 +164,11 @@ def as_host_array(value: Any) -> np.ndarray:
     return array
 
 
-def dali_type(array: np.ndarray) -> DALIDataType:
-    """Element type of `array`, an error if DALI has none for it."""
-    found = DALI_OF_NUMPY.get(array.dtype)
+def dali_type(dtype: np.dtype) -> DALIDataType:
+    """Element type that NumPy calls `dtype`, an error if DALI has none for it."""
+    found = DALI_OF_NUMPY.get(dtype)
     if found is not None:
         return found
-    dtype = array.dtype
     if dtype.newbyteorder("=") in DALI_OF_NUMPY:
         raise DataTypeError(
             f"Data of type {dtype.str} is not in this machine's byte order; "
@@ -180,12 +188,16 @@ def dali_type(array: np.ndarray) -> DALIDataType:
 def check_contiguous(array: np.ndarray) -> np.ndarray:
     """Return `array` if it lies in memory without gaps, in C order."""
     if not array.flags.c_contiguous:
-        raise ShapeError(
-            f"Strided data is not supported: the array of shape {array.shape} has strides "
-            f"{array.strides} (bytes) and is not packed in C order. "
-            f"Pass `numpy.ascontiguousarray(array)`."
-        )
+        raise strided(array.shape, array.strides)
     return array
+
+
+def strided(shape: tuple[int, ...], strides: tuple[int, ...], module: str = "numpy") -> ShapeError:
+    """The error of data that is not C-contiguous; `strides` are in bytes."""
+    return ShapeError(
+        f"Strided data is not supported: the array of shape {shape} has strides {strides} (bytes) "
+        f"and is not packed in C order. Pass `{module}.ascontiguousarray(array)`."
+    )
 
 
 def check_layout(layout: str | None, ndim: int, what: str) -> str:
@@ -216,21 +228,34 @@ def copy_to_address(arrays: list[np.ndarray], target: Any) -> None:
         memory; or a writable buffer such as a NumPy array, whose size is checked.
     """
     total = sum(array.nbytes for array in arrays)
-    address = _address(target, total)
-    if total and not address:
-        raise ArgumentValueError("Cannot copy to a null pointer.")
+    address = check_target(_address(target, total), total)
     for array in arrays:
         ctypes.memmove(address, array.ctypes.data, array.nbytes)
         address += array.nbytes
 
 
-def _address(target: Any, size: int) -> int:
+def check_target(address: int, size: int) -> int:
+    """Return `address` if `size` bytes may be copied there for all that is known."""
+    if size and not address:
+        raise ArgumentValueError("Cannot copy to a null pointer.")
+    return address
+
+
+def plain_address(target: Any) -> int | None:
+    """The address that `target` is, as an integer or a ctypes pointer; None if it is neither."""
     if isinstance(target, ctypes.c_void_p):
         return target.value or 0
     if isinstance(target, int) and not isinstance(target, bool):
         return target
     if isinstance(target, ctypes._Pointer):
         return ctypes.cast(target, ctypes.c_void_p).value or 0
+    return None
+
+
+def _address(target: Any, size: int) -> int:
+    address = plain_address(target)
+    if address is not None:
+        return address
     try:
         view = np.asarray(memoryview(target))
     except TypeError:
@@ -252,15 +277,50 @@ def export_dlpack(
     dl_device: tuple[int, int] | None,
     copy: bool | None,
 ) -> Any:
-    """A DLPack capsule over the memory of `array`."""
+    """A DLPack capsule over the memory of `array`, for a consumer on the host."""
     options: dict[str, Any] = {}
     if dl_device is not None:
-        kind, number = int(dl_device[0]), int(dl_device[1])
-        if kind != DLDeviceType.kDLCPU:
-            no_gpu(f"Export to another device ({_device_name(kind)})")
-        options["dl_device"] = (kind, number)
+        options["dl_device"] = (int(dl_device[0]), int(dl_device[1]))
     if max_version is not None:
         options["max_version"] = max_version
     if copy is not None:
         options["copy"] = copy
     return array.__dlpack__(**options)
+
+
+def asks_for(dl_device: tuple[int, int] | None, here: tuple[int, int], copy: bool | None) -> bool:
+    """Whether a DLPack consumer wants data of device `here` brought to the other kind of memory.
+
+    Parameters
+    ----------
+    dl_device
+        The device it asks for; None for the one where the data is.
+    here
+        Where the data is: host memory or a GPU.
+    copy
+        Whether it wants a copy, or (False) forbids one.
+
+    Raises
+    ------
+    ExportError
+        If it asks for a third device, or for another one and forbids a copy.
+    """
+    if dl_device is None:
+        return False
+    kind, number = int(dl_device[0]), int(dl_device[1])
+    if kind == here[0] and (kind == DLDeviceType.kDLCPU or number == here[1]):
+        return False
+    if kind == here[0] or kind not in (DLDeviceType.kDLCPU, DLDeviceType.kDLCUDA):
+        raise ExportError(
+            f"Data on {_place(*here)} cannot be exported to {_place(kind, number)}; ask for the "
+            "host's memory or for a GPU's own."
+        )
+    if copy is False:
+        raise ExportError(
+            f"Data on {_place(*here)} cannot be exported to {_place(kind, number)} without a copy."
+        )
+    return True
+
+
+def _place(kind: int, number: int) -> str:
+    return f"{device_name(kind)}:{number}"

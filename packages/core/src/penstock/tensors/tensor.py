@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.errors import ArgumentTypeError, DataTypeError, ShapeError
 from penstock.tensors import _repr
-from penstock.tensors.device import CPU, DLDeviceType, no_gpu
+from penstock.tensors.base import TensorBase, check_numbers
+from penstock.tensors.device import CPU, DLDeviceType
+from penstock.tensors.gpu.runtime import check_available
 from penstock.tensors.interop import (
     as_host_array,
+    asks_for,
     check_contiguous,
     check_layout,
     copy_to_address,
@@ -18,14 +20,16 @@ from penstock.tensors.interop import (
     export_dlpack,
 )
 from penstock.tensors.pool import HOST_POOL
-from penstock.types.dtypes import ENUM_TYPES, is_stored, storage_dtype
+from penstock.types.dtypes import storage_dtype
 from penstock.types.enums import DALIDataType
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from penstock.tensors.gpu.tensor import TensorGPU
 
-class TensorCPU:
+
+class TensorCPU(TensorBase):
     """A tensor in host memory, with a layout.
 
     A view: the memory belongs to `data` or to a pipeline's output, and is kept alive as long as
@@ -40,7 +44,7 @@ class TensorCPU:
     layout
         One letter for each axis, such as ``"HWC"``.
     is_pinned
-        Whether the memory is page-locked, which needs the GPU backend.
+        Whether the memory is page-locked; needs a GPU. Other libraries are told so.
 
     Raises
     ------
@@ -52,22 +56,23 @@ class TensorCPU:
         If it is not C-contiguous.
     LayoutError
         If `layout` does not have one letter for each axis.
+    GpuNotAvailableError
+        If `is_pinned` is set where there is no GPU.
     """
 
-    __slots__ = ("__weakref__", "_array", "_dtype", "_layout", "_source")
+    __slots__ = ("_array", "_pinned")
     _array: np.ndarray
-    _dtype: DALIDataType
-    _layout: str
-    _source: str
+    _pinned: bool
 
     def __init__(self, data: Any, layout: str | None = None, is_pinned: bool = False) -> None:
-        if is_pinned:
-            no_gpu("Page-locked (pinned) memory")
+        self._pinned = bool(is_pinned)
+        if self._pinned:
+            check_available()
         if isinstance(data, TensorCPU):
             self._array, self._dtype = data._array, data._dtype
         else:
             array = as_host_array(data)
-            self._dtype = dali_type(array)
+            self._dtype = dali_type(array.dtype)
             self._array = check_contiguous(array)
         self._layout = check_layout(layout, self._array.ndim, "tensor")
         self._source = ""
@@ -82,91 +87,21 @@ class TensorCPU:
         self._layout = layout
         self._dtype = dtype
         self._source = source
+        self._pinned = False
         return self
 
-    def shape(self) -> list[int]:
-        """Extents of the axes."""
-        return list(self._array.shape)
+    def _extents(self) -> tuple[int, ...]:
+        return self._array.shape
 
-    def ndim(self) -> int:
-        """Number of axes."""
-        return self._array.ndim
+    def _set_extents(self, shape: tuple[int, ...]) -> None:
+        self._array = self._array.reshape(shape)
 
-    @property
-    def dtype(self) -> DALIDataType:
-        """Element type."""
-        return self._dtype
-
-    def layout(self) -> str:
-        """One letter for each axis, or "" if nothing is known about them."""
-        return self._layout
-
-    def set_layout(self, layout: str | None) -> None:
-        """Name the axes; None or "" takes the names away."""
-        self._layout = check_layout(layout, self._array.ndim, "tensor")
-
-    def source_info(self) -> str:
-        """Where the data came from, such as a file name; "" if unknown."""
-        return self._source
-
-    def get_property(self, key: str) -> str | None:
-        """The property ``"layout"`` or ``"source_info"``; None if unset, or for any other name."""
-        if key == "layout":
-            return self._layout or None
-        if key == "source_info":
-            return self._source or None
-        return None
+    def _set_dtype(self, dtype: DALIDataType) -> None:
+        self._array = self._array.view(storage_dtype(dtype))
 
     def data_ptr(self) -> int:
         """Address of the first element."""
         return int(self._array.ctypes.data)
-
-    def squeeze(self, dim: int | None = None) -> bool:
-        """Remove axes of extent 1 from this tensor, and their letters from its layout.
-
-        Parameters
-        ----------
-        dim
-            The only axis to remove, counted from the end if negative; None for all.
-
-        Returns
-        -------
-        bool
-            Whether there was anything to remove.
-
-        Raises
-        ------
-        ShapeError
-            If there is no axis `dim`.
-        """
-        shape = self._array.shape
-        if dim is None:
-            gone = {axis for axis, extent in enumerate(shape) if extent == 1}
-        else:
-            if isinstance(dim, bool) or not hasattr(dim, "__index__"):
-                raise ArgumentTypeError(f"`dim` is an integer or None, got {dim!r}.")
-            axis = dim.__index__()
-            if not -len(shape) <= axis < len(shape):
-                raise ShapeError(f"`dim`={axis} is not an axis of a tensor of {len(shape)} axes.")
-            axis %= len(shape)
-            gone = {axis} if shape[axis] == 1 else set()
-        if not gone:
-            return False
-        self._array = self._array.reshape([n for i, n in enumerate(shape) if i not in gone])
-        self._layout = "".join(c for i, c in enumerate(self._layout) if i not in gone)
-        return True
-
-    def reinterpret(self, new_type: DALIDataType) -> None:
-        """Take the same bytes for elements of another type of the same size.
-
-        Raises
-        ------
-        DataTypeError
-            If the sizes differ.
-        """
-        check_same_size(self._dtype, new_type)
-        self._array = self._array.view(storage_dtype(new_type))
-        self._dtype = new_type
 
     def as_cpu(self) -> TensorCPU:
         """Return this tensor itself."""
@@ -183,8 +118,11 @@ class TensorCPU:
         """
         copy_to_address([self._array], ptr)
 
-    def _as_gpu(self) -> Any:
-        no_gpu("A copy in GPU memory")
+    def _as_gpu(self, device_id: int | None = None) -> TensorGPU:
+        """A copy in the memory of a GPU, by default the current one."""
+        from penstock.tensors.gpu.tensor import TensorGPU
+
+        return TensorGPU._uploaded(self, device_id)
 
     def _make_copy(self) -> TensorCPU:
         return self._wrap(HOST_POOL.copy_of(self._array), self._layout, self._dtype, self._source)
@@ -211,10 +149,13 @@ class TensorCPU:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
+        if dl_device is not None and asks_for(dl_device, CPU, copy):
+            on_gpu = self._as_gpu(int(dl_device[1]))
+            return on_gpu.__dlpack__(stream=stream, max_version=max_version)
         return export_dlpack(as_numbers(self._array, self._dtype), max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[DLDeviceType, int]:
-        return CPU
+        return (DLDeviceType.kDLCUDAHost, 0) if self._pinned else CPU
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (self._array, self._layout, self._dtype, self._source)
@@ -234,22 +175,5 @@ def _unpickle(array: np.ndarray, layout: str, dtype: DALIDataType, source: str) 
 
 def as_numbers(array: np.ndarray, dtype: DALIDataType) -> np.ndarray:
     """A view of `array` to hand out; an error if its elements are members of an enumeration."""
-    if dtype in ENUM_TYPES:
-        raise DataTypeError(
-            f"Elements of type {dtype.name} are members of an enumeration, which other libraries "
-            f"do not know. Convert them to integers in the pipeline: "
-            f"`fn.cast(x, dtype=types.INT32)`."
-        )
+    check_numbers(dtype)
     return array[...]  # an object of its own, whose attributes may be set
-
-
-def check_same_size(dtype: DALIDataType, new_type: DALIDataType) -> None:
-    """Check that elements of `dtype` can be taken for elements of `new_type`."""
-    if not isinstance(new_type, DALIDataType):
-        raise ArgumentTypeError(f"Expected a types.DALIDataType, got {new_type!r}.")
-    sizes = [storage_dtype(t).itemsize if is_stored(t) else 0 for t in (dtype, new_type)]
-    if sizes[0] != sizes[1] or not sizes[0]:
-        raise DataTypeError(
-            f"Elements of type {dtype.name} cannot be reinterpreted as {new_type.name}: "
-            f"they take {sizes[0]} and {sizes[1]} bytes."
-        )

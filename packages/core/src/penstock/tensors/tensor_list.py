@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    DataTypeError,
-    OutOfRangeError,
-    SampleIndexError,
-    ShapeError,
-    UsageError,
-)
+from penstock.errors import ArgumentTypeError, DataTypeError, ShapeError, UsageError
 from penstock.tensors import _repr
+from penstock.tensors.base import (
+    TensorListBase,
+    check_count,
+    check_supports_dlpack,
+    common_layout,
+)
 from penstock.tensors.batch_memory import BatchMemory
-from penstock.tensors.device import no_gpu
+from penstock.tensors.gpu.runtime import check_available
 from penstock.tensors.interop import (
     as_host_array,
     check_contiguous,
@@ -29,15 +26,17 @@ from penstock.tensors.interop import (
     is_dlpack_capsule,
 )
 from penstock.tensors.pool import HOST_POOL
-from penstock.tensors.tensor import TensorCPU, as_numbers, check_same_size
+from penstock.tensors.tensor import TensorCPU, as_numbers
 from penstock.types.dtypes import DALI_OF_NUMPY, storage_dtype
 from penstock.types.enums import DALIDataType
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from penstock.tensors.gpu.tensor_list import TensorListGPU
 
-class TensorListCPU:
+
+class TensorListCPU(TensorListBase[TensorCPU]):
     """A batch in host memory, with the layout of its samples.
 
     Samples lie in one piece of memory (a dense batch, if all shapes are equal) or each in its own.
@@ -53,7 +52,7 @@ class TensorListCPU:
     contiguous
         Whether a list of samples is copied into one piece of memory; otherwise they are shared.
     is_pinned
-        Whether the memory of an array is page-locked, which needs the GPU backend.
+        Whether the memory of an array is page-locked; needs a GPU.
 
     Raises
     ------
@@ -65,14 +64,13 @@ class TensorListCPU:
         If an array is not C-contiguous or has no axis to count the samples.
     LayoutError
         If `layout` does not have one letter for each axis of a sample.
+    GpuNotAvailableError
+        If `is_pinned` is set where there is no GPU.
     """
 
-    __slots__ = ("__weakref__", "_dtype", "_layout", "_memory", "_ndim", "_sources")
+    __slots__ = ("_memory", "_pinned")
     _memory: BatchMemory
-    _dtype: DALIDataType
-    _ndim: int
-    _layout: str
-    _sources: Sequence[str] | None
+    _pinned: bool
 
     def __init__(
         self,
@@ -82,12 +80,14 @@ class TensorListCPU:
         *,
         is_pinned: bool = False,
     ) -> None:
-        if is_pinned:
-            no_gpu("Page-locked (pinned) memory")
+        self._pinned = bool(is_pinned)
+        if self._pinned:
+            check_available()
         self._sources = None
         if isinstance(data, TensorListCPU):
             self._memory, self._dtype, self._ndim = data._memory, data._dtype, data._ndim
             self._sources = data._sources
+            self._pinned = self._pinned or data._pinned
             own = data._layout
         elif isinstance(data, (list, tuple)):
             own = self._from_list(data, contiguous)
@@ -103,7 +103,7 @@ class TensorListCPU:
             array, self._dtype = data._array, data._dtype
         else:
             array = check_contiguous(as_host_array(data))
-            self._dtype = dali_type(array)
+            self._dtype = dali_type(array.dtype)
         if array.ndim == 0:
             raise ShapeError("A batch cannot be made of a scalar: its outermost axis is samples.")
         self._memory = BatchMemory(array)
@@ -115,7 +115,7 @@ class TensorListCPU:
             self._set_empty()
             return ""
         samples = [_as_sample(item, number) for number, item in enumerate(data)]
-        layout = _common_layout(samples)
+        layout = common_layout(samples)
         self._dtype = samples[0]._dtype
         self._ndim = samples[0].ndim()
         if any(sample._source for sample in samples):
@@ -145,6 +145,7 @@ class TensorListCPU:
         self._dtype = dtype
         self._ndim = ndim
         self._sources = sources
+        self._pinned = False
         return self
 
     @classmethod
@@ -198,64 +199,24 @@ class TensorListCPU:
         """Shape of each sample."""
         return self._memory.shapes()
 
-    def ndim(self) -> int:
-        """Number of axes of a sample."""
-        return self._ndim
+    def _sample(self, number: int) -> TensorCPU:
+        array = self._memory.rows[number]
+        tensor = TensorCPU._wrap(array, self._layout, self._dtype, self._source(number))
+        tensor._pinned = self._pinned
+        return tensor
 
-    @property
-    def dtype(self) -> DALIDataType:
-        """Element type."""
-        return self._dtype
+    def _part(self, numbers: range, sources: Sequence[str] | None) -> TensorListCPU:
+        part = self._memory.part(numbers)
+        batch = self._make(part, self._layout, self._dtype, self._ndim, sources)
+        batch._pinned = self._pinned
+        return batch
 
-    def layout(self) -> str:
-        """Layout of a sample, or "" if nothing is known about the axes."""
-        return self._layout
-
-    def set_layout(self, layout: str | None) -> None:
-        """Name the axes of the samples; None or "" takes the names away."""
-        self._layout = check_layout(layout, self._ndim, "sample")
-
-    def source_info(self) -> list[str]:
-        """Where each sample came from, such as a file name; "" where unknown."""
-        return [self._source(i) for i in range(len(self))]
-
-    def _source(self, number: int) -> str:
-        return self._sources[number] if self._sources is not None else ""
-
-    @overload
-    def __getitem__(self, i: int) -> TensorCPU: ...
-    @overload
-    def __getitem__(self, i: slice) -> TensorListCPU: ...
-    def __getitem__(self, i: int | slice) -> TensorCPU | TensorListCPU:
-        """Sample `i`, counted from the end if negative, or the batch of a slice; shared."""
-        count = len(self)
-        if isinstance(i, slice):
-            numbers = range(count)[i]
-            sources = None if self._sources is None else [self._sources[n] for n in numbers]
-            part = self._memory.part(numbers)
-            return self._make(part, self._layout, self._dtype, self._ndim, sources)
-        if isinstance(i, (bool, np.bool_)) or not hasattr(i, "__index__"):
-            raise ArgumentTypeError(
-                f"A batch is indexed by an integer or a slice, not by {type(i).__name__}."
-            )
-        number = i.__index__()
-        if not -count <= number < count:
-            raise OutOfRangeError(f"There is no sample {number} in a batch of {count}.")
-        number %= count
-        return TensorCPU._wrap(
-            self._memory.rows[number], self._layout, self._dtype, self._source(number)
-        )
-
-    def __iter__(self) -> Iterator[TensorCPU]:
-        return (self[i] for i in range(len(self)))
+    def _set_dtype(self, dtype: DALIDataType) -> None:
+        self._memory = self._memory.viewed_as(storage_dtype(dtype))
 
     def at(self, i: int) -> np.ndarray:
         """Sample `i` as an array that shares memory; `i` must not be negative."""
-        if not 0 <= i < len(self):
-            raise SampleIndexError(
-                f"There is no sample {i} in a batch of {len(self)}; `at` counts from 0."
-            )
-        return as_numbers(self._memory.rows[i], self._dtype)
+        return as_numbers(self._memory.rows[self._checked_position(i)], self._dtype)
 
     def as_array(self) -> np.ndarray:
         """The batch as one array ``(samples, ...)``; shared if the batch is dense, else a copy.
@@ -275,9 +236,7 @@ class TensorListCPU:
         ShapeError
             If the shapes of the samples differ.
         """
-        if self._dtype == DALIDataType.NO_TYPE:
-            raise UsageError("An empty batch without a type cannot be made a tensor.")
-        layout = f"N{self._layout}" if self._layout or self._ndim == 0 else ""
+        layout = self._tensor_layout()
         return TensorCPU._wrap(self._stacked(), layout, self._dtype)
 
     def _stacked(self) -> np.ndarray:
@@ -298,20 +257,10 @@ class TensorListCPU:
         ShapeError
             If `shape` does not hold as many elements as the batch.
         """
-        if self._dtype == DALIDataType.NO_TYPE:
-            raise UsageError("An empty batch without a type cannot be made a tensor.")
-        extents = tuple(extent.__index__() for extent in shape)
         volume = self._memory.size
-        if math.prod(extents) != volume or any(extent < 0 for extent in extents):
-            raise ShapeError(
-                f"The shape {extents} does not hold the {volume} elements of the batch: they need "
-                f"to have the same volume."
-            )
+        extents, layout = self._reshaped(shape, volume)
         flat = self._memory.flat() if volume else np.empty(0, storage_dtype(self._dtype))
-        layout = f"N{self._layout}"
-        return TensorCPU._wrap(
-            flat.reshape(extents), layout if len(layout) == len(extents) else "", self._dtype
-        )
+        return TensorCPU._wrap(flat.reshape(extents), layout, self._dtype)
 
     def is_dense_tensor(self) -> bool:
         """Whether all samples have one shape and lie in one piece of memory, in their order."""
@@ -347,18 +296,6 @@ class TensorListCPU:
         whole = self._memory.in_one_piece
         copy_to_address(self._memory.rows if whole is None else [whole], ptr)
 
-    def reinterpret(self, new_type: DALIDataType) -> None:
-        """Take the same bytes for elements of another type of the same size.
-
-        Raises
-        ------
-        DataTypeError
-            If the sizes differ.
-        """
-        check_same_size(self._dtype, new_type)
-        self._memory = self._memory.viewed_as(storage_dtype(new_type))
-        self._dtype = new_type
-
     def reset(self) -> None:
         """Let go of all samples: the batch is then empty and has no type."""
         self._set_empty()
@@ -371,8 +308,7 @@ class TensorListCPU:
     @staticmethod
     def broadcast(tensor: Any, count: int) -> TensorListCPU:
         """A batch of `count` samples, all of them `tensor`, shared."""
-        if count < 0:
-            raise ArgumentValueError(f"A batch cannot have {count} samples.")
+        check_count(count)
         sample = _as_sample(tensor, 0)
         sources = [sample._source] * count if sample._source else None
         return TensorListCPU._from_samples(
@@ -396,16 +332,15 @@ class TensorListCPU:
         """
         samples = []
         for number, item in enumerate(list_of_objects):
-            if not hasattr(item, "__dlpack__") and not is_dlpack_capsule(item):
-                raise ArgumentTypeError(
-                    f"Sample {number}, of type {type(item).__name__}, "
-                    f"does not support the DLPack protocol."
-                )
+            check_supports_dlpack(item, number, is_dlpack_capsule(item))
             samples.append(TensorCPU(item))  # without a layout, which DLPack does not carry
         return TensorListCPU(samples, layout, contiguous)
 
-    def _as_gpu(self) -> Any:
-        no_gpu("A copy in GPU memory")
+    def _as_gpu(self, device_id: int | None = None) -> TensorListGPU:
+        """A copy in the memory of a GPU, by default the current one."""
+        from penstock.tensors.gpu.tensor_list import TensorListGPU
+
+        return TensorListGPU._uploaded(self, device_id)
 
     def _make_copy(self) -> TensorListCPU:
         return self._make(self._memory.copy(), self._layout, self._dtype, self._ndim, self._sources)
@@ -456,27 +391,3 @@ def _as_sample(item: Any, number: int) -> TensorCPU:
         raise
     except ArgumentTypeError as error:
         raise ArgumentTypeError(f"Sample {number} cannot be made a tensor: {error}") from None
-
-
-def _common_layout(samples: Sequence[TensorCPU]) -> str:
-    """The layout of the samples that have one, once types and numbers of axes are found equal."""
-    first = samples[0]
-    layout = ""
-    for number, sample in enumerate(samples):
-        if sample._dtype != first._dtype:
-            raise DataTypeError(
-                f"Samples of a batch have the same type: sample {number} is "
-                f"{sample._dtype.name}, sample 0 is {first._dtype.name}."
-            )
-        if sample.ndim() != first.ndim():
-            raise ArgumentTypeError(
-                f"Samples of a batch have the same number of axes: sample {number} has "
-                f"{sample.ndim()}, sample 0 has {first.ndim()}."
-            )
-        if sample._layout and layout and sample._layout != layout:
-            raise ArgumentTypeError(
-                f"Samples of a batch have the same layout: that of sample {number} is "
-                f'"{sample._layout}", before it came "{layout}".'
-            )
-        layout = layout or sample._layout
-    return layout

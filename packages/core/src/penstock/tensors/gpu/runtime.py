@@ -172,3 +172,33 @@ def install_runtime(make: Callable[[int], Runtime] | None) -> None:
     with _lock:
         _make = make
         _runtimes.clear()
+
+
+def current_device() -> int:
+    """Number of the calling thread's current GPU.
+
+    Raises
+    ------
+    GpuNotAvailableError
+        If there is none.
+    """
+    if _make is not None:
+        return min(_runtimes, default=0)
+    from penstock.tensors.gpu.cuda import check_cuda
+
+    return int(check_cuda().cuda.runtime.getDevice())
+
+
+def device_of(address: int) -> int:
+    """Number of the GPU whose memory is at `address`.
+
+    Raises
+    ------
+    GpuNotAvailableError
+        If there is none.
+    """
+    if _make is not None:
+        return min(_runtimes, default=0)
+    from penstock.tensors.gpu.cuda import check_cuda
+
+    return int(check_cuda().cuda.runtime.pointerGetAttributes(address).device)

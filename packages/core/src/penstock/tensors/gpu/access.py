@@ -1,0 +1,116 @@
+"""When memory on a GPU may be read by whom, and who must be through with it before it is reused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.tensors.gpu.batch import note_use
+from penstock.tensors.gpu.streams import DEFAULT_STREAM, reading_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.tensors.gpu.runtime import Event, Runtime
+
+
+class Access:
+    """The way to memory that a stream writes, for readers on other streams and on the host.
+
+    It keeps the memory alive. What is exported to other libraries is owned by it.
+
+    Parameters
+    ----------
+    runtime
+        The GPU.
+    owners
+        Who the memory belongs to.
+    stream
+        The stream that writes the memory; None if nobody does any more.
+    event
+        Behind the writing; None if that is done.
+    """
+
+    __slots__ = ("__weakref__", "event", "owners", "runtime", "stream")
+
+    def __init__(
+        self, runtime: Runtime, owners: tuple[Any, ...], stream: int | None, event: Event | None
+    ) -> None:
+        self.runtime = runtime
+        self.owners = owners
+        self.stream = stream
+        self.event = event
+
+    def grant(self, stream: int) -> None:
+        """Let `stream` read the memory, in the work it is given from now on; the host goes on."""
+        event = self.event
+        if event is not None and stream != self.stream:
+            with self.runtime.active():
+                self.runtime.wait(stream, event)
+        self.used_on(stream)
+
+    def grant_unknown(self) -> int | None:
+        """Let somebody read the memory who does not say on which stream.
+
+        That is the default stream most of the time, and so it is let read; likewise CuPy's
+        current one.
+
+        Returns
+        -------
+        A stream with nothing but the writing before it, which others have to wait for; None if
+        the memory is written.
+        """
+        self.grant(DEFAULT_STREAM)
+        current = _current_stream(self.runtime)
+        if current is not None:
+            self.grant(current)
+        if self.event is None or self.event.done():
+            return None
+        stream = self.runtime.acquire_stream()
+        self.runtime.wait(stream, self.event)
+        self.runtime.release_stream(stream)
+        return stream
+
+    def grant_host(self) -> None:
+        """Wait until the memory is written, for readers on any stream."""
+        if self.event is not None:
+            self.event.synchronize()
+        self.used_on(DEFAULT_STREAM)
+
+    def used_on(self, stream: int) -> None:
+        """Note that work of `stream` reads the memory, up to when it is dropped."""
+        note_use(self.owners, reading_stream(stream))
+
+    def pass_to(self, stream: int) -> None:
+        """Make `stream` the one whose work on the memory others wait for."""
+        self.grant(stream)
+        with self.runtime.active():
+            self.event = self.runtime.record(stream)
+        self.stream = stream
+
+
+def joined(accesses: Iterable[Access]) -> Access:
+    """One access to the memory of all, on one GPU."""
+    every = list(dict.fromkeys(accesses))
+    if len(every) == 1:
+        return every[0]
+    owners = {id(owner): owner for access in every for owner in access.owners}
+    runtime = every[0].runtime
+    waited = [access for access in every if access.event is not None]
+    if not waited:
+        return Access(runtime, tuple(owners.values()), None, None)
+    stream = runtime.acquire_stream()
+    try:
+        for access in waited:
+            access.grant(stream)
+        event = runtime.record(stream)
+    finally:
+        runtime.release_stream(stream)
+    return Access(runtime, tuple(owners.values()), None, event)
+
+
+def _current_stream(runtime: Runtime) -> int | None:
+    cuda = getattr(runtime.xp, "cuda", None)
+    if cuda is None:
+        return None
+    current = int(cuda.get_current_stream().ptr)
+    return current if current > DEFAULT_STREAM else None

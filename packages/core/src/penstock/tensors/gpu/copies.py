@@ -1,0 +1,164 @@
+"""Copies of tensors and batches: on the GPU, from the host, to the host.
+
+The copies that a pipeline makes for itself are operators; these are what users ask of tensors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.tensors.gpu.access import Access
+from penstock.tensors.gpu.device import get_device
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.device import Device
+    from penstock.tensors.gpu.runtime import Runtime
+    from penstock.tensors.pool import HostPool
+
+
+@contextlib.contextmanager
+def _borrowed_stream(runtime: Runtime) -> Iterator[int]:
+    stream = runtime.acquire_stream()
+    try:
+        with runtime.active():
+            yield stream
+    finally:
+        runtime.release_stream(stream)
+
+
+def duplicated(access: Access, batch: DeviceBatch) -> tuple[Access, DeviceBatch]:
+    """A copy of a batch in one piece of new memory, queued and not waited for."""
+    runtime = access.runtime
+    with _borrowed_stream(runtime) as stream:
+        out = get_device(runtime.device_id).queue(stream).empty(batch.shapes, batch.dtype)
+        _copy(access, batch, out.pointers.astype(np.int64), stream)
+        return Access(runtime, out.owners, stream, runtime.record(stream)), out
+
+
+def packed(access: Access, batch: DeviceBatch) -> tuple[Access, int]:
+    """A copy of all samples of a batch, one after the other without gaps; its address."""
+    runtime = access.runtime
+    sizes = batch.sizes()
+    with _borrowed_stream(runtime) as stream:
+        queue = get_device(runtime.device_id).queue(stream)
+        out = queue.empty((int(sizes.sum()),), batch.dtype, 1)
+        begin = int(out.pointers[0])
+        targets = begin + np.cumsum(sizes) * batch.dtype.itemsize - sizes * batch.dtype.itemsize
+        _copy(access, batch, targets, stream)
+        return Access(runtime, out.owners, stream, runtime.record(stream)), begin
+
+
+def address_of_all(batch: DeviceBatch) -> int | None:
+    """Where the samples of a batch lie, one after the other without gaps; None if they do not."""
+    sizes = batch.sizes() * batch.dtype.itemsize
+    used = np.flatnonzero(sizes)
+    if not len(used):
+        return int(batch.pointers[0]) if len(batch) else 0
+    pointers = batch.pointers[used].astype(np.int64)
+    if (pointers[1:] != pointers[:-1] + sizes[used][:-1]).any():
+        return None
+    return int(pointers[0])
+
+
+def _copy(access: Access, batch: DeviceBatch, targets: np.ndarray, stream: int) -> None:
+    """Queue copies of the samples to addresses, int64 ``(samples,)``."""
+    access.grant(stream)
+    for target, source, size in _runs(batch, targets):
+        access.runtime.copy(target, source, size, stream)
+
+
+def _runs(batch: DeviceBatch, targets: np.ndarray) -> Iterator[tuple[int, int, int]]:
+    """Target, source and bytes of the copies that bring the samples to `targets`."""
+    sizes = batch.sizes() * batch.dtype.itemsize
+    used = np.flatnonzero(sizes)
+    if not len(used):
+        return
+    to, of = targets[used], batch.pointers[used].astype(np.int64)
+    sizes = sizes[used]
+    # What goes on without a gap on both sides is one copy.
+    starts = (to[1:] != to[:-1] + sizes[:-1]) | (of[1:] != of[:-1] + sizes[:-1])
+    first = np.flatnonzero(np.concatenate(([True], starts)))
+    totals = np.add.reduceat(sizes, first)
+    yield from zip(to[first].tolist(), of[first].tolist(), totals.tolist(), strict=True)
+
+
+def uploaded(
+    device: Device, arrays: Sequence[np.ndarray], shapes: np.ndarray, dtype: np.dtype
+) -> tuple[Access, DeviceBatch]:
+    """A copy of C-contiguous host arrays in one piece of device memory, waited for."""
+    runtime = device.runtime
+    with _borrowed_stream(runtime) as stream:
+        out = device.queue(stream).empty(shapes, dtype)
+        try:
+            for address, array in zip(out.pointers.tolist(), arrays, strict=True):
+                if array.nbytes:
+                    runtime.copy(address, array.ctypes.data, array.nbytes, stream)
+        finally:
+            # The arrays are the user's, who may change them at once.
+            runtime.synchronize(stream)
+        return Access(runtime, out.owners, None, None), out
+
+
+def downloaded(access: Access, batch: DeviceBatch) -> list[np.ndarray] | np.ndarray:
+    """A copy of a batch in host memory, waited for: one array a sample, or one if it is dense."""
+    runtime = access.runtime
+    pinned = get_device(runtime.device_id).pinned
+    copies: list[tuple[int, int, int]] = []
+    result: list[np.ndarray] | np.ndarray
+    if batch.is_dense:
+        result = pinned.empty((len(batch), *(batch.uniform_shape or ())), batch.dtype)
+        copies.append((result.ctypes.data, int(batch.pointers[0]), result.nbytes))
+    else:
+        result = _rows_below(pinned, batch, copies)
+    with _borrowed_stream(runtime) as stream:
+        access.grant(stream)
+        try:
+            for target, source, size in copies:
+                if size:
+                    runtime.copy(target, source, size, stream)
+        finally:
+            runtime.synchronize(stream)
+    return result
+
+
+def _rows_below(
+    pinned: HostPool, batch: DeviceBatch, copies: list[tuple[int, int, int]]
+) -> list[np.ndarray]:
+    """Host memory for samples that do not form one array; what to copy there goes to `copies`."""
+    sizes = batch.sizes() * batch.dtype.itemsize
+    if len(batch):
+        begin = int(batch.pointers.min())
+        span = int((batch.pointers.astype(np.int64) + sizes).max()) - begin
+        if len(batch.owners) == 1 and span <= 2 * int(sizes.sum()):
+            # Samples of one piece of memory come at once, with the gaps between them.
+            flat = pinned.empty(span, np.uint8)
+            copies.append((flat.ctypes.data, begin, span))
+            offsets = (batch.pointers.astype(np.int64) - begin).tolist()
+            return [
+                flat[offset : offset + size].view(batch.dtype).reshape(shape)
+                for offset, size, shape in zip(
+                    offsets, sizes.tolist(), batch.shapes.tolist(), strict=True
+                )
+            ]
+    rows = [pinned.empty(tuple(shape), batch.dtype) for shape in batch.shapes.tolist()]
+    for row, source in zip(rows, batch.pointers.tolist(), strict=True):
+        copies.append((row.ctypes.data, source, row.nbytes))
+    return rows
+
+
+def copy_to_address(
+    access: Access, batch: DeviceBatch, address: int, stream: int, *, wait: bool
+) -> None:
+    """Copy the samples, one after the other, to memory of any kind, on a stream of the user's."""
+    runtime = access.runtime
+    sizes = batch.sizes() * batch.dtype.itemsize
+    with runtime.active():
+        _copy(access, batch, address + np.cumsum(sizes) - sizes, stream)
+        if wait:
+            runtime.synchronize(stream)

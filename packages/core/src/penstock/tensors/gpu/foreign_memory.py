@@ -1,0 +1,68 @@
+"""Memory of other libraries, which is not given back to them while work of ours still reads it.
+
+Their allocators know nothing of our streams: PyTorch's hands out memory again the moment its last
+tensor is gone. So its owner is kept, once nobody needs it here any more, until events behind the
+work of all streams that read it have passed. Nobody waits for that; it is looked at whenever other
+memory comes in.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.runtime import Event, Runtime
+
+_lock = threading.Lock()
+_dropped: deque[tuple[Runtime, tuple[int, ...], Any]] = deque()
+_waiting: deque[tuple[list[Event], Any]] = deque()
+
+
+class ForeignMemory:
+    """Keeps the owner of memory, for as long as it exists and work that reads the memory goes on.
+
+    Parameters
+    ----------
+    runtime
+        The GPU.
+    owner
+        What keeps the memory alive: another library's array.
+    """
+
+    __slots__ = ("__weakref__", "_owner", "_runtime", "_streams")
+
+    def __init__(self, runtime: Runtime, owner: Any) -> None:
+        settle()
+        self._owner = owner
+        self._runtime = runtime
+        self._streams: tuple[int, ...] = ()
+
+    def used_on(self, stream: int) -> None:
+        """Note that work of `stream` reads the memory, up to when this object is dropped."""
+        if stream not in self._streams:
+            self._streams = (*self._streams, stream)
+
+    def __del__(self) -> None:
+        # Any thread may be anywhere now, also inside `settle`: one operation that needs no lock.
+        if self._streams:
+            _dropped.append((self._runtime, self._streams, self._owner))
+
+
+def settle() -> None:
+    """Let go of what is not read any more."""
+    if not _dropped and not _waiting:
+        return
+    released = []
+    with _lock:
+        while _dropped:
+            runtime, streams, owner = _dropped.popleft()
+            _waiting.append(([runtime.record(stream) for stream in streams], owner))
+        for _ in range(len(_waiting)):
+            events, owner = _waiting.popleft()
+            if all(event.done() for event in events):
+                released.append(owner)
+            else:
+                _waiting.append((events, owner))
+    del released  # outside of the lock: their own code runs now

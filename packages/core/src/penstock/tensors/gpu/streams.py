@@ -1,0 +1,65 @@
+"""Streams as users hold them, and the numbers CUDA knows them by."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from penstock.errors import ArgumentTypeError, ArgumentValueError
+
+DEFAULT_STREAM = 1
+"""The legacy default stream, by the number that always means it. An event in it comes behind the
+work of every stream that was not made to be independent of it.
+"""
+_PER_THREAD_STREAM = 2
+
+
+def stream_number(stream: Any) -> int:
+    """The number of a stream.
+
+    Parameters
+    ----------
+    stream
+        An integer, a ``ctypes.c_void_p``, None (the default stream), a stream of PyTorch or CuPy,
+        or any object with ``__cuda_stream__``.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If it is nothing of the kind.
+    """
+    number = _number(stream)
+    if number is None:
+        raise ArgumentTypeError(
+            "A CUDA stream is an integer, a ctypes.c_void_p, a stream of PyTorch or CuPy, or an "
+            f"object with `__cuda_stream__`; got {stream!r} of type {type(stream).__name__}."
+        )
+    if number < 0:
+        raise ArgumentValueError(f"A CUDA stream cannot have the number {number}.")
+    return number or DEFAULT_STREAM
+
+
+def _number(stream: Any) -> int | None:
+    if stream is None:
+        return 0
+    if isinstance(stream, ctypes.c_void_p):
+        return stream.value or 0
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        return int((protocol() if callable(protocol) else protocol)[1])
+    for attribute in ("cuda_stream", "ptr"):  # PyTorch, CuPy
+        found = getattr(stream, attribute, None)
+        if found is not None:
+            return int(found)
+    if isinstance(stream, bool) or not hasattr(stream, "__index__"):
+        return None
+    return int(stream.__index__())
+
+
+def reading_stream(stream: int) -> int:
+    """The stream behind whose work a reader on `stream` is surely done.
+
+    The default stream of a thread cannot be asked from another one, but the legacy one waits for
+    it.
+    """
+    return DEFAULT_STREAM if stream in (0, _PER_THREAD_STREAM) else stream
