@@ -25,12 +25,15 @@ _HERE = Path(__file__).parent
 _WAITING = re.compile(
     r"\b__(syncthreads|syncwarp|shfl|ballot_sync|any_sync|all_sync|match_any)", re.ASCII
 )
-_FLAGS = (
-    "-std=c++17 -O2 -ffp-contract=off -fno-math-errno -w -fmax-errors=5 -fPIC -shared "
-    "-march=native -fvisibility=hidden -fno-gnu-unique -U_FORTIFY_SOURCE "
-    "-fsanitize=alignment,bounds,integer-divide-by-zero,shift-exponent -fno-sanitize-recover=all "
-    "-DPENSTOCK_ON_CPU -include cuda_on_cpu.h"
-).split()
+_FLAGS = [
+    *("-std=c++17", "-O2", "-march=native", "-fPIC", "-shared", "-w", "-fmax-errors=5"),
+    *("-ffp-contract=off", "-fno-math-errno"),
+    # Kernels of one name in several programs must not find one another's static memory.
+    *("-fvisibility=hidden", "-fno-gnu-unique"),
+    *("-fsanitize=alignment,bounds,integer-divide-by-zero,shift-exponent",),
+    *("-fno-sanitize-recover=all", "-U_FORTIFY_SOURCE"),
+    *("-DPENSTOCK_ON_CPU", "-include", "cuda_on_cpu.h"),
+]
 # The checks call what launch.h defines, so the libraries of the sanitizer are not linked.
 _LIBRARIES = ["-nodefaultlibs", "-lm", "-lc", "-lgcc"]
 
@@ -155,7 +158,7 @@ class CpuFunction:
         return f"{self.name}: {message}{text}"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def cpu_function(source: str, name: str) -> CpuFunction:
     """The kernel `name`, maybe a template with its arguments, of a program.
 

@@ -1,0 +1,67 @@
+"""Tests of the GPU backend run on the emulated GPU, and on a real one where there is one."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.tensors.gpu.runtime import Runtime, install_runtime
+from tests.support.gpu.runtime import EmulatedRuntime
+
+
+@functools.cache
+def _cuda_runtime() -> Runtime:
+    from penstock.tensors.gpu.cuda import CudaRuntime
+
+    return CudaRuntime(0)
+
+
+@functools.cache
+def _runtimes() -> tuple[str, ...]:
+    if os.environ.get("PENSTOCK_REQUIRE_GPU") == "1":
+        return "emulated", "cuda"
+    try:
+        import cupy
+
+        return ("emulated", "cuda") if cupy.is_available() else ("emulated",)
+    except ImportError:
+        return ("emulated",)
+
+
+@pytest.fixture(autouse=True, params=_runtimes())
+def gpu_runtime(request: pytest.FixtureRequest) -> Iterator[Runtime]:
+    """GPU 0, for every test below this folder: emulated, then real."""
+    if request.param == "cuda":
+        runtime = _cuda_runtime()
+        runtime.activate()
+        install_runtime(lambda device_id: runtime)
+        yield runtime
+        install_runtime(None)
+        return
+    yield from _emulated()
+
+
+def _emulated() -> Iterator[EmulatedRuntime]:
+    devices: dict[int, EmulatedRuntime] = {}
+
+    def make(device_id: int) -> EmulatedRuntime:
+        return devices.setdefault(device_id, EmulatedRuntime(device_id))
+
+    install_runtime(make)
+    runtime = make(0)
+    runtime.activate()
+    yield runtime
+    install_runtime(None)
+    for device in devices.values():
+        device.check()
+
+
+@pytest.fixture
+def emulated_gpu(gpu_runtime: Runtime) -> EmulatedRuntime:
+    """The emulated GPU, for tests that look into it; skips the real one."""
+    if not isinstance(gpu_runtime, EmulatedRuntime):
+        pytest.skip("looks into the emulated GPU")
+    return gpu_runtime

@@ -1,0 +1,158 @@
+"""Run one operator's `gpu`, and its `cpu` sample by sample, on plain arrays without a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from penstock.executor.frames import FrameLoop
+from penstock.executor.gpu_context import GpuContext
+from penstock.executor.plan import needs_batch
+from penstock.tensors.gpu.runtime import Runtime
+from penstock.types import storage_dtype
+from tests.support.gpu.prepared import Prepared
+from tests.support.gpu.session import GpuSession, gpu_session
+from tests.support.run_operator import PlainContext
+
+Rows = list[np.ndarray]
+
+
+class HostRows:
+    """A batch in host memory."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def run_gpu_operator(
+    name: str,
+    *inputs: Rows,
+    layout: str | Sequence[str] = "",
+    arg_layouts: dict[str, str] | None = None,
+    seed: int = 0,
+    iteration: int = 0,
+    sources: list[str] | None = None,
+    batch_size: int | None = None,
+    runtime: Runtime | None = None,
+    scattered: bool | None = None,
+    **args: Any,
+) -> Any:
+    """Outputs of operator `name` for one batch: a list of arrays, or a tuple of such.
+
+    Parameters
+    ----------
+    inputs
+        Samples, ragged or not.
+    layout
+        Of all inputs, or of each.
+    arg_layouts
+        Layouts of per-sample arguments; ``"F"`` for one value a frame.
+    batch_size
+        Where neither inputs nor arguments tell it.
+    runtime
+        Where to run; on GPU 0 as it is installed, when not given.
+    scattered
+        As of `GpuSession`.
+    **args
+        Constants, or lists of arrays, one a sample.
+    """
+    from penstock.executor.gpu_frames import GpuFrames
+
+    prepared = Prepared(name, inputs, layout, arg_layouts or {}, batch_size, GpuFrames, args)
+    with gpu_session(runtime, scattered=scattered) as session:
+        uploaded = [
+            HostRows(rows) if prepared.device_of(i) == "cpu" else session.upload(rows)
+            for i, rows in enumerate(inputs)
+        ]
+        context = GpuContext(
+            prepared.node,
+            prepared.constants,
+            prepared.tensors,
+            session.queue,
+            prepared.size,
+            seed,
+            iteration,
+            sources,
+        )
+        result = prepared.op.gpu(context, *uploaded)
+        results = result if isinstance(result, tuple) else (result,)
+        outputs = tuple(_downloaded(session, r, prepared, k) for k, r in enumerate(results))
+        for rows, batch in zip(inputs, uploaded, strict=True):
+            if not isinstance(batch, HostRows):
+                for before, after in zip(rows, session.download(batch), strict=True):
+                    np.testing.assert_array_equal(before, after, "an input has been written to")
+    return outputs if isinstance(result, tuple) else outputs[0]
+
+
+def _downloaded(session: GpuSession, batch: Any, prepared: Prepared, output: int) -> Rows:
+    spec = prepared.specs[output]
+    if hasattr(batch, "rows"):  # on its way to the host
+        session.synchronize()
+        rows = [row.copy() for row in batch.rows]
+    else:
+        rows = session.download(batch)
+    assert len(rows) == len(batch.rows if hasattr(batch, "rows") else batch)
+    for row in rows:
+        assert row.dtype == storage_dtype(spec.dtype), f"`infer` said {spec.dtype}"
+        assert spec.ndim is None or row.ndim == spec.ndim, f"`infer` said {spec.ndim} axes"
+    return rows
+
+
+def run_cpu_operator_on_batch(
+    name: str,
+    *inputs: Rows,
+    layout: str | Sequence[str] = "",
+    arg_layouts: dict[str, str] | None = None,
+    seed: int = 0,
+    iteration: int = 0,
+    sources: list[str] | None = None,
+    batch_size: int | None = None,
+    **args: Any,
+) -> Any:
+    """What `cpu` makes of the same batch; arguments as of `run_gpu_operator`."""
+    prepared = Prepared(name, inputs, layout, arg_layouts or {}, batch_size, FrameLoop, args)
+    contexts = [_context(prepared, i, seed, iteration, sources) for i in range(prepared.size)]
+    if needs_batch(prepared.node):
+        results = prepared.op.cpu_batch(_BatchContext(contexts, seed, iteration), *inputs)
+        return tuple(map(list, results)) if isinstance(results, tuple) else list(results)
+    results = [prepared.op.cpu(c, *(rows[c.index] for rows in inputs)) for c in contexts]
+    if isinstance(results[0], tuple):
+        return tuple([np.asarray(r[k]) for r in results] for k in range(len(results[0])))
+    return [np.asarray(r) for r in results]
+
+
+def _context(
+    prepared: Prepared, index: int, seed: int, iteration: int, sources: list[str] | None
+) -> PlainContext:
+    args = SimpleNamespace(**prepared.constants)
+    for key, (rows, convert) in prepared.tensors.items():
+        setattr(args, key, convert(rows[index]))
+    context = PlainContext(args, index, seed)
+    context.iteration = iteration
+    context.source = sources[index] if sources else ""
+    return context
+
+
+class _BatchContext:
+    """What `cpu_batch` is handed."""
+
+    def __init__(self, contexts: list[PlainContext], seed: int, iteration: int) -> None:
+        self._contexts = contexts
+        self.seed = seed
+        self.iteration = iteration
+        self.size = len(contexts)
+
+    def empty(self, index: int, shape: tuple[int, ...], dtype: Any, output: int = 0) -> np.ndarray:
+        return np.empty(shape, dtype)
+
+    def temp(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        return np.empty(shape, dtype)
+
+    def args(self, index: int) -> Any:
+        return self._contexts[index].args

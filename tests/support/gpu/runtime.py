@@ -1,0 +1,300 @@
+"""A GPU that is the CPU: `penstock.tensors.gpu.runtime.Runtime` for tests."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tests.support.gpu.cpu_functions import CpuFunction, KernelError, cpu_function
+from tests.support.gpu.memory import Memory
+from tests.support.gpu.streams import LOCK, LateEvent, LateStream, Work, run_until
+
+_STREAM_NUMBERS = iter(range(0x5000, 1 << 31))
+"""Streams of all devices have numbers of their own."""
+
+
+class EmulatedFunction:
+    """A kernel that queues itself."""
+
+    def __init__(self, runtime: EmulatedRuntime, function: CpuFunction) -> None:
+        self._runtime = runtime
+        self._function = function
+
+    def __call__(
+        self,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        args: tuple[Any, ...],
+        shared_bytes: int,
+        stream: int,
+    ) -> None:
+        """Check the launch and queue it."""
+        function, runtime = self._function, self._runtime
+        function.check_launch(grid, block, shared_bytes)
+        packed = function.packed(args)
+        addresses = [int(a) for a, kind in zip(args, function.kinds, strict=True) if kind == "p"]
+        runtime.launches.append(function.name)
+        runtime._give(
+            stream,
+            f"launch of {function.name}",
+            lambda: function.run(grid, block, packed, shared_bytes),
+            runtime._named(function.name, addresses),
+        )
+
+
+class EmulatedRuntime:
+    """One GPU.
+
+    Device memory is memory of the host, and NumPy its array module.
+
+    Parameters
+    ----------
+    device_id
+        Its number.
+    late
+        Whether work waits until somebody has to see it; else it is done when it is queued.
+    memory_bytes
+        How much device memory there is.
+
+    Attributes
+    ----------
+    launches
+        Names of the kernels launched so far, the last 10000.
+    errors
+        What went wrong while queued work ran, wherever it was raised.
+    """
+
+    name = "emulated GPU"
+    compute_capability = (9, 0)
+    multiprocessors = 132
+    xp = np
+
+    def __init__(
+        self, device_id: int = 0, *, late: bool = True, memory_bytes: int = 4 << 30
+    ) -> None:
+        self.device_id = device_id
+        self.late = late
+        self.memory_bytes = memory_bytes
+        self.launches: deque[str] = deque(maxlen=10000)
+        self.errors: list[BaseException] = []
+        self._memory = Memory()
+        self._streams: dict[int, LateStream] = {}
+        self._idle: list[int] = []
+        self._threads = threading.local()
+
+    # Threads
+
+    def activate(self) -> None:
+        """Let the calling thread queue work here."""
+        self._threads.active = 1
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """The same for the length of a ``with``."""
+        before = getattr(self._threads, "active", 0)
+        self._threads.active = 1
+        try:
+            yield
+        finally:
+            self._threads.active = before
+
+    # Streams
+
+    def acquire_stream(self) -> int:
+        """A stream for the caller alone."""
+        with LOCK:
+            return self._idle.pop() if self._idle else next(_STREAM_NUMBERS)
+
+    def release_stream(self, stream: int) -> None:
+        """Take back a stream."""
+        with LOCK:
+            assert stream not in self._idle, "a stream is released that nobody has"
+            self._idle.append(stream)
+
+    def _stream(self, number: int) -> LateStream:
+        found = self._streams.get(number)
+        if found is None:
+            found = self._streams[number] = LateStream(number, eager=0 if self.late else 1)
+        return found
+
+    def record(self, stream: int) -> LateEvent:
+        """An event behind all work of `stream` so far."""
+        with LOCK:
+            return LateEvent(self._stream(stream))
+
+    def wait(self, stream: int, event: LateEvent) -> None:
+        """Let work that follows on `stream` start behind `event`."""
+        with LOCK:
+            self._stream(stream).give(Work("wait", None, event, ()))
+
+    def synchronize(self, stream: int) -> None:
+        """Run all work of `stream`."""
+        with LOCK:
+            found = self._stream(stream)
+            run_until(found, found.queued)
+
+    def _give(
+        self, stream: int, what: str, run: Callable[[], None], memory: tuple[int, ...]
+    ) -> None:
+        if not getattr(self._threads, "active", 0):
+            raise KernelError(f"{what}: this thread has not called `activate`")
+
+        def noted() -> None:
+            try:
+                run()
+            except BaseException as error:
+                self.errors.append(error)
+                raise
+
+        with LOCK:
+            self._stream(stream).give(Work(what, noted, None, memory))
+
+    # Memory
+
+    def allocate(self, size_bytes: int) -> int:
+        """New device memory, filled with a pattern."""
+        with LOCK:
+            if self._memory.device_bytes + size_bytes > self.memory_bytes:
+                raise MemoryError(f"the emulated device has no memory for {size_bytes} bytes")
+            return self._memory.allocate(size_bytes, "device")
+
+    def free(self, address: int) -> None:
+        """Take device memory back, which no queued work may name any more."""
+        self._free(address, "device")
+
+    def allocate_pinned(self, size_bytes: int) -> int:
+        """New host memory, filled with a pattern."""
+        with LOCK:
+            return self._memory.allocate(size_bytes, "pinned")
+
+    def free_pinned(self, address: int) -> None:
+        """Take host memory back, which no queued work may name any more."""
+        self._free(address, "pinned")
+
+    def _free(self, address: int, kind: str) -> None:
+        with LOCK:
+            try:
+                for stream in self._streams.values():
+                    for work in stream.work:
+                        if address in work.memory:
+                            raise KernelError(
+                                f"{kind} memory is freed while the {work.what} is still queued"
+                            )
+                self._memory.free(address, kind)
+            except KernelError as error:  # raised in __del__, it would not be heard
+                self.errors.append(error)
+                raise
+
+    def _named(self, what: str, addresses: list[int]) -> tuple[int, ...]:
+        """Begins of the pieces that these addresses are in."""
+        with LOCK:
+            found = []
+            for address in addresses:
+                piece = self._memory.piece(address) if address else None
+                if piece is not None:
+                    found.append(piece.address)
+                elif address:
+                    raise KernelError(
+                        f"{what}: {address:#x} is neither device memory nor page-locked"
+                    )
+            return tuple(found)
+
+    # Copies
+
+    def copy(self, target: int, source: int, size_bytes: int, stream: int) -> None:
+        """Queue a copy. As with CUDA, one from or to plain host memory does not return before it
+        has read or written that.
+        """
+        what = f"copy of {size_bytes} bytes"
+        with LOCK:
+            pieces = [self._memory.check_range(a, size_bytes) for a in (target, source)]
+            memory = tuple(p.address for p in pieces if p is not None)
+            if pieces[1] is None:
+                snapshot = ctypes.create_string_buffer(
+                    ctypes.string_at(source, size_bytes), max(size_bytes, 1)
+                )
+                self._give(stream, what, lambda: _move(target, snapshot, size_bytes), memory)
+            else:
+                self._give(stream, what, lambda: _move(target, source, size_bytes), memory)
+            if pieces[0] is None:
+                self.synchronize(stream)
+
+    def fill(self, target: int, value: int, size_bytes: int, stream: int) -> None:
+        """Queue setting bytes of device memory."""
+        with LOCK:
+            piece = self._memory.check_range(target, size_bytes)
+            if piece is None or piece.kind != "device":
+                raise KernelError(f"fill: {target:#x} is no device memory")
+            self._give(
+                stream,
+                f"fill of {size_bytes} bytes",
+                lambda: ctypes.memset(target, value, size_bytes) and None,
+                (piece.address,),
+            )
+
+    # Kernels and arrays
+
+    def function(self, source: str, name: str) -> EmulatedFunction:
+        """The kernel `name` of a program, built by g++."""
+        return EmulatedFunction(self, cpu_function(source, name))
+
+    def array(
+        self,
+        address: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        strides: tuple[int, ...] | None,
+        owner: Any,
+        size_bytes: int,
+    ) -> np.ndarray:
+        """A NumPy array over device memory. Use it inside `using`, or after `synchronize`."""
+        dtype = np.dtype(dtype)
+        raw = (ctypes.c_ubyte * max(size_bytes, dtype.itemsize, 1)).from_address(address)
+        raw.kept = owner, self  # type: ignore[attr-defined]
+        element = np.frombuffer(raw, dtype, 1)
+        if strides is None:
+            steps = [dtype.itemsize]
+            for extent in shape[:0:-1]:
+                steps.append(steps[-1] * extent)
+            strides = tuple(reversed(steps[: len(shape)]))
+        return np.lib.stride_tricks.as_strided(element, shape, strides)
+
+    @contextlib.contextmanager
+    def using(self, stream: int) -> Iterator[None]:
+        """Let NumPy's operations, which run at once, run behind the work of `stream`."""
+        with LOCK:
+            found = self._stream(stream)
+            run_until(found, found.queued)
+            found.eager += 1
+        try:
+            with self.active():
+                yield
+        finally:
+            with LOCK:
+                found.eager -= 1
+
+    # For tests
+
+    def pending(self) -> list[str]:
+        """What is queued and has not run yet."""
+        with LOCK:
+            return [work.what for s in self._streams.values() for work in s.work]
+
+    def check(self) -> None:
+        """Run everything and raise what went wrong: failed work, overruns, use of freed memory."""
+        with LOCK:
+            for stream in list(self._streams.values()):
+                run_until(stream, stream.queued)
+            if self.errors:
+                raise self.errors[0]
+            self._memory.check()
+
+
+def _move(target: int, source: Any, size_bytes: int) -> None:
+    ctypes.memmove(target, source, size_bytes)
