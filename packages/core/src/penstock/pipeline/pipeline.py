@@ -38,7 +38,10 @@ if TYPE_CHECKING:
     from penstock.executor.plan import Plan
     from penstock.graph.nodes import OpNode
     from penstock.tensors.gpu.device import Device
+    from penstock.tensors.gpu.tensor_list import TensorListGPU
     from penstock.tensors.tensor_list import TensorListCPU
+
+    Batch = TensorListCPU | TensorListGPU
 
 _running: weakref.WeakSet[Pipeline] = weakref.WeakSet()
 
@@ -56,7 +59,7 @@ class Pipeline(DefinablePipeline):
     num_threads : int, optional
         Worker threads; all processors available to the process when not given.
     device_id : int, optional
-        GPU to use; `None` for a pipeline on the CPU.
+        Number of the GPU to use; `None` for a pipeline on the CPU.
     seed : int, optional
         Seed of all random operators without one of their own. The same seed gives the same bytes,
         whatever the number of threads or the prefetch depth. A new one in each run when not given.
@@ -136,7 +139,7 @@ class Pipeline(DefinablePipeline):
         """Whether `iter_setup` was called for the next iteration."""
         self._building = threading.RLock()
         self._scheduling = threading.Lock()
-        self._in_use: deque[tuple[TensorListCPU, ...]] = deque()
+        self._in_use: deque[tuple[Batch, ...]] = deque()
         self._skipped_in_last_outputs = 0
         self._draw_numbers_in_last_outputs: list[int] | None = None
 
@@ -211,13 +214,15 @@ class Pipeline(DefinablePipeline):
 
     # -- running -----------------------------------------------------------------------------
 
-    def run(self, cuda_stream: Any = None, /, **pipeline_inputs: Any) -> tuple[TensorListCPU, ...]:
+    def run(self, cuda_stream: Any = None, /, **pipeline_inputs: Any) -> tuple[Batch, ...]:
         """Return the outputs of the next iteration, and start on the one behind those in progress.
 
         Parameters
         ----------
         cuda_stream
-            Stream for outputs on the GPU; must be `None` on the CPU.
+            Stream on which outputs on the GPU are going to be used: work that it is given from now
+            on waits for them, and the host does not. A number, or a stream of PyTorch or CuPy.
+            Must be `None` on the CPU.
         **pipeline_inputs
             Batches for external sources, by their names.
 
@@ -227,7 +232,7 @@ class Pipeline(DefinablePipeline):
             At the end of the data of an external source.
         """
         self.build()
-        if cuda_stream is not None:
+        if cuda_stream is not None and self._settings.device_id is None:
             raise ArgumentTypeError(
                 f"Cannot interpret the object {cuda_stream!r} as a CUDA stream of a pipeline "
                 "on the CPU; pass batches by name: run(name=batch)."
@@ -235,7 +240,7 @@ class Pipeline(DefinablePipeline):
         self._latch_api(PipelineAPIType.BASIC)
         self._feeding.feed_all(pipeline_inputs)
         self._schedule()
-        return self._take_and_hold()
+        return self._take_and_hold(cuda_stream)
 
     def schedule_run(self) -> None:
         """Start on a further iteration; the first call starts as many as are worked on ahead.
@@ -250,27 +255,27 @@ class Pipeline(DefinablePipeline):
             self._latch_api(PipelineAPIType.SCHEDULED)
         self._schedule()
 
-    def share_outputs(self, cuda_stream: Any = None) -> tuple[TensorListCPU, ...]:
-        """Wait for the oldest scheduled iteration and return its outputs.
+    def share_outputs(self, cuda_stream: Any = None) -> tuple[Batch, ...]:
+        """Wait for the oldest scheduled iteration and return its outputs; `cuda_stream` as in `run`.
 
         They stay valid for as long as they are referred to.
         """
         self.build()
         if self._api is not PipelineAPIType.ITERATOR:
             self._latch_api(PipelineAPIType.SCHEDULED)
-        return self._take()
+        return self._take(cuda_stream)
 
     def release_outputs(self) -> None:
         """Let go of the outputs that were shared first; does nothing if there are none."""
         if self._in_use:
             self._in_use.popleft()
 
-    def outputs(self, cuda_stream: Any = None) -> tuple[TensorListCPU, ...]:
-        """Release the outputs shared before and share the next ones."""
+    def outputs(self, cuda_stream: Any = None) -> tuple[Batch, ...]:
+        """Release the outputs shared before and share the next ones; `cuda_stream` as in `run`."""
         self.build()
         if self._api is not PipelineAPIType.ITERATOR:
             self._latch_api(PipelineAPIType.SCHEDULED)
-        return self._take_and_hold()
+        return self._take_and_hold(cuda_stream)
 
     def _schedule(self) -> None:
         if not self._prefetched:
@@ -333,11 +338,11 @@ class Pipeline(DefinablePipeline):
             By sub-classes, to end the epoch.
         """
 
-    def _take_and_hold(self) -> tuple[TensorListCPU, ...]:
+    def _take_and_hold(self, cuda_stream: Any = None) -> tuple[Batch, ...]:
         self.release_outputs()
-        return self._take()
+        return self._take(cuda_stream)
 
-    def _take(self) -> tuple[TensorListCPU, ...]:
+    def _take(self, cuda_stream: Any = None) -> tuple[Batch, ...]:
         executor = self._executor
         assert executor is not None
         if self._owed:
@@ -366,6 +371,9 @@ class Pipeline(DefinablePipeline):
         )
         for number, (batch, expected) in enumerate(zip(batches, self._expected, strict=True)):
             check_output(number, batch, *expected)
+        if cuda_stream is not None:
+            for batch in batches:
+                batch._set_stream(cuda_stream)
         self._skipped_in_last_outputs = iteration.skipped
         self._draw_numbers_in_last_outputs = iteration.draw_numbers
         self._in_use.append(batches)
