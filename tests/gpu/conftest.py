@@ -9,6 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.tensors.gpu.runtime import Runtime, install_runtime
+from tests.support.gpu import nvrtc
+from tests.support.gpu.cpu_functions import sanitizing
+from tests.support.gpu.recording import take_recorded
 from tests.support.gpu.runtime import EmulatedRuntime
 
 
@@ -57,6 +60,15 @@ def _emulated() -> Iterator[EmulatedRuntime]:
     install_runtime(None)
     for device in devices.values():
         device.check()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _kernels_compile() -> Iterator[None]:
+    """At the end of a module, compile for a real GPU what ran on the emulated one."""
+    yield
+    kernels = take_recorded()
+    if kernels and not sanitizing() and nvrtc.missing() is None:
+        nvrtc.check_compiles(kernels, "sm_90")
 
 
 @pytest.fixture

@@ -30,11 +30,12 @@ _FLAGS = [
     *("-ffp-contract=off", "-fno-math-errno"),
     # Kernels of one name in several programs must not find one another's static memory.
     *("-fvisibility=hidden", "-fno-gnu-unique"),
-    *("-fsanitize=alignment,bounds,integer-divide-by-zero,shift-exponent",),
+    "-fsanitize=alignment,bounds,integer-divide-by-zero,shift-exponent",
     *("-fno-sanitize-recover=all", "-U_FORTIFY_SOURCE"),
     *("-DPENSTOCK_ON_CPU", "-include", "cuda_on_cpu.h"),
 ]
-# The checks call what launch.h defines, so the libraries of the sanitizer are not linked.
+# The checks call what launch.h defines, and the address sanitizer is preloaded: their libraries are
+# not linked.
 _LIBRARIES = ["-nodefaultlibs", "-lm", "-lc", "-lgcc"]
 
 MAX_DYNAMIC_SHARED_BYTES = 48 << 10
@@ -174,20 +175,17 @@ def _built(source: str, name: str) -> Path:
     flags = list(_FLAGS)
     if _WAITING.search(source):
         flags.append("-DPENSTOCK_FIBERS")
-    libraries = _LIBRARIES
     if sanitizing():
-        # Its own library comes first in the process; it is not to be linked a second time.
         flags += ["-fsanitize=address", "-g", "-fno-omit-frame-pointer"]
-        libraries = [*_LIBRARIES, "-Wl,--unresolved-symbols=ignore-all"]
     text = f'#line 1 "program"\n{source}\nEMULATED_EXPORT(&{name})\n'
-    key = hashlib.sha256("\0".join([text, *flags, *libraries, _surroundings()]).encode())
+    key = hashlib.sha256("\0".join([text, *flags, *_LIBRARIES, _surroundings()]).encode())
     target = cache_folder("kernels") / f"{key.hexdigest()[:32]}.so"
     if target.exists():
         return target
     with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".part", delete=False) as part:
         pass
     try:
-        command = ["g++", *flags, f"-I{_HERE}", "-x", "c++", "-", "-o", part.name, *libraries]
+        command = ["g++", *flags, f"-I{_HERE}", "-x", "c++", "-", "-o", part.name, *_LIBRARIES]
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"g++ does not compile {name}:\n{done.stderr}")

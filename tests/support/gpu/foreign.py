@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,11 @@ _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
 )
 
 
-class _Memory:
-    def __init__(self, runtime: Runtime, size_bytes: int) -> None:
-        self._runtime = runtime
-        self.address = runtime.allocate(max(size_bytes, 1))
-
-    def __del__(self) -> None:
-        self._runtime.free(self.address)
+def _free(runtime: Runtime, address: int, pinned: int, stream: int) -> None:
+    runtime.synchronize(stream)
+    runtime.release_stream(stream)
+    runtime.free(address)
+    runtime.free_pinned(pinned)
 
 
 class ForeignArray:
@@ -32,6 +31,8 @@ class ForeignArray:
         The GPU.
     values
         What it will hold.
+    interface_version
+        Of the CUDA array interface.
 
     Attributes
     ----------
@@ -45,20 +46,14 @@ class ForeignArray:
         self.stream = runtime.acquire_stream()
         self.asked: list[int | None] = []
         self._interface_version = interface_version
-        self._memory = _Memory(runtime, self.values.nbytes)
-        self._pinned = runtime.allocate_pinned(max(self.values.nbytes, 1))
-        ctypes.memmove(self._pinned, self.values.ctypes.data, self.values.nbytes)
+        size = max(self.values.nbytes, 1)
+        self.address = runtime.allocate(size)
+        pinned = runtime.allocate_pinned(size)
+        ctypes.memmove(pinned, self.values.ctypes.data, self.values.nbytes)
         if self.values.nbytes:
-            runtime.copy(self._memory.address, self._pinned, self.values.nbytes, self.stream)
-
-    def __del__(self) -> None:
-        self.runtime.synchronize(self.stream)
-        self.runtime.release_stream(self.stream)
-        self.runtime.free_pinned(self._pinned)
-
-    @property
-    def address(self) -> int:
-        return self._memory.address
+            runtime.copy(self.address, pinned, self.values.nbytes, self.stream)
+        # Unlike `__del__`, this keeps the runtime, whatever the order in which garbage is found.
+        weakref.finalize(self, _free, runtime, self.address, pinned, self.stream)
 
     def _array(self) -> Any:
         values = self.values

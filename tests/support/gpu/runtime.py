@@ -13,6 +13,7 @@ import numpy as np
 
 from tests.support.gpu.cpu_functions import CpuFunction, KernelError, cpu_function
 from tests.support.gpu.memory import Memory
+from tests.support.gpu.recording import record
 from tests.support.gpu.streams import LOCK, LateEvent, LateStream, Work, run_until
 
 _STREAM_NUMBERS = iter(range(0x5000, 1 << 31))
@@ -242,6 +243,7 @@ class EmulatedRuntime:
 
     def function(self, source: str, name: str) -> EmulatedFunction:
         """The kernel `name` of a program, built by g++."""
+        record(source, name)
         return EmulatedFunction(self, cpu_function(source, name))
 
     def array(

@@ -1,0 +1,57 @@
+"""Every kernel of the package compiles for every generation of GPUs, without warnings.
+
+``expressions.txt`` has one instantiation of each kernel of each program. What else tests use is
+compiled, for one generation, at the end of their modules. To renew the list, run all tests below
+``tests/gpu`` and then ``python -m tests.support.gpu.recording``.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.kernels.gpu.program import program
+from tests.support.gpu import nvrtc
+from tests.support.gpu.recording import SOURCES, function_of, kernels_in, listed, parts_of
+
+GENERATED = {"pointwise_loop.cuh"}
+"""Files whose kernels are parts of programs that are written at run time; tests that compute terms
+compile those.
+"""
+
+_files = sorted({file for file, _ in listed()})
+
+
+@pytest.fixture(autouse=True)
+def gpu_runtime() -> None:
+    """Nothing runs here."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiler() -> None:
+    missing = nvrtc.missing()
+    if missing:
+        pytest.skip(missing)
+
+
+@pytest.mark.parametrize("arch", nvrtc.ARCHITECTURES)
+@pytest.mark.parametrize("file", _files)
+def test_compiles(file: str, arch: str) -> None:
+    names = [name for f, name in listed() if f == file]
+    nvrtc.check_compiles([(program(file), name) for name in names], arch)
+
+
+@pytest.mark.parametrize("path", sorted(SOURCES.glob("*.cu*")), ids=lambda p: p.name)
+def test_every_kernel_is_listed(path) -> None:
+    if path.name in GENERATED:
+        return
+    kernels = kernels_in(path.read_text(encoding="utf-8"))
+    used = {function_of(name) for file, name in listed() if path.name in parts_of(file)}
+    assert kernels <= used, (
+        f"{sorted(kernels - used)} of {path.name}: no test uses them, or the list is old; run the "
+        "tests below tests/gpu, then `python -m tests.support.gpu.recording`"
+    )
+
+
+def test_the_list_has_nothing_that_is_gone() -> None:
+    for file, name in listed():
+        assert function_of(name) in kernels_in(program(file)), (file, name)
