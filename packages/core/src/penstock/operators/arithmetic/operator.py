@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,16 +14,23 @@ from penstock.operators.argument_types import OBJECT
 from penstock.operators.arithmetic.expression import typed
 from penstock.operators.arithmetic.program import ArrayProgram
 from penstock.operators.arithmetic.scalars import compile_scalar
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.arithmetic.shapes import not_broadcastable
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.pointwise_batch import PointwiseBatch, pointwise
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+from penstock.tensors.gpu.batch import StridedBatch
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from penstock.kernels.gpu.pointwise_terms import Term
+    from penstock.operators.arithmetic.terms import DeviceProgram
+    from penstock.tensors.gpu.batch import LazyBatch
+
 
 @operator(
     "_arithmetic_generic_op",
-    inputs=Input("inputs", "What the expression reads."),
+    inputs=Input("inputs", "What the expression reads.", device="any"),
     args=(Arg("expression", OBJECT, REQUIRED, "Nested tuples; see the class."),),
     variadic=True,
     max_inputs=64,
@@ -97,6 +105,70 @@ class ArithmeticGenericOp(Operator):
                 return self.program.run(c, inputs, leaves=True)
         except IntegerDivisionByZeroError:
             raise _division_by_zero() from None
+
+    gpu_takes: ClassVar = (PointwiseBatch, StridedBatch)
+
+    @cached_property
+    def device_program(self) -> DeviceProgram:
+        """What the GPU computes; found when it is first asked for."""
+        from penstock.operators.arithmetic.terms import device_program
+
+        return device_program(self.root)
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
+        if self.root.kind == "input":
+            batch: LazyBatch = inputs[self.root.value]
+            return batch
+        try:
+            program = self.device_program
+        except IntegerDivisionByZeroError:
+            raise _division_by_zero() from None
+        term, batches, numbers = _placed(c, program.term, inputs)
+        shapes = _common_shapes(c, batches)
+        faults = (lambda i: c.located(_division_by_zero(), i),) if program.may_fault else ()
+        return pointwise(c.queue, term, batches, shapes, numbers, faults)
+
+
+def _placed(
+    c: BatchContext, term: Term, inputs: Sequence[Any]
+) -> tuple[Term, list[LazyBatch], tuple[np.ndarray, ...]]:
+    """Bring host batches among the inputs to where a kernel reads them.
+
+    Returns
+    -------
+    tuple
+        The term, the batches it reads, and the numbers it reads: scalars of the host.
+    """
+    if not any(hasattr(batch, "rows") for batch in inputs):
+        return term, list(inputs), ()
+    from penstock.kernels.gpu.pointwise_terms import number, source, substituted
+    from penstock.kernels.gpu.transfer import to_device
+
+    batches: list[LazyBatch] = []
+    numbers: list[np.ndarray] = []
+    leaves: list[Term] = []
+    for batch in inputs:
+        rows: list[np.ndarray] | None = getattr(batch, "rows", None)
+        if rows is not None and rows[0].ndim == 0:
+            values = np.fromiter((row.item() for row in rows), rows[0].dtype, len(rows))
+            leaves.append(number(len(numbers), values.dtype))
+            numbers.append(values)
+            continue
+        batches.append(batch if rows is None else to_device(c.queue, rows))
+        leaves.append(source(len(batches) - 1, batches[-1].dtype))
+    return substituted(term, tuple(leaves), (), (0,)), batches, tuple(numbers)
+
+
+def _common_shapes(c: BatchContext, batches: Sequence[LazyBatch]) -> np.ndarray:
+    from penstock.kernels.gpu.broadcast import common_shapes
+
+    shapes, bad = common_shapes([batch.shapes for batch in batches])
+    if bad.size:
+        index = int(bad[0])
+        raise c.located(
+            not_broadcastable([tuple(b.shapes[index].tolist()) for b in batches]), index
+        )
+    return shapes
 
 
 class _NewMemory:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from penstock.errors import ShapeError
 from penstock.kernels.cpu.arithmetic import APPROXIMATE, allocates, array_function
 from penstock.kernels.cpu.broadcast import common_shape, run_tiled
 from penstock.operators.arithmetic.scalars import ScalarFunction, compile_scalar, constant
+from penstock.operators.arithmetic.shapes import not_broadcastable
 from penstock.operators.arithmetic.types import operand_types
 
 if TYPE_CHECKING:
@@ -86,11 +86,7 @@ class ArrayProgram:
             try:
                 shape = common_shape([x.shape for x in arrays])
             except ValueError:
-                raise ShapeError(
-                    "The operands' shapes cannot be broadcast to one: "
-                    f"{', '.join(str(x.shape) for x in arrays)}. Aligned at the last axis, extents "
-                    "must be equal or 1."
-                ) from None
+                raise not_broadcastable([x.shape for x in arrays]) from None
         out = c.empty(shape, self.dtype) if leaves else c.temp(shape, self.dtype)
         # What is smaller than the output is read again and again: convert it once.
         for i, (_, _, dtype) in enumerate(self._operands):

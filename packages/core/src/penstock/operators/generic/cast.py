@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, ClassVar
+
 import numpy as np
 
 from penstock.errors import DataTypeError
 from penstock.kernels.cpu.cast import converter
 from penstock.operators.argument_types import DTYPE
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.pointwise_batch import PointwiseBatch, pointwise
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+from penstock.tensors.gpu.batch import StridedBatch
 from penstock.types import DALIDataType, storage_dtype, to_numpy_type
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import LazyBatch
 
 _OUTPUT_DOC = "The numbers in their new type, in the layout of the input."
 
@@ -25,7 +32,7 @@ class _Conversion(Operator):
                 f"`dtype` must be a type of numbers or BOOL, got {dtype.name}."
             ) from None
         source = storage_dtype(data.dtype)
-        self._target = target
+        self._source, self._target = source, target
         self._convert = None if source == target else converter(source, target)
         return data._replace(dtype=dtype)
 
@@ -36,6 +43,16 @@ class _Conversion(Operator):
         out = c.empty(data.shape, self._target)
         self._convert(data, out)
         return out
+
+    gpu_takes: ClassVar = (PointwiseBatch, StridedBatch)
+
+    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
+        data = inputs[0]
+        if self._convert is None:
+            return data
+        from penstock.kernels.gpu.cast import cast_to
+
+        return pointwise(c.queue, cast_to(self._source, self._target), (data,), data.shapes)
 
 
 @operator(
@@ -64,7 +81,11 @@ class Cast(_Conversion):
     "cast_like",
     inputs=(
         Input("data", "Data of any rank and layout."),
-        Input("like", "Data whose element type is taken on; nothing else of it is looked at."),
+        Input(
+            "like",
+            "Data whose element type is taken on; nothing else of it is looked at.",
+            device="any",
+        ),
     ),
     output_docs=(_OUTPUT_DOC,),
 )

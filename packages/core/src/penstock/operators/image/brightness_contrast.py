@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, ClassVar
+
 import numpy as np
 
 from penstock.errors import DataTypeError
 from penstock.kernels.cpu.pointwise import brightness_contrast
 from penstock.operators.argument_types import DTYPE, FLOAT
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.batch_arguments import scalars
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.pointwise_batch import PointwiseBatch, pointwise
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.operators.window_arithmetic import as_float32
+from penstock.tensors.gpu.batch import StridedBatch
 from penstock.types import DALIDataType, to_numpy_type
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import LazyBatch
 
 _TYPES = (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.FLOAT)
 _INPUT = Input(
@@ -86,6 +94,7 @@ class _Adjustment(Operator):
         self._range = (
             1.0 if self._dtype.kind == "f" else as_float32(2.0 ** _value_bits(self._dtype) - 1)
         )
+        self._source = source
         self._center = 0.5 if source.kind == "f" else 2.0 ** (_value_bits(source) - 1)
         # Even without an adjustment, int32 is rounded to float32 on its way.
         self._unchanged = dtype == data.dtype and dtype != DALIDataType.INT32
@@ -108,6 +117,34 @@ class _Adjustment(Operator):
             center=self._center if center is None else center,
         )
         return out
+
+    gpu_takes: ClassVar = (PointwiseBatch, StridedBatch)
+
+    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
+        from penstock.kernels.gpu.pointwise import scale_and_shift
+
+        data = inputs[0]
+        brightness = self._each(c, "brightness", 1.0)
+        contrast = self._each(c, "contrast", 1.0)
+        center = self._each(c, "contrast_center", self._center)
+        shift = self._each(c, "brightness_shift", 0.0)
+        # In the order and precision of `cpu`.
+        scale = brightness * contrast
+        shift_in_units = (shift.astype(np.float64) * self._range).astype(np.float32)
+        offset = shift_in_units + brightness * (center - contrast * center)
+        if self._unchanged:
+            same = (brightness == 1) & (contrast == 1) & (shift == 0)
+            if same.all():
+                return data
+            # A negative zero, as a sum with it changes no number; one with 0 changes that of -0.
+            offset = np.where(same, np.float32(-0.0), offset)
+        term = scale_and_shift(self._source, self._dtype)
+        return pointwise(c.queue, term, (data,), data.shapes, (scale, offset))
+
+    def _each(self, c: BatchContext, name: str, default: float) -> np.ndarray:
+        """Argument `name` of each sample; `default` where it is none or not given."""
+        found = scalars(c, name, np.float32) if name in self.schema.args else None
+        return np.broadcast_to(np.float32(default), (c.size,)) if found is None else found
 
 
 @operator(

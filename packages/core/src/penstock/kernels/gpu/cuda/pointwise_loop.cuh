@@ -1,0 +1,113 @@
+// The loop around generated functions of elements; ../pointwise_text.py writes the struct `Body`.
+#pragma once
+#include "arithmetic.cuh"
+#include "cast.cuh"
+#include "pointwise.cuh"
+
+// Elements that one access of memory brings.
+template <typename T, int count> struct alignas(sizeof(T) * count) Vector {
+  T values[count];
+};
+
+template <int count, typename T>
+__device__ __forceinline__ Vector<T, count> vector_at(const T* address) {
+  return *reinterpret_cast<const Vector<T, count>*>(address);
+}
+
+template <int count, typename T>
+__device__ __forceinline__ void put_vector(T* address, const Vector<T, count>& vector) {
+  *reinterpret_cast<Vector<T, count>*>(address) = vector;
+}
+
+template <int count, typename T> __device__ __forceinline__ bool aligned(const T* address) {
+  return reinterpret_cast<uint64>(address) % (sizeof(T) * count) == 0;
+}
+
+// The sample that this block's tile belongs to. Samples of one shape have `tiles_each` tiles; for
+// others that is 0, and the last sample that begins at the tile or before is searched for.
+template <typename Sample>
+__device__ __forceinline__ int32 sample_of(const Sample* samples, int32 count, uint32 tiles_each) {
+  if (tiles_each != 0) return blockIdx.x / tiles_each;
+  int32 low = 0, high = count;
+  while (high - low > 1) {
+    const int32 middle = (low + high) / 2;
+    if (samples[middle].first_tile <= blockIdx.x) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+// Where an element is in a sample of several axes; moves on element by element.
+template <typename Index, int axes> struct Position {
+  Index extents[axes];
+  Index at[axes];
+
+  __device__ __forceinline__ Position(const Index (&extents_)[axes], Index element) {
+#pragma unroll
+    for (int axis = axes - 1; axis > 0; --axis) {
+      extents[axis] = extents_[axis];
+      const Index whole = element / extents[axis];
+      at[axis] = element - whole * extents[axis];
+      element = whole;
+    }
+    at[0] = element;
+  }
+
+  __device__ __forceinline__ void advance() {
+#pragma unroll
+    for (int axis = axes - 1; axis > 0; --axis) {
+      if (++at[axis] != extents[axis]) return;
+      at[axis] = 0;
+    }
+    ++at[0];
+  }
+};
+
+// Computes the output of one tile of one sample. `Body` has
+//   Sample                  a row of the table: out, size, first_tile, shift, and what it adds
+//   length, count           elements of a vector, and vectors of a thread
+//   Body(row, sample, faults)
+//   aligned()               whether vectors of the sources begin where memory lets them
+//   read(at)                the sources' vectors from element number `at`
+//   compute(vectors, at)    the output's vector
+//   compute(at)             one element of the output
+// The first vector begins `shift` elements before the sample, so that the output's are aligned.
+template <typename Body>
+__global__ void __launch_bounds__(256)
+pointwise(const typename Body::Sample* samples, int32 count, uint32 tiles_each, int32* faults) {
+  constexpr int length = Body::length, threads = 256;
+  constexpr int tile = threads * length * Body::count;
+  const int32 sample = sample_of(samples, count, tiles_each);
+  const Body body(samples[sample], sample, faults);
+  auto* const out = body.sample.out;
+  const int64 size = body.sample.size;
+  const int64 first =
+      static_cast<int64>(blockIdx.x - body.sample.first_tile) * tile - body.sample.shift;
+
+  if (!body.aligned()) {
+    for (int i = threadIdx.x; i < tile; i += threads) {
+      const int64 at = first + i;
+      if (at >= 0 && at < size) out[at] = body.compute(at);
+    }
+    return;
+  }
+  const int64 start = first + static_cast<int>(threadIdx.x) * length;
+  typename Body::Vectors vectors[Body::count];
+  // All reads are under way before the first result is needed.
+#pragma unroll
+  for (int k = 0; k < Body::count; ++k) {
+    const int64 at = start + k * threads * length;
+    if (at >= 0 && at + length <= size) vectors[k] = body.read(at);
+  }
+#pragma unroll
+  for (int k = 0; k < Body::count; ++k) {
+    const int64 at = start + k * threads * length;
+    if (at >= 0 && at + length <= size) {
+      put_vector(out + at, body.compute(vectors[k], at));
+    } else {
+      for (int i = 0; i < length; ++i) {
+        if (at + i >= 0 && at + i < size) out[at + i] = body.compute(at + i);
+      }
+    }
+  }
+}

@@ -1,0 +1,15 @@
+"""Errors about shapes that do not broadcast, in the words of both devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.errors import ShapeError
+
+
+def not_broadcastable(shapes: Sequence[tuple[int, ...]]) -> ShapeError:
+    """The error for operands of these shapes."""
+    return ShapeError(
+        "The operands' shapes cannot be broadcast to one: "
+        f"{', '.join(map(str, shapes))}. Aligned at the last axis, extents must be equal or 1."
+    )

@@ -1,0 +1,143 @@
+"""Batches on the GPU that are a function of each element of other batches, not computed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
+
+if TYPE_CHECKING:
+    from penstock.kernels.gpu.pointwise_terms import Term
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.faults import Fault
+    from penstock.tensors.gpu.queue import Queue
+
+_DEEPEST = 128
+_MOST_SOURCES = 32
+_NEAR_BYTES = 32
+
+
+class PointwiseBatch(LazyBatch):
+    """A recipe: one term, computed for every element by one kernel.
+
+    Whoever takes it over computes `term` where it would have read elements: `pointwise` does, and
+    so can any kernel that is generated around a term (see `penstock.kernels.gpu.pointwise_text`).
+    The term rounds to every type that the elements would have had in memory on the way.
+
+    Attributes
+    ----------
+    term
+        What is computed.
+    sources
+        The batches that the term reads; the shapes of each sample broadcast to the recipe's.
+    numbers
+        For each number that the term reads, an array of one value a sample.
+    faults
+        For each division that may fail, the error to be raised.
+    """
+
+    __slots__ = ("dtype", "faults", "numbers", "shapes", "sources", "term")
+
+    def __init__(
+        self,
+        term: Term,
+        sources: tuple[DeviceBatch | StridedBatch, ...],
+        numbers: tuple[np.ndarray, ...],
+        faults: tuple[Fault, ...],
+        shapes: np.ndarray,
+    ) -> None:
+        self.term = term
+        self.sources = sources
+        self.numbers = numbers
+        self.faults = faults
+        self.shapes = shapes
+        self.dtype = term.dtype
+
+    def materialise(self, queue: Queue) -> DeviceBatch:
+        """The samples in device memory: one launch."""
+        from penstock.kernels.gpu.pointwise import compute
+        from penstock.tensors.gpu.faults import watched
+
+        out = queue.empty(self.shapes, self.dtype)
+        with watched(queue, self.faults) as words:
+            compute(queue, self.term, self.sources, self.numbers, out, words)
+        return out
+
+
+def pointwise(
+    queue: Queue,
+    term: Term,
+    inputs: Sequence[LazyBatch],
+    shapes: np.ndarray,
+    numbers: tuple[np.ndarray, ...] = (),
+    faults: tuple[Fault, ...] = (),
+) -> PointwiseBatch:
+    """The recipe for `term` of batches, some of which may be recipes themselves.
+
+    Parameters
+    ----------
+    queue
+        Where inputs are computed that are better not computed on the way.
+    term
+        Reads element ``k`` of `inputs`, of `numbers` and of `faults` by these numbers.
+    inputs
+        Device memory, dense or seen through strides, or recipes.
+    shapes
+        int64 ``(samples, ndim)``, which those of the inputs broadcast to.
+    numbers, faults
+        As of `PointwiseBatch`.
+    """
+    from penstock.kernels.gpu.pointwise_terms import source, substituted
+
+    sources: list[DeviceBatch | StridedBatch] = []
+
+    def place(batch: DeviceBatch | StridedBatch) -> Term:
+        for k, known in enumerate(sources):
+            if known is batch:
+                return source(k, batch.dtype)
+        sources.append(batch)
+        return source(len(sources) - 1, batch.dtype)
+
+    own_numbers, own_faults = tuple(range(len(numbers))), tuple(range(len(faults)))
+    leaves: list[Term] = []
+    for batch in inputs:
+        if isinstance(batch, PointwiseBatch):
+            if _is_to_be_taken_over(batch, term, shapes, len(sources)):
+                theirs = (
+                    tuple(place(s) for s in batch.sources),
+                    tuple(range(len(numbers), len(numbers) + len(batch.numbers))),
+                    tuple(range(len(faults), len(faults) + len(batch.faults))),
+                )
+                leaves.append(substituted(batch.term, *theirs))
+                numbers += batch.numbers
+                faults += batch.faults
+                continue
+            batch = batch.materialise(queue)
+        elif isinstance(batch, StridedBatch) and not _goes_by_near_elements(batch):
+            batch = batch.materialise(queue)
+        leaves.append(place(batch))  # type: ignore[arg-type]
+    whole = substituted(term, tuple(leaves), own_numbers, own_faults)
+    return PointwiseBatch(whole, tuple(sources), numbers, faults, shapes)
+
+
+def _is_to_be_taken_over(
+    batch: PointwiseBatch, term: Term, shapes: np.ndarray, sources: int
+) -> bool:
+    """Whether computing `batch` on the way takes no more work than computing it beforehand."""
+    if batch.term.depth + term.depth > _DEEPEST or sources + len(batch.sources) > _MOST_SOURCES:
+        return False
+    return batch.shapes is shapes or np.array_equal(batch.shapes, shapes)
+
+
+def _goes_by_near_elements(batch: StridedBatch) -> bool:
+    """Whether neighbours along the last axis lie in the same piece of cache.
+
+    Otherwise each would cost a whole piece, and a copy that goes by blocks is faster.
+    """
+    step = np.zeros(len(batch), np.int64)
+    for axis in range(batch.ndim):
+        np.copyto(step, batch.strides[:, axis], where=batch.shapes[:, axis] > 1)
+    return bool((np.abs(step) <= _NEAR_BYTES).all())
