@@ -38,6 +38,8 @@ class GpuContext:
         What the random stream depends on.
     sources
         Where each sample came from, if known.
+    threads
+        How many threads of the CPU the operator may use; 0 where nobody said.
     """
 
     def __init__(
@@ -50,12 +52,14 @@ class GpuContext:
         seed: int = 0,
         iteration: int = 0,
         sources: list[str] | None = None,
+        threads: int = 0,
     ) -> None:
         self.args = SimpleNamespace(**args)
         self.queue = queue
         self.size = size
         self.seed = seed
         self.iteration = iteration
+        self.threads = threads
         self._node = node
         self._tensors = tensors
         self._sources = sources

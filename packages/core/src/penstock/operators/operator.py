@@ -79,6 +79,8 @@ class BatchContext(Protocol):
     """Number of samples."""
     queue: Queue
     """Where kernels, uploads and scratch memory go."""
+    threads: int
+    """How many threads of the CPU the operator may use beside its own; 0 where nobody said."""
     seed: int
     """Seed of the operator's random stream."""
     iteration: int

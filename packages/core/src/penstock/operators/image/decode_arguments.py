@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from penstock.errors import DataTypeError, ShapeError
 from penstock.kernels.cpu.decode.header import read_header
 from penstock.kernels.cpu.decode.image_header import ImageHeader
 from penstock.kernels.cpu.decode.pixels import Wanted
+from penstock.kernels.cpu.decode.stored import Region
 from penstock.operators.argument_types import BOOL, DTYPE, FLOAT, IMAGE_TYPE, INT, STRING
-from penstock.operators.operator import Operator
+from penstock.operators.operator import BatchContext, Operator, SampleContext
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, DALIImageType, to_numpy_type
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
 
 ENCODED = Input(
     "input",
@@ -21,10 +27,6 @@ ENCODED = Input(
 )
 DEVICES = ("cpu", "mixed")
 OUTPUT_DOCS = ("The decoded images, in the layout HWC.",)
-
-
-def _gpu_hint(name: str, kind: object, default: object, doc: str) -> Arg:
-    return Arg(name, kind, default, doc, hint=True)  # type: ignore[arg-type]
 
 
 DECODE_ARGS: tuple[Arg, ...] = (
@@ -52,32 +54,56 @@ DECODE_ARGS: tuple[Arg, ...] = (
         "use_fast_idct",
         BOOL,
         False,
-        "Use libjpeg-turbo's faster and slightly less exact inverse transform.",
+        "Use libjpeg-turbo's faster and slightly less exact inverse transform, on the CPU.",
     ),
     Arg(
         "jpeg_fancy_upsampling",
         BOOL,
         False,
-        "Upsample chroma on the GPU as the CPU always does.",
-        hint=True,
+        "Interpolate chroma on the GPU, too, as the CPU always does; else it is repeated there.",
     ),
-    _gpu_hint("affine", BOOL, True, "Whether decoding threads are tied to cores."),
-    _gpu_hint("hw_decoder_load", FLOAT, 0.65, "Share of images for the hardware decoder."),
-    _gpu_hint("preallocate_width_hint", INT, 0, "Width that the hardware decoder prepares for."),
-    _gpu_hint("preallocate_height_hint", INT, 0, "Height that the hardware decoder prepares for."),
-    _gpu_hint("device_memory_padding", INT, 16 << 20, "Device memory set aside, in bytes."),
-    _gpu_hint("host_memory_padding", INT, 8 << 20, "Pinned memory set aside, in bytes."),
-    _gpu_hint(
-        "device_memory_padding_jpeg2k", INT, 0, "Device memory set aside for JPEG 2000, in bytes."
+    Arg("affine", BOOL, True, "Whether decoding threads are tied to cores.", hint=True),
+    Arg(
+        "hw_decoder_load",
+        FLOAT,
+        0.65,
+        "Share of the JPEG images that the GPU's JPEG engines decode, where it has any; the others "
+        "go to its multiprocessors and the CPU. A negative share follows the idle times: fastest, "
+        "but timing then decides which decoder an image meets, and so maybe the last bit of its "
+        "pixels.",
     ),
-    _gpu_hint(
-        "host_memory_padding_jpeg2k", INT, 0, "Pinned memory set aside for JPEG 2000, in bytes."
+    Arg("preallocate_width_hint", INT, 0, "Width in pixels that the JPEG engines prepare for."),
+    Arg("preallocate_height_hint", INT, 0, "Height in pixels that the JPEG engines prepare for."),
+    Arg(
+        "device_memory_padding",
+        INT,
+        16 << 20,
+        "Bytes of device memory that each thread of the GPU's JPEG decoder begins with.",
     ),
-    _gpu_hint(
+    Arg(
+        "host_memory_padding",
+        INT,
+        8 << 20,
+        "Bytes of page-locked memory that each thread of the GPU's JPEG decoder begins with.",
+    ),
+    Arg(
+        "device_memory_padding_jpeg2k",
+        INT,
+        0,
+        "Bytes of device memory that the GPU's JPEG 2000 decoder begins with.",
+    ),
+    Arg(
+        "host_memory_padding_jpeg2k",
+        INT,
+        0,
+        "Bytes of page-locked memory that the GPU's JPEG 2000 decoder begins with.",
+    ),
+    Arg(
         "hybrid_huffman_threshold",
         INT,
         1_000_000,
-        "Pixels from which on Huffman decoding is shared by CPU and GPU.",
+        "Number of pixels from which on a JPEG image that is not decoded by the JPEG engines has "
+        "its Huffman codes decoded on the GPU, too.",
     ),
     Arg("memory_stats", BOOL, False, "Has no effect any more.", deprecated=""),
     Arg("split_stages", BOOL, False, "Has no effect any more.", deprecated=""),
@@ -85,11 +111,29 @@ DECODE_ARGS: tuple[Arg, ...] = (
 )
 
 CACHE_ARGS: tuple[Arg, ...] = (
-    _gpu_hint("cache_size", INT, 0, "Size of the cache of decoded images on the GPU, in MB."),
-    _gpu_hint("cache_threshold", INT, 0, "Bytes from which on a decoded image is cached."),
-    _gpu_hint("cache_type", STRING, "", 'Policy of the cache: ``"threshold"`` or ``"largest"``.'),
-    _gpu_hint("cache_debug", BOOL, False, "Whether the cache prints what it does."),
-    _gpu_hint("cache_batch_copy", BOOL, True, "Whether a batch is copied from the cache at once."),
+    Arg(
+        "cache_size",
+        INT,
+        0,
+        "Size of the cache of decoded images on the GPU, in MB.",
+        hint=True,
+    ),
+    Arg("cache_threshold", INT, 0, "Bytes from which on a decoded image is cached.", hint=True),
+    Arg(
+        "cache_type",
+        STRING,
+        "",
+        'Policy of the cache: ``"threshold"`` or ``"largest"``.',
+        hint=True,
+    ),
+    Arg("cache_debug", BOOL, False, "Whether the cache prints what it does.", hint=True),
+    Arg(
+        "cache_batch_copy",
+        BOOL,
+        True,
+        "Whether a batch is copied from the cache at once.",
+        hint=True,
+    ),
 )
 
 _DTYPES = (
@@ -123,9 +167,20 @@ class ImageDecoder(Operator):
         )
         return Spec(args.dtype, 3, "HWC")
 
+    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+        from penstock.operators.image.decode_mixed import decode_mixed
+
+        return decode_mixed(self, c, self._wanted, *inputs)
+
     def _open(self, encoded: np.ndarray) -> tuple[np.ndarray, ImageHeader]:
         """The bytes of one sample, contiguous, and their header."""
         return open_encoded(encoded)
+
+    def _region(
+        self, c: SampleContext, height: int, width: int, inputs: tuple[Any, ...]
+    ) -> Region | None:
+        """What to decode of an upright image of this size; `None` for all of it."""
+        return None
 
 
 def check_encoded(ndim: int | None) -> None:

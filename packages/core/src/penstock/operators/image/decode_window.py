@@ -35,7 +35,7 @@ class WindowDecoder(ImageDecoder):
         y0, x0, y1, x1 = self._region(c, *image.shape[:2], inputs)
         return DeferredWindow(image, y0, x0, y1 - y0, x1 - x0)
 
-    def _region(self, c: SampleContext, height: int, width: int, inputs: Any) -> Region:
+    def _region(self, c: SampleContext, height: int, width: int, inputs: tuple[Any, ...]) -> Region:
         (y, x), (rows, columns) = self._window(c, height, width, *inputs[1:])
         if y < 0 or x < 0 or y + rows > height or x + columns > width:
             raise OutOfRangeError(

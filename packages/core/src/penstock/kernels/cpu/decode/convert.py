@@ -63,17 +63,21 @@ def _store(values: np.ndarray, out: np.ndarray) -> None:
     np.copyto(out, np.clip(rounded, limits.min, limits.max), casting="unsafe")
 
 
+def ycbcr_matrix(source: np.dtype, target: np.dtype) -> np.ndarray:
+    """What makes RGB of type `source` YCbCr of type `target`: float32 (3, 4), added values last."""
+    full = largest(target)
+    matrix = np.empty((3, 4), np.float32)
+    matrix[:, :3] = _YCBCR * np.float32(full / largest(source))
+    matrix[:, 3] = _YCBCR_BLACK * np.float32(full + (target.kind != "f"))
+    return matrix
+
+
 def ycbcr(rgb: np.ndarray, out: np.ndarray) -> None:
     """Convert RGB `rgb`, HWC of any type, to YCbCr of the type of `out`.
 
     Luma is in [16, 235] and chroma in [16, 240] of 0...255, or in as large a part of another type.
     """
-    full = largest(out.dtype)
-    black = _YCBCR_BLACK * np.float32(full + (out.dtype.kind != "f"))
-    matrix = np.empty((3, 4), np.float32)
-    matrix[:, :3] = _YCBCR * np.float32(full / largest(rgb.dtype))
-    matrix[:, 3] = black
-    values = cv2().transform(rgb.astype(np.float32), matrix)
+    values = cv2().transform(rgb.astype(np.float32), ycbcr_matrix(rgb.dtype, out.dtype))
     if out.dtype == np.uint8:
         cv2().convertScaleAbs(np.maximum(values, 0, out=values), dst=out)
     else:

@@ -29,7 +29,10 @@ class ImageHeader(NamedTuple):
     orientation: int = 1
     """EXIF orientation, 1 to 8."""
     variant: str = ""
-    """What else the decoders must know of a JPEG: ``"cmyk"`` (or YCCK) or ``"lossless"``."""
+    """What else the decoders must know: of a JPEG ``"cmyk"`` (or YCCK), ``"rgb"`` (components that
+    are no YCbCr) or ``"lossless"``; of a JPEG 2000 ``"special"`` unless it has 8 or 16 bits a
+    sample, no subsampling, no palette and the colour space sRGB or gray.
+    """
     unsupported: str = ""
     """What it is that no decoder takes, such as ``"a JPEG of 12 bits a sample"``."""
 

@@ -9,13 +9,16 @@ from penstock.kernels.cpu.decode.image_header import U8, U16, ImageHeader
 
 FILE_SIGNATURE = b"\0\0\0\x0cjP  \r\n\x87\n"
 STREAM_SIGNATURE = b"\xff\x4f\xff\x51"
+SPECIAL = "special"
 
 _size = struct.Struct(">HHIIII")
+_SRGB, _GRAY = 16, 17
 
 
 def read_file(data: memoryview) -> ImageHeader:
     """Header of the boxed (JP2) file in `data`."""
     position = 0
+    variant = ""
     while position + 8 <= len(data):
         length, name = struct.unpack_from(">I4s", data, position)
         start = position + 8
@@ -23,11 +26,22 @@ def read_file(data: memoryview) -> ImageHeader:
             (length,) = struct.unpack_from(">Q", data, position + 8)
             start += 8
         if name == b"jp2c":
-            return read_stream(data[start:])
+            header = read_stream(data[start:])
+            return header._replace(variant=variant or header.variant)
         if length < 8:
             break
+        if name == b"jp2h" and not _is_plain(bytes(data[start : position + length])):
+            variant = SPECIAL
         position += length
     raise BadSampleError("The JPEG 2000 file has no code stream: it is cut off or damaged.")
+
+
+def _is_plain(boxes: bytes) -> bool:
+    """Whether the header boxes describe pixels that are gray or sRGB values as they are."""
+    color = boxes.find(b"colr")
+    if b"pclr" in boxes or color < 0 or len(boxes) < color + 11 or boxes[color + 4] != 1:
+        return False
+    return int.from_bytes(boxes[color + 7 : color + 11], "big") in (_SRGB, _GRAY)
 
 
 def read_stream(data: memoryview) -> ImageHeader:
@@ -38,6 +52,8 @@ def read_stream(data: memoryview) -> ImageHeader:
     (channels,) = struct.unpack_from(">H", data, 40)
     depth = data[42]
     bits = (depth & 0x7F) + 1
+    every = data[42 : 42 + 3 * channels]
+    is_plain = bits in (8, 16) and every == bytes((depth, 1, 1)) * channels
     unsupported = ""
     if depth & 0x80:
         unsupported = "a JPEG 2000 image of signed samples"
@@ -49,5 +65,6 @@ def read_stream(data: memoryview) -> ImageHeader:
         right - left,
         channels,
         U8 if bits <= 8 else U16,
+        variant="" if is_plain else SPECIAL,
         unsupported=unsupported,
     )

@@ -13,10 +13,12 @@ SIGNATURE = b"\xff\xd8\xff"
 _FRAME_STARTS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _LOSSLESS = frozenset((0xC3, 0xC7, 0xCB, 0xCF))
 _WITHOUT_LENGTH = frozenset((0x01, *range(0xD0, 0xD9)))
-_APP1, _END, _SCAN = 0xE1, 0xD9, 0xDA
-_OF_INTEREST = _FRAME_STARTS | _WITHOUT_LENGTH | {_APP1, _END, _SCAN, 0xFF}
+_APP0, _APP1, _APP14, _END, _SCAN = 0xE0, 0xE1, 0xEE, 0xD9, 0xDA
+_OF_INTEREST = _FRAME_STARTS | _WITHOUT_LENGTH | {_APP1, _APP14, _END, _SCAN, 0xFF}
 _ARITHMETIC = 0xC9
 _EXIF = b"Exif\0\0"
+_JFIF = b"JFIF\0"
+_ADOBE = b"Adobe"
 _MOST_PIXELS_A_BYTE = 4 * 8 * 64  # with subsampled chroma, and generously
 _segment = struct.Struct(">BBH")
 _frame = struct.Struct(">BHHB")
@@ -27,7 +29,9 @@ def read(data: memoryview) -> ImageHeader:
     size = len(data)
     position = 2
     orientation = 0
+    adobe_color: int | None = None
     frame = None
+    frame_at = 0
     segment = _segment.unpack_from
     while position + 4 <= size:
         mark, kind, length = segment(data, position)
@@ -47,6 +51,10 @@ def read(data: memoryview) -> ImageHeader:
             if position + 10 > size:
                 break
             frame = kind, *_frame.unpack_from(data, position + 4)
+            frame_at = position
+        elif kind == _APP14:
+            if position + 16 <= size and data[position + 4 : position + 9] == _ADOBE:
+                adobe_color = data[position + 15]
         elif bytes(data[position + 4 : position + 10]) == _EXIF:
             # The last block that has an orientation counts, also behind the frame header.
             block = data[position + 10 : position + 2 + length]
@@ -62,7 +70,13 @@ def read(data: memoryview) -> ImageHeader:
         raise BadSampleError(
             f"The JPEG header promises {height} x {width} pixels, more than {size} bytes can hold."
         )
-    variant = "lossless" if kind in _LOSSLESS else ""
+    variant = ""
+    if channels == 4:
+        variant = "cmyk"
+    elif kind in _LOSSLESS:
+        variant = "lossless"
+    elif channels == 3 and _is_rgb(data, frame_at, adobe_color):
+        variant = "rgb"
     return ImageHeader(
         "jpeg",
         height,
@@ -70,6 +84,25 @@ def read(data: memoryview) -> ImageHeader:
         channels,
         U8 if bits <= 8 else U16,
         orientation or UPRIGHT,
-        "cmyk" if channels == 4 else variant,
+        variant,
         "" if bits == 8 else f"a JPEG of {bits} bits a sample",
     )
+
+
+def _is_rgb(data: memoryview, frame_at: int, adobe_color: int | None) -> bool:
+    """Whether the three components are red, green and blue, by the rules of libjpeg.
+
+    They are if Adobe's segment says so, or, where there is none, if that is what they are called;
+    but never in a JFIF file.
+    """
+    if adobe_color != 0 and (
+        adobe_color is not None or bytes(data[frame_at + 10 : frame_at + 19 : 3]) != b"RGB"
+    ):
+        return False
+    position = 2
+    while position < frame_at:
+        _, kind, length = _segment.unpack_from(data, position)
+        if kind == _APP0 and data[position + 4 : position + 9] == _JFIF:
+            return False
+        position += 2 + length if kind not in _WITHOUT_LENGTH and kind != 0xFF else 1
+    return True

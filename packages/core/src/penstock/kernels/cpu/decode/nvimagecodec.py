@@ -42,7 +42,8 @@ def module() -> ModuleType:
 
 
 @cache
-def _params(color: str) -> Any:
+def decode_params(color: str) -> Any:
+    """Parameters for pixels of the image's own type, as they are stored, in `color`."""
     nv = module()
     spec, sample_format = {
         "RGB": (nv.ColorSpec.SRGB, nv.SampleFormat.I_RGB),
@@ -107,7 +108,7 @@ def decode_into(
         if region is not None:
             stream = stream.get_sub_code_stream(region=nv.Region(*region))
         image = _decoders.get(fast_idct).decode(
-            stream, image=nv.as_image(out), params=_params(color)
+            stream, image=nv.as_image(out), params=decode_params(color)
         )
     except (RuntimeError, ValueError):
         return False

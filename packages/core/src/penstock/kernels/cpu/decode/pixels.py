@@ -31,6 +31,14 @@ class Wanted:
             return height, width, header.channels
         return height, width, 1 if self.color == "GRAY" else 3
 
+    def stored_color(self, channels: int) -> str:
+        """What to decode an image to in order to get there: ``"RGB"``, ``"BGR"``, ``"GRAY"``, or
+        ``"NATIVE"`` for its channels as they are.
+        """
+        if self.color == "ANY_DATA":
+            return {1: "GRAY", 3: "RGB"}.get(channels, "NATIVE")
+        return "RGB" if self.color == "YCbCr" else self.color
+
 
 def decode(
     data: np.ndarray,
@@ -82,11 +90,8 @@ def _decode(
     height, width, channels = wanted.shape(header)
     if region == (0, 0, height, width):
         region = None
-    color = wanted.color
-    if color == "ANY_DATA":
-        color = {1: "GRAY", 3: "RGB"}.get(channels, "NATIVE")
-    stored_color = "RGB" if color == "YCbCr" else color
-    converts = color == "YCbCr" or native != wanted.dtype
+    stored_color = wanted.stored_color(channels)
+    converts = wanted.color == "YCbCr" or native != wanted.dtype
     orientation = header.orientation if wanted.adjust_orientation else UPRIGHT
     if orientation == UPRIGHT:
         memory = temp if converts else empty
@@ -103,7 +108,7 @@ def _decode(
     if not converts:
         return pixels
     out = empty(pixels.shape, wanted.dtype)
-    if color == "YCbCr":
+    if wanted.color == "YCbCr":
         convert.ycbcr(pixels, out)
     else:
         convert.rescale(pixels, out)

@@ -81,7 +81,7 @@ def _decode_jpeg(
     channels = 1 if color == "GRAY" else 3
     whole_shape = (header.height, header.width, channels)
     nv = has_nvimagecodec()
-    plain = header.variant == ""
+    plain = header.variant in ("", "rgb")
     if region is not None and plain and (not nv or _whole_is_cheaper(header, region)):
         whole = temp(whole_shape, U8)
         if jpeg.decode_into(whole, data, color, fast_idct=fast_idct):

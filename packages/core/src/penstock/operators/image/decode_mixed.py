@@ -1,0 +1,123 @@
+"""What the image decoders do with a batch: bytes on the host, pixels on the GPU.
+
+Headers and windows come from the code of the CPU's side, sample by sample: some 5 microseconds
+each. The rest is `penstock.kernels.gpu.decode`.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import BadSamplesError
+from penstock.kernels.cpu.decode.pixels import Wanted
+from penstock.kernels.cpu.random import fill_uniform
+from penstock.operators.operator import BatchContext, HostBatch
+
+if TYPE_CHECKING:
+    from penstock.kernels.gpu.decode.nvimagecodec import DecoderOptions
+    from penstock.operators.image.decode_arguments import ImageDecoder
+    from penstock.tensors.gpu.batch import DeviceBatch
+
+
+class BatchSamples:
+    """The part of a `SampleContext` that choosing windows needs, for one sample after the other.
+
+    Attributes
+    ----------
+    args
+        Arguments of the sample that `at` has been pointed at.
+    """
+
+    def __init__(self, c: BatchContext, tensor_args: list[str]) -> None:
+        self.args: Any = c.args
+        self._c = c
+        self._index = 0
+        self._names = tensor_args
+        self._values = [c.values(name) for name in tensor_args]
+        self._uniforms: np.ndarray | None = None
+        if tensor_args:
+            self.args = SimpleNamespace(**vars(c.args))
+
+    def at(self, index: int) -> BatchSamples:
+        """Point at sample `index`."""
+        self._index = index
+        for name, values in zip(self._names, self._values, strict=True):
+            setattr(self.args, name, values[index])
+        return self
+
+    def uniforms(self, count: int) -> np.ndarray:
+        """`count` random numbers of the sample: those that `cpu` gets."""
+        c = self._c
+        if self._uniforms is None:
+            self._uniforms = np.empty((c.size, count))
+            fill_uniform(self._uniforms, c.seed, c.iteration, 0, 0.0, 1.0)
+        row: np.ndarray = self._uniforms[self._index]
+        return row
+
+
+def decode_mixed(
+    op: ImageDecoder, c: BatchContext, wanted: Wanted, encoded: HostBatch, *others: HostBatch
+) -> DeviceBatch:
+    """Decode a batch onto the GPU.
+
+    Raises
+    ------
+    BadSamplesError
+        If samples cannot be decoded, with what `cpu` would have raised for each of them.
+    """
+    from penstock.kernels.gpu.decode.batch import decode_batch
+    from penstock.kernels.gpu.decode.host import Sample, without_frames
+
+    view: Any = BatchSamples(c, list(op.tensor_args))
+    samples: list[Sample] = []
+    failures: dict[int, Exception] = {}
+    inputs: tuple[Any, ...] = ()
+    for index, row in enumerate(encoded.rows):
+        try:
+            data, header = op._open(row)
+            height, width, channels = wanted.shape(header)
+            if others:
+                inputs = (row, *(other.rows[index] for other in others))
+            region = op._region(view.at(index), height, width, inputs)
+        except Exception as error:
+            failures[index] = without_frames(error)
+            continue
+        if region is not None:
+            if region == (0, 0, height, width):
+                region = None
+            else:
+                height, width = region[2] - region[0], region[3] - region[1]
+        samples.append(Sample(index, data, header, region, (height, width, channels)))
+    batch, more = decode_batch(
+        c.queue, samples, c.size, wanted, decoder_options(op.args), c.threads
+    )
+    failures.update(more)
+    if failures:
+        raise BadSamplesError({i: _located(c, failures[i], i) for i in sorted(failures)})
+    return batch
+
+
+def decoder_options(args: Any) -> DecoderOptions:
+    """How the arguments of a decoder ask the GPU to decode."""
+    from penstock.kernels.gpu.decode.nvimagecodec import DecoderOptions
+
+    return DecoderOptions(
+        hardware_load=args.hw_decoder_load,
+        fancy_upsampling=args.jpeg_fancy_upsampling,
+        hybrid_huffman_threshold=args.hybrid_huffman_threshold,
+        preallocate_width=args.preallocate_width_hint,
+        preallocate_height=args.preallocate_height_hint,
+        device_padding_bytes=args.device_memory_padding,
+        host_padding_bytes=args.host_memory_padding,
+        device_padding_jpeg2k_bytes=args.device_memory_padding_jpeg2k,
+        host_padding_jpeg2k_bytes=args.host_memory_padding_jpeg2k,
+    )
+
+
+def _located(c: BatchContext, error: Exception, index: int) -> BaseException:
+    found = c.located(error, index)
+    found.__cause__ = error
+    return found
