@@ -15,6 +15,21 @@ from tests.support.gpu.recording import take_recorded
 from tests.support.gpu.runtime import EmulatedRuntime
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With the address sanitizer, which is slow, each test of kernels runs with its first
+    parameters; others say themselves that they are worth it.
+    """
+    if not sanitizing():
+        return
+    seen = set()
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        if item.path.parent.name == "kernels" and function not in seen:
+            seen.add(function)
+            item.add_marker("sanitize")
+
+
 @functools.cache
 def _cuda_runtime() -> Runtime:
     from penstock.tensors.gpu.cuda import CudaRuntime
@@ -24,6 +39,8 @@ def _cuda_runtime() -> Runtime:
 
 @functools.cache
 def _runtimes() -> tuple[str, ...]:
+    if sanitizing():
+        return ("emulated",)
     if os.environ.get("PENSTOCK_REQUIRE_GPU") == "1":
         return "emulated", "cuda"
     try:

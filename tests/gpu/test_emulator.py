@@ -138,7 +138,7 @@ def test_overruns_are_found(gpu) -> None:
 
 def test_copies_beyond_the_end_are_refused(gpu) -> None:
     device, host = gpu.allocate(8), gpu.allocate_pinned(16)
-    with pytest.raises(KernelError, match="12 bytes from .* go beyond the 8 bytes of device"):
+    with pytest.raises(KernelError, match=r"12 bytes from .* go beyond the 8 bytes of device"):
         gpu.copy(device, host, 12, 1)
     with pytest.raises(KernelError, match="go beyond the 8 bytes"):
         gpu.fill(device + 1, 0, 8, 1)

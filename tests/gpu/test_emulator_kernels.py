@@ -166,7 +166,7 @@ def test_a_missing_barrier_shows(threads) -> None:
       if (threadIdx.x) out[blockIdx.x * blockDim.x + threadIdx.x] = previous[threadIdx.x];"""
     right, wrong = (np.zeros((2, threads), np.int32) for _ in range(2))
     run(body.replace("BARRIER", "__syncthreads();"), right, threads=threads, blocks=2)
-    assert (right[:, 1:] == np.arange(threads - 1) + [[0], [100]]).all()
+    assert (right[:, 1:] == np.arange(threads - 1) + np.array([[0], [100]])).all()
     run(body.replace("BARRIER", ""), wrong, threads=threads, blocks=2)
     assert threads == 1 or (wrong != right).any()
 

@@ -186,7 +186,11 @@ def _built(source: str, name: str) -> Path:
         pass
     try:
         command = ["g++", *flags, f"-I{_HERE}", "-x", "c++", "-", "-o", part.name, *_LIBRARIES]
-        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+        # What is preloaded for the sanitizer is for this process only.
+        environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+        done = subprocess.run(
+            command, input=text, capture_output=True, text=True, check=False, env=environment
+        )
         if done.returncode:
             raise RuntimeError(f"g++ does not compile {name}:\n{done.stderr}")
         os.replace(part.name, target)

@@ -1,0 +1,87 @@
+"""Kernels under the address sanitizer: they read and write nothing but what they are given.
+
+The emulated GPU finds writes behind the end of a piece of memory by itself; reads, and what goes
+wrong inside a piece, only this shows. Samples lie in pieces of their own here.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parents[2]
+_OVERREAD = """
+import numpy as np
+from tests.support.gpu.runtime import EmulatedRuntime
+
+gpu = EmulatedRuntime(late=False)
+gpu.activate()
+out, source = gpu.allocate(4), gpu.allocate(12)
+kernel = gpu.function("__global__ void copy(int* out, const int* in) { *out = in[%d]; }", "copy")
+kernel((1, 1, 1), (1, 1, 1), (np.uint64(out), np.uint64(source)), 0, 1)
+gpu.check()
+print("all is well")
+"""
+
+
+@pytest.fixture(autouse=True)
+def gpu_runtime() -> None:
+    """All runs in processes of their own."""
+
+
+@functools.cache
+def _library() -> str | None:
+    """The sanitizer, which must be in the process before anything else."""
+    try:
+        found = subprocess.run(
+            ["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return found if os.path.isabs(found) else None
+
+
+def _sanitized(*arguments: str) -> subprocess.CompletedProcess[str]:
+    library = _library()
+    if library is None:
+        pytest.skip("g++ has no address sanitizer here")
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": library,
+        "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0",
+        "PENSTOCK_TEST_SANITIZE": "address",
+        "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+    }
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=_ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("index", [0, 2])
+def test_what_is_right_passes(index: int) -> None:
+    done = _sanitized("-c", _OVERREAD % index)
+    assert done.stdout.strip() == "all is well", done.stderr
+
+
+@pytest.mark.parametrize("index", [3, -1])
+def test_reads_beyond_the_memory_are_found(index: int) -> None:
+    done = _sanitized("-c", _OVERREAD % index)
+    assert done.returncode
+    assert "heap-buffer-overflow" in done.stderr
+
+
+def test_kernels() -> None:
+    done = _sanitized(
+        "-m", "pytest", "tests/gpu", "-m", "sanitize", "-q", "-x", "-p", "no:cacheprovider"
+    )
+    assert done.returncode in (0, 5), (done.stdout + done.stderr)[-8000:]  # 5: none collected
