@@ -68,6 +68,8 @@ def make_node(
     edges = [to_edge(value, schema, position) for position, value in enumerate(inputs)]
     _check_input_count(schema, len(edges))
     device = _check_device(schema, device, edges)
+    if device != "cpu" and attachment is None:
+        _check_implementation(schema, device)
     _placed(schema, device, edges, inputs)
     args, tensors = convert_arguments(schema, kwargs, line)
     target = scope.current()
@@ -243,12 +245,11 @@ def _check_device(schema: OpSchema, device: str | None, edges: list[DataNode]) -
         )
     if device != "cpu":
         check_available()
-        _check_implementation(schema, device)
     return device
 
 
 def _check_implementation(schema: OpSchema, device: str) -> None:
-    if not schema.has_gpu and not schema.reader:
+    if not schema.has_gpu:
         raise NotYetSupportedError(
             f'`fn.{schema.name}` with device="{device}", used at {user_line()}, is to come; this '
             'version has it on the CPU. Use device="cpu" and `.gpu()` behind it.'

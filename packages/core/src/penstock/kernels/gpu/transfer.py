@@ -53,7 +53,7 @@ def to_device(queue: Queue, rows: list[np.ndarray]) -> DeviceBatch:
     queue.keep(rows)
     sources = np.array([row.ctypes.data for row in rows], np.uint64)
     sizes = np.array([row.nbytes for row in rows], np.int64)
-    gather(queue, sources, sizes, out.pointers)
+    gather(queue, sources, sizes, out)
     return out
 
 
