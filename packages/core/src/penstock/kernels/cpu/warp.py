@@ -47,7 +47,7 @@ def warp(
     if out.size == 0:
         return
     if source.size == 0:
-        out[...] = _saturated(fill or 0.0, out.dtype)
+        out[...] = saturated_number(fill or 0.0, out.dtype)
         return
     _bring_near(source)
     if nearest:
@@ -72,7 +72,7 @@ def _linear(source: np.ndarray, out: np.ndarray, matrix: np.ndarray, fill: float
     # output and then that of the input.
     outside = np.float32(0)
     if fill is not None:
-        outside = np.float32(_saturated(_saturated(fill, out.dtype), source.dtype))
+        outside = np.float32(saturated_number(saturated_number(fill, out.dtype), source.dtype))
     if source.ndim == 4:
         from penstock.kernels.cpu.warp_volume import linear
 
@@ -103,7 +103,7 @@ def _nearest(source: np.ndarray, out: np.ndarray, matrix: np.ndarray, fill: floa
         converter(source.dtype, out.dtype)(source, converted)
         source = converted
     outside = np.empty(1, out.dtype)
-    outside[0] = _saturated(fill or 0.0, out.dtype)
+    outside[0] = saturated_number(fill or 0.0, out.dtype)
     if source.dtype == np.float32:
         # Elements are only moved: one compiled loop an element size is enough.
         source, out, outside = (array.view(np.int32) for array in (source, out, outside))
@@ -117,7 +117,7 @@ def _nearest(source: np.ndarray, out: np.ndarray, matrix: np.ndarray, fill: floa
     nearest_image(read_only(source), out, matrix, fill is None, outside)
 
 
-def _saturated(value: float, dtype: np.dtype) -> float:
+def saturated_number(value: float, dtype: np.dtype) -> float:
     """`value` as an element of type `dtype` has it."""
     single = float(np.float32(value))
     if dtype.kind == "f":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,9 +20,13 @@ from penstock.operators.image.rotation import (
     image_matrix,
     volume_matrix,
 )
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+from penstock.operators.vector_arguments import vectors
 from penstock.types import DALIDataType, DALIInterpType, to_numpy_type
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
 
 _TYPES = (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.FLOAT)
 
@@ -128,26 +133,102 @@ class Rotate(Operator):
                 "`axis` is not given: a volume (DHWC) is rotated around a direction, such as "
                 "axis=(0, 0, 1)."
             )
+        # What the frames of a sequence have in common, if there is such a thing.
+        self.args.canvas = None
         return data._replace(dtype=dtype)
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         data = inputs[0]
-        args = c.args
-        extent, channels = data.shape[:-1], data.shape[-1]
-        canvas = self._canvas(args, extent)
-        if len(extent) == 3:
-            matrix = volume_matrix(extent, canvas, args.angle, args.axis)
-        else:
-            matrix = image_matrix(extent, canvas, args.angle)
-        fill = args.fill_value
-        if fill is None and data.size == 0 and math.prod(canvas) * channels:
-            raise ShapeError(
-                f"The input of shape {data.shape} has no border that could be repeated; give "
-                "`fill_value` or `keep_size=True`."
-            )
-        out = c.empty((*canvas, channels), self._dtype)
+        canvas, matrix = self._geometry(c.args, data.shape[:-1])
+        shape = (*canvas, data.shape[-1])
+        fill = c.args.fill_value
+        if fill is None and data.size == 0 and math.prod(shape):
+            raise _no_border(data.shape)
+        out = c.empty(shape, self._dtype)
         warp(data, out, matrix, nearest=self._nearest, fill=fill)
         return out
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+        from penstock.kernels.gpu.warp import warp
+
+        data: DeviceBatch = inputs[0]
+        canvas, matrices = self._geometry_of_batch(c, data.shapes[:, :-1])
+        shapes = np.concatenate((canvas, data.shapes[:, -1:]), axis=1)
+        fill = c.args.fill_value
+        if fill is None:
+            lacking = (data.sizes() == 0) & shapes.all(axis=1)
+            if lacking.any():
+                index = int(lacking.argmax())
+                raise c.located(_no_border(tuple(data.shapes[index].tolist())), index)
+        out = c.empty(shapes, self._dtype)
+        warp(c.queue, data, out, matrices, nearest=self._nearest, fill=fill)
+        return out
+
+    def _geometry(self, args: Any, extent: tuple[int, ...]) -> tuple[tuple[int, ...], np.ndarray]:
+        """Canvas, and the matrix that looks its points up in the input."""
+        canvas = self._canvas(args, extent)
+        if len(extent) == 3:
+            return canvas, volume_matrix(extent, canvas, args.angle, args.axis)
+        return canvas, image_matrix(extent, canvas, args.angle)
+
+    def _geometry_of_batch(
+        self, c: BatchContext, extents: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """`_geometry` of all samples: int64 ``(samples, rank)`` and float32 matrices."""
+        from penstock.operators.image import rotation_batch as rotations
+
+        angles, axes = vectors(c, "angle", 1), None
+        valid = angles is not None and np.isfinite(angles).all()
+        if valid and extents.shape[1] == 3:
+            axes = vectors(c, "axis", 3)
+            valid = axes is not None and np.isfinite(axes).all() and axes.any(axis=1).all()
+        if not valid:
+            return self._geometry_of_each(c, extents)
+        assert angles is not None
+        degrees = angles[:, 0]
+        shared = c.array("canvas", np.int64)
+        if self.given("size"):
+            canvas = self._sizes(c, extents.shape[1])
+            if canvas is None:
+                return self._geometry_of_each(c, extents)
+        elif self.args.keep_size:
+            canvas = extents
+        elif shared is not None:
+            canvas = shared
+        elif axes is None:
+            canvas = rotations.own_canvases(rotations.canvases_of_images(extents, degrees))
+        else:
+            canvas = rotations.own_canvases(rotations.canvases_of_volumes(extents, degrees, axes))
+        if axes is None:
+            return canvas, rotations.image_matrices(extents, canvas, degrees)
+        return canvas, rotations.volume_matrices(extents, canvas, degrees, axes)
+
+    def _sizes(self, c: BatchContext, rank: int) -> np.ndarray | None:
+        """Argument `size` of all samples; `None` where one is invalid."""
+        sizes = vectors(c, "size", rank)
+        if sizes is None or not (sizes >= 0).all():
+            return None
+        if "size" in self.tensor_args:
+            return sizes.astype(np.int64)
+        return np.maximum(np.floor(sizes + 0.5), 1).astype(np.int64) if sizes.all() else None
+
+    def _geometry_of_each(
+        self, c: BatchContext, extents: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """`_geometry_of_batch` one by one: raises what is wrong with a sample, if anything is."""
+        names = ("angle", "axis", "size", "keep_size", "canvas")
+        values = {name: c.values(name) for name in names}
+        found = []
+        for index, extent in enumerate(extents.tolist()):
+            args = SimpleNamespace(**{name: values[name][index] for name in names})
+            try:
+                found.append(self._geometry(args, tuple(extent)))
+            except ValueError as error:
+                raise c.located(error, index) from error
+        return (
+            np.array([canvas for canvas, _ in found], np.int64).reshape(extents.shape),
+            np.stack([matrix for _, matrix in found]),
+        )
 
     def _canvas(self, args: Any, extent: tuple[int, ...]) -> tuple[int, ...]:
         rotated = self._rotated_canvas(args, extent)
@@ -167,7 +248,7 @@ class Rotate(Operator):
             return tuple(max(1, math.floor(s + 0.5)) for s in size)
         if args.keep_size:
             return extent
-        shared: tuple[int, ...] | None = getattr(args, "canvas", None)
+        shared: tuple[int, ...] | None = args.canvas
         return shared if shared is not None else common_canvas((rotated,))
 
     def _rotated_canvas(self, args: Any, extent: Sequence[int]) -> Canvas:
@@ -195,3 +276,10 @@ class Rotate(Operator):
         """
         canvases = [self._rotated_canvas(args, frame.shape[:-1]) for args in arguments]
         return {"canvas": common_canvas(canvases)}
+
+
+def _no_border(shape: tuple[int, ...]) -> ShapeError:
+    return ShapeError(
+        f"The input of shape {shape} has no border that could be repeated; give `fill_value` or "
+        "`keep_size=True`."
+    )

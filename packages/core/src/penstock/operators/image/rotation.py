@@ -13,7 +13,7 @@ import numpy as np
 
 from penstock.kernels.cpu.sine import sine_and_cosine
 
-_SLACK = 1e-2
+SLACK = 1e-2
 """Extents may exceed a whole number by this much before they count as the next one."""
 
 Canvas = tuple[tuple[int, ...], tuple[int, ...]]
@@ -32,8 +32,8 @@ def canvas_of_image(extent: Sequence[int], degrees: float) -> Canvas:
     angle = float(radians(degrees))
     cosine, sine = abs(math.cos(angle)), abs(math.sin(angle))
     tight = (
-        math.ceil(cosine * height + sine * width - _SLACK),
-        math.ceil(cosine * width + sine * height - _SLACK),
+        math.ceil(cosine * height + sine * width - SLACK),
+        math.ceil(cosine * width + sine * height - SLACK),
     )
     return tight, (height, width) if sine <= cosine else (width, height)
 
@@ -45,7 +45,7 @@ def canvas_of_volume(extent: Sequence[int], degrees: float, axis: Sequence[float
     tight, parity = [], []
     for i, row in enumerate(turn):
         reach = np.float32(row[0] * size[0] + row[1] * size[1]) + row[2] * size[2]
-        tight.append(math.ceil(np.float32(reach - np.float32(_SLACK))))
+        tight.append(math.ceil(np.float32(reach - np.float32(SLACK))))
         # The input axis that weighs most; of equals, the axis itself, then the first.
         dominant = i
         for j in range(3):

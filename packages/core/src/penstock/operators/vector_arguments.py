@@ -1,0 +1,42 @@
+"""Arguments of several numbers, of all samples of a batch at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.errors import ShapeError
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from penstock.operators.operator import BatchContext
+
+
+def vectors(
+    c: BatchContext, name: str, count: int, dtype: DTypeLike = np.float64, *, repeat: bool = False
+) -> np.ndarray | None:
+    """Argument `name`, which is given, as an array ``(samples, count)``.
+
+    Parameters
+    ----------
+    repeat
+        Whether a single number stands for `count` equal ones.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        `None` where a sample may have another count of numbers: such batches have to be looked at
+        sample by sample.
+    """
+    try:
+        found = c.array(name, dtype)
+    except ShapeError:
+        return None
+    if found is None or not c.size:
+        return None
+    found = found.reshape(c.size, -1)
+    if repeat and found.shape[1] == 1:
+        return np.broadcast_to(found, (c.size, count))
+    return found if found.shape[1] == count else None
