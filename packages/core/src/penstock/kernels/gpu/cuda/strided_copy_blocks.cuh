@@ -1,0 +1,87 @@
+// How the blocks of a grid are shared out among samples of any sizes, and addresses in samples of
+// any rank.
+//
+// A batch is a table of records, one a sample, `pitch` bytes apart. The first member of each is the
+// number of the sample's first block; axes follow behind the members.
+#pragma once
+#include "common.cuh"
+
+struct Table {
+  const uint8* records;
+  uint32 pitch;
+  uint32 samples;
+  uint32 uniform;  // blocks of a sample, if all have as many; 0 otherwise
+};
+
+struct Share {
+  const uint8* record;
+  uint32 block;  // number of this block among those of the sample
+};
+
+__device__ __forceinline__ Share share_of(const Table& table, uint32 block) {
+  if (table.uniform) {
+    const uint32 sample = block / table.uniform;
+    return {table.records + uint64(sample) * table.pitch, block - sample * table.uniform};
+  }
+  // The last sample whose first block is not behind this one; samples without blocks come before.
+  uint32 low = 0, high = table.samples;
+  while (high - low > 1) {
+    const uint32 middle = (low + high) / 2;
+    const uint8* record = table.records + uint64(middle) * table.pitch;
+    if (*reinterpret_cast<const uint32*>(record) <= block) low = middle;
+    else high = middle;
+  }
+  const uint8* record = table.records + uint64(low) * table.pitch;
+  return {record, block - *reinterpret_cast<const uint32*>(record)};
+}
+
+struct Quotient {
+  uint64 whole, rest;
+};
+
+// Numbers are almost always small, and divisions of 64 bits slow.
+__device__ __forceinline__ Quotient divided(uint64 value, uint64 by) {
+  if ((value | by) >> 32) return {value / by, value % by};
+  const uint32 whole = uint32(value) / uint32(by);
+  return {whole, uint32(value) - whole * uint32(by)};
+}
+
+// An axis of samples on both sides; strides are in bytes.
+struct Axis {
+  uint64 extent;
+  int64 source, target;
+};
+
+struct Offsets {
+  int64 source, target;
+};
+
+// Where element number `index` is, counted with the last axis fastest.
+__device__ __forceinline__ Offsets offsets_of(const Axis* axes, int32 count, uint64 index) {
+  Offsets found = {0, 0};
+  for (int32 k = count - 1; k >= 0; k--) {
+    Quotient next = {0, index};
+    if (k) next = divided(index, axes[k].extent);
+    found.source += int64(next.rest) * axes[k].source;
+    found.target += int64(next.rest) * axes[k].target;
+    index = next.whole;
+  }
+  return found;
+}
+
+// Divides numbers below 2**32 / divisor by multiplication.
+struct Divisor {
+  uint32 value, reciprocal;
+  __device__ explicit Divisor(uint32 value)
+      : value(value), reciprocal(value > 1 ? 0xffffffffu / value + 1 : 0) {}
+  __device__ uint32 divide(uint32 number) const {
+    return value > 1 ? uint32((uint64(number) * reciprocal) >> 32) : number;
+  }
+};
+
+// The smallest power of two, up to 32, of threads that do `items` things at once.
+__device__ __forceinline__ uint32 lanes_for(uint32 items) {
+  uint32 lanes = 32;
+  while (lanes > 1 && lanes / 2 >= items) lanes /= 2;
+  return lanes;
+}

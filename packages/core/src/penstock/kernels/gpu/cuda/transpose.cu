@@ -1,0 +1,175 @@
+// Copies of samples whose elements change their order: transpositions, mirrors, channels that are
+// split or joined, every other element.
+//
+// A warp copies a tile at a time: a box of the output, `a` rows of `x` runs of elements, where a run
+// (often a single element) is in order on both sides. What the source has of it lies in a few spans
+// of memory. They are read word by word into shared memory, and elements picked from there, word by
+// word of the output. Where elements lie too far apart for that, they are picked from the source.
+#include "strided_copy_blocks.cuh"
+#include "strided_copy_span.cuh"
+
+enum Spans : uint32 { ONE, ONE_AN_X, ONE_AN_A };
+
+struct Tiles {
+  uint32 first_block;
+  uint32 run;  // elements
+  uint64 source, target;
+  uint64 a_extent, x_extent;
+  int64 a_source, x_source, a_target;  // strides in bytes
+  uint64 a_tiles, x_tiles;
+  uint64 count;  // tiles of the sample
+  uint32 a_tile, x_tile;
+  uint32 spans;
+  uint32 pitch;  // from span to span in shared memory, in bytes
+};
+
+constexpr uint32 WARPS = 8;
+constexpr uint32 STAGE_BYTES = 4352;
+
+// A tile: extents, and how far one goes in `from`, from which elements are picked, for a step.
+struct Box {
+  uint32 a, x, run;
+  int64 a_step, x_step, a_target;
+  uint32 spans;
+};
+
+template <typename T> struct WordOf { using type = uint32; };
+template <> struct WordOf<uint64> { using type = uint64; };
+
+// Goes through the elements of a tile in the order of the output.
+template <typename T, typename Offset, bool single> struct Walk {
+  const uint8* at;
+  uint32 r, x;
+  const uint32 run, x_extent;
+  const Offset x_gap, a_gap;
+
+  __device__ Walk(const uint8* from, const Box& box, uint32 a, uint32 x, uint32 r)
+      : at(from + Offset(a) * Offset(box.a_step) + Offset(x) * Offset(box.x_step) +
+           Offset(r * sizeof(T))),
+        r(r), x(x), run(box.run), x_extent(box.x),
+        x_gap(Offset(box.x_step) - Offset(box.run * sizeof(T))),
+        a_gap(Offset(box.a_step) - Offset(box.x) * Offset(box.x_step)) {}
+
+  __device__ T next() {
+    const T found = *reinterpret_cast<const T*>(at);
+    at += sizeof(T);
+    if (single || ++r == run) {
+      r = 0;
+      at += x_gap;
+      if (++x == x_extent) {
+        x = 0;
+        at += a_gap;
+      }
+    }
+    return found;
+  }
+};
+
+// Writes a tile. `Offset` is the type of distances in `from`; `single`: runs are single elements.
+template <typename T, typename Offset, bool single>
+__device__ __forceinline__ void pick(const uint8* from, const Box& box, uint64 target,
+                                     uint32 lane) {
+  using Word = typename WordOf<T>::type;
+  constexpr uint32 PER_WORD = sizeof(Word) / sizeof(T);
+  const uint32 row = box.x * box.run;
+  // Rows without gaps between them are one.
+  const bool joined = box.a_target == int64(row * sizeof(T));
+  const uint32 rows = joined ? 1 : box.a, length = joined ? row * box.a : row;
+  uint32 lanes = lanes_for((length + 2 * PER_WORD - 2) / PER_WORD);
+  // In a transposition, threads that take neighbours in a span meet no conflict of banks.
+  if (box.spans == ONE_AN_X && !joined) lanes = min(lanes, 8 * uint32(sizeof(T)));
+  const Divisor by_run(box.run), by_x(box.x);
+  for (uint32 j = lane / lanes; j < rows; j += 32 / lanes) {
+    const uint64 to = target + int64(j) * box.a_target;
+    const uint32 phase = uint32(to % sizeof(Word)) / sizeof(T);
+    Word* words = reinterpret_cast<Word*>(to - phase * sizeof(T));
+    const uint32 count = (phase + length + PER_WORD - 1) / PER_WORD;
+    for (uint32 w = lane & (lanes - 1); w < count; w += lanes) {
+      // Of the first and the last word, only some elements belong to the row.
+      const uint32 begin = w ? 0 : phase;
+      const uint32 end = min(PER_WORD, phase + length - w * PER_WORD);
+      const uint32 k = w * PER_WORD + begin - phase;
+      uint32 x = single ? k : by_run.divide(k), a = j;
+      const uint32 r = k - x * box.run;
+      if (joined) {
+        a = by_x.divide(x);
+        x -= a * box.x;
+      }
+      Walk<T, Offset, single> walk(from, box, a, x, r);
+      if (end - begin == PER_WORD) {
+        Word word = 0;
+#pragma unroll
+        for (uint32 e = 0; e < PER_WORD; e++) word |= Word(walk.next()) << (8 * sizeof(T) * e);
+        words[w] = word;
+      } else {
+        for (uint32 e = begin; e < end; e++) reinterpret_cast<T*>(words + w)[e] = walk.next();
+      }
+    }
+  }
+}
+
+// Copies spans of `size` bytes to shared memory, `pitch` bytes apart.
+__device__ __forceinline__ void stage(uint8* staged, uint32 pitch, uint64 source, int64 stride,
+                                      uint32 spans, uint32 size, uint32 lane) {
+  const uint32 lanes = lanes_for((size + 3) / 4);
+  for (uint32 i = lane / lanes; i < spans; i += 32 / lanes)
+    copy_span(staged + i * pitch, reinterpret_cast<const uint8*>(source + int64(i) * stride), size,
+              lane & (lanes - 1), lanes);
+}
+
+template <typename T, bool staged>
+__global__ void __launch_bounds__(32 * WARPS)
+copy_tiles(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, int32 axis_count) {
+  __shared__ __align__(16) uint8 memory[staged ? WARPS : 1][staged ? STAGE_BYTES : 16];
+  const uint32 warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+  const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
+  const Tiles& tiles = *reinterpret_cast<const Tiles*>(share.record);
+  const Axis* axes = reinterpret_cast<const Axis*>(&tiles + 1);
+  const uint64 tile = uint64(share.block) * WARPS + warp;
+  if (tile >= tiles.count) return;
+
+  const Quotient along_x = divided(tile, tiles.x_tiles);
+  const Quotient along_a = divided(along_x.whole, tiles.a_tiles);
+  const uint64 x = along_x.rest * tiles.x_tile, a = along_a.rest * tiles.a_tile;
+  const uint32 run_bytes = tiles.run * sizeof(T);
+  const Offsets outer = offsets_of(axes, axis_count, along_a.whole);
+  const uint64 source = tiles.source + outer.source + int64(a) * tiles.a_source +
+                        int64(x) * tiles.x_source;
+  const uint64 target = tiles.target + outer.target + int64(a) * tiles.a_target +
+                        int64(x * run_bytes);
+  Box box = {uint32(min(uint64(tiles.a_tile), tiles.a_extent - a)),
+             uint32(min(uint64(tiles.x_tile), tiles.x_extent - x)),
+             tiles.run,
+             tiles.a_source,
+             tiles.x_source,
+             tiles.a_target,
+             tiles.spans};
+  if constexpr (!staged) {
+    const uint8* from = reinterpret_cast<const uint8*>(source);
+    if (box.run == 1) pick<T, int64, true>(from, box, target, lane);
+    else pick<T, int64, false>(from, box, target, lane);
+  } else {
+    // A span goes from its lowest address on, also where an axis runs backwards.
+    int64 low = 0;
+    uint32 size = run_bytes;
+    if (box.spans != ONE_AN_X) {
+      const int64 reach = int64(box.x - 1) * box.x_step;
+      low += min(reach, int64(0));
+      size += uint32(reach < 0 ? -reach : reach);
+    }
+    if (box.spans != ONE_AN_A) {
+      const int64 reach = int64(box.a - 1) * box.a_step;
+      low += min(reach, int64(0));
+      size += uint32(reach < 0 ? -reach : reach);
+    }
+    const bool by_x = box.spans == ONE_AN_X, by_a = box.spans == ONE_AN_A;
+    stage(memory[warp], tiles.pitch, source + low, by_x ? box.x_step : box.a_step,
+          by_x ? box.x : by_a ? box.a : 1, size, lane);
+    if (by_x) box.x_step = tiles.pitch;
+    if (by_a) box.a_step = tiles.pitch;
+    __syncwarp();
+    const uint8* from = memory[warp] - low;
+    if (box.run == 1) pick<T, int32, true>(from, box, target, lane);
+    else pick<T, int32, false>(from, box, target, lane);
+  }
+}

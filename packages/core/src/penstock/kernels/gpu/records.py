@@ -1,0 +1,61 @@
+"""Tables of records, one a sample, for kernels whose samples need different numbers of blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from penstock.kernels.gpu.program import Kernel
+    from penstock.tensors.gpu.queue import Queue
+
+THREADS = 256
+
+
+def launch_records(
+    queue: Queue,
+    kernel: Kernel,
+    records: np.ndarray,
+    blocks: np.ndarray,
+    *args: Any,
+    shared_bytes: int = 0,
+) -> None:
+    """Queue a kernel on samples that need `blocks` blocks of 256 threads each.
+
+    Parameters
+    ----------
+    queue
+        Where to queue it.
+    kernel
+        Its first parameters are the address of the records, their pitch, the number of samples,
+        and the number of blocks of a sample if it is the same for all (otherwise 0).
+    records
+        One a sample; the first field, ``first_block``, is filled in here.
+    blocks
+        int64 ``(samples,)``.
+    *args
+        The kernel's further arguments.
+    """
+    ends = np.cumsum(blocks)
+    total = int(ends[-1]) if len(ends) else 0
+    if total == 0:
+        return
+    records["first_block"] = ends - blocks
+    uniform = int(blocks[0]) if (blocks == blocks[0]).all() else 0
+    queue.launch(
+        kernel,
+        (total, 1, 1),
+        (THREADS, 1, 1),
+        queue.upload(records),
+        np.uint32(records.itemsize),
+        np.uint32(len(records)),
+        np.uint32(uniform),
+        *args,
+        shared_bytes=shared_bytes,
+    )
+
+
+def quotient_up(value: Any, by: Any) -> Any:
+    """Quotient of integers, rounded up."""
+    return -(-value // by)
