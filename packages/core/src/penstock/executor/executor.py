@@ -480,7 +480,9 @@ class Executor:
         if program is None:
             from penstock.executor.gpu_program import GpuProgram
 
-            program = GpuProgram(self.plan, stage, specs, fuse=self.fuse)
+            program = GpuProgram(
+                self.plan, stage, specs, fuse=self.fuse, threads=self._num_threads
+            )
             self._gpu_programs[key] = program
         return program
 

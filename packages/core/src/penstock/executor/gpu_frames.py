@@ -91,6 +91,7 @@ class FramesContext:
         self.size = len(self._owner)
         self.seed: int = whole.seed
         self.iteration: int = whole.iteration
+        self.threads: int = whole.threads
         self._shared: dict[str, list[Any]] = {}
         if loop.frame_args and loop.shared is not None:
             self._shared = self._find_shared(loop.shared, sequences.dtype)
@@ -177,8 +178,9 @@ class FramesContext:
     def _firsts(self, of_frames: np.ndarray) -> np.ndarray:
         """Of a shape a frame, the first of each sequence; without frames, that of the input."""
         if self._counts.all():
-            return of_frames[self._begins]
-        first = of_frames[np.minimum(self._begins, self.size - 1)].copy()
+            firsts: np.ndarray = of_frames[self._begins]
+            return firsts
+        first: np.ndarray = of_frames[np.minimum(self._begins, self.size - 1)].copy()
         first[self._counts == 0] = self._frame_shapes[self._counts == 0]
         return first
 

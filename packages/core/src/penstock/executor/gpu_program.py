@@ -34,14 +34,19 @@ class GpuProgram:
         Types of the registers that the stage reads, and of what is fed to it.
     fuse
         Whether operators may take over what the one before them has only described.
+    threads
+        How many threads of the CPU an operator may use.
     """
 
-    def __init__(self, plan: Plan, stage: Stage, specs: dict[int, Spec], *, fuse: bool) -> None:
+    def __init__(
+        self, plan: Plan, stage: Stage, specs: dict[int, Spec], *, fuse: bool, threads: int
+    ) -> None:
         self.plan = plan
         self.stage = stage
         self._maker = StepMaker(plan, specs, {}, frames=GpuFrames)
         self.specs = self._maker.specs
         self._fuse = fuse
+        self._threads = threads
         self._steps = [with_place(n, self._made, n) for n in stage.batch_nodes]
         last: dict[int, int] = {}
         for number, step in enumerate(self._steps):
@@ -99,18 +104,18 @@ class GpuProgram:
         ]
         origin = sources.get(step.inputs[0]) if step.inputs else None
         tensors = {
-            name: (iteration.buffers[r].rows, convert)  # type: ignore[union-attr]
-            for name, r, convert in step.tensor_args
+            name: (iteration.buffers[r].rows, convert) for name, r, convert in step.tensor_args
         }
         context = GpuContext(
             step.node,
             step.args,
-            tensors,  # type: ignore[arg-type]
+            tensors,
             queue,
             iteration.size,
             step.seed,
             iteration.number,
             origin,
+            self._threads,
         )
         result = step.function(context, *inputs)
         results = (result,) if len(step.outputs) == 1 and not _is_several(result) else result
@@ -141,7 +146,7 @@ class GpuProgram:
             batch = getattr(buffer, "batch", None)
             if batch is None:
                 return buffer
-            event: Event = buffer.event  # type: ignore[attr-defined]
+            event: Event = buffer.event
             if id(event) not in waited:
                 waited.add(id(event))
                 queue.runtime.wait(queue.stream, event)

@@ -366,7 +366,7 @@ class Pipeline(DefinablePipeline):
             self._schedule_owed()
         iteration = executor.take()
         batches = tuple(
-            iteration.buffers[r].tensor_list()  # type: ignore[union-attr]
+            iteration.buffers[r].tensor_list()
             for r in executor.plan.outputs
         )
         for number, (batch, expected) in enumerate(zip(batches, self._expected, strict=True)):

@@ -22,7 +22,8 @@ def as_shapes(shapes: Sequence[Any] | np.ndarray, count: int) -> np.ndarray:
 
 def volumes(shapes: np.ndarray) -> np.ndarray:
     """Number of elements of each sample."""
-    return np.prod(shapes, axis=1, dtype=np.int64)
+    sizes: np.ndarray = np.prod(shapes, axis=1, dtype=np.int64)
+    return sizes
 
 
 def contiguous_strides(shapes: np.ndarray, itemsize: int) -> np.ndarray:

@@ -39,7 +39,9 @@ class _PinnedBlock(Block):
         self._runtime = runtime
         self._address = runtime.allocate_pinned(total)
         raw = (ctypes.c_ubyte * total).from_address(self._address)
-        self.memory = _PinnedMemory.__new__(_PinnedMemory, (total,), np.dtype(np.uint8), raw)
+        self.memory = _PinnedMemory.__new__(
+            _PinnedMemory, (total,), np.dtype(np.uint8), memoryview(raw).cast("B")
+        )
         self.offset = -self._address % ALIGNMENT_BYTES
 
     def __del__(self) -> None:

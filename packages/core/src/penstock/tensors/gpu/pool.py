@@ -178,8 +178,8 @@ class PinnedMemory:
     def __init__(self, runtime: Runtime, size_bytes: int) -> None:
         self.address = runtime.allocate_pinned(size_bytes)
         self.size_bytes = size_bytes
-        raw = (ctypes.c_char * size_bytes).from_address(self.address)
-        self.view = np.frombuffer(raw, np.uint8)
+        raw = (ctypes.c_ubyte * size_bytes).from_address(self.address)
+        self.view = np.frombuffer(memoryview(raw).cast("B"), np.uint8)
 
 
 class StagingPool:
