@@ -79,6 +79,8 @@ class Memory:
         piece = self._pieces.get(address)
         if piece is None or piece.kind != kind:
             raise KernelError(f"{address:#x} is not the begin of {kind} memory in use")
+        if piece.base not in self._bases:
+            return  # garbage is collected in any order: everything is released already
         self._check_guards(piece)
         del self._pieces[address]
         del self._addresses[bisect.bisect_left(self._addresses, address)]
@@ -172,5 +174,5 @@ def _written(address: int, size_bytes: int, value: int) -> int | None:
 
 
 def _release(bases: set[int]) -> None:
-    for base in bases:
-        _libc.free(base)
+    while bases:
+        _libc.free(bases.pop())

@@ -1,0 +1,82 @@
+"""Compare what the GPU's decoders make with what the CPU's make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from penstock.tensors.gpu.runtime import get_runtime
+from tests.support.encoded_images import everything
+from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
+from tests.support.gpu.runtime import EmulatedRuntime
+
+JPEG_MOST_LEVELS = 4
+JPEG_MEAN_LEVELS = 0.6
+"""How far a GPU's inverse transform and colour conversion may be from libjpeg-turbo's, of 255."""
+
+
+def encoded(images: dict[str, bytes]) -> list[np.ndarray]:
+    """The images as the engine hands them out."""
+    return [np.frombuffer(data, np.uint8) for data in images.values()]
+
+
+def decodable(operator: str = "decoders.image", **args: Any) -> dict[str, bytes]:
+    """All kinds of images that the CPU decodes with these arguments."""
+    found = {}
+    for name, data in everything().items():
+        try:
+            run_cpu_operator_on_batch(operator, [np.frombuffer(data, np.uint8)], **args)
+        except RuntimeError:
+            continue
+        found[name] = data
+    return found
+
+
+def check_like_cpu(
+    operator: str,
+    images: dict[str, bytes],
+    *inputs: list[np.ndarray],
+    ulps: int = 0,
+    **args: Any,
+) -> list[np.ndarray]:
+    """Check that the GPU's pixels are the CPU's; on a real GPU those of JPEGs nearly.
+
+    A real GPU is asked to interpolate chroma, as the CPU does.
+
+    Parameters
+    ----------
+    ulps
+        By how many float32 steps of 1.0 pixels may differ that are not JPEG's, in parts of full
+        intensity.
+    """
+    rows = encoded(images)
+    want = run_cpu_operator_on_batch(operator, rows, *inputs, **args)
+    got = run_gpu_operator(operator, rows, *inputs, **{"jpeg_fancy_upsampling": True, **args})
+    exact = isinstance(get_runtime(0), EmulatedRuntime)
+    for name, ours, theirs in zip(images, got, want, strict=True):
+        assert ours.shape == theirs.shape, name
+        assert ours.dtype == theirs.dtype
+        check_pixels(name, ours, theirs, exact=exact or not name.startswith("jpeg"), ulps=ulps)
+    return got
+
+
+def check_pixels(
+    name: str, got: np.ndarray, want: np.ndarray, *, exact: bool, ulps: int = 0
+) -> None:
+    """Check the pixels of one image."""
+    full = 1.0 if got.dtype.kind == "f" else float(np.iinfo(got.dtype).max)
+    difference = np.abs(got.astype(np.float64) - want.astype(np.float64)) / full
+    if exact:
+        assert difference.max() <= ulps * np.finfo(np.float32).eps, name
+        return
+    levels = 255 * difference
+    assert levels.max() <= JPEG_MOST_LEVELS, name
+    assert levels.mean() <= JPEG_MEAN_LEVELS, name
+
+
+def without(images: dict[str, bytes], parts: Iterable[str]) -> dict[str, bytes]:
+    """The images whose names contain none of `parts`."""
+    parts = tuple(parts)
+    return {name: data for name, data in images.items() if not any(p in name for p in parts)}
