@@ -1,0 +1,60 @@
+"""Memory for writers that do not keep to the order of a stream."""
+
+from __future__ import annotations
+
+from penstock.tensors.gpu.pool import DevicePool
+
+
+def test_the_same_stream_gets_other_memory_back_at_once(gpu_runtime):
+    pool = DevicePool(gpu_runtime)
+    stream = gpu_runtime.acquire_stream()
+    first = pool.take(1000, stream)
+    address = first.address
+    gpu_runtime.fill(address, 1, 1000, stream)
+    del first
+    assert pool.take(1000, stream).address == address
+    gpu_runtime.synchronize(stream)
+    gpu_runtime.release_stream(stream)
+
+
+def test_settled_memory_is_not_what_queued_work_still_uses(emulated_gpu):
+    pool = DevicePool(emulated_gpu)
+    stream = emulated_gpu.acquire_stream()
+    for settled in (False, True):
+        memory = pool.take(1000, stream, settled=settled)
+        address = memory.address
+        emulated_gpu.fill(address, 1, 1000, stream)
+        del memory
+        other = pool.take(1000, stream, settled=True)
+        assert other.address != address
+        emulated_gpu.synchronize(stream)
+    emulated_gpu.release_stream(stream)
+
+
+def test_settled_memory_comes_back_once_its_work_is_done(gpu_runtime):
+    pool = DevicePool(gpu_runtime)
+    stream, other = gpu_runtime.acquire_stream(), gpu_runtime.acquire_stream()
+    addresses = set()
+    for _ in range(5):
+        memory = pool.take(5000, stream, settled=True)
+        addresses.add(memory.address)
+        memory.used_on(other)
+        gpu_runtime.fill(memory.address, 1, 5000, other)
+        del memory
+        pool.take(10, stream)  # events are made when somebody comes
+        gpu_runtime.synchronize(stream)
+        gpu_runtime.synchronize(other)
+    assert len(addresses) == 1
+    gpu_runtime.release_stream(stream)
+    gpu_runtime.release_stream(other)
+
+
+def test_trimming_frees_it(gpu_runtime):
+    pool = DevicePool(gpu_runtime)
+    stream = gpu_runtime.acquire_stream()
+    memory = pool.take(1 << 20, stream, settled=True)
+    assert pool.bytes_allocated >= 1 << 20
+    del memory
+    assert pool.trim() >= 1 << 20
+    assert pool.bytes_allocated == 0
+    gpu_runtime.release_stream(stream)
