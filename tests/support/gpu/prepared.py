@@ -22,8 +22,12 @@ def _as_is(value: np.ndarray) -> np.ndarray:
 
 
 def is_per_sample(value: Any) -> bool:
-    """Whether an argument is a list of arrays, one a sample."""
-    return isinstance(value, list) and bool(value) and all(isinstance(v, np.ndarray) for v in value)
+    """Whether an argument is a list of arrays (or NumPy's scalars), one a sample."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(v, np.ndarray | np.generic) for v in value)
+    )
 
 
 class Prepared:
@@ -57,7 +61,7 @@ class Prepared:
         for key, value in args.items():
             arg = schema.args[key]
             if arg.per_sample and is_per_sample(value):
-                rows[key] = value
+                rows[key] = [np.asarray(v) for v in value]
                 constants[key] = None
             else:
                 constants[key] = arg.type.constant(value)
