@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.layout import check_layout
 from penstock.operators.argument_types import DTYPE, FLOATS, INTS, LAYOUT, OBJECT
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import REQUIRED, Arg, Spec
 from penstock.types import DALIDataType, constant_array, to_dali_type
+
+if TYPE_CHECKING:
+    from penstock.kernels.gpu.shared_sample import SharedSample
+    from penstock.tensors.gpu.batch import DeviceBatch
 
 
 class _SameForAll(Operator):
     """An operator without inputs whose output is one array for every sample."""
 
     array: np.ndarray
+    _on_gpu: SharedSample | None = None
 
     @property
     def same_for_all(self) -> np.ndarray:
@@ -24,6 +31,13 @@ class _SameForAll(Operator):
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         return self.array
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+        from penstock.kernels.gpu.shared_sample import SharedSample
+
+        if self._on_gpu is None:
+            self._on_gpu = SharedSample(c.queue, self.array)
+        return self._on_gpu.batch(c.queue, c.size)
 
 
 @operator(

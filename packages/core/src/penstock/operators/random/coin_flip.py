@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.random import fill_bernoulli
 from penstock.operators.argument_types import FLOAT
-from penstock.operators.operator import operator
-from penstock.operators.random.draw import DRAWABLE, DTYPE_ARG, SHAPE, SHAPE_LIKE, Draw
+from penstock.operators.batch_arguments import scalars
+from penstock.operators.operator import BatchContext, operator
+from penstock.operators.random.batch_draw import BatchDraw, check_each
+from penstock.operators.random.draw import DRAWABLE, DTYPE_ARG, SHAPE, SHAPE_LIKE
 from penstock.operators.registry import register
 from penstock.operators.schema import Arg
 from penstock.types import DALIDataType
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
 
 
 @operator(
@@ -27,7 +32,7 @@ from penstock.types import DALIDataType
     random=True,
     keeps_metadata=False,
 )
-class CoinFlip(Draw):
+class CoinFlip(BatchDraw):
     """Draw ones with a given probability, and zeros otherwise (int32 unless `dtype` is given)."""
 
     default_dtype = DALIDataType.INT32
@@ -46,6 +51,15 @@ class CoinFlip(Draw):
 
     def convert(self, drawn: np.ndarray, out: np.ndarray, args: Any) -> None:
         out[...] = drawn
+
+    def fill_batch(self, c: BatchContext, out: DeviceBatch) -> None:
+        from penstock.kernels.gpu.random import fill_bernoulli
+
+        probability = scalars(c, "probability", np.float64)
+        assert probability is not None
+        good = (probability >= 0.0) & (probability <= 1.0)
+        check_each(c, good, _checked, lambda i: float(probability[i]))
+        fill_bernoulli(c.queue, out, c.seed, c.iteration, probability)
 
 
 register(CoinFlip.schema.with_name("coin_flip", deprecated="random.coin_flip", hidden=True))

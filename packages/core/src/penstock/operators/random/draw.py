@@ -16,7 +16,10 @@ from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, to_numpy_type
 
 SHAPE_LIKE = Input(
-    "shape_like", "Data whose samples give the shapes of the output's samples.", optional=True
+    "shape_like",
+    "Data whose samples give the shapes of the output's samples.",
+    device="any",
+    optional=True,
 )
 SHAPE = Arg(
     "shape",
@@ -68,14 +71,14 @@ class Shaped(Operator):
         if "shape" in self.tensor_args:
             return 1 if self.tensor_args["shape"].ndim == 0 else None
         shape = self.args.shape
-        self.shape = () if shape is None else _checked_shape(shape)
+        self.shape = () if shape is None else checked_shape(shape)
         return len(self.shape)
 
     def sample_shape(self, c: SampleContext, like: Sequence[np.ndarray]) -> tuple[int, ...]:
         """Shape of this sample's output; `like` holds the input `shape_like`, if there is one."""
         if self.shape is not None:
             return self.shape
-        return like[0].shape if like else _checked_shape(c.args.shape)
+        return like[0].shape if like else checked_shape(c.args.shape)
 
 
 class Draw(Shaped):
@@ -192,7 +195,8 @@ def store_drawn(drawn: np.ndarray, out: np.ndarray) -> None:
     np.copyto(out, drawn, casting="unsafe")
 
 
-def _checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+def checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return `shape` if it can be one."""
     if any(extent < 0 for extent in shape):
         raise ArgumentValueError(f"`shape`={tuple(shape)} has a negative extent.")
     return tuple(shape)

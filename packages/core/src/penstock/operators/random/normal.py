@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from penstock.kernels.cpu.random import fill_normal
 from penstock.operators.argument_types import FLOAT
-from penstock.operators.operator import operator
-from penstock.operators.random.draw import DTYPE_ARG, SHAPE, SHAPE_LIKE, Draw, real_work_dtype
+from penstock.operators.batch_arguments import scalars
+from penstock.operators.operator import BatchContext, operator
+from penstock.operators.random.batch_draw import BatchDraw
+from penstock.operators.random.draw import DTYPE_ARG, SHAPE, SHAPE_LIKE, real_work_dtype
 from penstock.operators.registry import register
 from penstock.operators.schema import Arg
 
 if TYPE_CHECKING:
-    import numpy as np
+    from penstock.tensors.gpu.batch import DeviceBatch
 
 
 @operator(
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
     random=True,
     keeps_metadata=False,
 )
-class Normal(Draw):
+class Normal(BatchDraw):
     """Draw random numbers from a normal distribution."""
 
     def prepare(self) -> None:
@@ -39,6 +43,14 @@ class Normal(Draw):
 
     def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
         fill_normal(out, seed, iteration, first, args.mean, args.stddev)
+
+    def fill_batch(self, c: BatchContext, out: DeviceBatch) -> None:
+        from penstock.kernels.gpu.random import fill_normal
+
+        mean, stddev = scalars(c, "mean", np.float64), scalars(c, "stddev", np.float64)
+        assert mean is not None
+        assert stddev is not None
+        fill_normal(c.queue, out, c.seed, c.iteration, mean, stddev)
 
 
 register(Normal.schema.with_name("normal_distribution", deprecated="random.normal", hidden=True))

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.random import fill_index, fill_uniform
 from penstock.operators.argument_types import FLOATS
-from penstock.operators.operator import operator
+from penstock.operators.operator import BatchContext, operator
+from penstock.operators.random.batch_draw import BatchDraw, check_each
 from penstock.operators.random.draw import (
     DTYPE_ARG,
     SHAPE,
     SHAPE_LIKE,
-    Draw,
     real_work_dtype,
     store_drawn,
     store_rounded,
 )
 from penstock.operators.registry import register
 from penstock.operators.schema import Arg
+from penstock.operators.vector_arguments import vectors
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
 
 _DEFAULT_RANGE = (-1.0, 1.0)
 
@@ -52,7 +56,7 @@ _DEFAULT_RANGE = (-1.0, 1.0)
     random=True,
     keeps_metadata=False,
 )
-class Uniform(Draw):
+class Uniform(BatchDraw):
     """Draw random numbers from a range, or from a list of values, uniformly."""
 
     def prepare(self) -> None:
@@ -91,6 +95,28 @@ class Uniform(Draw):
             np.take(table, drawn, out=out, mode="clip")
         else:
             store_drawn(drawn, out)
+
+    def fill_batch(self, c: BatchContext, out: DeviceBatch) -> None:
+        from penstock.kernels.gpu.random import fill_choices, fill_uniform
+
+        if self.discrete:
+            fill_choices(c.queue, out, c.seed, c.iteration, self._value_tables(c))
+            return
+        ends = vectors(c, "range", 2)
+        if ends is None:  # some sample has not two, unless there is none at all
+            each = c.values("range")
+            check_each(c, np.array([len(v) == 2 for v in each]), _checked_range, each.__getitem__)
+            ends = np.empty((0, 2))
+        low, high = ends[:, 0], ends[:, 1]
+        check_each(c, low < high, _checked_range, lambda i: tuple(ends[i].tolist()))
+        fill_uniform(c.queue, out, c.seed, c.iteration, low, high)
+
+    def _value_tables(self, c: BatchContext) -> list[np.ndarray]:
+        if "values" not in self.tensor_args:
+            return [self._table]
+        each = c.values("values")
+        check_each(c, np.array([bool(v) for v in each]), self._value_table, each.__getitem__)
+        return [self._value_table(values) for values in each]
 
     def _value_table(self, values: tuple[float, ...]) -> np.ndarray:
         if not values:

@@ -1,0 +1,140 @@
+// Tensors of independent random numbers: the device's side of kernels/cpu/random.py.
+//
+// Each thread evaluates Philox and stores the elements that the words give: four of 32 bits each,
+// or two of 53.
+#include "arithmetic_types.cuh"
+#include "normal.cuh"
+#include "strided_copy_blocks.cuh"
+
+struct DrawnSample {
+  uint32 first_block;
+  uint32 number;  // of the sample in the batch
+  uint64 out;
+  int64 size;
+  double first, second;  // low and width of a range; mean and standard deviation
+  double limit, last;    // end of a range, and the number before it
+  const void* values;    // to choose from
+  uint32 choices;
+  uint64 threshold;  // words below it are ones
+};
+
+// A number of a continuous distribution as an element. Which way halves are rounded cannot be seen.
+template <typename Out, typename Work> __device__ __forceinline__ Out drawn_as(Work value) {
+  if constexpr (same<Out, Work>) return value;
+  else if constexpr (same<Out, half>) return __float2half_rn(value);
+  else if constexpr (bits<Out> < 64) {
+    constexpr double low = lowest<Out>, high = highest<Out>;
+    if (value != value) return 0;
+    value = value < low ? low : value > high ? high : value;
+    return static_cast<Out>(rint(value));
+  } else {
+    // 2**63 or 2**64: the largest integers themselves are no doubles.
+    constexpr double low = lowest<Out>, above = 2.0 * (highest<Out> / 2 + 1);
+    const double rounded = trunc(value + copysign(0.5, value));
+    if (rounded != rounded) return 0;
+    if (rounded >= above) return static_cast<Out>(highest<Out>);
+    return rounded <= low ? lowest<Out> : static_cast<Out>(rounded);
+  }
+}
+
+struct Uniform32 {
+  static constexpr int count = 4;
+  template <typename Out>
+  static __device__ __forceinline__ void draw(const DrawnSample& s, const Words& words, Out* to) {
+    const float limit = static_cast<float>(s.limit), last = static_cast<float>(s.last);
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const float value = static_cast<float>(s.first + fraction32(words.w[i]) * s.second);
+      to[i] = drawn_as<Out>(value >= limit ? last : value);
+    }
+  }
+};
+
+struct Uniform53 {
+  static constexpr int count = 2;
+  template <typename Out>
+  static __device__ __forceinline__ void draw(const DrawnSample& s, const Words& words, Out* to) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const double value = s.first + fraction53(words.w[2 * i], words.w[2 * i + 1]) * s.second;
+      to[i] = drawn_as<Out>(value >= s.limit ? s.last : value);
+    }
+  }
+};
+
+struct Normal32 {
+  static constexpr int count = 4;
+  template <typename Out>
+  static __device__ __forceinline__ void draw(const DrawnSample& s, const Words& words, Out* to) {
+#pragma unroll
+    for (int i = 0; i < count; i += 2) {
+      const Pair pair = box_muller(fraction32(words.w[i]) + 0x1p-32, fraction32(words.w[i + 1]));
+      to[i] = drawn_as<Out>(static_cast<float>(s.first + s.second * pair.cosine));
+      to[i + 1] = drawn_as<Out>(static_cast<float>(s.first + s.second * pair.sine));
+    }
+  }
+};
+
+struct Normal53 {
+  static constexpr int count = 2;
+  template <typename Out>
+  static __device__ __forceinline__ void draw(const DrawnSample& s, const Words& words, Out* to) {
+    const Pair pair = box_muller(fraction53(words.w[0], words.w[1]) + 0x1p-53,
+                                 fraction53(words.w[2], words.w[3]));
+    to[0] = drawn_as<Out>(s.first + s.second * pair.cosine);
+    to[1] = drawn_as<Out>(s.first + s.second * pair.sine);
+  }
+};
+
+// One of the values, each as likely as any other, but for less than choices / 2**32.
+struct Choices {
+  static constexpr int count = 4;
+  template <typename Out>
+  static __device__ __forceinline__ void draw(const DrawnSample& s, const Words& words, Out* to) {
+    const Out* values = static_cast<const Out*>(s.values);
+#pragma unroll
+    for (int i = 0; i < count; ++i) to[i] = values[(uint64(words.w[i]) * s.choices) >> 32];
+  }
+};
+
+struct Flips {
+  static constexpr int count = 4;
+  template <typename Out>
+  static __device__ __forceinline__ void draw(const DrawnSample& s, const Words& words, Out* to) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) to[i] = words.w[i] < s.threshold ? Out(1.0f) : Out(0.0f);
+  }
+};
+
+template <typename T, int count> struct alignas(sizeof(T) * count) Elements {
+  T values[count];
+};
+
+constexpr int ROUNDS = 4;  // evaluations of a thread
+
+template <typename Draw, typename Out>
+__global__ void __launch_bounds__(256)
+draw(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, uint32 iteration_low,
+     uint32 iteration_high, uint32 key0, uint32 key1) {
+  constexpr int count = Draw::count;
+  const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
+  const DrawnSample& s = *reinterpret_cast<const DrawnSample*>(share.record);
+  const Stream stream{iteration_low, iteration_high, key0, key1};
+  Out* const out = reinterpret_cast<Out*>(s.out);
+  const bool aligned = s.out % sizeof(Elements<Out, count>) == 0;
+#pragma unroll
+  for (int round = 0; round < ROUNDS; ++round) {
+    const int64 number = int64(share.block) * (256 * ROUNDS) + round * 256 + threadIdx.x;
+    const int64 at = number * count;
+    if (at >= s.size) return;
+    Elements<Out, count> drawn;
+    Draw::draw(s, philox_block(stream, static_cast<uint32>(number), s.number), drawn.values);
+    if (aligned && at + count <= s.size) {
+      *reinterpret_cast<Elements<Out, count>*>(out + at) = drawn;
+    } else {
+      for (int i = 0; i < count; ++i) {
+        if (at + i < s.size) out[at + i] = drawn.values[i];
+      }
+    }
+  }
+}

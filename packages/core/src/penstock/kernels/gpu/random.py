@@ -1,0 +1,119 @@
+"""Tensors of independent random numbers: the device's side of `penstock.kernels.cpu.random`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+_ROUNDS = 4
+_WORD = 0xFFFFFFFF
+_SAMPLE = np.dtype(
+    [
+        ("first_block", np.uint32),
+        ("number", np.uint32),
+        ("out", np.uint64),
+        ("size", np.int64),
+        ("first", np.float64),
+        ("second", np.float64),
+        ("limit", np.float64),
+        ("last", np.float64),
+        ("values", np.uint64),
+        ("choices", np.uint32),
+        ("threshold", np.uint64),
+    ],
+    align=True,
+)
+
+
+def fill_uniform(
+    queue: Queue, out: DeviceBatch, seed: int, iteration: int, low: np.ndarray, high: np.ndarray
+) -> None:
+    """Fill a batch uniformly from [low, high), float64 ``(samples,)``, lower and upper ends.
+
+    Numbers of 53 bits are drawn where elements are float64 or integers, and others of 32 bits.
+    """
+    single = _is_single(out.dtype)
+    work = np.float32 if single else np.float64
+    records = _records(out)
+    ends = high.astype(work)
+    records["first"] = low
+    records["second"] = high - low
+    records["limit"] = ends
+    records["last"] = np.nextafter(ends, low.astype(work))
+    _draw(queue, out, "Uniform32" if single else "Uniform53", records, seed, iteration)
+
+
+def fill_normal(
+    queue: Queue, out: DeviceBatch, seed: int, iteration: int, mean: np.ndarray, stddev: np.ndarray
+) -> None:
+    """Fill a batch with normal distributions of these parameters, float64 ``(samples,)``."""
+    records = _records(out)
+    records["first"] = mean
+    records["second"] = stddev
+    _draw(queue, out, "Normal32" if _is_single(out.dtype) else "Normal53", records, seed, iteration)
+
+
+def fill_choices(
+    queue: Queue, out: DeviceBatch, seed: int, iteration: int, values: Sequence[np.ndarray]
+) -> None:
+    """Fill a batch with values chosen at random.
+
+    Parameters
+    ----------
+    values
+        What to choose from, of the batch's element type and not empty: one array for all samples,
+        or one a sample.
+    """
+    records = _records(out)
+    counts = np.array([len(v) for v in values], np.int64)
+    begins = (np.cumsum(counts) - counts) * out.dtype.itemsize
+    records["values"] = queue.upload(np.concatenate(values)) + begins.astype(np.uint64)
+    records["choices"] = counts
+    _draw(queue, out, "Choices", records, seed, iteration)
+
+
+def fill_bernoulli(
+    queue: Queue, out: DeviceBatch, seed: int, iteration: int, probability: np.ndarray
+) -> None:
+    """Fill a batch with ones of these probabilities, float64 ``(samples,)``, and zeros."""
+    records = _records(out)
+    records["threshold"] = np.rint(probability * 2.0**32)
+    _draw(queue, out, "Flips", records, seed, iteration)
+
+
+def _is_single(dtype: np.dtype) -> bool:
+    return dtype in (np.float16, np.float32)
+
+
+def _records(out: DeviceBatch) -> np.ndarray:
+    records = np.zeros(len(out), _SAMPLE)
+    records["number"] = np.arange(len(out))
+    records["out"] = out.pointers
+    records["size"] = out.sizes()
+    return records
+
+
+def _draw(
+    queue: Queue, out: DeviceBatch, draw: str, records: np.ndarray, seed: int, iteration: int
+) -> None:
+    per_thread = _ROUNDS * (2 if draw.endswith("53") else 4)
+    launch_records(
+        queue,
+        kernel("random.cu", "draw", draw, out.dtype),
+        records,
+        quotient_up(records["size"], THREADS * per_thread),
+        np.uint32(iteration & _WORD),
+        np.uint32((iteration >> 32) & _WORD),
+        np.uint32(seed & _WORD),
+        np.uint32((seed >> 32) & _WORD),
+    )
