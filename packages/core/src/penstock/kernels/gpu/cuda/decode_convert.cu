@@ -1,11 +1,13 @@
 // Conversion of decoded images whose rows stay rows.
 #include "decode_convert.cuh"
 
-constexpr int kElements = 8;
+constexpr int kPixels = 8;
 
-template <typename T> struct alignas(sizeof(T) * kElements < 16 ? sizeof(T) * kElements : 16) Pack {
-  T values[kElements];
-};
+// What a thread converts at once: 16 bytes of the larger type.
+template <typename In, typename Out>
+constexpr int kElements = 16 / (sizeof(In) > sizeof(Out) ? sizeof(In) : sizeof(Out));
+
+template <typename T, int count> struct alignas(sizeof(T) * count) Pack { T values[count]; };
 
 // Images without gaps that stay as they are but for the type of their elements.
 // Grid: pieces of blockDim.x * kElements elements, images.
@@ -15,33 +17,37 @@ __global__ void convert_elements(const DecodedImage *images) {
   const int64 count = int64(image.height) * image.width * image.channels;
   const In *source = reinterpret_cast<const In *>(image.source);
   Out *target = reinterpret_cast<Out *>(image.target);
-  const int64 start = (int64(blockIdx.x) * blockDim.x + threadIdx.x) * kElements;
+  constexpr int many = kElements<In, Out>;
+  using InPack = Pack<In, many>;
+  using OutPack = Pack<Out, many>;
+  const int64 start = (int64(blockIdx.x) * blockDim.x + threadIdx.x) * many;
   if (start >= count) return;
-  const bool aligned = image.source % alignof(Pack<In>) == 0 && image.target % alignof(Pack<Out>) == 0;
-  if (aligned && start + kElements <= count) {
-    const Pack<In> in = *reinterpret_cast<const Pack<In> *>(source + start);
-    Pack<Out> out;
+  const bool aligned =
+      image.source % alignof(InPack) == 0 && image.target % alignof(OutPack) == 0;
+  if (aligned && start + many <= count) {
+    const InPack in = *reinterpret_cast<const InPack *>(source + start);
+    OutPack out;
 #pragma unroll
-    for (int k = 0; k < kElements; k++) out.values[k] = rescaled<In, Out>(in.values[k]);
-    *reinterpret_cast<Pack<Out> *>(target + start) = out;
+    for (int k = 0; k < many; k++) out.values[k] = rescaled<In, Out>(in.values[k]);
+    *reinterpret_cast<OutPack *>(target + start) = out;
     return;
   }
-  const int64 end = start + kElements < count ? start + kElements : count;
+  const int64 end = start + many < count ? start + many : count;
   for (int64 i = start; i < end; i++) target[i] = rescaled<In, Out>(source[i]);
 }
 
 // Any image whose rows are rows of what is stored, in whatever direction.
-// Grid: pieces of blockDim.x * kElements pixels, images. Neighbours handle neighbouring pixels.
+// Grid: pieces of blockDim.x * kPixels pixels, images. Neighbours handle neighbouring pixels.
 template <typename In, typename Out>
 __global__ void convert_pixels(const DecodedImage *images, const float *matrix) {
   const DecodedImage image = images[blockIdx.y];
   const uint32 width = image.width, count = uint32(image.height) * width;
   const In *source = reinterpret_cast<const In *>(image.source);
   Out *target = reinterpret_cast<Out *>(image.target);
-  uint32 pixel = blockIdx.x * blockDim.x * kElements + threadIdx.x;
+  uint32 pixel = blockIdx.x * blockDim.x * kPixels + threadIdx.x;
   if (pixel >= count) return;
   uint32 row = pixel / width, column = pixel % width;
-  for (int k = 0; k < kElements && pixel < count; k++) {
+  for (int k = 0; k < kPixels && pixel < count; k++) {
     store_pixel<In, Out>(
         source + row * image.row_step + column * image.column_step,
         target + int64(pixel) * image.channels, image.channels, matrix);

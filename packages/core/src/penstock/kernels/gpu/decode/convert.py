@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _FILE = "decode_convert.cu"
 _TURNED_FILE = "decode_convert_turned.cu"
 _THREADS = 256
-_A_THREAD = 8
+_PIXELS_A_THREAD = 8
+_BYTES_A_THREAD = 16
 _TILE = 32
 _TILE_ROWS = 8
 _MOST_IMAGES = 65535
@@ -109,9 +110,10 @@ def _launch_elements(
     queue: Queue, images: np.ndarray, native: np.dtype, target: np.dtype, matrix: np.uint64
 ) -> None:
     elements = int((_pixels(images) * images["channels"]).max())
+    a_thread = _BYTES_A_THREAD // max(native.itemsize, target.itemsize)
     queue.launch(
         kernel(_FILE, "convert_elements", native, target),
-        (-(-elements // (_THREADS * _A_THREAD)), len(images), 1),
+        (-(-elements // (_THREADS * a_thread)), len(images), 1),
         (_THREADS, 1, 1),
         queue.upload(images),
     )
@@ -122,7 +124,7 @@ def _launch_pixels(
 ) -> None:
     queue.launch(
         kernel(_FILE, "convert_pixels", native, target),
-        (-(-int(_pixels(images).max()) // (_THREADS * _A_THREAD)), len(images), 1),
+        (-(-int(_pixels(images).max()) // (_THREADS * _PIXELS_A_THREAD)), len(images), 1),
         (_THREADS, 1, 1),
         queue.upload(images),
         matrix,

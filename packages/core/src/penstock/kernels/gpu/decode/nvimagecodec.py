@@ -107,6 +107,8 @@ class DeviceDecoder:
         How many threads of the CPU may take part; 0 for as many as there are processors.
     batch_size
         How many images to expect at once.
+    kinds
+        Names of the only kinds of decoders to use, as nvImageCodec has them; for measurements.
 
     Raises
     ------
@@ -122,7 +124,12 @@ class DeviceDecoder:
     """
 
     def __init__(
-        self, runtime: Runtime, options: DecoderOptions, threads: int, batch_size: int
+        self,
+        runtime: Runtime,
+        options: DecoderOptions,
+        threads: int,
+        batch_size: int,
+        kinds: tuple[str, ...] = (),
     ) -> None:
         nv = self._nv = nvimagecodec.module()
         self.on_host = runtime.xp is np
@@ -135,7 +142,8 @@ class DeviceDecoder:
         else:
             self._decoder = nv.Decoder(
                 device_id=runtime.device_id,
-                backends=_backends(nv, options.hardware_load),
+                backends=[nv.Backend(getattr(nv.BackendKind, kind)) for kind in kinds]
+                or _backends(nv, options.hardware_load),
                 max_num_cpu_threads=threads,
                 options=options.text(batch_size),
             )
