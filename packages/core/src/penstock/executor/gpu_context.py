@@ -115,7 +115,7 @@ def stacked(name: str, rows: list[np.ndarray], dtype: DTypeLike) -> np.ndarray:
         isinstance(base, np.ndarray)
         and base.shape == (len(rows), *first.shape)
         and base.ctypes.data == first.ctypes.data
-        and base[-1].ctypes.data == rows[-1].ctypes.data
+        and base[-1:].ctypes.data == rows[-1].ctypes.data
     ):
         return base.astype(dtype, copy=False)  # a batch in one piece needs no loop
     if any(row.shape != first.shape for row in rows):

@@ -75,7 +75,8 @@ class Lane:
         """Drop what is done with; wait for the device where it is too far behind."""
         kept = self._kept
         while kept and (len(kept) > self._ahead or kept[0][0].done()):
-            kept.popleft()[0].synchronize()
+            kept[0][0].synchronize()
+            kept.popleft()  # not before: the memory would be lent again
 
     def close(self) -> None:
         """Wait for the work of the lane and give its stream back."""
