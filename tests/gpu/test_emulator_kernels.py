@@ -215,6 +215,18 @@ def test_limits_of_launches(grid, block, shared) -> None:
         function(grid, block, (np.int32(0),), shared)
 
 
+def test_bounds_of_launches_hold() -> None:
+    source = """
+    constexpr int WARPS = 2;
+    template <typename T>
+    __global__ void __launch_bounds__((32 * WARPS), 1)
+    tested(T n) {}"""
+    function = cpu_function(source, "tested<int>")
+    function(ONE, (64, 1, 1), (np.int32(0),))
+    with pytest.raises(KernelError, match="65 threads in a block, limit 64"):
+        function(ONE, (65, 1, 1), (np.int32(0),))
+
+
 def test_what_does_not_compile_is_told() -> None:
     with pytest.raises(RuntimeError, match="oops"):
         cpu_function("__global__ void tested(int n) { oops; }", "tested")

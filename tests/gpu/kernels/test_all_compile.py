@@ -11,7 +11,8 @@ import pytest
 
 from penstock.kernels.gpu.program import program
 from tests.support.gpu import nvrtc
-from tests.support.gpu.recording import SOURCES, function_of, kernels_in, listed, parts_of
+from tests.support.gpu.cpu_functions import function_of
+from tests.support.gpu.recording import SOURCES, kernels_in, listed, parts_of
 
 GENERATED = {"pointwise_loop.cuh"}
 """Files whose kernels are parts of programs that are written at run time; tests that compute terms

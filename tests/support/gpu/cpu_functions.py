@@ -44,6 +44,10 @@ _MAX_BLOCK = (1024, 1024, 64)
 _MAX_THREADS = 1024
 _STACK_BYTES = 64 << 10
 
+_BOUNDS = re.compile(
+    r"__global__\s+void\s+__launch_bounds__\s*\(((?:[^(),]|\([^()]*\))*)(?:,[^()]*)?\)\s*(\w+)\s*\("
+)
+
 _launching = threading.Lock()
 """Held during a launch: kernels have static memory, and threads' stacks are shared by all."""
 
@@ -55,6 +59,11 @@ class KernelError(RuntimeError):
 def sanitizing() -> bool:
     """Whether kernels are built with the address sanitizer."""
     return os.environ.get("PENSTOCK_TEST_SANITIZE") == "address"
+
+
+def function_of(name: str) -> str:
+    """``"fill"`` of ``"ns::fill<float>"``."""
+    return name.split("<")[0].split("::")[-1].strip()
 
 
 def cache_folder(kind: str) -> Path:
@@ -75,6 +84,7 @@ class CpuFunction:
         library = ctypes.CDLL(str(_built(source, name)))
         library.penstock_kinds.restype = ctypes.c_char_p
         library.penstock_sizes.restype = ctypes.POINTER(ctypes.c_uint)
+        self._most_threads: int = library.penstock_most_threads()
         self._launch = library.penstock_launch
         self._launch.restype = ctypes.c_char_p
         self.kinds: str = library.penstock_kinds().decode()
@@ -111,8 +121,10 @@ class CpuFunction:
         for what, got, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
             if len(got) != 3 or any(not 1 <= g <= m for g, m in zip(got, most, strict=True)):
                 raise KernelError(f"{self.name}: {what} is {got}, at most {most} is possible")
-        if threads > _MAX_THREADS:
-            raise KernelError(f"{self.name}: {threads} threads in a block, limit {_MAX_THREADS}")
+        if threads > self._most_threads:
+            raise KernelError(
+                f"{self.name}: {threads} threads in a block, limit {self._most_threads}"
+            )
         if not 0 <= shared_bytes <= MAX_DYNAMIC_SHARED_BYTES:
             raise KernelError(
                 f"{self.name}: {shared_bytes} bytes of dynamic shared memory, limit "
@@ -177,7 +189,10 @@ def _built(source: str, name: str) -> Path:
         flags.append("-DPENSTOCK_FIBERS")
     if sanitizing():
         flags += ["-fsanitize=address", "-g", "-fno-omit-frame-pointer"]
-    text = f'#line 1 "program"\n{source}\nEMULATED_EXPORT(&{name})\n'
+    most_threads = {f: bound for bound, f in _BOUNDS.findall(source)}.get(
+        function_of(name), str(_MAX_THREADS)
+    )
+    text = f'#line 1 "program"\n{source}\nEMULATED_EXPORT({most_threads}, &{name})\n'
     key = hashlib.sha256("\0".join([text, *flags, *_LIBRARIES, _surroundings()]).encode())
     target = cache_folder("kernels") / f"{key.hexdigest()[:32]}.so"
     if target.exists():

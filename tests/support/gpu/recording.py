@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 
 from penstock.kernels.gpu.program import program
-from tests.support.gpu.cpu_functions import cache_folder
+from tests.support.gpu.cpu_functions import cache_folder, function_of
 
 SOURCES = Path(__file__).parents[3] / "packages/core/src/penstock/kernels/gpu/cuda"
 LISTED = Path(__file__).parents[2] / "gpu/kernels/expressions.txt"
@@ -55,11 +55,6 @@ def take_recorded() -> list[tuple[str, str]]:
 def _files() -> dict[str, str]:
     """The file that each program of the package is in."""
     return {program(path.name): path.name for path in SOURCES.glob("*.cu")}
-
-
-def function_of(name: str) -> str:
-    """``"fill"`` of ``"ns::fill<float>"``."""
-    return name.split("<")[0].split("::")[-1].strip()
 
 
 def kernels_in(text: str) -> set[str]:

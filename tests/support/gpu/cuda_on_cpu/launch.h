@@ -89,7 +89,8 @@ void __ubsan_handle_shift_out_of_bounds_abort(
 }
 
 #define EMULATED_API extern "C" __attribute__((visibility("default")))
-#define EMULATED_EXPORT(...)                                                             \
+#define EMULATED_EXPORT(most_threads, ...)                                               \
+  EMULATED_API unsigned penstock_most_threads() { return most_threads; }                 \
   EMULATED_API const char* penstock_kinds() { return emulated::Entry<__VA_ARGS__>::kinds; } \
   EMULATED_API const unsigned* penstock_sizes() {                                        \
     return emulated::Entry<__VA_ARGS__>::sizes;                                          \
