@@ -11,7 +11,8 @@ import torch
 from penstock import types
 from penstock.errors import DataTypeError, ShapeError
 from penstock.plugin.pytorch import feed_ndarray, to_torch_type
-from penstock.plugin.pytorch.convert import to_dense, to_list, to_sparse_coo
+from penstock.plugin.pytorch.convert import to_dense, to_list
+from penstock.plugin.pytorch.sparse import to_sparse_coo
 from penstock.plugin.pytorch.torch_utils import to_torch_tensor
 from penstock.tensors import TensorCPU, TensorListCPU
 from penstock.tensors.pool import HostPool

@@ -109,8 +109,12 @@ def test_empty_ones(gpu_runtime):
             batch.as_tensor()
     assert batch.layout() == "HW"
     typed = late_batch(gpu_runtime, [np.zeros((3, 4))], "HW")[:0]
-    assert typed.as_tensor().shape() == [0, 0, 0]
-    np.testing.assert_array_equal(typed.as_tensor().as_cpu(), np.empty((0, 0, 0)))
+    assert typed.as_tensor().shape() == [0, 3, 4]
+    assert typed[:].as_tensor().shape() == [0, 3, 4]
+    np.testing.assert_array_equal(typed.as_tensor().as_cpu(), np.empty((0, 3, 4)))
+    assert len(typed.as_cpu()) == 0
+    ragged = late_batch(gpu_runtime, [np.zeros((n, 4)) for n in (1, 2)])[:0]
+    assert ragged.as_tensor().shape() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("kind", [DLPackArray, InterfaceArray])

@@ -12,6 +12,7 @@ import numpy as np
 
 from penstock.tensors.gpu.access import Access
 from penstock.tensors.gpu.device import get_device
+from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.device import Device
     from penstock.tensors.gpu.runtime import Runtime
-    from penstock.tensors.pool import HostPool
 
 
 @contextlib.contextmanager
@@ -106,16 +106,19 @@ def uploaded(
 
 
 def downloaded(access: Access, batch: DeviceBatch) -> list[np.ndarray] | np.ndarray:
-    """A copy of a batch in host memory, waited for: one array a sample, or one if it is dense."""
+    """A copy of a batch in host memory, waited for: one array a sample, or one if it is dense.
+
+    The memory is not page-locked. What is, others copy from without waiting, and nothing would keep
+    it until they are through.
+    """
     runtime = access.runtime
-    pinned = get_device(runtime.device_id).pinned
     copies: list[tuple[int, int, int]] = []
     result: list[np.ndarray] | np.ndarray
     if batch.is_dense:
-        result = pinned.empty((len(batch), *(batch.uniform_shape or ())), batch.dtype)
+        result = HOST_POOL.empty((len(batch), *(batch.uniform_shape or ())), batch.dtype)
         copies.append((result.ctypes.data, int(batch.pointers[0]), result.nbytes))
     else:
-        result = _rows_below(pinned, batch, copies)
+        result = _rows_below(batch, copies)
     with _borrowed_stream(runtime) as stream:
         access.grant(stream)
         try:
@@ -127,9 +130,7 @@ def downloaded(access: Access, batch: DeviceBatch) -> list[np.ndarray] | np.ndar
     return result
 
 
-def _rows_below(
-    pinned: HostPool, batch: DeviceBatch, copies: list[tuple[int, int, int]]
-) -> list[np.ndarray]:
+def _rows_below(batch: DeviceBatch, copies: list[tuple[int, int, int]]) -> list[np.ndarray]:
     """Host memory for samples that do not form one array; what to copy there goes to `copies`."""
     sizes = batch.sizes() * batch.dtype.itemsize
     if len(batch):
@@ -137,7 +138,7 @@ def _rows_below(
         span = int((batch.pointers.astype(np.int64) + sizes).max()) - begin
         if len(batch.owners) == 1 and span <= 2 * int(sizes.sum()):
             # Samples of one piece of memory come at once, with the gaps between them.
-            flat = pinned.empty(span, np.uint8)
+            flat = HOST_POOL.empty(span, np.uint8)
             copies.append((flat.ctypes.data, begin, span))
             offsets = (batch.pointers.astype(np.int64) - begin).tolist()
             return [
@@ -146,7 +147,7 @@ def _rows_below(
                     offsets, sizes.tolist(), batch.shapes.tolist(), strict=True
                 )
             ]
-    rows = [pinned.empty(tuple(shape), batch.dtype) for shape in batch.shapes.tolist()]
+    rows = [HOST_POOL.empty(tuple(shape), batch.dtype) for shape in batch.shapes.tolist()]
     for row, source in zip(rows, batch.pointers.tolist(), strict=True):
         copies.append((row.ctypes.data, source, row.nbytes))
     return rows

@@ -17,7 +17,7 @@ from penstock.tensors.gpu.copies import copy_to_address, downloaded, duplicated,
 from penstock.tensors.gpu.device import get_device
 from penstock.tensors.gpu.foreign import on_gpu
 from penstock.tensors.gpu.runtime import current_device
-from penstock.tensors.gpu.streams import stream_number
+from penstock.tensors.gpu.streams import DEFAULT_STREAM, stream_number
 from penstock.tensors.interop import asks_for, check_layout, check_target, dali_type, plain_address
 from penstock.tensors.tensor import TensorCPU
 from penstock.types.dtypes import storage_dtype
@@ -244,15 +244,15 @@ class TensorGPU(TensorBase):
         if stream is None:
             self._access.grant_host()
             return
+        # Libraries often use on the default stream what they took on another one.
+        self._access.used_on(DEFAULT_STREAM)
         number = stream if isinstance(stream, int) else stream_number(stream)
         if number == 0:
             raise ArgumentValueError(
                 "`stream` is 0, which means different streams to different libraries: pass 1 for "
                 "the default stream, 2 for that of the thread."
             )
-        if number == -1:
-            self._access.used_on(0)
-        else:
+        if number != -1:
             self._access.grant(stream_number(number))
 
     def __dlpack_device__(self) -> tuple[DLDeviceType, int]:

@@ -76,9 +76,11 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         If there is no GPU.
     """
 
-    __slots__ = ("_access", "_batch")
+    __slots__ = ("_access", "_batch", "_shape_of_none")
     _access: Access
     _batch: DeviceBatch
+    _shape_of_none: tuple[int, ...] | None
+    """Shape that the samples would have, of a part without samples of a batch of one shape."""
 
     def __init__(
         self,
@@ -90,9 +92,11 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         device_id: int = -1,
     ) -> None:
         self._sources = None
+        self._shape_of_none = None
         if isinstance(data, TensorListGPU):
             self._access, self._batch = data._access, data._batch
             self._dtype, self._ndim, self._sources = data._dtype, data._ndim, data._sources
+            self._shape_of_none = data._shape_of_none
             own = data._layout
         elif data is None or (isinstance(data, (list, tuple)) and not data):
             self._set_empty(current_device() if device_id < 0 else device_id)
@@ -173,6 +177,7 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         self._dtype = dtype
         self._ndim = batch.ndim
         self._sources = sources
+        self._shape_of_none = None
         return self
 
     @classmethod
@@ -229,7 +234,9 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         part = DeviceBatch(
             batch.runtime, batch.owners, batch.pointers[which], batch.shapes[which], batch.dtype
         )
-        return self._make(self._access, part, self._layout, self._dtype, sources)
+        made = self._make(self._access, part, self._layout, self._dtype, sources)
+        made._shape_of_none = batch.uniform_shape if len(batch) else self._shape_of_none
+        return made
 
     def _set_dtype(self, dtype: DALIDataType) -> None:
         self._batch = self._batch.reshaped(self._batch.shapes, storage_dtype(dtype))
@@ -265,8 +272,9 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         """
         layout = self._tensor_layout()
         if not len(self):
-            shape: tuple[int, ...] = (0,) * (self._ndim + 1)
-            return TensorGPU._wrap(self._access, 0, shape, layout, self._dtype)
+            one = self._shape_of_none
+            one = (0,) * self._ndim if one is None else one
+            return TensorGPU._wrap(self._access, 0, (0, *one), layout, self._dtype)
         one = self._batch.uniform_shape
         if one is None:
             raise not_one_shape(self.shape())
@@ -292,6 +300,18 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         """Address of all elements, one after the other; those of a copy if they lie apart."""
         address = address_of_all(self._batch)
         return packed(self._access, self._batch) if address is None else (self._access, address)
+
+    def _whole_memory(self) -> TensorGPU | None:
+        """The piece of memory that all samples are in, with the gaps, as a tensor of one axis."""
+        batch = self._batch
+        if not len(batch) or len(batch.owners) != 1:
+            return None
+        begin = int(batch.pointers.min())
+        ends = batch.pointers.astype(np.int64) + batch.sizes() * batch.dtype.itemsize
+        size, rest = divmod(int(ends.max()) - begin, batch.dtype.itemsize)
+        if rest:
+            return None
+        return TensorGPU._wrap(self._access, begin, (size,), "", self._dtype)
 
     def data_ptr(self) -> int:
         """Address of the first element of a batch in one piece of memory.

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch.utils.dlpack import from_dlpack
 
 from penstock.errors import DataTypeError, ShapeError
-from penstock.tensors import TensorCPU, TensorListCPU
+from penstock.tensors import TensorListCPU, TensorListGPU
+from penstock.tensors.gpu.streams import DEFAULT_STREAM, stream_number
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from penstock.tensors import TensorCPU, TensorGPU
+
+    Batch = TensorListCPU | TensorListGPU
 
 to_torch_type = {
     DALIDataType.FLOAT: torch.float32,
@@ -32,8 +37,12 @@ to_torch_type = {
 """PyTorch's element type for each of the library's."""
 
 
-def to_torch_tensor(dali_tensor: TensorCPU | TensorListCPU, copy: bool = False) -> torch.Tensor:
+def to_torch_tensor(
+    dali_tensor: TensorCPU | TensorGPU | TensorListCPU | TensorListGPU, copy: bool = False
+) -> torch.Tensor:
     """`dali_tensor` as a PyTorch tensor, a batch with its samples along the first dimension.
+
+    On a GPU, PyTorch's current stream waits for the data, and the program does not.
 
     Parameters
     ----------
@@ -41,19 +50,31 @@ def to_torch_tensor(dali_tensor: TensorCPU | TensorListCPU, copy: bool = False) 
         A tensor, or a batch whose samples have one shape.
     copy
         Whether the result gets memory of its own. Otherwise it shares that of a tensor or of a
-        dense batch, which goes back to its pool when the result and all its views are gone.
+        dense batch, which goes back to its pool when the result and all its views are gone; on a
+        GPU once the stream that was current, and the default stream, have done what they were
+        given by then. If it is used on others, it has to be kept until they are through.
 
     Raises
     ------
     ShapeError
         If the shapes of a batch differ.
     """
-    tensor = dali_tensor.as_tensor() if isinstance(dali_tensor, TensorListCPU) else dali_tensor
-    result: torch.Tensor = from_dlpack(tensor)
+    if isinstance(dali_tensor, (TensorListCPU, TensorListGPU)):
+        dali_tensor = dali_tensor.as_tensor()
+    result: torch.Tensor = from_dlpack(dali_tensor)
     return result.clone() if copy else result
 
 
-def to_dense(batch: TensorListCPU, kept: int | list[int], output: str) -> torch.Tensor:
+def kept_samples(batch: Batch, kept: int | list[int]) -> Batch:
+    """That many samples of `batch` from the front, or those with these numbers; shared."""
+    if not kept:
+        return batch[:0]
+    if not isinstance(kept, int):
+        return type(batch)([batch[i] for i in kept], contiguous=False)
+    return batch[:kept] if kept < len(batch) else batch
+
+
+def to_dense(batch: Batch, kept: int | list[int], output: str) -> torch.Tensor:
     """The kept samples of `batch` as one tensor.
 
     Parameters
@@ -70,12 +91,7 @@ def to_dense(batch: TensorListCPU, kept: int | list[int], output: str) -> torch.
     ShapeError
         If the shapes of the samples differ.
     """
-    if not kept:
-        batch = batch[:0]
-    elif not isinstance(kept, int):
-        batch = TensorListCPU([batch[i] for i in kept])
-    elif kept < len(batch):
-        batch = batch[:kept]
+    batch = kept_samples(batch, kept)
     try:
         return to_torch_tensor(batch)
     except ShapeError as error:
@@ -89,45 +105,33 @@ def to_dense(batch: TensorListCPU, kept: int | list[int], output: str) -> torch.
         ) from error
 
 
-def to_list(batch: TensorListCPU, kept: int | list[int]) -> list[torch.Tensor]:
+def to_list(batch: Batch, kept: int | list[int]) -> list[torch.Tensor]:
     """The kept samples of `batch`, one tensor each, sharing its memory."""
-    numbers = range(kept) if isinstance(kept, int) else kept
-    return [to_torch_tensor(batch[i]) for i in numbers]
+    batch = kept_samples(batch, kept)
+    if isinstance(batch, TensorListGPU):
+        whole = batch._whole_memory()
+        if whole is not None:
+            return _cut(to_torch_tensor(whole), batch)
+    return [to_torch_tensor(sample) for sample in batch]
 
 
-def to_sparse_coo(batch: TensorListCPU, kept: int | list[int]) -> torch.Tensor:
-    """The kept samples of `batch` as one sparse tensor that holds all their elements.
+def _cut(whole: torch.Tensor, batch: TensorListGPU) -> list[torch.Tensor]:
+    """The samples of `batch` as parts of a tensor of all memory they are in.
 
-    Its first dimension counts the samples. The others are as large as the largest sample;
-    what lies beyond the end of a smaller one is not stored. Stored elements may be zero.
+    One hand-over serves all of them.
     """
-    numbers = range(kept) if isinstance(kept, int) else kept
-    samples = [batch.at(i) for i in numbers]
-    ndim = batch.ndim()
-    sizes = [max((s.shape[axis] for s in samples), default=0) for axis in range(ndim)]
-    indices = [
-        np.concatenate(
-            (np.full((1, s.size), number), np.indices(s.shape).reshape(ndim, s.size)), axis=0
-        )
-        for number, s in enumerate(samples)
+    pointers = batch._batch.pointers
+    offsets = (pointers - pointers.min()) // whole.element_size()
+    return [
+        whole[offset : offset + math.prod(shape)].view(shape)
+        for offset, shape in zip(offsets.tolist(), batch.shape(), strict=True)
     ]
-    values = torch.cat([to_torch_tensor(batch[i]).reshape(-1) for i in numbers] or [_none(batch)])
-    every = np.concatenate([np.empty((ndim + 1, 0), np.int64), *indices], axis=1)
-    return torch.sparse_coo_tensor(
-        torch.from_numpy(every),
-        values,
-        (len(samples), *sizes),
-        is_coalesced=True,
-        check_invariants=False,
-    )
-
-
-def _none(batch: TensorListCPU) -> torch.Tensor:
-    return torch.empty(0, dtype=to_torch_type[batch.dtype])
 
 
 def feed_ndarray(
-    dali_tensor: TensorCPU | TensorListCPU, arr: torch.Tensor, cuda_stream: Any = None
+    dali_tensor: TensorCPU | TensorGPU | TensorListCPU | TensorListGPU,
+    arr: torch.Tensor,
+    cuda_stream: Any = None,
 ) -> torch.Tensor:
     """Copy a tensor, or a batch whose samples have one shape, into the PyTorch tensor `arr`.
 
@@ -136,9 +140,10 @@ def feed_ndarray(
     dali_tensor
         Source.
     arr
-        Destination, of the same shape and element type.
+        Destination, of the same shape and element type, on the host or on a GPU.
     cuda_stream
-        Stream for a copy to the GPU.
+        Stream for a copy to a GPU: PyTorch's, an integer or a ``ctypes.c_void_p``. The current one
+        if None.
 
     Returns
     -------
@@ -151,6 +156,9 @@ def feed_ndarray(
     ShapeError
         If the shapes differ.
     """
+    if cuda_stream is not None and arr.is_cuda:
+        with torch.cuda.stream(_stream(cuda_stream, arr.device)):
+            return feed_ndarray(dali_tensor, arr)
     source = to_torch_tensor(dali_tensor)
     if source.dtype != arr.dtype:
         raise DataTypeError(
@@ -162,10 +170,17 @@ def feed_ndarray(
             f"The shape of the tensor, {_shape(source.shape)}, does not match that of the "
             f"destination, {_shape(arr.shape)}."
         )
-    if cuda_stream is None:
-        return arr.copy_(source)
-    with torch.cuda.stream(cuda_stream):
-        return arr.copy_(source, non_blocking=True)
+    # From the host it is waited for: its memory may be filled anew as soon as this returns.
+    return arr.copy_(source, non_blocking=source.is_cuda and arr.is_cuda)
+
+
+def _stream(stream: Any, device: torch.device) -> torch.cuda.Stream:
+    if isinstance(stream, torch.cuda.Stream):
+        return stream
+    number = stream_number(stream)
+    if number == DEFAULT_STREAM:
+        return torch.cuda.default_stream(device)
+    return torch.cuda.ExternalStream(number, device)
 
 
 def _shape(shape: Sequence[int]) -> str:

@@ -20,7 +20,12 @@ class DALIGenericIterator(_DaliBaseIterator):
 
     Each step gives a list with one dictionary for each pipeline, from the names in `output_map` to
     tensors whose first dimension counts the samples. The tensors share the memory of the
-    pipeline's outputs and may be kept for as long as they are needed.
+    pipeline's outputs, on the host or on the GPU, and may be kept for as long as they are needed.
+
+    On a GPU, PyTorch's current stream waits for the data, and the program does not. Memory is used
+    anew once a tensor is gone and that stream, and the default stream, have done what they were
+    given by then. Tensors that are used on other streams have to be kept until those are through;
+    ``record_stream`` knows nothing of memory that is not PyTorch's own.
 
     A loop over the iterator is one epoch, and the next loop the next epoch, also after a ``break``.
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from penstock.errors import ArgumentValueError
 from penstock.plugin.base_iterator import LastBatchPolicy, PipelineBatch, _DaliBaseIterator
-from penstock.plugin.pytorch.convert import to_dense, to_list, to_sparse_coo
+from penstock.plugin.pytorch.convert import to_dense, to_list
+from penstock.plugin.pytorch.sparse import to_sparse_coo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     import torch
 
     from penstock.pipeline import Pipeline
-    from penstock.tensors import TensorListCPU
+    from penstock.plugin.pytorch.convert import Batch
 
 
 class DALIRaggedIterator(_DaliBaseIterator):
@@ -103,7 +104,7 @@ class DALIRaggedIterator(_DaliBaseIterator):
         ]
 
     def _convert(
-        self, output: TensorListCPU, kept: int | list[int], name: str, tag: str
+        self, output: Batch, kept: int | list[int], name: str, tag: str
     ) -> torch.Tensor | list[torch.Tensor]:
         if tag == self.SPARSE_LIST_TAG:
             return to_list(output, kept)
