@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.errors import ArgumentValueError, DataTypeError, LayoutError, ShapeError
+from penstock.errors import DataTypeError, LayoutError, ShapeError
 from penstock.kernels.cpu.filter import filter_separably, gaussian_window
 from penstock.operators.argument_types import DTYPE, FLOATS, INTS
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.image.blur_windows import resolved, resolved_of_batch
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, to_numpy_type
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
 
 _TYPES = tuple(DALIDataType(t) for t in range(DALIDataType.UINT8, DALIDataType.FLOAT64 + 1))
 
@@ -87,11 +90,19 @@ class GaussianBlur(Operator):
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         data = inputs[0]
         first, count = self._axes or _data_axes(self._layout, data.ndim)
-        sigmas = _for_each_axis("sigma", c.args.sigma, count)
-        sizes = _for_each_axis("window_size", c.args.window_size, count)
-        windows = [_window(sigma, size) for sigma, size in zip(sigmas, sizes, strict=True)]
+        given = resolved(c.args.sigma, c.args.window_size, count)
         out = c.empty(data.shape, self._dtype)
-        filter_separably(data, out, first, windows)
+        filter_separably(data, out, first, [gaussian_window(*window) for window in given])
+        return out
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+        from penstock.kernels.gpu.filter import filter_separably, gaussian_windows
+
+        data: DeviceBatch = inputs[0]
+        first, count = self._axes or _data_axes(self._layout, data.ndim)
+        sigmas, sizes = resolved_of_batch(c, count)
+        out = c.empty(data.shapes, self._dtype)
+        filter_separably(c.queue, data, out, first, gaussian_windows(sigmas, sizes))
         return out
 
 
@@ -118,32 +129,3 @@ def _data_axes(layout: str, ndim: int) -> tuple[int, int]:
             f'"{layout}".'
         )
     return first, len(axes)
-
-
-def _for_each_axis(name: str, values: Sequence[float], count: int) -> Sequence[float]:
-    if len(values) == 1:
-        return (values[0],) * count
-    if len(values) != count:
-        raise ArgumentValueError(
-            f"`{name}` has {len(values)} values, {tuple(values)}; expected one, or one for each of "
-            f"the {count} axes."
-        )
-    return values
-
-
-def _window(sigma: float, size: float) -> np.ndarray:
-    if not 0 <= sigma < math.inf:
-        raise ArgumentValueError(f"`sigma` must be a finite number of at least 0, got {sigma}.")
-    size = int(size)
-    if size < 0 or (size and size % 2 == 0):
-        raise ArgumentValueError(
-            f"`window_size` must be odd, or 0 to derive it from `sigma`, got {size}."
-        )
-    if size == 0:
-        if sigma == 0:
-            raise ArgumentValueError("`sigma` and `window_size` are both 0; give at least one.")
-        # In float32, like DALI: 3 * float32(1 / 3) must not exceed 1.
-        size = 2 * math.ceil(np.float32(3) * np.float32(sigma)) + 1
-    elif sigma == 0:
-        sigma = 0.3 * (size // 2 - 1) + 0.8
-    return gaussian_window(float(sigma), size)

@@ -1,20 +1,12 @@
 // What an element of a warped image or volume is made of: the nearest element or its neighbours.
 // Points are coordinates (x, y[, z]) of the input, whose elements' centres lie at halves.
 #pragma once
-#include "common.cuh"
+#include "as_float.cuh"
 
 template <typename In> struct Source {
   const In* elements;  // (depth, height, width, channels)
   int depth, height, width, channels;
 };
-
-template <typename T> __device__ __forceinline__ float as_float(T value) {
-  return static_cast<float>(value);
-}
-// The bits of 2**23 + value: conversions proper have a quarter of the rate of other instructions.
-__device__ __forceinline__ float as_float(uint8 value) {
-  return __uint_as_float(0x4b000000u | value) - 8388608.0f;
-}
 
 template <typename Out, typename In> __device__ __forceinline__ Out moved(In value) {
   return saturated<Out>(as_float(value));
