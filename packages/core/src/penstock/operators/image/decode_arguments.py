@@ -115,24 +115,29 @@ CACHE_ARGS: tuple[Arg, ...] = (
         "cache_size",
         INT,
         0,
-        "Size of the cache of decoded images on the GPU, in MB.",
-        hint=True,
+        "Size of the cache of decoded images on the GPU, in MB. Files whose images it has are not "
+        "decoded again.",
     ),
-    Arg("cache_threshold", INT, 0, "Bytes from which on a decoded image is cached.", hint=True),
+    Arg("cache_threshold", INT, 0, "Bytes from which on a decoded image is cached."),
     Arg(
         "cache_type",
         STRING,
         "",
-        'Policy of the cache: ``"threshold"`` or ``"largest"``.',
-        hint=True,
+        'Which images are cached: ``"threshold"``, the default, those that come first, as many as '
+        'there is room for; ``"largest"`` the largest ones, which the first epoch finds out.',
+        choices=("", "threshold", "largest"),
     ),
-    Arg("cache_debug", BOOL, False, "Whether the cache prints what it does.", hint=True),
+    Arg(
+        "cache_debug",
+        BOOL,
+        False,
+        "Whether to print when the cache is first used and when it is full.",
+    ),
     Arg(
         "cache_batch_copy",
         BOOL,
         True,
-        "Whether a batch is copied from the cache at once.",
-        hint=True,
+        "Whether the cached images of a batch are copied all at once.",
     ),
 )
 

@@ -17,6 +17,7 @@ from penstock.kernels.cpu.random import fill_uniform
 from penstock.operators.operator import BatchContext, HostBatch
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu.decode.cache import Cached, CacheOptions
     from penstock.kernels.gpu.decode.nvimagecodec import DecoderOptions
     from penstock.operators.image.decode_arguments import ImageDecoder
     from penstock.tensors.gpu.batch import DeviceBatch
@@ -69,13 +70,20 @@ def decode_mixed(
         If samples cannot be decoded, with what `cpu` would have raised for each of them.
     """
     from penstock.kernels.gpu.decode.batch import decode_batch
+    from penstock.kernels.gpu.decode.cache import cache_of
     from penstock.kernels.gpu.decode.host import Sample, without_frames
 
     view: Any = BatchSamples(c, list(op.tensor_args))
     samples: list[Sample] = []
     failures: dict[int, Exception] = {}
     inputs: tuple[Any, ...] = ()
+    caching = cache_options(op.args)
+    cache = None if caching is None else cache_of(op, c.queue, caching)
+    cached: list[tuple[int, Cached]] = []
     for index, row in enumerate(encoded.rows):
+        if cache is not None and (image := cache.find(c.source(index))) is not None:
+            cached.append((index, image))
+            continue
         try:
             data, header = op._open(row)
             height, width, channels = wanted.shape(header)
@@ -91,10 +99,20 @@ def decode_mixed(
             else:
                 height, width = region[2] - region[0], region[3] - region[1]
         samples.append(Sample(index, data, header, region, (height, width, channels)))
-    batch, more = decode_batch(
-        c.queue, samples, c.size, wanted, decoder_options(op.args), c.threads
-    )
+    options = decoder_options(op.args)
+    batch, more = decode_batch(c.queue, samples, c.size, wanted, options, c.threads, cached, cache)
     failures.update(more)
+    if cache is not None:
+        places = batch.pointers.tolist()
+        sizes = (batch.sizes() * batch.dtype.itemsize).tolist()
+        cache.store(
+            c.queue,
+            [
+                (c.source(i), places[i], shape, sizes[i])
+                for i, *_, shape in samples
+                if i not in failures
+            ],
+        )
     if failures:
         raise BadSamplesError({i: _located(c, failures[i], i) for i in sorted(failures)})
     return batch
@@ -114,6 +132,22 @@ def decoder_options(args: Any) -> DecoderOptions:
         host_padding_bytes=args.host_memory_padding,
         device_padding_jpeg2k_bytes=args.device_memory_padding_jpeg2k,
         host_padding_jpeg2k_bytes=args.host_memory_padding_jpeg2k,
+    )
+
+
+def cache_options(args: Any) -> CacheOptions | None:
+    """How the arguments of a decoder ask for decoded images to be cached; `None` if they do not."""
+    size = getattr(args, "cache_size", 0)
+    if size <= 0:
+        return None
+    from penstock.kernels.gpu.decode.cache import CacheOptions
+
+    return CacheOptions(
+        size_bytes=size << 20,
+        threshold_bytes=args.cache_threshold,
+        largest=args.cache_type == "largest",
+        batch_copy=args.cache_batch_copy,
+        debug=args.cache_debug,
     )
 
 

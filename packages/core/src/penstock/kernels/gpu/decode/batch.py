@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from penstock.kernels.cpu.decode.exif import UPRIGHT, stored_region, turned
 from penstock.kernels.cpu.decode.pixels import Wanted
+from penstock.kernels.gpu.decode.cache import Cached, DecodedCache
 from penstock.kernels.gpu.decode.convert import Decoded, convert
 from penstock.kernels.gpu.decode.host import HostDecoding, Sample
 from penstock.kernels.gpu.decode.nvimagecodec import (
@@ -32,6 +34,8 @@ def decode_batch(
     wanted: Wanted,
     options: DecoderOptions,
     threads: int = 0,
+    cached: Sequence[tuple[int, Cached]] = (),
+    cache: DecodedCache | None = None,
 ) -> tuple[DeviceBatch, dict[int, Exception]]:
     """Queue the decoding of a batch. Waits for the decoders' work on the CPU.
 
@@ -47,6 +51,8 @@ def decode_batch(
         What the pixels are to be like, and how the device decodes.
     threads
         How many threads of the CPU may take part; 0 for as many as there are processors.
+    cached, cache
+        Samples that have been decoded before, with their places in the batch, and where they are.
 
     Returns
     -------
@@ -56,8 +62,12 @@ def decode_batch(
     shapes = np.zeros((count, 3), np.int64)
     if samples:
         shapes[[s.position for s in samples]] = [s.shape for s in samples]
+    for position, image in cached:
+        shapes[position] = image.shape
     out = queue.empty(shapes, wanted.dtype, settled=True)
     addresses = out.pointers.tolist()
+    if cache is not None and cached:
+        cache.fetch(queue, [image for _, image in cached], [addresses[p] for p, _ in cached])
     decoder = decoder_of(queue.runtime, options, threads, count)
     host = HostDecoding(queue, wanted, host_threads(threads))
     by_color: dict[str, list[Sample]] = {}

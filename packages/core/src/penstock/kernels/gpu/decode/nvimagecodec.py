@@ -288,8 +288,8 @@ def decoder_of(
             decoders[key] = None
             _warn_once(
                 f"nvImageCodec has no decoder for GPU {runtime.device_id} ({error}): images are "
-                "decoded on the CPU, which is slower. Install "
-                '`nvidia-nvimgcodec-cu13[nvjpeg,nvjpeg2k]`, or use device="cpu".'
+                "decoded on the CPU, which is slower. It needs what `penstock[cuda13]` installs "
+                "and a driver for CUDA 13."
             )
     return decoders[key]
 
