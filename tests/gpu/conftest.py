@@ -10,7 +10,7 @@ import pytest
 
 from penstock.tensors.gpu.runtime import Runtime, install_runtime
 from tests.support.gpu import nvrtc
-from tests.support.gpu.cpu_functions import sanitizing
+from tests.support.gpu.cpu_functions import missing, sanitizing
 from tests.support.gpu.recording import take_recorded
 from tests.support.gpu.runtime import EmulatedRuntime
 
@@ -65,6 +65,9 @@ def gpu_runtime(request: pytest.FixtureRequest) -> Iterator[Runtime]:
 
 
 def _emulated() -> Iterator[EmulatedRuntime]:
+    reason = missing()
+    if reason is not None:
+        pytest.skip(reason)
     devices: dict[int, EmulatedRuntime] = {}
 
     def make(device_id: int) -> EmulatedRuntime:

@@ -13,7 +13,9 @@ import hashlib
 import mmap
 import os
 import re
+import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -56,6 +58,13 @@ class KernelError(RuntimeError):
     """A launch or an access that a GPU would not have accepted."""
 
 
+def missing() -> str | None:
+    """Why kernels cannot be built here; `None` if they can."""
+    if sys.platform != "linux":
+        return "the emulated GPU needs Linux"
+    return None if shutil.which("g++") else "the emulated GPU needs g++"
+
+
 def sanitizing() -> bool:
     """Whether kernels are built with the address sanitizer."""
     return os.environ.get("PENSTOCK_TEST_SANITIZE") == "address"
@@ -69,7 +78,8 @@ def function_of(name: str) -> str:
 def cache_folder(kind: str) -> Path:
     """Where things of a kind are kept that are expensive to make."""
     root = os.environ.get("PENSTOCK_TEST_CACHE")
-    base = Path(root) if root else Path(tempfile.gettempdir()) / f"penstock-tests-{os.getuid()}"
+    user = os.getuid() if hasattr(os, "getuid") else 0  # nobody loads what others have built
+    base = Path(root) if root else Path(tempfile.gettempdir()) / f"penstock-tests-{user}"
     folder = base / kind
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import ctypes
+import functools
 import weakref
 from collections import deque
 from dataclasses import dataclass
@@ -20,9 +21,14 @@ _GUARD_BYTES = 256
 _ALIGNMENT = 256
 _KEPT_FREED_BYTES = 64 << 20
 
-_libc = ctypes.CDLL(None)
-_libc.posix_memalign.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t]
-_libc.free.argtypes = [ctypes.c_void_p]
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    """The C library."""
+    library = ctypes.CDLL(None)
+    library.posix_memalign.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t]
+    library.free.argtypes = [ctypes.c_void_p]
+    return library
 
 
 @dataclass(slots=True)
@@ -60,7 +66,7 @@ class Memory:
         guard = self._guard
         base = ctypes.c_void_p()
         total = max(size_bytes, 1) + 2 * guard
-        if _libc.posix_memalign(ctypes.byref(base), _ALIGNMENT, total):
+        if _library().posix_memalign(ctypes.byref(base), _ALIGNMENT, total):
             raise MemoryError(f"{size_bytes} bytes")
         assert base.value is not None
         address = base.value + guard
@@ -162,7 +168,7 @@ class Memory:
 
     def _release(self, piece: Piece) -> None:
         self._bases.discard(piece.base)
-        _libc.free(piece.base)
+        _library().free(piece.base)
 
 
 def _written(address: int, size_bytes: int, value: int) -> int | None:
@@ -175,4 +181,4 @@ def _written(address: int, size_bytes: int, value: int) -> int | None:
 
 def _release(bases: set[int]) -> None:
     while bases:
-        _libc.free(bases.pop())
+        _library().free(bases.pop())

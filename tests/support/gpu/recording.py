@@ -45,9 +45,8 @@ def take_recorded() -> list[tuple[str, str]]:
     for source, name in taken:
         file = _files().get(source)
         if file is not None:
-            line = f"{file}\t{name}"
-            key = hashlib.sha256(line.encode()).hexdigest()[:32]
-            (cache_folder("recorded") / key).write_text(line, encoding="utf-8")
+            key = hashlib.sha256(f"{source}\0{name}".encode()).hexdigest()[:32]
+            (cache_folder("recorded") / key).write_text(f"{_digest(source)}\t{file}\t{name}")
     return taken
 
 
@@ -78,19 +77,26 @@ def listed() -> list[tuple[str, str]]:
     return [(file, name) for file, _, name in (line.partition("\t") for line in lines)]
 
 
+def _digest(source: str) -> str:
+    return hashlib.sha256(source.encode()).hexdigest()[:32]
+
+
+def _recorded() -> set[tuple[str, str]]:
+    """File and expression of all that tests used of the programs as they are now."""
+    digests = {file: _digest(source) for source, file in _files().items()}
+    lines = [path.read_text().split("\t") for path in cache_folder("recorded").iterdir()]
+    return {(file, name) for digest, file, name in lines if digests.get(file) == digest}
+
+
 def _chosen() -> list[tuple[str, str]]:
     """One expression for each kernel of each program; what is listed stays where it can."""
-    recorded = {
-        (file, name)
-        for file, _, name in (
-            p.read_text().partition("\t") for p in cache_folder("recorded").iterdir()
-        )
-        if (SOURCES / file).exists() and function_of(name) in kernels_in(program(file))
-    }
+    recorded = _recorded()
     chosen = {(file, function_of(name)): name for file, name in sorted(recorded, reverse=True)}
     for file, name in listed():
-        if (file, name) in recorded:
-            chosen[file, function_of(name)] = name
+        key = file, function_of(name)
+        gone = file not in _files().values() or key[1] not in kernels_in(program(file))
+        if not gone and ((file, name) in recorded or key not in chosen):
+            chosen[key] = name
     return sorted((file, name) for (file, _), name in chosen.items())
 
 
