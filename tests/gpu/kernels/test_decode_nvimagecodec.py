@@ -144,8 +144,8 @@ def test_each_thread_has_its_own_decoder(gpu_runtime):
         first = decoder_of(gpu_runtime, DecoderOptions(), 1, 4)
         assert decoder_of(gpu_runtime, DecoderOptions(), 1, 8) is first
         assert decoder_of(gpu_runtime, DecoderOptions(fancy_upsampling=True), 1, 8) is not first
-        found.append((first, host_threads(2)))
-        assert host_threads(2) is found[-1][1]
+        found.append((first, host_threads(gpu_runtime, 2)))
+        assert host_threads(gpu_runtime, 2) is found[-1][1]
 
     threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:
@@ -154,7 +154,7 @@ def test_each_thread_has_its_own_decoder(gpu_runtime):
         thread.join()
     assert len({id(decoder) for decoder, _ in found}) == 2
     assert len({id(pool) for _, pool in found}) == 2
-    assert host_threads(1) is None
+    assert host_threads(gpu_runtime, 1) is None
 
 
 def test_options_in_the_words_of_nvimagecodec():

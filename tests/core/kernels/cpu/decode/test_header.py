@@ -6,13 +6,14 @@ import zlib
 
 import numpy as np
 import pytest
+import simplejpeg
 from PIL import Image
 
 from penstock.errors import BadSampleError
 from penstock.kernels.cpu.decode.exif import orientation_of, stored_region, upright
 from penstock.kernels.cpu.decode.header import read_header
 from penstock.kernels.cpu.decode.rotate import rotate_into
-from tests.support.encoded_images import everything, jpegs, pngs, webps
+from tests.support.encoded_images import everything, jpeg2000s, jpegs, pngs, webps
 
 
 def header(data):
@@ -44,6 +45,76 @@ def test_any_beginning_of_a_file_is_read_or_refused(name):
         except BadSampleError:
             continue
         assert found[:5] == whole[:5]
+
+
+# What decoders must know besides.
+
+
+def test_kinds_of_jpegs():
+    variants = {name: header(data).variant for name, data in jpegs().items()}
+    assert variants.pop("jpeg-rgb") == "rgb"
+    for name, variant in variants.items():
+        assert variant == ("cmyk" if "cmyk" in name or "ycck" in name else "")
+
+
+def with_segments(data, *segments):
+    """The JPEG with APPn segments, given by number and content, in place of those it has."""
+    position = 2
+    while data[position + 1] & 0xF0 == 0xE0:
+        position += 2 + int.from_bytes(data[position + 2 : position + 4], "big")
+    added = b"".join(
+        struct.pack(">BBH", 0xFF, 0xE0 + number, 2 + len(content)) + content
+        for number, content in segments
+    )
+    return data[:2] + added + data[position:]
+
+
+JFIF = (0, b"JFIF\0\1\1\0\0\1\0\1\0\0")
+
+
+def adobe(color):
+    return (14, b"Adobe\0\x64\0\0\0\0" + bytes([color]))
+
+
+@pytest.mark.parametrize(
+    ("name", "segments", "variant"),
+    [
+        ("jpeg-4:4:4", (), ""),
+        ("jpeg-4:4:4", (adobe(0),), "rgb"),
+        ("jpeg-4:4:4", (adobe(1),), ""),
+        ("jpeg-4:4:4", (JFIF, adobe(0)), ""),
+        ("jpeg-4:4:4", (adobe(0), (1, b"JFIF\0")), "rgb"),
+        ("jpeg-rgb", (), "rgb"),
+        ("jpeg-rgb", (adobe(0),), "rgb"),
+        ("jpeg-rgb", (adobe(1),), ""),
+        ("jpeg-rgb", (JFIF,), ""),
+        ("jpeg-gray", (adobe(0),), ""),
+    ],
+)
+def test_whose_components_are_colours(name, segments, variant):
+    data = with_segments(jpegs()[name], *segments)
+    assert header(data).variant == variant
+    if name != "jpeg-gray":
+        # libjpeg's own view: RGB components come out as they are.
+        ours = simplejpeg.decode_jpeg(data)
+        theirs = simplejpeg.decode_jpeg(with_segments(jpegs()[name], adobe(0)))
+        assert np.array_equal(ours, theirs) == (variant == "rgb")
+
+
+def test_kinds_of_jpeg_2000():
+    variants = {name: header(data).variant for name, data in jpeg2000s().items()}
+    for name, variant in variants.items():
+        assert variant == ("special" if name in ("jp2-ga", "jp2-rgba") else "")
+    plain = jpeg2000s()["jp2-rgb"]
+    color = plain.index(b"colr")
+    sycc = plain[: color + 7] + (18).to_bytes(4, "big") + plain[color + 11 :]
+    profile = plain[: color + 4] + b"\2" + plain[color + 5 :]
+    size = plain.index(b"\xff\x4f\xff\x51")
+    deep = plain[: size + 42] + bytes([11]) + plain[size + 43 :]
+    subsampled = plain[: size + 46] + b"\2\2" + plain[size + 48 :]
+    for data in (sycc, profile, deep, subsampled):
+        assert header(data).variant == "special"
+        assert header(data)[1:3] == header(plain)[1:3]
 
 
 # EXIF.

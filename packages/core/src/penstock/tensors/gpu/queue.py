@@ -21,8 +21,10 @@ SAMPLE_ALIGNMENT_BYTES = 64
 class Kernel(Protocol):
     """A kernel that is not compiled yet: hashable, with the text of its program."""
 
-    name: str
-    """Name expression: ``"fill<float>"``."""
+    @property
+    def name(self) -> str:
+        """Name expression: ``"fill<float>"``."""
+        ...
 
     def source(self) -> str:
         """CUDA C++ that defines it."""

@@ -31,7 +31,7 @@ class ImageHeader(NamedTuple):
     variant: str = ""
     """What else the decoders must know: of a JPEG ``"cmyk"`` (or YCCK), ``"rgb"`` (components that
     are no YCbCr) or ``"lossless"``; of a JPEG 2000 ``"special"`` unless it has 8 or 16 bits a
-    sample, no subsampling, no palette and the colour space sRGB or gray.
+    sample, no subsampling, no palette or alpha, and the colour space sRGB or gray.
     """
     unsupported: str = ""
     """What it is that no decoder takes, such as ``"a JPEG of 12 bits a sample"``."""

@@ -39,7 +39,13 @@ def read_file(data: memoryview) -> ImageHeader:
 def _is_plain(boxes: bytes) -> bool:
     """Whether the header boxes describe pixels that are gray or sRGB values as they are."""
     color = boxes.find(b"colr")
-    if b"pclr" in boxes or color < 0 or len(boxes) < color + 11 or boxes[color + 4] != 1:
+    if (
+        b"pclr" in boxes
+        or b"cdef" in boxes
+        or color < 0
+        or len(boxes) < color + 11
+        or boxes[color + 4] != 1
+    ):
         return False
     return int.from_bytes(boxes[color + 7 : color + 11], "big") in (_SRGB, _GRAY)
 

@@ -69,7 +69,7 @@ def decode_batch(
     if cache is not None and cached:
         cache.fetch(queue, [image for _, image in cached], [addresses[p] for p, _ in cached])
     decoder = decoder_of(queue.runtime, options, threads, count)
-    host = HostDecoding(queue, wanted, host_threads(threads))
+    host = HostDecoding(queue, wanted, host_threads(queue.runtime, threads))
     by_color: dict[str, list[Sample]] = {}
     for sample in samples:
         _, data, header, region, shape = sample

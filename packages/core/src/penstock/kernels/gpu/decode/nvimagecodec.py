@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -268,7 +269,8 @@ class _OfThread(threading.local):
     def __init__(self) -> None:
         self.decoders: WeakKeyDictionary[Runtime, dict[Any, DeviceDecoder | None]]
         self.decoders = WeakKeyDictionary()
-        self.threads: dict[int, ThreadPoolExecutor] = {}
+        self.threads: WeakKeyDictionary[Runtime, dict[int, ThreadPoolExecutor]]
+        self.threads = WeakKeyDictionary()
 
 
 _of_thread = _OfThread()
@@ -294,16 +296,26 @@ def decoder_of(
     return decoders[key]
 
 
-def host_threads(count: int) -> ThreadPoolExecutor | None:
-    """The calling thread's helpers for decoding on the CPU; `None` if it is to do it itself."""
+def host_threads(runtime: Runtime, count: int) -> ThreadPoolExecutor | None:
+    """The calling thread's helpers for decoding on the CPU; `None` if it is to do it itself.
+
+    They may ask `runtime` for memory.
+    """
     if count == 1:
         return None
-    threads = _of_thread.threads.get(count)
+    by_count = _of_thread.threads.setdefault(runtime, {})
+    threads = by_count.get(count)
     if threads is None:
-        threads = _of_thread.threads[count] = ThreadPoolExecutor(
-            count or None, thread_name_prefix="penstock-decode"
+        threads = by_count[count] = ThreadPoolExecutor(
+            count or None, "penstock-decode", _activate, (weakref.ref(runtime),)
         )
     return threads
+
+
+def _activate(runtime: weakref.ref[Runtime]) -> None:
+    found = runtime()
+    if found is not None:
+        found.activate()
 
 
 def _warn_once(message: str) -> None:
