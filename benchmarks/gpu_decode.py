@@ -76,7 +76,7 @@ def noise(count: int) -> Iterator[np.ndarray]:
     for _ in range(count):
         height, width = rng.integers(340, 460), rng.integers(480, 620)
         coarse = rng.integers(0, 256, (height // 8 + 2, width // 8 + 2, 3)).astype(np.float32)
-        smooth = coarse.repeat(8, 0).repeat(8, 1)
+        smooth: np.ndarray = coarse.repeat(8, 0).repeat(8, 1)
         for axis in (0, 1):
             total = np.cumsum(smooth, axis)
             ahead = np.take(total, range(8, total.shape[axis]), axis)
