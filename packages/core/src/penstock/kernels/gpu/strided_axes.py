@@ -57,6 +57,14 @@ class Axes:
             return self.extents[:, -1] * self.itemsize
         return np.full(len(self.extents), self.itemsize, np.int64)
 
+    @property
+    def are_one_piece(self) -> bool:
+        """Whether all samples together are one piece of memory on both sides."""
+        if not self.has_runs or self.extents.shape[1] > 1 or not len(self.extents):
+            return False
+        sizes = (self.extents[:-1, 0] * self.itemsize).astype(np.uint64)
+        return all((a[1:] - a[:-1] == sizes).all() for a in (self.source, self.target))
+
     def with_larger_elements(self) -> Axes:
         """The same with whole runs, or parts of them, as elements of up to 8 bytes.
 

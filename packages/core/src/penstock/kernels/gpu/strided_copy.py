@@ -40,6 +40,11 @@ def copy_strided(queue: Queue, source: StridedBatch, target: DeviceBatch) -> Non
         Of the shapes and the element type of `source`; not the same memory.
     """
     axes = Axes.of(source, target)
+    if axes.are_one_piece:
+        size = int(axes.extents.sum()) * axes.itemsize
+        if size:
+            queue.runtime.copy(int(axes.target[0]), int(axes.source[0]), size, queue.stream)
+        return
     runs = axes.run_bytes
     long_rows = axes.has_runs and (
         axes.extents.shape[1] == 1
