@@ -70,10 +70,9 @@ def test_other_output_type():
         (lambda x: fn.solarize(x, threshold="a"), "HWC", TypeError, "threshold.*expected a number"),
         (lambda x: fn.solarize(x, level=1), "HWC", KeyError, '"level" is not defined'),
         (lambda x: fn.solarize(x, x), "HWC", ValueError, "expects 1 inputs, but received 2"),
-        (lambda x: fn.solarize(x, device="gpu"), "HWC", NotImplementedError, "solarize.*gpu"),
         (lambda x: fn.solarize(x, threshold=x), "HWC", ValueError, "threshold.*scalar.*sample 0"),
     ],
-    ids=["layout", "argument type", "unknown argument", "inputs", "device", "tensor argument"],
+    ids=["layout", "argument type", "unknown argument", "inputs", "tensor argument"],
 )
 def test_errors_say_what_and_where(call, layout, error, match):
     with pytest.raises(error, match=re.compile(match, re.DOTALL)) as caught:

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.errors import DataTypeError, ShapeError
-from penstock.operators.operator import Operator, SampleContext
+from penstock.operators.operator import BatchContext, Operator, SampleContext
 from penstock.operators.schema import Spec
 from penstock.types import storage_dtype
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
 
 Infer = Callable[..., "Spec | tuple[Spec, ...]"]
 
 
 def operator_class(function: Callable[..., Any], infer: Infer | None) -> type[Operator]:
-    """An operator whose `cpu` calls ``function(xp, *inputs, **arguments)``.
+    """An operator that calls ``function(xp, *inputs, **arguments)`` for each sample.
 
     Parameters
     ----------
     function
-        Takes the array module (NumPy here), the inputs of one sample and those of the operator's
-        arguments that it names.
+        Takes the array module (NumPy, or CuPy on the GPU), the inputs of one sample as its arrays,
+        and those of the operator's arguments that it names.
     infer
         Takes a `Spec` for each input and returns those of the outputs; the output is like the
         first input when not given.
@@ -39,16 +43,34 @@ def operator_class(function: Callable[..., Any], infer: Infer | None) -> type[Op
             return specs
 
         def cpu(self, c: SampleContext, *inputs: np.ndarray) -> Any:
-            values = vars(c.args)
+            return self._outputs(np, inputs, vars(c.args))
+
+        def gpu(self, c: BatchContext, *inputs: Any) -> Any:
+            runtime = c.queue.runtime
+            constants = vars(c.args)
+            each = {name: c.values(name) for name in self.tensor_args}
+            made: list[tuple[Any, ...]] = []
+            # CuPy's work goes to the stream of all other operators, so nobody has to wait.
+            with runtime.using(c.queue.stream):
+                for i in range(c.size):
+                    values = {**constants, **{name: v[i] for name, v in each.items()}}
+                    try:
+                        sample = [_sample(batch, i) for batch in inputs]
+                        made.append(self._outputs(runtime.xp, sample, values))
+                    except Exception as error:
+                        raise c.located(error, i) from error
+                return tuple(_batch(c.queue, arrays) for arrays in zip(*made, strict=True))
+
+        def _outputs(self, xp: Any, inputs: Sequence[Any], values: dict[str, Any]) -> Any:
             arguments = values if takes_all else {k: values[k] for k in values if k in named}
-            result = function(np, *inputs, **arguments)
+            result = function(xp, *inputs, **arguments)
             results = result if isinstance(result, tuple) else (result,)
             if len(results) != len(self._specs):
                 raise ShapeError(
                     f"`{function.__name__}` returned {len(results)} outputs where its declaration "
                     f"says {len(self._specs)}; say with `infer=` what each of them is."
                 )
-            return tuple(map(_checked, results, self._specs))
+            return tuple(_checked(xp, *pair) for pair in zip(results, self._specs, strict=True))
 
     FunctionOperator.__name__ = FunctionOperator.__qualname__ = function.__name__
     FunctionOperator.__module__ = function.__module__
@@ -56,11 +78,11 @@ def operator_class(function: Callable[..., Any], infer: Infer | None) -> type[Op
     return FunctionOperator
 
 
-def _checked(output: Any, spec: Spec) -> np.ndarray:
-    """An output of a function as an array, if it is what the declaration says."""
+def _checked(xp: Any, output: Any, spec: Spec) -> Any:
+    """An output of a function as an array of `xp`, if it is what the declaration says."""
     if output is None:
         raise DataTypeError("The function returned None; return its output.")
-    array = np.asarray(output)
+    array = xp.asarray(output)
     if array.dtype != storage_dtype(spec.dtype):
         raise DataTypeError(
             f"The operator made elements of type {array.dtype} where its declaration says "
@@ -72,3 +94,38 @@ def _checked(output: Any, spec: Spec) -> np.ndarray:
             f"{spec.ndim} dimensions; tell their number with `infer=`, or reshape the output."
         )
     return array
+
+
+def _sample(batch: Any, index: int) -> Any:
+    """Sample `index` of a batch on the device, or of one on the host, as an array."""
+    rows = getattr(batch, "rows", None)
+    return batch.array(index) if rows is None else rows[index]
+
+
+def _batch(queue: Queue, arrays: tuple[Any, ...]) -> DeviceBatch:
+    """The batch that arrays of the device make up: new ones, or views of inputs.
+
+    They are kept until nothing reads them any more, and with them, of a view, its input.
+    """
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.foreign_memory import ForeignMemory
+
+    ranks = {array.ndim for array in arrays}
+    if len(ranks) > 1:
+        raise ShapeError(
+            f"The operator made samples of {' and '.join(map(str, sorted(ranks)))} dimensions in "
+            "one batch; their number must be the same."
+        )
+    xp = queue.runtime.xp
+    packed = [a if a.flags.c_contiguous else xp.ascontiguousarray(a) for a in arrays]
+    owner = ForeignMemory(queue.runtime, packed)
+    owner.used_on(queue.stream)
+    shapes = np.array([a.shape for a in packed], np.int64).reshape(len(packed), packed[0].ndim)
+    pointers = np.array([_address(a) for a in packed], np.uint64)
+    return DeviceBatch(queue.runtime, (owner,), pointers, shapes, packed[0].dtype)
+
+
+def _address(array: Any) -> int:
+    interface = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
+    address: int = interface["data"][0]
+    return address

@@ -35,6 +35,7 @@ _HEAVY = frozenset(
         "atanh",
     ]
 )
+_MOST_NEGATIVE = -(1 << 63)
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
 
@@ -100,10 +101,9 @@ def _literal(value: Any, dtype: np.dtype) -> str:
     if dtype.kind == "f":
         real = _real(float(value), dtype.itemsize == 8)
         return f"__float2half_rn({real})" if dtype.itemsize == 2 else real
-    suffix = "ull" if dtype.kind == "u" else "ll"
-    # The most negative number has no literal: its magnitude is too large.
-    text = f"{value}{suffix}" if value >= 0 else f"({value + 1}{suffix} - 1)"
-    return f"static_cast<{C_TYPES[dtype]}>({text})"
+    if value == _MOST_NEGATIVE:  # there is no literal of its magnitude
+        return f"({value + 1}ll - 1)"
+    return f"static_cast<{C_TYPES[dtype]}>({value}{'ull' if dtype.kind == 'u' else 'll'})"
 
 
 def _real(value: float, double: bool) -> str:

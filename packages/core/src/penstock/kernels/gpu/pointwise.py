@@ -51,7 +51,7 @@ def compute(
         return
     found = reading(out.shapes, out.uniform_shape, sources)
     kernel = pointwise_kernel(term, found.accesses, found.axes, wide=found.wide)
-    together = _one_sample(out, sources, numbers, found)
+    together = not faults and _one_sample(out, sources, numbers, found)
     count = 1 if together else len(out)
     table, fields = np.empty(count, kernel.row), kernel.row.names or ()
     table["size"] = sizes.sum() if together else sizes

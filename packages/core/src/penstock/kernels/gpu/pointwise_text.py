@@ -161,7 +161,9 @@ class _Writer:
             result=self.names[id(self.term)],
             position=position,
             advance="\n      position.advance();" if self.placed else "",
-            from_memory=", ".join(self._read(s, "sample.source{}[at]") for s in by_element),
+            from_memory=", ".join(
+                self._read(s, "element_at(sample.source{} + at)") for s in by_element
+            ),
             from_vectors=", ".join(self._read(s, "read.source{}.values[i]") for s in by_element),
         )
         return PointwiseKernel(text, row, length, THREADS * length * count)
@@ -199,7 +201,7 @@ class _Writer:
                 self.names[id(node)] = name = f"source{node.index}"
                 if node in self.single:
                     self.members.append(f"{_c(node)} {name}")
-                    self.per_sample.append(f"{name} = *row.{name}")
+                    self.per_sample.append(f"{name} = element_at(row.{name})")
                     same_for_sample.add(id(node))
                 continue
             if isinstance(node, Call):
@@ -231,7 +233,7 @@ class _Writer:
             f"static_cast<int64>(position.at[{axis}]) * sample.strides{source.index}[{k}]"
             for k, axis in enumerate(axes)
         )
-        return f"sample.source{source.index}[{place}]"
+        return f"element_at(sample.source{source.index} + {place})"
 
 
 def _of(found: Iterable[Any], kind: type) -> list[Any]:

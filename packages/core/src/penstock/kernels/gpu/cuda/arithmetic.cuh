@@ -118,7 +118,9 @@ template <typename T> __device__ __forceinline__ T op_mod(T x, T y, const Fault&
 
 // Integers to a negative power are zero.
 template <typename T> __device__ __forceinline__ T whole_power(T base, T exponent) {
-  if (exponent < T(0)) return 0;
+  if constexpr (is_signed<T>) {
+    if (exponent < 0) return 0;
+  }
   Wrapping<T> factor = base, left = exponent, product = 1;
   while (left) {
     if (left & 1) product *= factor;

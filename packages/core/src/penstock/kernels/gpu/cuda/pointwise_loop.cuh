@@ -4,19 +4,38 @@
 #include "cast.cuh"
 #include "pointwise.cuh"
 
-// Elements that one access of memory brings.
-template <typename T, int count> struct alignas(sizeof(T) * count) Vector {
+// What one access of memory brings.
+template <int size> struct Word;
+template <> struct Word<2> { using type = uint16; };
+template <> struct Word<4> { using type = uint32; };
+template <> struct Word<8> { using type = uint2; };
+template <> struct Word<16> { using type = uint4; };
+
+template <typename T, int count> struct Vector {
   T values[count];
+  using Words = typename Word<count * sizeof(T)>::type;
 };
 
+// The intrinsics say that the address is in global memory, which a pointer out of a table does not.
 template <int count, typename T>
 __device__ __forceinline__ Vector<T, count> vector_at(const T* address) {
-  return *reinterpret_cast<const Vector<T, count>*>(address);
+  using Words = typename Vector<T, count>::Words;
+  const Words words = __ldg(reinterpret_cast<const Words*>(address));
+  Vector<T, count> vector;
+  memcpy(&vector, &words, sizeof(words));
+  return vector;
+}
+
+template <typename T> __device__ __forceinline__ T element_at(const T* address) {
+  if constexpr (same<T, bool>) return __ldg(reinterpret_cast<const uint8*>(address));
+  else return __ldg(address);
 }
 
 template <int count, typename T>
 __device__ __forceinline__ void put_vector(T* address, const Vector<T, count>& vector) {
-  *reinterpret_cast<Vector<T, count>*>(address) = vector;
+  typename Vector<T, count>::Words words;
+  memcpy(&words, &vector, sizeof(words));
+  __stwb(reinterpret_cast<decltype(words)*>(address), words);
 }
 
 template <int count, typename T> __device__ __forceinline__ bool aligned(const T* address) {
@@ -85,6 +104,7 @@ pointwise(const typename Body::Sample* samples, int32 count, uint32 tiles_each, 
       static_cast<int64>(blockIdx.x - body.sample.first_tile) * tile - body.sample.shift;
 
   if (!body.aligned()) {
+#pragma unroll 1
     for (int i = threadIdx.x; i < tile; i += threads) {
       const int64 at = first + i;
       if (at >= 0 && at < size) out[at] = body.compute(at);
@@ -92,22 +112,28 @@ pointwise(const typename Body::Sample* samples, int32 count, uint32 tiles_each, 
     return;
   }
   const int64 start = first + static_cast<int>(threadIdx.x) * length;
-  typename Body::Vectors vectors[Body::count];
-  // All reads are under way before the first result is needed.
+  if (first >= 0 && first + tile <= size) {
+    typename Body::Vectors vectors[Body::count];
+    // All reads are under way before the first result is needed.
 #pragma unroll
-  for (int k = 0; k < Body::count; ++k) {
-    const int64 at = start + k * threads * length;
-    if (at >= 0 && at + length <= size) vectors[k] = body.read(at);
+    for (int k = 0; k < Body::count; ++k) vectors[k] = body.read(start + k * threads * length);
+#pragma unroll
+    for (int k = 0; k < Body::count; ++k) {
+      const int64 at = start + k * threads * length;
+      put_vector(out + at, body.compute(vectors[k], at));
+    }
+    return;
   }
-#pragma unroll
+#pragma unroll 1
   for (int k = 0; k < Body::count; ++k) {
     const int64 at = start + k * threads * length;
     if (at >= 0 && at + length <= size) {
-      put_vector(out + at, body.compute(vectors[k], at));
-    } else {
-      for (int i = 0; i < length; ++i) {
-        if (at + i >= 0 && at + i < size) out[at + i] = body.compute(at + i);
-      }
+      put_vector(out + at, body.compute(body.read(at), at));
+      continue;
+    }
+#pragma unroll 1
+    for (int i = 0; i < length; ++i) {
+      if (at + i >= 0 && at + i < size) out[at + i] = body.compute(at + i);
     }
   }
 }
