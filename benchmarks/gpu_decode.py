@@ -31,7 +31,8 @@ from penstock.kernels.cpu.decode.pixels import Wanted, decode
 from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
 from penstock.kernels.gpu.decode.batch import decode_batch
 from penstock.kernels.gpu.decode.host import Sample
-from penstock.kernels.gpu.decode.nvimagecodec import DecoderOptions, DeviceDecoder, DeviceMemory
+from penstock.kernels.gpu.decode.nvimagecodec import DeviceDecoder, DeviceMemory
+from penstock.kernels.gpu.decode.options import DecoderOptions
 from penstock.tensors.gpu.device import get_device
 from penstock.tensors.gpu.queue import Queue
 

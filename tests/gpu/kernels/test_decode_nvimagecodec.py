@@ -15,11 +15,11 @@ from penstock.kernels.gpu.decode import nvimagecodec
 from penstock.kernels.gpu.decode.batch import decode_batch
 from penstock.kernels.gpu.decode.host import Sample
 from penstock.kernels.gpu.decode.nvimagecodec import (
-    DecoderOptions,
     DeviceDecoder,
     decoder_of,
     host_threads,
 )
+from penstock.kernels.gpu.decode.options import DecoderOptions
 from tests.support.encoded_images import jpegs
 from tests.support.gpu.session import gpu_session
 

@@ -18,7 +18,7 @@ from penstock.operators.operator import BatchContext, HostBatch
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.decode.cache import Cached, CacheOptions
-    from penstock.kernels.gpu.decode.nvimagecodec import DecoderOptions
+    from penstock.kernels.gpu.decode.options import DecoderOptions
     from penstock.operators.image.decode_arguments import ImageDecoder
     from penstock.tensors.gpu.batch import DeviceBatch
 
@@ -120,7 +120,7 @@ def decode_mixed(
 
 def decoder_options(args: Any) -> DecoderOptions:
     """How the arguments of a decoder ask the GPU to decode."""
-    from penstock.kernels.gpu.decode.nvimagecodec import DecoderOptions
+    from penstock.kernels.gpu.decode.options import DecoderOptions
 
     return DecoderOptions(
         hardware_load=args.hw_decoder_load,

@@ -13,12 +13,12 @@ from penstock.kernels.gpu.decode.cache import Cached, DecodedCache
 from penstock.kernels.gpu.decode.convert import Decoded, convert
 from penstock.kernels.gpu.decode.host import HostDecoding, Sample
 from penstock.kernels.gpu.decode.nvimagecodec import (
-    DecoderOptions,
     DeviceDecoder,
     DeviceMemory,
     decoder_of,
     host_threads,
 )
+from penstock.kernels.gpu.decode.options import DecoderOptions
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch

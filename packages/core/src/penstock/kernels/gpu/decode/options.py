@@ -1,0 +1,49 @@
+"""How the decoders of a device are asked to work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderOptions:
+    """How the device decodes."""
+
+    hardware_load: float = 0.65
+    """Share of the images that the JPEG engines get. Negative: it starts at 0.65 and follows the
+    idle times of engines and CPU; which decoder an image meets then depends on timing.
+    """
+    fancy_upsampling: bool = False
+    hybrid_huffman_threshold: int = 1_000_000
+    preallocate_width: int = 0
+    preallocate_height: int = 0
+    device_padding_bytes: int = 16 << 20
+    host_padding_bytes: int = 8 << 20
+    device_padding_jpeg2k_bytes: int = 0
+    host_padding_jpeg2k_bytes: int = 0
+
+    def text(self, batch_size: int) -> str:
+        """The options in nvImageCodec's words."""
+        by_decoder = {
+            "nvjpeg_hw_decoder": {
+                "fancy_upsampling": int(self.fancy_upsampling),
+                "preallocate_width_hint": max(1, self.preallocate_width),
+                "preallocate_height_hint": max(1, self.preallocate_height),
+                "preallocate_batch_size": max(1, batch_size),
+            },
+            "nvjpeg_cuda_decoder": {
+                "fancy_upsampling": int(self.fancy_upsampling),
+                "hybrid_huffman_threshold": self.hybrid_huffman_threshold,
+                "device_memory_padding": self.device_padding_bytes,
+                "host_memory_padding": self.host_padding_bytes,
+            },
+            "nvjpeg2k_cuda_decoder": {
+                "device_memory_padding": self.device_padding_jpeg2k_bytes,
+                "host_memory_padding": self.host_padding_jpeg2k_bytes,
+            },
+        }
+        return " ".join(
+            f"{decoder}:{name}={value}"
+            for decoder, options in by_decoder.items()
+            for name, value in options.items()
+        )
