@@ -81,7 +81,7 @@ def test_reading(shapes):
     out, bad = common_shapes(shapes)
     assert not bad.size
     whole = device_batch(out)
-    found = reading(out, whole.uniform_shape, [device_batch(s) for s in shapes])
+    found = reading(out, whole.sizes(), whole.uniform_shape, [device_batch(s) for s in shapes])
     for i in range(len(out)):
         for k, s in enumerate(shapes):
             elements = np.arange(np.prod(s[i])).reshape(s[i])
@@ -103,7 +103,8 @@ def test_reading_through_strides(shapes, data):
         StridedBatch(SimpleNamespace(), (), np.zeros(len(s), np.uint64), s, t, np.dtype(np.uint8))
         for s, t in zip(shapes, strides, strict=True)
     ]
-    found = reading(out, device_batch(out).uniform_shape, views)
+    whole = device_batch(out)
+    found = reading(out, whole.sizes(), whole.uniform_shape, views)
     for i in range(len(out)):
         for k, (s, t) in enumerate(zip(shapes, strides, strict=True)):
             index = np.indices(s[i]).reshape(s.shape[1], int(np.prod(s[i])))
@@ -129,7 +130,8 @@ def test_axes_are_few(shape, operand, axes):
 
 
 def uniform(shape):
-    return np.array([shape] * 2, np.int64), shape
+    shapes = np.array([shape] * 2, np.int64)
+    return shapes, shapes.prod(axis=1), shape
 
 
 def test_samples_agree_on_axes():

@@ -49,9 +49,10 @@ def compute(
     sizes = out.sizes()
     if not sizes.any():
         return
-    found = reading(out.shapes, out.uniform_shape, sources)
+    shape = out.uniform_shape
+    found = reading(out.shapes, sizes, shape, sources)
     kernel = pointwise_kernel(term, found.accesses, found.axes, wide=found.wide)
-    together = not faults and _one_sample(out, sources, numbers, found)
+    together = shape is not None and not faults and _one_sample(out, sources, numbers, found)
     count = 1 if together else len(out)
     table, fields = np.empty(count, kernel.row), kernel.row.names or ()
     table["size"] = sizes.sum() if together else sizes
@@ -86,8 +87,8 @@ def _one_sample(
 ) -> bool:
     """Whether the whole batch can be computed as if it were one sample."""
     return (
-        out.is_dense
-        and all(access is None for access in found.accesses)
+        all(access is None for access in found.accesses)
+        and out.is_dense
         and all(getattr(batch, "is_dense", False) for batch in sources)
         and all(not v.strides[0] or bool((v == v[0]).all()) for v in numbers)
     )

@@ -38,6 +38,7 @@ class Reading(NamedTuple):
 
 def reading(
     shapes: np.ndarray,
+    sizes: np.ndarray,
     shape: tuple[int, ...] | None,
     sources: Sequence[DeviceBatch | StridedBatch],
 ) -> Reading:
@@ -47,6 +48,8 @@ def reading(
     ----------
     shapes
         int64 ``(samples, ndim)``.
+    sizes
+        Number of elements of each sample of the output.
     shape
         The shape that all samples of the output have, if it is one.
     """
@@ -57,12 +60,13 @@ def reading(
     strides = [
         s.strides // s.dtype.itemsize if isinstance(s, StridedBatch) else None for s in sources
     ]
-    return _reading(shapes, [s.shapes for s in sources], strides)
+    return _reading(shapes, sizes, [s.shapes for s in sources], strides)
 
 
 @lru_cache(maxsize=1024)
 def _reading_of_one(shape: tuple[int, ...], sources: tuple[tuple[int, ...], ...]) -> Reading:
-    found = _reading(_one(shape), [_one(s) for s in sources], [None] * len(sources))
+    whole = _one(shape)
+    found = _reading(whole, volumes(whole), [_one(s) for s in sources], [None] * len(sources))
     for array in (found.extents, *found.strides):
         if array is not None:
             array.flags.writeable = False  # many threads share it
@@ -74,15 +78,18 @@ def _one(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _reading(
-    shapes: np.ndarray, theirs: Sequence[np.ndarray], given: Sequence[np.ndarray | None]
+    shapes: np.ndarray,
+    sizes: np.ndarray,
+    theirs: Sequence[np.ndarray],
+    given: Sequence[np.ndarray | None],
 ) -> Reading:
-    sizes = volumes(shapes)
     accesses: list[Access] = [() for _ in theirs]
     placed: list[int] = []
     for k, (of_source, strides) in enumerate(zip(theirs, given, strict=True)):
-        if _in_step(sizes, of_source, strides):
+        volume = sizes if of_source is shapes else volumes(of_source)
+        if (volume == sizes).all() and (strides is None or _contiguous(of_source, strides)):
             accesses[k] = None
-        elif (volumes(of_source) != 1).any():
+        elif (volume != 1).any():
             placed.append(k)
     none: tuple[np.ndarray | None, ...] = (None,) * len(theirs)
     if not placed:
@@ -97,13 +104,8 @@ def _reading(
     return Reading(tuple(accesses), merged.extents, tuple(found), largest > _LARGEST)
 
 
-def _in_step(sizes: np.ndarray, shapes: np.ndarray, strides: np.ndarray | None) -> bool:
-    """Whether a source has the output's elements in their order, without gaps."""
-    if not np.array_equal(volumes(shapes), sizes):
-        return False
-    return strides is None or bool(
-        ((strides == contiguous_strides(shapes, 1)) | (shapes == 1)).all()
-    )
+def _contiguous(shapes: np.ndarray, strides: np.ndarray) -> bool:
+    return bool(((strides == contiguous_strides(shapes, 1)) | (shapes == 1)).all())
 
 
 def _aligned(shapes: np.ndarray, theirs: np.ndarray, given: np.ndarray | None) -> np.ndarray:

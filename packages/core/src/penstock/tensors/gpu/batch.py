@@ -22,7 +22,9 @@ def as_shapes(shapes: Sequence[Any] | np.ndarray, count: int) -> np.ndarray:
 
 def volumes(shapes: np.ndarray) -> np.ndarray:
     """Number of elements of each sample."""
-    sizes: np.ndarray = np.prod(shapes, axis=1, dtype=np.int64)
+    sizes = np.ones(len(shapes), np.int64)
+    for axis in range(shapes.shape[1]):  # much faster than a product along a short axis
+        sizes *= shapes[:, axis]
     return sizes
 
 
