@@ -12,13 +12,17 @@ from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.pad import pad_window
 from penstock.operators.argument_types import DTYPE, IMAGE_TYPE
 from penstock.operators.deferred import DeferredImage, DeferredWindow, pixels
+from penstock.operators.partial_batch import partial_batch, strided_batch
 from penstock.operators.schema import Arg
 from penstock.operators.window import OutOfBounds, slices
+from penstock.operators.window_batch import settled_windows
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
-    from penstock.operators.operator import Operator, SampleContext
+    from penstock.operators.operator import BatchContext, Operator, SampleContext
     from penstock.operators.schema import Spec
+    from penstock.tensors.gpu.batch import LazyBatch
 
 CUT_DTYPE_ARGS: tuple[Arg, ...] = (
     Arg(
@@ -119,6 +123,49 @@ class Cutter:
         if size == data.shape:
             return data
         return DeferredWindow(data, settled[0], settled[1], size[0], size[1])
+
+    def cut_batch(
+        self, c: BatchContext, data: LazyBatch, anchors: np.ndarray, shapes: np.ndarray
+    ) -> LazyBatch:
+        """The windows of a batch, int64 ``(samples, ndim)`` each: views of it where possible."""
+        from penstock.kernels.gpu.window import window
+
+        extents = data.shapes
+        anchors, shapes, outside = settled_windows(self._bounds, c, anchors, shapes, extents)
+        if self._convert is None and not outside.any():
+            if (shapes == extents).all():
+                return data
+            return partial_batch(c, data).window(anchors, shapes)
+        policy = self._bounds.policy if outside.any() else "constant"
+        if policy == "constant":
+            if len(self._fill) > 1 and outside.any():
+                self._check_fill(c, shapes, outside)
+            if not isinstance(data, (DeviceBatch, StridedBatch)):
+                first = np.clip(anchors, 0, extents)
+                last = np.clip(anchors + shapes, first, extents)
+                # A recipe makes no more of the data than is seen of it.
+                data = partial_batch(c, data).window(first, last - first)
+                anchors = anchors - first
+        out = c.empty(shapes, self._numpy_type)
+        window(
+            c.queue,
+            strided_batch(c, data),
+            anchors,
+            out,
+            policy=policy,
+            fill=self._fill if outside.any() else None,
+            fill_axis=self._channel_axis % max(data.ndim, 1),
+        )
+        return out
+
+    def _check_fill(self, c: BatchContext, shapes: np.ndarray, outside: np.ndarray) -> None:
+        wrong = outside & (shapes[:, self._channel_axis] != len(self._fill))
+        if wrong.any():
+            index = int(np.flatnonzero(wrong)[0])
+            try:
+                self._fill_for(tuple(shapes[index].tolist()))
+            except ShapeError as error:
+                raise c.located(error, index) from error
 
     def _padded(
         self,

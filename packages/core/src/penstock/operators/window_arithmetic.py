@@ -10,6 +10,10 @@ Window = tuple[tuple[int, ...], tuple[int, ...]]
 """Anchor and shape of a window, one entry an axis of the data."""
 
 
+FARTHEST = 1 << 61
+"""Coordinates of batches are cut off here: sums of two are no larger than int64 can be."""
+
+
 def slices(anchor: Sequence[int], shape: Sequence[int]) -> tuple[slice, ...]:
     """The index that selects a window inside the bounds as a view."""
     return tuple([slice(a, a + s) for a, s in zip(anchor, shape, strict=True)])
@@ -26,6 +30,31 @@ def round_half_away(value: float) -> int:
     return whole
 
 
+def round_each(values: np.ndarray) -> np.ndarray:
+    """The same for each of an array, as int64; integers stay, and what is huge is cut off."""
+    if values.dtype.kind == "i":
+        return np.clip(values, -FARTHEST, FARTHEST)
+    values = _limited(values)
+    whole = np.trunc(values)
+    rest = values - whole
+    return (whole + (rest >= 0.5) - (rest <= -0.5)).astype(np.int64)
+
+
+def whole_each(values: np.ndarray) -> np.ndarray:
+    """Each of an array without its fraction, as int64; what is huge is cut off, NaN is 0."""
+    return _limited(values).astype(np.int64)
+
+
+def _limited(values: np.ndarray) -> np.ndarray:
+    return np.clip(np.where(np.isnan(values), 0.0, values), -FARTHEST, FARTHEST)
+
+
 def as_float32(value: float) -> float:
     """The nearest float32: DALI stores floating point arguments so, and computes in float64."""
     return float(np.float32(value))
+
+
+def as_float32_each(values: np.ndarray) -> np.ndarray:
+    """The same for each of an array, as float64."""
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32).astype(np.float64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.errors import ArgumentValueError, UsageError
 from penstock.operators.argument_types import FLOAT, FLOATS, STRING
@@ -82,6 +82,21 @@ CROP_ARGS: tuple[Arg, ...] = (
 )
 
 
+class CutAxis(NamedTuple):
+    """How an axis is cut."""
+
+    axis: int
+    slot: int
+    """0 for the depth, 1 for the height, 2 for the width."""
+    size: int | None
+    """Extent of the window, if it is the same for all samples."""
+    size_name: str
+    """The argument that it comes from, unless that is `crop`."""
+    place: float | None
+    """Position of the window, if it is the same for all samples."""
+    place_name: str
+
+
 class CropWindow:
     """The window that the arguments of `CROP_ARGS` describe.
 
@@ -100,7 +115,7 @@ class CropWindow:
         If `crop` has neither two nor three values or `rounding` is unknown.
     """
 
-    __slots__ = ("_cut", "_sized_by_sample", "_truncate", "whole")
+    __slots__ = ("cut", "sized_by_sample", "truncates", "whole")
 
     def __init__(self, op: Operator, layout: str) -> None:
         args = op.args
@@ -118,21 +133,21 @@ class CropWindow:
             raise ArgumentValueError(
                 f'`rounding` must be "round" or "truncate", got "{args.rounding}".'
             )
-        self._truncate = args.rounding == "truncate"
+        self.truncates = args.rounding == "truncate"
         depth = layout.find("D")
         spatial = (depth if depth >= 0 else layout.find("F"), layout.find("H"), layout.find("W"))
-        # `crop` as a tensor may have two values for one sample and three for the next.
-        self._sized_by_sample = has_crop and "crop" in op.tensor_args
+        self.sized_by_sample = has_crop and "crop" in op.tensor_args
+        """Whether `crop` may have two values for one sample and three for the next."""
         constants: tuple[int | None, ...]
         if has_crop:
-            constants = (None, None, None) if self._sized_by_sample else _three_extents(args.crop)
+            constants = (None, None, None) if self.sized_by_sample else _three_extents(args.crop)
         else:
             constants = tuple(
                 None if name in op.tensor_args else _extent(getattr(args, name) or 0.0, name)
                 for name in ("crop_d", "crop_h", "crop_w")
             )
-        self._cut = tuple(
-            (
+        self.cut = tuple(
+            CutAxis(
                 axis,
                 slot,
                 constants[slot],
@@ -145,7 +160,8 @@ class CropWindow:
             )
             if axis >= 0 and (constants[slot] is None or constants[slot] > 0)  # type: ignore[operator]
         )
-        self.whole = not self._cut
+        """The axes that are cut, or may be."""
+        self.whole = not self.cut
         """Whether no argument asks for a crop, so that every window is the whole sample."""
 
     def __call__(self, args: Any, extents: Sequence[int]) -> Window:
@@ -158,8 +174,8 @@ class CropWindow:
         """
         anchor = [0] * len(extents)
         shape = list(extents)
-        by_sample = _three_extents(args.crop) if self._sized_by_sample else None
-        for axis, slot, constant, extent_name, place, place_name in self._cut:
+        by_sample = _three_extents(args.crop) if self.sized_by_sample else None
+        for axis, slot, constant, extent_name, place, place_name in self.cut:
             if constant is not None:
                 size = constant
             elif by_sample is not None:
@@ -173,7 +189,7 @@ class CropWindow:
             if not 0.0 <= place <= 1.0:
                 raise ArgumentValueError(f"`{place_name}` must lie between 0 and 1, got {place:g}.")
             start = place * (extents[axis] - size)
-            anchor[axis] = int(start) if self._truncate else round_half_away(start)
+            anchor[axis] = int(start) if self.truncates else round_half_away(start)
             shape[axis] = size
         return tuple(anchor), tuple(shape)
 

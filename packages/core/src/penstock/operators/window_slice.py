@@ -116,14 +116,14 @@ class SliceWindow:
     __slots__ = (
         "_asked_axes",
         "_axes",
-        "_axes_by_sample",
-        "_constant_end",
-        "_constant_start",
-        "_end",
-        "_normalized_anchor",
-        "_normalized_shape",
-        "_positional",
-        "_start",
+        "axes_by_sample",
+        "constant_end",
+        "constant_start",
+        "end",
+        "normalized_anchor",
+        "normalized_shape",
+        "positional",
+        "start",
     )
 
     def __init__(self, op: Operator, data: Spec, *positional: Spec) -> None:
@@ -144,25 +144,27 @@ class SliceWindow:
                 "`rel_end`, `shape`, `rel_shape`), or both an anchor and a shape input; "
                 f"got {1 + len(positional)} inputs and no named argument."
             )
-        self._axes_by_sample = "axes" in op.tensor_args
-        if self._axes_by_sample and op.given("axis_names"):
+        self.axes_by_sample = "axes" in op.tensor_args
+        """Whether `axes` may be others from sample to sample."""
+        if self.axes_by_sample and op.given("axis_names"):
             raise UsageError("`axes` and `axis_names` exclude each other; give one of them.")
-        axes = () if self._axes_by_sample else _asked_axes(op)
+        axes = () if self.axes_by_sample else _asked_axes(op)
         if isinstance(axes, str) and (data.layout or data.ndim is not None):
             axes = _named_axes(axes, data.layout or _implied_layout(data.ndim))
         self._asked_axes: tuple[int, ...] | str = axes
         # Where the rank is only known with the data, every sample resolves the axes by itself.
-        self._axes = (
+        self._axes: Sequence[int] | None = (
             _checked_axes(axes, data.ndim)
             if axes and not isinstance(axes, str) and data.ndim is not None
             else None
         )
-        self._positional = bool(positional)
-        self._normalized_anchor = self._normalized_shape = False
-        self._start = starts[0] if starts else ""
-        self._end = ends[0] if ends else ""
-        self._constant_start = _constant(op, self._start)
-        self._constant_end = _constant(op, self._end)
+        self.positional = bool(positional)
+        self.normalized_anchor = self.normalized_shape = False
+        self.start = starts[0] if starts else ""
+        self.end = ends[0] if ends else ""
+        """Names of the arguments that tell where windows start and end; empty where none does."""
+        self.constant_start = _constant(op, self.start)
+        self.constant_end = _constant(op, self.end)
         if positional:
             anchor, shape = positional
             if anchor.dtype != shape.dtype:
@@ -177,8 +179,8 @@ class SliceWindow:
                     f"{anchor.dtype.name}; `cast` them first."
                 )
             if anchor.dtype == DALIDataType.FLOAT:
-                self._normalized_anchor = op.args.normalized_anchor
-                self._normalized_shape = op.args.normalized_shape
+                self.normalized_anchor = op.args.normalized_anchor
+                self.normalized_shape = op.args.normalized_shape
 
     def __call__(self, args: Any, extents: Sequence[int], *positional: np.ndarray) -> Window:
         """Anchor and shape of the window in a sample with these extents.
@@ -192,19 +194,23 @@ class SliceWindow:
         ArgumentValueError
             If a coordinate is not finite, a shape negative, or the end lies before the start.
         """
-        axes: Sequence[int] | None = self._axes
-        if axes is None:
-            asked = args.axes if self._axes_by_sample else self._asked_axes
-            if isinstance(asked, str):
-                asked = _named_axes(asked, _implied_layout(len(extents)))
-            axes = _checked_axes(asked, len(extents)) if asked else range(len(extents))
+        axes = self.axes(args, len(extents))
         anchor = [0] * len(extents)
         shape = list(extents)
-        if self._positional:
+        if self.positional:
             self._place_positional(axes, extents, positional, anchor, shape)
         else:
             self._place_named(axes, extents, args, anchor, shape)
         return tuple(anchor), tuple(shape)
+
+    def axes(self, args: Any, ndim: int) -> Sequence[int]:
+        """The sliced axes of a sample, counted from the front."""
+        if self._axes is not None:
+            return self._axes
+        asked = args.axes if self.axes_by_sample else self._asked_axes
+        if isinstance(asked, str):
+            asked = _named_axes(asked, _implied_layout(ndim))
+        return _checked_axes(asked, ndim) if asked else range(ndim)
 
     def _place_positional(
         self,
@@ -220,7 +226,7 @@ class SliceWindow:
                 f"The anchor and shape inputs must have one value for each of the {len(axes)} "
                 f"sliced axes, got {len(starts)} and {len(sizes)}."
             )
-        relative_start, relative_size = self._normalized_anchor, self._normalized_shape
+        relative_start, relative_size = self.normalized_anchor, self.normalized_shape
         for axis, start, size in zip(axes, starts, sizes, strict=True):
             extent = extents[axis]
             if relative_start and relative_size:
@@ -241,28 +247,28 @@ class SliceWindow:
         anchor: list[int],
         shape: list[int],
     ) -> None:
-        starts = self._values(self._start, self._constant_start, args, len(axes))
-        ends = self._values(self._end, self._constant_end, args, len(axes))
+        starts = self._values(self.start, self.constant_start, args, len(axes))
+        ends = self._values(self.end, self.constant_end, args, len(axes))
         for i, axis in enumerate(axes):
             extent = extents[axis]
             start: float = 0
             if starts is not None:
                 start = starts[i]
-                if self._start == "rel_start":
+                if self.start == "rel_start":
                     start = as_float32(start * extent)
             end: float = extent
             if ends is not None:
                 end = ends[i]
-                if self._end == "rel_end":
+                if self.end == "rel_end":
                     end = as_float32(end * extent)
-                elif self._end != "end":
+                elif self.end != "end":
                     if not end >= 0:
                         raise ArgumentValueError(
-                            f"`{self._end}` must not be negative, got {end:g} for axis {axis}."
+                            f"`{self.end}` must not be negative, got {end:g} for axis {axis}."
                         )
-                    if self._end == "shape":
+                    if self.end == "shape":
                         end = start + end
-                    elif self._start == "rel_start":
+                    elif self.start == "rel_start":
                         # Summed before the only multiplication, which is not rounded to float32:
                         # fractions that add up to one reach the end.
                         end = (starts[i] + end) * extent  # type: ignore[index]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Input
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
 
 
 @operator(
@@ -19,4 +22,12 @@ class Copy(Operator):
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         out = c.empty(inputs[0].shape, inputs[0].dtype)
         np.copyto(out, inputs[0])
+        return out
+
+    gpu_takes: ClassVar = (StridedBatch,)
+
+    def gpu(self, c: BatchContext, *inputs: DeviceBatch | StridedBatch) -> DeviceBatch:
+        data = inputs[0]
+        out = c.empty(data.shapes, data.dtype)
+        c.queue.copy_strided(StridedBatch.of(data), out)
         return out

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from penstock.errors import ArgumentValueError, LayoutError, OutOfRangeError
 from penstock.operators.argument_types import INTS, LAYOUT
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.partial_batch import seen_through
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 
 
 @operator(
@@ -46,11 +50,8 @@ class ExpandDims(Operator):
             )
         if data.ndim is None:
             return Spec(data.dtype, None)
+        self._checked_axes(data.ndim)
         ndim = data.ndim + len(axes)
-        if any(axis >= ndim for axis in axes):
-            raise OutOfRangeError(
-                f"`axes` must lie in the output, which has axes 0 to {ndim - 1}, got {list(axes)}."
-            )
         if not axes:
             return data
         if not names:
@@ -66,10 +67,27 @@ class ExpandDims(Operator):
         return Spec(data.dtype, ndim, "".join(letters))
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data, axes = inputs[0], self.args.axes
-        if any(axis >= data.ndim + len(axes) for axis in axes):
+        return np.expand_dims(inputs[0], self._checked_axes(inputs[0].ndim))
+
+    gpu_takes: ClassVar = (StridedBatch,)
+
+    def gpu(self, c: BatchContext, *inputs: DeviceBatch | StridedBatch) -> LazyBatch:
+        data = inputs[0]
+        axes = self._checked_axes(data.ndim)
+        kept = [axis for axis in range(data.ndim + len(axes)) if axis not in axes]
+        shapes = np.ones((len(data), data.ndim + len(axes)), np.int64)
+        shapes[:, kept] = data.shapes
+        if isinstance(data, DeviceBatch):
+            return data.reshaped(shapes)
+        strides = np.zeros_like(shapes)
+        strides[:, kept] = data.strides
+        return seen_through(data, shapes, strides)
+
+    def _checked_axes(self, ndim: int) -> tuple[int, ...]:
+        axes: tuple[int, ...] = self.args.axes
+        last = ndim + len(axes) - 1
+        if any(axis > last for axis in axes):
             raise OutOfRangeError(
-                f"`axes` must lie in the output, which has axes 0 to {data.ndim + len(axes) - 1}, "
-                f"got {list(axes)}."
+                f"`axes` must lie in the output, which has axes 0 to {last}, got {list(axes)}."
             )
-        return np.expand_dims(data, axes)
+        return axes

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from penstock.errors import LayoutError, ShapeError
 from penstock.operators.argument_types import BOOL
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import LazyBatch
 
 
 @operator(
@@ -53,4 +56,9 @@ class PerFrame(Operator):
         return data._replace(layout=layout)
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        return inputs[0]
+
+    gpu_takes: ClassVar = (LazyBatch,)
+
+    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
         return inputs[0]

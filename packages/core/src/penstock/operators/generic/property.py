@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, ClassVar
+
 import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.operators.argument_types import STRING
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+from penstock.tensors.gpu.batch import LazyBatch
 from penstock.types import DALIDataType
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
 
 _KEYS = ("layout", "source_info")
 
 
 @operator(
     "get_property",
-    inputs=Input("data", "The data that is asked about."),
+    inputs=Input("data", "The data that is asked about.", device="any"),
     args=(
         Arg(
             "key",
@@ -26,6 +32,7 @@ _KEYS = ("layout", "source_info")
         ),
     ),
     output_docs=("The property as text: its UTF-8 bytes, one-dimensional.",),
+    reads_metadata=True,
 )
 class GetProperty(Operator):
     """Tells a property of data as a tensor of characters.
@@ -48,6 +55,15 @@ class GetProperty(Operator):
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         return _characters(c.source) if self._layout is None else self._layout
+
+    gpu_takes: ClassVar = (LazyBatch,)
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+        from penstock.kernels.gpu.transfer import to_device
+
+        if self._layout is not None:
+            return to_device(c.queue, [self._layout] * c.size)
+        return to_device(c.queue, [_characters(c.source(index)) for index in range(c.size)])
 
 
 def _characters(text: str) -> np.ndarray:

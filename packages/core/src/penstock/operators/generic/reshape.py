@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +17,14 @@ from penstock.errors import (
     UsageError,
 )
 from penstock.operators.argument_types import DTYPE, FLOATS, INTS, LAYOUT
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.generic.reshape_batch import new_shapes
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import StridedBatch
 from penstock.types import DALIDataType, to_numpy_type
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
 
 _INTEGERS = frozenset(t for t in DALIDataType if DALIDataType.UINT8 <= t <= DALIDataType.INT64)
 
@@ -69,7 +74,7 @@ _ARGS = (
 )
 
 
-class _Reshaping(Operator):
+class Reshaping(Operator):
     """What `reshape` and `reinterpret` have in common."""
 
     _dtype: DALIDataType
@@ -77,26 +82,26 @@ class _Reshaping(Operator):
     def infer(self, *inputs: Spec) -> Spec:
         data = inputs[0]
         self._dtype = self._output_type(data)
-        self._source_size = np.dtype(to_numpy_type(data.dtype)).itemsize
-        self._target = np.dtype(to_numpy_type(self._dtype))
-        self._by_input = len(inputs) > 1
-        self._relative = self.given("rel_shape")
-        self._absolute = self.given("shape")
-        self._mapped = self.given("src_dims") and not (self._by_input or self._absolute)
+        self.source_size = np.dtype(to_numpy_type(data.dtype)).itemsize
+        self.target = np.dtype(to_numpy_type(self._dtype))
+        self.by_input = len(inputs) > 1
+        self.relative = self.given("rel_shape")
+        self.absolute = self.given("shape")
+        self.mapped = self.given("src_dims") and not (self.by_input or self.absolute)
         ways = [
             name
             for name, given in (
-                ("the shape input", self._by_input),
-                ("`shape`", self._absolute),
-                ("`rel_shape`", self._relative),
+                ("the shape input", self.by_input),
+                ("`shape`", self.absolute),
+                ("`rel_shape`", self.relative),
             )
             if given
         ]
         if len(ways) > 1:
             raise UsageError(f"{' and '.join(ways)} exclude each other; give one of them.")
-        if not ways and not self._mapped and self.args.layout is None and not self._retypes():
+        if not ways and not self.mapped and self.args.layout is None and not self._retypes():
             raise UsageError(self._nothing_to_do)
-        if self._by_input and inputs[1].dtype not in _INTEGERS:
+        if self.by_input and inputs[1].dtype not in _INTEGERS:
             raise DataTypeError(
                 f"The shape input must hold integers, got {inputs[1].dtype.name}; `cast` it first."
             )
@@ -112,7 +117,7 @@ class _Reshaping(Operator):
             ndim = len(layout)
         elif layout and len(layout) != ndim:
             raise LayoutError(f'The layout "{layout}" does not fit a {ndim}-dimensional shape.')
-        self._rank = ndim
+        self.rank = ndim
         return Spec(self._dtype, ndim, layout)
 
     _nothing_to_do = ""
@@ -125,15 +130,15 @@ class _Reshaping(Operator):
 
     def _output_rank(self, ndim: int | None) -> int | None:
         args = self.args
-        if self._by_input:
+        if self.by_input:
             return None
-        if self._absolute:
+        if self.absolute:
             return None if args.shape is None else len(args.shape)
-        if self._mapped and args.src_dims is not None:
+        if self.mapped and args.src_dims is not None:
             return len(args.src_dims)
-        if self._relative:
+        if self.relative:
             return None if args.rel_shape is None else len(args.rel_shape)
-        return None if self._mapped else ndim
+        return None if self.mapped else ndim
 
     def _check_constants(self, ndim: int | None) -> None:
         args = self.args
@@ -150,29 +155,29 @@ class _Reshaping(Operator):
             _check_wildcards(values, name)
         if ndim is None:
             return
-        if self._mapped and args.src_dims is not None:
+        if self.mapped and args.src_dims is not None:
             _check_source_axes(args.src_dims, ndim)
-        if self._relative and args.rel_shape is not None and not self._mapped:
+        if self.relative and args.rel_shape is not None and not self.mapped:
             _check_factor_count(args.rel_shape, ndim)
 
     def _shape(
         self, args: Any, extents: tuple[int, ...], inputs: Sequence[np.ndarray]
     ) -> list[int]:
         """The wanted shape, a negative extent standing for one that follows from the others."""
-        if self._by_input:
+        if self.by_input:
             wanted: list[int] = inputs[0].reshape(-1).tolist()
             _check_wildcards(wanted, "shape_input")
             return wanted
-        if self._absolute:
+        if self.absolute:
             if "shape" in self.tensor_args:
                 _check_wildcards(args.shape, "shape")
             return list(args.shape)
-        if self._mapped:
+        if self.mapped:
             _check_source_axes(args.src_dims, len(extents))
             extents = tuple([extents[axis] if axis >= 0 else 1 for axis in args.src_dims])
-        if self._relative:
+        if self.relative:
             factors = args.rel_shape
-            if not self._mapped:
+            if not self.mapped:
                 _check_factor_count(factors, len(extents))
             elif len(factors) != len(extents):
                 raise ArgumentValueError(
@@ -185,7 +190,7 @@ class _Reshaping(Operator):
                 -1 if factor < 0 else _scaled(source, factor)
                 for source, factor in zip(sources, factors, strict=False)
             ]
-        if self._target.itemsize != self._source_size:
+        if self.target.itemsize != self.source_size:
             return self._refitted(extents)
         return list(extents)
 
@@ -196,23 +201,32 @@ class _Reshaping(Operator):
                 "A scalar has no axis that could be adapted to elements of another size; give a "
                 "`shape`."
             )
-        bytes_in_row = extents[-1] * self._source_size
-        if bytes_in_row % self._target.itemsize:
+        bytes_in_row = extents[-1] * self.source_size
+        if bytes_in_row % self.target.itemsize:
             raise ShapeError(
                 f"The last axis has {bytes_in_row} bytes, which is no multiple of the "
-                f"{self._target.itemsize} bytes of {self._dtype.name}."
+                f"{self.target.itemsize} bytes of {self._dtype.name}."
             )
-        return [*extents[:-1], bytes_in_row // self._target.itemsize]
+        return [*extents[:-1], bytes_in_row // self.target.itemsize]
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
-        shape = self._shape(c.args, data.shape, inputs[1:])
-        if self._rank is not None and len(shape) != self._rank:
+    def new_shape(
+        self, args: Any, extents: tuple[int, ...], inputs: Sequence[np.ndarray]
+    ) -> list[int]:
+        """Shape of the output of a sample of shape `extents`; `inputs` are those behind the data.
+
+        Raises
+        ------
+        ShapeError, ArgumentValueError, OutOfRangeError
+            If the sample cannot have the shape that is wanted.
+        """
+        shape = self._shape(args, extents, inputs)
+        if self.rank is not None and len(shape) != self.rank:
             raise ShapeError(
                 f"The shape {tuple(shape)} has {len(shape)} axes, but the layout has "
-                f"{self._rank}. Give the new `layout`, or an empty one to have none."
+                f"{self.rank}. Give the new `layout`, or an empty one to have none."
             )
-        elements = data.size * self._source_size // self._target.itemsize
+        size = math.prod(extents)
+        elements = size * self.source_size // self.target.itemsize
         for axis, extent in enumerate(shape):
             if extent < 0:
                 others = math.prod(shape[:axis] + shape[axis + 1 :])
@@ -223,15 +237,31 @@ class _Reshaping(Operator):
                     )
                 shape[axis] = elements // others
                 break
-        if math.prod(shape) * self._target.itemsize != data.size * self._source_size:
+        if math.prod(shape) * self.target.itemsize != size * self.source_size:
             raise ShapeError(
-                f"Data of shape {data.shape} ({data.size} elements of {self._source_size} bytes) "
+                f"Data of shape {extents} ({size} elements of {self.source_size} bytes) "
                 f"does not fill the shape {tuple(shape)} ({math.prod(shape)} elements of "
-                f"{self._target.itemsize} bytes)."
+                f"{self.target.itemsize} bytes)."
             )
-        if data.dtype == self._target:
+        return shape
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        data = inputs[0]
+        shape = self.new_shape(c.args, data.shape, inputs[1:])
+        if data.dtype == self.target:
             return data.reshape(shape)
-        return np.ascontiguousarray(data).reshape(-1).view(self._target).reshape(shape)
+        return np.ascontiguousarray(data).reshape(-1).view(self.target).reshape(shape)
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+        data: DeviceBatch = inputs[0]
+        rows = inputs[1].rows if self.by_input else None
+        shapes = new_shapes(self, c, data.shapes, rows)
+        if (data.pointers % np.uint64(self.target.itemsize)).any():
+            # Elements of the new size would not be aligned.
+            aligned = c.empty(data.shapes, data.dtype)
+            c.queue.copy_strided(StridedBatch.of(data), aligned)
+            data = aligned
+        return data.reshaped(shapes, self.target)
 
 
 def _scaled(extent: int, factor: float) -> int:
@@ -269,7 +299,7 @@ def _check_factor_count(factors: Sequence[float], ndim: int) -> None:
     args=_ARGS,
     output_docs=("The same elements in the same order, in another shape.",),
 )
-class Reshape(_Reshaping):
+class Reshape(Reshaping):
     """Gives data another shape or layout, without touching its elements.
 
     Examples
@@ -301,7 +331,7 @@ class Reshape(_Reshaping):
     ),
     output_docs=("The same bytes, seen as another type or in another shape.",),
 )
-class Reinterpret(_Reshaping):
+class Reinterpret(Reshaping):
     """Takes the bytes of data for elements of another type, shape or layout.
 
     Examples

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, ClassVar
+
 import numpy as np
 
 from penstock.errors import DataTypeError
 from penstock.operators.argument_types import DTYPE
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.registry import register
 from penstock.operators.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import LazyBatch
 from penstock.types import DALIDataType, to_numpy_type
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
 
 _ALLOWED = (
     DALIDataType.INT32,
@@ -23,11 +29,12 @@ _ALLOWED = (
 
 @operator(
     "_shape",
-    inputs=Input("data", "Data whose shapes are wanted."),
+    inputs=Input("data", "Data whose shapes are wanted.", device="any"),
     args=(Arg("dtype", DTYPE, DALIDataType.INT64, "Element type of the output."),),
     class_name="_Shape",
     written=".shape()",
     hidden=True,
+    reads_metadata=True,
 )
 class Shape(Operator):
     """Give the shape of each sample, a 1-D tensor with one extent an axis."""
@@ -44,6 +51,22 @@ class Shape(Operator):
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         out = c.empty((inputs[0].ndim,), self.dtype)
         out[:] = inputs[0].shape
+        return out
+
+    gpu_takes: ClassVar = (LazyBatch,)
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+        data = inputs[0]
+        shapes = data.shapes if isinstance(data, LazyBatch) else [row.shape for row in data.rows]
+        values = c.queue.pinned.empty((c.size, len(shapes[0])), self.dtype)
+        values[...] = shapes
+        out = c.empty(values.shape[1:], self.dtype)
+        c.queue.keep(values)
+        if values.nbytes:
+            queue = c.queue
+            queue.runtime.copy(
+                int(out.pointers[0]), values.ctypes.data, values.nbytes, queue.stream
+            )
         return out
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from penstock.operators.cut import CUT_DTYPE_ARGS, Cutter
 from penstock.operators.deferred import DeferredImage
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Input, Spec
 from penstock.operators.window import OUT_OF_BOUNDS_ARGS, SLICE_ARGS, SliceWindow
+from penstock.operators.window_batch import slice_windows
+from penstock.tensors.gpu.batch import LazyBatch
 
 
 @operator(
@@ -71,3 +73,11 @@ class Slice(Operator):
         data = inputs[0]
         anchor, shape = self._window(c.args, data.shape, *inputs[1:])
         return self._cutter.defer(c, data, anchor, shape)
+
+    gpu_takes: ClassVar = (LazyBatch,)
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
+        data: LazyBatch = inputs[0]
+        positional = [batch.rows for batch in inputs[1:]]
+        windows = slice_windows(self._window, c, data.shapes, *positional)
+        return self._cutter.cut_batch(c, data, *windows)

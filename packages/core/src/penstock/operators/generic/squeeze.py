@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from penstock.errors import ArgumentValueError, LayoutError, OutOfRangeError, ShapeError, UsageError
 from penstock.operators.argument_types import INTS, LAYOUT
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.partial_batch import seen_through
 from penstock.operators.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, volumes
 
 
 @operator(
@@ -60,13 +63,56 @@ class Squeeze(Operator):
         axes = self._axes
         if axes is None or self.tensor_args:
             axes = _checked(c.args.axes, data.ndim)
-        shape = [extent for axis, extent in enumerate(data.shape) if axis not in axes]
-        if math.prod(shape) != data.size:
+        return data.reshape(_without(axes, data.shape))
+
+    gpu_takes: ClassVar = (StridedBatch,)
+
+    def gpu(self, c: BatchContext, *inputs: DeviceBatch | StridedBatch) -> LazyBatch:
+        data = inputs[0]
+        kept = self._kept(c, data.ndim)
+        shapes = np.take_along_axis(data.shapes, kept, axis=1)
+        wrong = volumes(shapes) != volumes(data.shapes)
+        if wrong.any():
+            index = int(np.flatnonzero(wrong)[0])
+            axes = frozenset(range(data.ndim)) - frozenset(kept[index].tolist())
+            try:
+                _without(axes, tuple(data.shapes[index].tolist()))
+            except ShapeError as error:
+                raise c.located(error, index) from error
+        if isinstance(data, DeviceBatch):
+            return data.reshaped(shapes)
+        return seen_through(data, shapes, np.take_along_axis(data.strides, kept, axis=1))
+
+    def _kept(self, c: BatchContext, ndim: int) -> np.ndarray:
+        """The axes that remain, ``(samples, axes)``."""
+        if self._axes is not None:
+            kept = [axis for axis in range(ndim) if axis not in _checked(self._axes, ndim)]
+            return np.broadcast_to(np.array(kept, np.int64), (c.size, len(kept)))
+        found: list[list[int]] = []
+        for index, asked in enumerate(c.values("axes")):
+            try:
+                axes = _checked(asked, ndim)
+            except (ArgumentValueError, OutOfRangeError) as error:
+                raise c.located(error, index) from error
+            found.append([axis for axis in range(ndim) if axis not in axes])
+        if len({len(kept) for kept in found}) > 1:
+            counts = ", ".join(map(str, sorted({len(kept) for kept in found})))
             raise ShapeError(
-                f"Only axes of extent 1 can be removed, but the axes {sorted(axes)} of data of "
-                f"shape {data.shape} hold more."
+                f"The samples of a batch come out with different numbers of axes ({counts}); "
+                "`axes` must remove as many from each."
             )
-        return data.reshape(shape)
+        return np.array(found, np.int64).reshape(c.size, -1)
+
+
+def _without(axes: Collection[int], shape: tuple[int, ...]) -> list[int]:
+    """`shape` without some axes, which hold nothing."""
+    rest = [extent for axis, extent in enumerate(shape) if axis not in axes]
+    if math.prod(rest) != math.prod(shape):
+        raise ShapeError(
+            f"Only axes of extent 1 can be removed, but the axes {sorted(axes)} of data of "
+            f"shape {shape} hold more."
+        )
+    return rest
 
 
 def _axes_named(names: str, layout: str) -> list[int]:

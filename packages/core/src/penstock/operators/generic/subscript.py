@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from penstock.errors import ArgumentValueError, DataTypeError, OutOfRangeError, ShapeError
 from penstock.operators.argument_types import INT
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.batch_arguments import scalars
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+from penstock.operators.subscript_batch import Subscripted, clipped
+from penstock.operators.window_arithmetic import FARTHEST
+from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 from penstock.types import DALIDataType
 
 MAX_SUBSCRIPTS = 32
@@ -137,14 +142,54 @@ class TensorSubscript(Operator):
             return data[index]  # type: ignore[no-any-return]
         except IndexError:
             _check_count(self.count, data.ndim)
-            for axis, at in enumerate(index[:-1]):
-                extent = data.shape[axis]
-                if isinstance(at, int) and not -extent <= at < extent:
-                    raise OutOfRangeError(
-                        f"Index {at} is out of range for axis {axis} of length {extent}, of a "
-                        f"sample of shape {data.shape}."
-                    ) from None
+            _check_index(index, data.shape)
             raise
+
+    gpu_takes: ClassVar = (StridedBatch,)
+
+    def gpu(self, c: BatchContext, *inputs: DeviceBatch | StridedBatch) -> LazyBatch:
+        data = StridedBatch.of(inputs[0])
+        _check_count(self.count, data.ndim)
+        wrong = np.zeros(c.size, np.bool_)
+        found = Subscripted(data)
+        for axis, names in self.axes:
+            extent = data.shapes[:, axis]
+            if names[0].startswith("at_"):
+                index = self._numbers(c, names[0])
+                assert index is not None
+                wrong |= (index < -extent) | (index >= extent)
+                found.pick(axis, index)
+                continue
+            step = self._numbers(c, f"step_{axis}")
+            if step is not None:
+                wrong |= step == 0
+                step = np.where(step == 0, 1, step)
+            found.span(axis, *(self._numbers(c, f"{part}_{axis}") for part in ("lo", "hi")), step)
+        if wrong.any():
+            self._refuse(c, int(np.flatnonzero(wrong)[0]), data.shapes)
+        return found.view()
+
+    def _numbers(self, c: BatchContext, name: str) -> np.ndarray | None:
+        """An argument of all samples, cut off far away from any data; `None` if not given."""
+        spec = self.tensor_args.get(name)
+        if spec is None:
+            constant = getattr(self.args, name)
+            return None if constant is None else np.full(c.size, clipped(constant), np.int64)
+        if spec.dtype == DALIDataType.UINT64:
+            unsigned = scalars(c, name, np.uint64)
+            return np.minimum(unsigned, FARTHEST).astype(np.int64)  # type: ignore[arg-type]
+        found = scalars(c, name, np.int64)
+        return np.clip(found, -FARTHEST, FARTHEST)  # type: ignore[arg-type, no-any-return]
+
+    def _refuse(self, c: BatchContext, sample: int, shapes: np.ndarray) -> None:
+        """Raise what is wrong with the indices of a sample."""
+        names = [name for _, found in self.axes for name in found]
+        args = SimpleNamespace(**vars(self.args))
+        vars(args).update({name: c.values(name)[sample] for name in names})
+        try:
+            _check_index(self._index(args), tuple(shapes[sample].tolist()))
+        except (ArgumentValueError, OutOfRangeError) as error:
+            raise c.located(error, sample) from error
 
 
 @operator(
@@ -167,6 +212,12 @@ class SubscriptDimCheck(Operator):
         _check_count(self.args.num_subscripts, inputs[0].ndim)
         return inputs[0]
 
+    gpu_takes: ClassVar = (LazyBatch,)
+
+    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
+        _check_count(self.args.num_subscripts, inputs[0].ndim)
+        return inputs[0]
+
 
 def _check_count(count: int, ndim: int) -> None:
     if count > ndim:
@@ -175,6 +226,16 @@ def _check_count(count: int, ndim: int) -> None:
             if ndim
             else "Data without axes is a single number and cannot be indexed."
         )
+
+
+def _check_index(index: Sequence[Any], shape: tuple[int, ...]) -> None:
+    for axis, at in enumerate(index[:-1]):
+        extent = shape[axis]
+        if isinstance(at, int) and not -extent <= at < extent:
+            raise OutOfRangeError(
+                f"Index {at} is out of range for axis {axis} of length {extent}, of a "
+                f"sample of shape {shape}."
+            ) from None
 
 
 def _zero_step(axis: int) -> ArgumentValueError:

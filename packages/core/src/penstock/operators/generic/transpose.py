@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from penstock.errors import ArgumentValueError, LayoutError
 from penstock.kernels.cpu.transpose import transpose_into
 from penstock.operators.argument_types import BOOL, INTS, LAYOUT
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 
 
 @operator(
@@ -76,13 +79,7 @@ class Transpose(Operator):
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         data = inputs[0]
-        perm = self._perm
-        if perm is None:
-            perm = tuple(range(data.ndim - 1, -1, -1))
-        elif len(perm) != data.ndim:
-            raise ArgumentValueError(
-                f"`perm` has {len(perm)} axes, but the data has {data.ndim} dimensions."
-            )
+        perm = self._permutation(data.ndim)
         shape = data.shape
         # Order among axes longer than 1 is all that matters to memory.
         real = [axis for axis in perm if shape[axis] != 1]
@@ -91,3 +88,18 @@ class Transpose(Operator):
         out = c.empty(tuple([shape[axis] for axis in perm]), data.dtype)
         transpose_into(data, perm, out)
         return out
+
+    gpu_takes: ClassVar = (StridedBatch,)
+
+    def gpu(self, c: BatchContext, *inputs: DeviceBatch | StridedBatch) -> LazyBatch:
+        data = inputs[0]
+        return StridedBatch.of(data).permuted(self._permutation(data.ndim))
+
+    def _permutation(self, ndim: int) -> tuple[int, ...]:
+        if self._perm is None:
+            return tuple(range(ndim - 1, -1, -1))
+        if len(self._perm) != ndim:
+            raise ArgumentValueError(
+                f"`perm` has {len(self._perm)} axes, but the data has {ndim} dimensions."
+            )
+        return self._perm

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from penstock.operators.cut import CUT_DTYPE_ARGS, Cutter
 from penstock.operators.deferred import DeferredImage
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Input, Spec
 from penstock.operators.window import CROP_ARGS, OUT_OF_BOUNDS_ARGS, CropWindow
+from penstock.operators.window_batch import crop_windows
+from penstock.tensors.gpu.batch import LazyBatch
 
 _LAYOUTS = (
     "HWC",
@@ -70,6 +74,14 @@ class Crop(Operator):
         data = inputs[0]
         anchor, shape = self._window(c, data)
         return self._cutter.defer(c, data, anchor, shape)
+
+    gpu_takes: ClassVar = (LazyBatch,)
+
+    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
+        data = inputs[0]
+        return self._cutter.cut_batch(
+            c, data, *crop_windows(self._windows[data.ndim], c, data.shapes)
+        )
 
     def _window(
         self, c: SampleContext, data: np.ndarray | DeferredImage

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from penstock.kernels.cpu.flip import flip_into
 from penstock.operators.argument_types import INT
+from penstock.operators.batch_arguments import scalars
 from penstock.operators.deferred import DeferredImage, DeferredMirror
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.partial_batch import partial_batch
 from penstock.operators.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import LazyBatch
 
 _LAYOUTS = ("FDHWC", "FHWC", "DHWC", "HWC", "FCDHW", "FCHW", "CDHW", "CHW")
 _AXES = (("depthwise", "D"), ("vertical", "H"), ("horizontal", "W"))
@@ -90,3 +93,13 @@ class Flip(Operator):
         if not axes:
             return data  # type: ignore[no-any-return]
         return DeferredMirror(data, rows=0 in axes, columns=1 in axes)
+
+    gpu_takes: ClassVar = (LazyBatch,)
+
+    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
+        data = inputs[0]
+        for axis, name in self._axes[data.ndim]:
+            mirrored = scalars(c, name, np.bool_)
+            if mirrored is not None and mirrored.any():
+                data = partial_batch(c, data).flipped(axis, mirrored)
+        return data

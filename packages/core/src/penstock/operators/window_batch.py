@@ -1,0 +1,303 @@
+"""Windows of all samples of a batch at once, for operators on the GPU.
+
+The arithmetic is that of `CropWindow`, `SliceWindow` and `OutOfBounds`, with an array in place of a
+number, operation for operation. A sample that has no valid window is given to those classes, so
+that the error is theirs; and so are all samples of a batch where arguments differ in length from
+sample to sample.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import ShapeError
+from penstock.operators.batch_arguments import scalars
+from penstock.operators.vector_arguments import vectors
+from penstock.operators.window_arithmetic import (
+    FARTHEST,
+    Window,
+    as_float32_each,
+    round_each,
+    whole_each,
+)
+from penstock.operators.window_crop import CROP_ARGS
+from penstock.operators.window_slice import SLICE_ARGS
+
+if TYPE_CHECKING:
+    from penstock.operators.operator import BatchContext
+    from penstock.operators.window_bounds import OutOfBounds
+    from penstock.operators.window_crop import CropWindow
+    from penstock.operators.window_slice import SliceWindow
+
+Windows = tuple[np.ndarray, np.ndarray]
+"""Anchors and shapes, int64 ``(samples, ndim)`` each."""
+_Found = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Anchors, shapes, and which samples have no valid window."""
+
+_CROP_NAMES = tuple(a.name for a in CROP_ARGS if a.per_sample)
+_SLICE_NAMES = tuple(a.name for a in SLICE_ARGS if a.per_sample)
+
+
+def crop_windows(window: CropWindow, c: BatchContext, extents: np.ndarray) -> Windows:
+    """The windows that `window` describes in samples of these extents, int64 ``(samples, ndim)``.
+
+    Raises
+    ------
+    ArgumentValueError
+        As `CropWindow` does, with the place of the sample.
+    """
+
+    def of_sample(index: int, args: Any) -> Window:
+        return window(args, tuple(extents[index].tolist()))
+
+    return _checked(c, _crops(window, c, extents), _CROP_NAMES, of_sample, extents)
+
+
+def slice_windows(
+    window: SliceWindow,
+    c: BatchContext,
+    extents: np.ndarray,
+    *positional: Sequence[np.ndarray],
+) -> Windows:
+    """The windows that `window` describes in samples of these extents, int64 ``(samples, ndim)``.
+
+    `positional` holds the anchor and shape inputs, one row a sample, if there are any.
+
+    Raises
+    ------
+    ShapeError, ArgumentValueError, OutOfRangeError
+        As `SliceWindow` does, with the place of the sample.
+    """
+
+    def of_sample(index: int, args: Any) -> Window:
+        rows = [values[index] for values in positional]
+        return window(args, tuple(extents[index].tolist()), *rows)
+
+    found = _slices(window, c, extents, positional)
+    return _checked(c, found, _SLICE_NAMES, of_sample, extents)
+
+
+def settled_windows(
+    bounds: OutOfBounds,
+    c: BatchContext,
+    anchors: np.ndarray,
+    shapes: np.ndarray,
+    extents: np.ndarray,
+) -> _Found:
+    """The windows after the policy, and for which samples they leave the data.
+
+    Raises
+    ------
+    OutOfRangeError, ShapeError
+        As `OutOfBounds.settle` does, with the place of the sample.
+    """
+    outside = ((anchors < 0) | (anchors + shapes > extents)).any(axis=1)
+    if not outside.any():
+        return anchors, shapes, outside
+    if bounds.policy == "trim_to_shape":
+        first = np.clip(anchors, 0, extents)
+        return first, np.clip(anchors + shapes, 0, extents) - first, np.zeros_like(outside)
+    wrong = outside
+    if bounds.policy != "error":
+        wrong = outside & (extents == 0).any(axis=1) & (shapes != 0).all(axis=1)
+        if bounds.policy == "constant" or not wrong.any():
+            return anchors, shapes, outside
+    index = int(np.flatnonzero(wrong)[0])
+    try:
+        bounds.settle(*(tuple(a[index].tolist()) for a in (anchors, shapes, extents)))
+    except Exception as error:
+        raise c.located(error, index) from error
+    raise AssertionError("a window is accepted that is not one")
+
+
+def _checked(
+    c: BatchContext,
+    found: _Found | None,
+    names: Sequence[str],
+    of_sample: Callable[[int, Any], Window],
+    extents: np.ndarray,
+) -> Windows:
+    """`found`, unless a sample has no valid window, or all have to be looked at one by one."""
+    if found is not None and not found[2].any():
+        return found[0], found[1]
+    columns = [c.values(name) for name in names]
+    wrong = range(c.size) if found is None else np.flatnonzero(found[2]).tolist()
+    anchors, shapes = np.zeros_like(extents), np.zeros_like(extents)
+    for index in wrong:
+        values = [column[index] for column in columns]
+        try:
+            anchor, shape = of_sample(
+                index, SimpleNamespace(**dict(zip(names, values, strict=True)))
+            )
+        except Exception as error:
+            raise c.located(error, index) from error
+        anchors[index] = np.clip(anchor, -FARTHEST, FARTHEST)
+        shapes[index] = np.clip(shape, 0, FARTHEST)
+    assert found is None, "a sample is rejected that has a window"
+    return anchors, shapes
+
+
+def _crops(window: CropWindow, c: BatchContext, extents: np.ndarray) -> _Found | None:
+    anchors, shapes = np.zeros_like(extents), extents.copy()
+    wrong = np.zeros(c.size, np.bool_)
+    by_sample = None
+    if window.sized_by_sample:
+        by_sample = vectors(c, "crop", 3)
+        if by_sample is None:
+            by_sample = vectors(c, "crop", 2)
+            if by_sample is None:
+                return None
+            by_sample = np.concatenate([np.zeros((c.size, 1)), by_sample], axis=1)
+        wrong |= ~np.isfinite(by_sample).all(axis=1)
+    for axis, slot, size, size_name, place, place_name in window.cut:
+        if size is not None:
+            sizes = np.array(min(size, FARTHEST))
+        else:
+            values = by_sample[:, slot] if by_sample is not None else _numbers(c, size_name)
+            wrong |= ~np.isfinite(values)
+            sizes = whole_each(values)
+        places = np.array(place) if place is not None else _numbers(c, place_name)
+        cut = sizes > 0
+        wrong |= cut & ~((places >= 0.0) & (places <= 1.0))
+        with np.errstate(invalid="ignore"):
+            start = places * (extents[:, axis] - sizes)
+        start = whole_each(start) if window.truncates else round_each(start)
+        anchors[:, axis] = np.where(cut, start, 0)
+        shapes[:, axis] = np.where(cut, sizes, extents[:, axis])
+    return anchors, shapes, wrong
+
+
+def _numbers(c: BatchContext, name: str) -> np.ndarray:
+    found = scalars(c, name, np.float64)
+    assert found is not None
+    return found
+
+
+def _slices(
+    window: SliceWindow,
+    c: BatchContext,
+    extents: np.ndarray,
+    positional: Sequence[Sequence[np.ndarray]],
+) -> _Found | None:
+    axes = _axes(window, c, extents.shape[1])
+    if axes is None:
+        return None
+    extent = extents[:, axes]
+    # What is not valid is found out below; until then it may become whatever it likes.
+    with np.errstate(invalid="ignore", over="ignore"):
+        if positional:
+            found = _positional_spans(window, extent, positional)
+        else:
+            found = _named_spans(window, c, extent)
+        if found is None:
+            return None
+        start, end, wrong = found
+        wrong = wrong | ~(np.isfinite(start) & np.isfinite(end) & (end >= start))
+    first = round_each(start)
+    anchors, shapes = np.zeros_like(extents), extents.copy()
+    anchors[:, axes] = first
+    shapes[:, axes] = round_each(end) - first
+    return anchors, shapes, wrong.any(axis=1)
+
+
+def _axes(window: SliceWindow, c: BatchContext, ndim: int) -> list[int] | None:
+    """The sliced axes; `None` if samples have others, or there are none of that name."""
+    args = c.args
+    if window.axes_by_sample:
+        asked = c.values("axes")
+        if any(axes != asked[0] for axes in asked):
+            return None
+        args = SimpleNamespace(axes=asked[0])
+    try:
+        return list(window.axes(args, ndim))
+    except Exception:  # raised once more, with the sample
+        return None
+
+
+def _positional_spans(
+    window: SliceWindow, extent: np.ndarray, positional: Sequence[Sequence[np.ndarray]]
+) -> _Found | None:
+    start, size = (_joined(rows, extent.shape) for rows in positional)
+    if start is None or size is None:
+        return None
+    relative_start, relative_size = window.normalized_anchor, window.normalized_shape
+    if relative_start and relative_size:
+        return start * extent, (start + size) * extent, np.zeros(extent.shape, np.bool_)
+    if relative_start:
+        start = start * extent
+    end = start + (size * extent if relative_size else size)
+    return start, end, np.zeros(extent.shape, np.bool_)
+
+
+def _joined(rows: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray | None:
+    """Rows of numbers as one array, unless they are not of this shape together."""
+    base = rows[0].base
+    if (
+        isinstance(base, np.ndarray)
+        and base.shape == (len(rows), *rows[0].shape)
+        and all(row.base is base for row in rows)
+        and base.ctypes.data == rows[0].ctypes.data
+        and base[-1:].ctypes.data == rows[-1].ctypes.data
+    ):
+        joined = base  # a batch in one piece needs no loop
+    elif any(row.size != shape[1] for row in rows):
+        return None
+    else:
+        joined = np.concatenate([row.reshape(-1) for row in rows])
+    if joined.size != math.prod(shape):
+        return None
+    joined = joined.reshape(shape)
+    if joined.dtype.kind == "i":
+        return np.clip(joined.astype(np.int64), -FARTHEST, FARTHEST)
+    return joined.astype(np.float64)
+
+
+def _named_spans(window: SliceWindow, c: BatchContext, extent: np.ndarray) -> _Found | None:
+    starts = _coordinates(c, window.start, window.constant_start, extent.shape[1])
+    ends = _coordinates(c, window.end, window.constant_end, extent.shape[1])
+    if (starts is None and window.start) or (ends is None and window.end):
+        return None
+    wrong = np.zeros(extent.shape, np.bool_)
+    start = np.zeros_like(extent) if starts is None else starts
+    if window.start == "rel_start":
+        start = as_float32_each(start * extent)
+    if ends is None:
+        end = extent
+    elif window.end == "rel_end":
+        end = as_float32_each(ends * extent)
+    elif window.end == "end":
+        end = ends
+    else:
+        wrong = np.broadcast_to(~(ends >= 0), extent.shape)
+        if window.end == "shape":
+            end = start + ends
+        elif window.start == "rel_start":
+            end = (starts + ends) * extent
+        else:
+            end = start + as_float32_each(ends * extent)
+    return np.broadcast_to(start, extent.shape), np.broadcast_to(end, extent.shape), wrong
+
+
+def _coordinates(
+    c: BatchContext, name: str, constant: Sequence[float] | None, count: int
+) -> np.ndarray | None:
+    """Values of a named argument; `None` without one, or where they are not as many as axes."""
+    if not name:
+        return None
+    whole = not name.startswith("rel_")
+    if constant is None:
+        try:
+            found = vectors(c, name, count, np.int64 if whole else np.float64, repeat=True)
+        except ShapeError:
+            return None
+        return np.clip(found, -FARTHEST, FARTHEST) if whole and found is not None else found
+    if len(constant) not in (1, count):
+        return None
+    if whole:
+        return np.array([min(max(v, -FARTHEST), FARTHEST) for v in constant], np.int64)
+    return np.array(constant, np.float64)

@@ -1,0 +1,256 @@
+"""Windows of whole batches: sample by sample they are those of the CPU, errors included."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from penstock.errors import OperatorError, PenstockError, Where
+from penstock.executor.gpu_context import GpuContext
+from penstock.operators.operator import Operator
+from penstock.operators.schema import Spec
+from penstock.operators.window import (
+    CROP_ARGS,
+    OUT_OF_BOUNDS_ARGS,
+    SLICE_ARGS,
+    CropWindow,
+    OutOfBounds,
+    SliceWindow,
+)
+from penstock.operators.window_arithmetic import round_each, round_half_away
+from penstock.operators.window_batch import crop_windows, settled_windows, slice_windows
+from penstock.types import DALIDataType as T
+
+ARGS = {a.name: a for a in (*CROP_ARGS, *SLICE_ARGS, *OUT_OF_BOUNDS_ARGS)}
+TYPES = {"i": T.INT32, "f": T.FLOAT}
+
+reals = st.one_of(
+    st.floats(-2, 3, width=32),
+    st.sampled_from([0.0, 0.25, 0.5, 1.0, 1 / 3, float("nan"), float("inf")]),
+)
+fractions = st.one_of(st.floats(0, 1, width=32), st.sampled_from([0.0, 0.5, 1.0]))
+integers = st.integers(-3, 14)
+extents_of = st.lists(st.integers(0, 12), min_size=3, max_size=3)
+policies = st.sampled_from(["error", "pad", "trim_to_shape", "edge", "wrap"])
+
+
+def made(arguments: dict[str, Any], size: int) -> tuple[Operator, GpuContext]:
+    """An operator and its context; lists of arrays are per-sample arguments."""
+    constants = {name: arg.default for name, arg in ARGS.items()}
+    tensors = {}
+    for name, value in arguments.items():
+        if isinstance(value, list) and value and isinstance(value[0], np.ndarray):
+            tensors[name] = (value, ARGS[name].type.sample)
+            constants[name] = None
+        else:
+            constants[name] = ARGS[name].type.constant(value)
+    specs = {n: Spec(TYPES[rows[0].dtype.kind], rows[0].ndim) for n, (rows, _) in tensors.items()}
+    node = SimpleNamespace(where=lambda index, source: Where("cut", sample=index))
+    context = GpuContext(node, constants, tensors, None, size)
+    return Operator(dict(constants), specs), context
+
+
+def outcome(do: Any) -> Any:
+    """What `do` returns, as lists, or class, text and sample of the error it raises."""
+    try:
+        return [tuple(map(tuple, (np.asarray(p).tolist() for p in window))) for window in do()]
+    except OperatorError as error:
+        cause = error.__cause__
+        return type(cause), str(cause), error.where.sample
+
+
+def one_by_one(
+    windows: Any, bounds: OutOfBounds, context: GpuContext, extents: np.ndarray, *rows: Any
+) -> Any:
+    columns = {name: context.values(name) for name in ARGS}
+    found = []
+    for index in range(len(extents)):
+        args = SimpleNamespace(**{name: values[index] for name, values in columns.items()})
+        try:
+            sizes = tuple(extents[index].tolist())
+            window = windows(args, sizes, *(values[index] for values in rows))
+            anchor, shape, _ = bounds.settle(*window, sizes)
+        except PenstockError as error:
+            raise context.located(error, index) from error
+        found.append((anchor, shape))
+    return found
+
+
+def at_once(found: Any, bounds: OutOfBounds, context: GpuContext, extents: np.ndarray) -> Any:
+    anchors, shapes = found()
+    anchors, shapes, outside = settled_windows(bounds, context, anchors, shapes, extents)
+    leaves = (anchors < 0) | (anchors + shapes > extents)
+    assert (outside == leaves.any(axis=1)).all()
+    return list(zip(anchors, shapes, strict=True))
+
+
+def first_of_each_kind(expected: Any, got: Any) -> None:
+    """On the GPU all windows are found before any is found to leave the data."""
+    if isinstance(expected, tuple) and isinstance(got, tuple) and expected[2] != got[2]:
+        assert expected[0].__name__ == "OutOfRangeError"
+        assert got[2] > expected[2]
+        return
+    assert expected == got
+
+
+def compare_crops(arguments, extents, policy):
+    extents = np.array(extents, np.int64)
+    op, context = made({**arguments, "out_of_bounds_policy": policy}, len(extents))
+    windows, bounds = CropWindow(op, "HWC"), OutOfBounds(op)
+    expected = outcome(lambda: one_by_one(windows, bounds, context, extents))
+    got = outcome(
+        lambda: at_once(lambda: crop_windows(windows, context, extents), bounds, context, extents)
+    )
+    first_of_each_kind(expected, got)
+
+
+def compare_slices(arguments, extents, policy, *rows):
+    extents = np.array(extents, np.int64)
+    op, context = made({**arguments, "out_of_bounds_policy": policy}, len(extents))
+    specs = [Spec(TYPES[values[0].dtype.kind], 1) for values in rows]
+    windows, bounds = SliceWindow(op, Spec(T.UINT8, 3, "HWC"), *specs), OutOfBounds(op)
+    expected = outcome(lambda: one_by_one(windows, bounds, context, extents, *rows))
+    got = outcome(
+        lambda: at_once(
+            lambda: slice_windows(windows, context, extents, *rows), bounds, context, extents
+        )
+    )
+    first_of_each_kind(expected, got)
+
+
+def per_sample(draw: Any, count: int, values: Any, length: int, dtype: Any) -> list[np.ndarray]:
+    """A value a sample: vectors of `length`, or scalars where that is 0."""
+    if not length:
+        return [np.array(draw(values), dtype) for _ in range(count)]
+    return [
+        np.array(draw(st.lists(values, min_size=length, max_size=length)), dtype)
+        for _ in range(count)
+    ]
+
+
+@st.composite
+def crops(draw):
+    count = draw(st.integers(1, 4))
+    extents = draw(st.lists(extents_of, min_size=count, max_size=count))
+    arguments: dict[str, Any] = {"rounding": draw(st.sampled_from(["round", "truncate"]))}
+    sizes = st.one_of(reals, st.floats(-2, 14, width=32))
+    usual = st.one_of(fractions, reals)
+    for name in ("crop_pos_x", "crop_pos_y"):
+        if draw(st.booleans()):
+            arguments[name] = draw(usual)
+        elif draw(st.booleans()):
+            arguments[name] = per_sample(draw, count, usual, 0, np.float32)
+    way = draw(st.integers(0, 3))
+    if way == 0:
+        arguments["crop"] = draw(st.lists(st.integers(-1, 14), min_size=2, max_size=3))
+    elif way == 1:
+        arguments["crop"] = per_sample(draw, count, sizes, draw(st.integers(2, 3)), np.float32)
+    elif way == 2:
+        arguments["crop"] = [
+            np.array(draw(st.lists(sizes, min_size=2, max_size=4)), np.float32)
+            for _ in range(count)
+        ]
+    else:
+        arguments["crop_h"] = per_sample(draw, count, sizes, 0, np.float32)
+        arguments["crop_w"] = draw(st.integers(0, 14))
+    return arguments, extents, draw(policies)
+
+
+@settings(max_examples=300, deadline=None)
+@given(crops())
+def test_crops(case):
+    compare_crops(*case)
+
+
+@st.composite
+def named_slices(draw):
+    count = draw(st.integers(1, 4))
+    extents = draw(st.lists(extents_of, min_size=count, max_size=count))
+    arguments: dict[str, Any] = {}
+    length = draw(st.integers(1, 3))
+    chosen = [a - draw(st.sampled_from([0, 3])) for a in draw(st.permutations(range(3)))][:length]
+    way = draw(st.integers(0, 3))
+    if way == 0:
+        arguments["axes"] = chosen
+    elif way == 1:
+        arguments["axes"] = [np.array(chosen, np.int32)] * count
+    elif way == 2:
+        arguments["axes"] = [
+            np.array(draw(st.permutations([0, 1, 2, -1]))[:length], np.int32) for _ in range(count)
+        ]
+    else:
+        arguments["axis_names"] = "HWC"[:length]
+    for names in (("start", "rel_start"), ("end", "rel_end", "shape", "rel_shape")):
+        name = draw(st.sampled_from([*names, ""] if arguments.keys() & {"start"} else names))
+        if not name:
+            continue
+        values = reals if name.startswith("rel_") else integers
+        dtype = np.float32 if name.startswith("rel_") else np.int32
+        size = draw(st.sampled_from([length, 1, length, length % 3 + 1]))
+        kind = draw(st.integers(0, 3))
+        if kind <= 1:
+            arguments[name] = draw(st.lists(values, min_size=size, max_size=size))
+        elif kind == 2:
+            arguments[name] = per_sample(draw, count, values, size, dtype)
+        else:
+            arguments[name] = [
+                np.array(draw(st.lists(values, min_size=1, max_size=length)), dtype)
+                for _ in range(count)
+            ]
+    return arguments, extents, draw(policies)
+
+
+@settings(max_examples=400, deadline=None)
+@given(named_slices())
+@example(({"start": (1 << 70,), "axes": (0,), "end": (1 << 71,)}, [[4, 5, 3]], "pad"))
+def test_named_slices(case):
+    if any(abs(v) > 1 << 62 for v in case[0].get("start", ()) if isinstance(v, int)):
+        op, context = made(case[0], 1)
+        windows = SliceWindow(op, Spec(T.UINT8, 3, "HWC"))
+        _, shapes = slice_windows(windows, context, np.array(case[1]))
+        assert shapes.tolist() == [[0, 5, 3]]  # both lie beyond all data
+        return
+    compare_slices(*case)
+
+
+@st.composite
+def positional_slices(draw):
+    count = draw(st.integers(1, 4))
+    extents = draw(st.lists(extents_of, min_size=count, max_size=count))
+    dtype, values = draw(st.sampled_from([(np.float32, reals), (np.int32, integers)]))
+    arguments = {
+        "axes": draw(st.sampled_from([(0, 1), (1,), (2, 0), ()])),
+        "normalized_anchor": draw(st.booleans()),
+        "normalized_shape": draw(st.booleans()),
+    }
+    length = len(arguments["axes"]) or 3
+    if draw(st.integers(0, 9)) == 0:
+        length += 1
+    rows = [per_sample(draw, count, values, length, dtype) for _ in range(2)]
+    if draw(st.integers(0, 9)) == 0:
+        rows[0][-1] = rows[0][-1][:-1]
+    return arguments, extents, draw(policies), rows
+
+
+@settings(max_examples=300, deadline=None)
+@given(positional_slices())
+def test_positional_slices(case):
+    arguments, extents, policy, rows = case
+    compare_slices(arguments, extents, policy, *rows)
+
+
+@given(st.lists(st.one_of(st.floats(-1e6, 1e6), st.integers(-9, 9).map(lambda n: n / 2))))
+def test_rounding(values):
+    assert round_each(np.array(values, np.float64)).tolist() == list(map(round_half_away, values))
+
+
+def test_axes_that_do_not_exist_name_a_sample():
+    op, context = made({"start": (1,), "axes": [np.array([5], np.int32)] * 2}, 2)
+    windows = SliceWindow(op, Spec(T.UINT8, 3))
+    with pytest.raises(IndexError, match=r"(?s)`axes` has 5.*at sample 0"):
+        slice_windows(windows, context, np.array([[4, 4, 3]] * 2))
