@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,19 +15,24 @@ from tests.support.gpu.cpu_functions import missing, sanitizing
 from tests.support.gpu.recording import take_recorded
 from tests.support.gpu.runtime import EmulatedRuntime
 
+_SANITIZED_EACH = 3
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With the address sanitizer, which is slow, each test of kernels runs with its first
-    parameters; others say themselves that they are worth it.
+    """With the address sanitizer, which is slow, the first few tests of each module about kernels
+    run, each with its first parameters; others say themselves that they are worth it.
     """
     if not sanitizing():
         return
-    seen = set()
+    seen: dict[Path, set[str]] = {}
     for item in items:
+        if item.path.parent.name != "kernels" or item.path.stem == "test_all_compile":
+            continue
+        functions = seen.setdefault(item.path, set())
         function = item.nodeid.partition("[")[0]
-        if item.path.parent.name == "kernels" and function not in seen:
-            seen.add(function)
+        if function not in functions and len(functions) < _SANITIZED_EACH:
+            functions.add(function)
             item.add_marker("sanitize")
 
 

@@ -7,6 +7,7 @@ wrong inside a piece, only this shows. Samples lie in pieces of their own here.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import subprocess
 import sys
@@ -81,7 +82,13 @@ def test_reads_beyond_the_memory_are_found(index: int) -> None:
 
 
 def test_kernels() -> None:
+    parallel = ["-n", "2"] if importlib.util.find_spec("xdist") and not _in_worker() else []
     done = _sanitized(
-        "-m", "pytest", "tests/gpu", "-m", "sanitize", "-q", "-x", "-p", "no:cacheprovider"
+        *("-m", "pytest", "tests/gpu", "-m", "sanitize", "-q", "-x", "-p", "no:cacheprovider"),
+        *parallel,
     )
     assert done.returncode in (0, 5), (done.stdout + done.stderr)[-8000:]  # 5: none collected
+
+
+def _in_worker() -> bool:
+    return "PYTEST_XDIST_WORKER" in os.environ
