@@ -2,6 +2,7 @@
 
     hatch run bench:images                      all cases
     hatch run bench:images --case train --rounds 9
+    hatch run bench:images --device gpu         see benchmarks/images_gpu.py
 
 All peers get the same files, the same number of threads and run in turn in one process. Figures
 are medians of samples per second, and their ratios to DALI.
@@ -10,7 +11,6 @@ are medians of samples per second, and their ratios to DALI.
 from __future__ import annotations
 
 import argparse
-import importlib
 import itertools
 import tempfile
 from collections.abc import Callable, Iterator
@@ -21,19 +21,12 @@ import cv2
 import numpy as np
 
 from benchmarks.support import by_hand, graphs
-from benchmarks.support.harness import Peer, measure, print_table
+from benchmarks.support.harness import Peer, checked_cases, measure, print_table
+from benchmarks.support.libraries import library
 from examples.demo.photographs import photographs, write_dataset
 
 BATCH_SIZE = 64
 CASES = ("train", "val", "augment", "operators")
-
-
-def library(name: str) -> Any:
-    """The library of that name, with the modules that the graphs use."""
-    root = {"DALI": "nvidia.dali", "Penstock": "penstock"}[name]
-    for module in ("fn", "types", "math"):
-        importlib.import_module(f"{root}.{module}")
-    return importlib.import_module(root)
 
 
 def pipeline_peers(graph: Callable[[Any], Any], threads: int, batch_size: int) -> list[Peer]:
@@ -113,26 +106,50 @@ def _operators(root: Path, batch: np.ndarray, threads: int) -> dict[str, list[Pe
     return rows
 
 
-def main() -> None:
-    """Measure what the command line asks for and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--case", choices=CASES, action="append", help="default: all")
-    parser.add_argument("--threads", type=int, default=2)
+def _run_on_cpu(args: argparse.Namespace, root: Path) -> None:
+    batch_size, threads = BATCH_SIZE, (args.threads or [2])[0]
+    for case in checked_cases(args.case, CASES):
+        rows = run_case(case, root, threads)
+        seconds = args.seconds if case != "operators" else args.seconds / 4
+        for peers in rows.values():
+            measure(peers, rounds=args.rounds, seconds=seconds)
+        title = f"{case}: batch {batch_size}, {threads} threads, medians of {args.rounds}"
+        print_table(title, rows)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
+    parser.add_argument("--case", action="append", help="may be repeated; default: all")
+    parser.add_argument("--threads", type=int, nargs="+", help="default: 2; on the GPU 8")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
         "--seconds", type=float, default=1.5, help="length of one round of one peer"
     )
     parser.add_argument("--files", type=Path, help="class folders of JPEGs to use")
-    args = parser.parse_args()
+    gpu = parser.add_argument_group("with --device gpu")
+    gpu.add_argument("--batch-size", type=int, nargs="+", default=[64, 256])
+    gpu.add_argument("--library", action="append", help="only these; default: both")
+    gpu.add_argument(
+        "--profile", action="store_true", help="also tell where threads and GPU spend an iteration"
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure what the command line asks for and print the tables."""
+    args = _arguments()
     with tempfile.TemporaryDirectory() as scratch:
         root = args.files or write_dataset(Path(scratch) / "photographs", 600)
-        for case in args.case or CASES:
-            rows = run_case(case, root, args.threads)
-            seconds = args.seconds if case != "operators" else args.seconds / 4
-            for peers in rows.values():
-                measure(peers, rounds=args.rounds, seconds=seconds)
-            title = f"{case}: batch {BATCH_SIZE}, {args.threads} threads, medians of {args.rounds}"
-            print_table(title, rows)
+        if args.device == "cpu":
+            _run_on_cpu(args, root)
+            return
+        # Only this one needs PyTorch and a GPU.
+        from benchmarks import images_gpu
+
+        images_gpu.run(args, root, Path(scratch))
 
 
 if __name__ == "__main__":

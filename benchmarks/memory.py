@@ -36,10 +36,9 @@ def _peak_mib() -> float:
 
 def run(library: str, root: str, iterations: int, batch_size: int, case: str) -> None:
     """Run one library and print its figures as JSON: the body of a process."""
-    from benchmarks import images
-    from benchmarks.support import graphs
+    from benchmarks.support import graphs, libraries
 
-    lib = images.library(library)
+    lib = libraries.library(library)
     start = _resident_mib()
     pipe = lib.Pipeline(batch_size=batch_size, num_threads=2, device_id=None, seed=1)
     with pipe:

@@ -18,8 +18,8 @@ from examples.demo.photographs import write_dataset
 
 _FIRST_BATCH = """
 import sys
-from benchmarks.images import library
 from benchmarks.support import graphs
+from benchmarks.support.libraries import library
 lib = library(sys.argv[1])
 pipe = lib.Pipeline(batch_size=64, num_threads=2, device_id=None, seed=1)
 with pipe:

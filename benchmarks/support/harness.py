@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console
@@ -24,6 +24,10 @@ class Peer:
 
     name: str
     step: Step
+    finish: Callable[[], None] | None = None
+    """Waits for what the steps have only queued; a round ends with it."""
+    ahead: int = 1
+    """How many batches it makes ahead of the one that is asked for."""
     rates: list[float] = field(default_factory=list)
     """Samples per second, one for each round."""
 
@@ -33,23 +37,33 @@ class Peer:
         return statistics.median(self.rates)
 
 
+def checked_cases(wanted: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:
+    """The cases that the command line asks for; all if it names none."""
+    if unknown := set(wanted or ()) - set(known):
+        missing, names = ", ".join(sorted(unknown)), ", ".join(known)
+        raise SystemExit(f"There is no case {missing}; there are: {names}.")
+    return wanted or known
+
+
 def measure(peers: list[Peer], *, rounds: int = 5, seconds: float = 1.5) -> None:
     """Run all peers in turn, `rounds` times for `seconds` each, after a warm-up."""
     for peer in peers:
-        _run(peer.step, seconds / 2)
+        _run(peer, seconds / 2)
     for _ in range(rounds):
         for peer in peers:
-            peer.rates.append(_run(peer.step, seconds))
+            peer.rates.append(_run(peer, seconds))
 
 
-def _run(step: Step, seconds: float) -> float:
-    step()  # what a peer prepared while the others ran is not counted
-    step()
+def _run(peer: Peer, seconds: float) -> float:
+    for _ in range(peer.ahead + 1):
+        peer.step()  # what a peer prepared while the others ran is not counted
     samples = 0
     start = time.perf_counter()
-    while (elapsed := time.perf_counter() - start) < seconds:
-        samples += step()
-    return samples / elapsed
+    while time.perf_counter() - start < seconds:
+        samples += peer.step()
+    if peer.finish is not None:
+        peer.finish()
+    return samples / (time.perf_counter() - start)
 
 
 def print_table(title: str, cases: dict[str, list[Peer]], *, reference: str = "DALI") -> None:

@@ -1,0 +1,102 @@
+"""Image pipelines on the GPU, into CUDA tensors of PyTorch: Penstock beside real DALI.
+
+    hatch run bench:images --device gpu
+    hatch run bench:images --device gpu --case train --batch-size 256 --threads 8 --profile
+
+Both libraries run in turn in one process, on the same GPU and files, with the same number of
+threads. A consumer takes batches from each one's `DALIGenericIterator` and waits for the GPU once
+an epoch. Figures are medians of samples per second, and their ratios to DALI.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.support import graphs_gpu as graphs
+from benchmarks.support.consumer import peer
+from benchmarks.support.device_trace import print_trace
+from benchmarks.support.harness import Peer, checked_cases, measure, print_table
+from benchmarks.support.interpreter_share import interpreter_share, print_share
+from benchmarks.support.resident_images import decoded, repeated, resident_batches
+
+FROM_FILES: dict[str, Callable[[Any, str], Any]] = {
+    "train": graphs.train,
+    "train_float32": partial(graphs.train, dtype="FLOAT"),
+    "train_crop": graphs.train_crop,
+    "upload": partial(graphs.train, decoder="cpu"),
+    "upload_augment": graphs.train_augment,
+}
+"""From JPEG files, decoded on the GPU; the last two on the CPU, and uploaded."""
+RESIDENT: dict[str, tuple[Callable[[Any, Any], Any], bool]] = {
+    "augment": (graphs.augment, False),
+    "augment_ragged": (graphs.augment, True),
+    "light": (graphs.light, False),
+    "light_ragged": (graphs.light, True),
+}
+"""From images on the GPU, of one size or (true) of many."""
+CASES = (*FROM_FILES, *RESIDENT)
+_EPOCH = 8192
+_BATCHES = 2
+_PROFILED_ITERATIONS = 40
+
+Row = tuple[str, Callable[[str], Peer]]
+"""What to print, and how to make the peer of a library."""
+
+
+def _rows(case: str, root: Path, batch_sizes: list[int], threads: list[int]) -> Iterator[Row]:
+    for batch_size in batch_sizes:
+        if case in RESIDENT:
+            graph, ragged = RESIDENT[case]
+            batches = resident_batches(decoded(root, batch_size), _BATCHES, ragged=ragged)
+            make = partial(_resident_peer, graph, batches, batch_size, threads[0])
+            yield f"{case}, batch {batch_size}", make
+            continue
+        for count in threads:
+            make = partial(_files_peer, FROM_FILES[case], root, batch_size, count)
+            yield f"{case}, batch {batch_size}, {count} threads", make
+
+
+def _resident_peer(graph: Any, batches: Any, batch_size: int, threads: int, name: str) -> Peer:
+    build = partial(graph, batches=batches)
+    return peer(name, build, batch_size=batch_size, threads=threads, reader=None)
+
+
+def _files_peer(graph: Any, root: Path, batch_size: int, threads: int, name: str) -> Peer:
+    return peer(name, partial(graph, root=str(root)), batch_size=batch_size, threads=threads)
+
+
+def _profile(row: str, peers: list[Peer]) -> None:
+    for found in peers:
+        assert found.finish is not None
+        title = f"{found.name}, {row}"
+        if found.name == "Penstock":
+            share = interpreter_share(found.step, found.finish, _PROFILED_ITERATIONS)
+            print_share(f"Threads of {title}", share)
+        print_trace(f"GPU of {title}", found.step, found.finish)
+
+
+def run(args: argparse.Namespace, root: Path, scratch: Path) -> None:
+    """Measure what `args` ask for, and print a table after each case."""
+    files = repeated(root, scratch, _EPOCH)
+    libraries = args.library or ["DALI", "Penstock"]
+    for case in checked_cases(args.case, CASES):
+        rows: dict[str, list[Peer]] = {}
+        for row, make in _rows(case, files, args.batch_size, args.threads or [8]):
+            peers = [make(name) for name in libraries]
+            measure(peers, rounds=args.rounds, seconds=args.seconds)
+            if args.profile:
+                _profile(row, peers)
+            # Only the figures are kept: the next row has the memory and the processor to itself.
+            rows[row] = [Peer(p.name, _over, rates=p.rates) for p in peers]
+            del peers
+            gc.collect()
+        print_table(f"{case}: medians of {args.rounds} rounds of {args.seconds} s", rows)
+
+
+def _over() -> int:
+    raise AssertionError("this peer is gone")

@@ -1,0 +1,80 @@
+"""Operators, one behind the other, on batches in device memory, without a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.executor.gpu_context import GpuContext
+from penstock.executor.gpu_frames import GpuFrames
+from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.device import Device
+from tests.support.gpu.prepared import Prepared
+
+Call = tuple[str, dict[str, Any]]
+"""Name of an operator, and its arguments: constants, or lists of arrays, one a sample."""
+
+
+class OperatorChain:
+    """Queues the work of one or more operators on one batch, as the engine does.
+
+    What an operator only describes is taken over by the next one where it understands that, and
+    made into memory at the end.
+
+    Parameters
+    ----------
+    device
+        The GPU.
+    stream
+        Where the work goes.
+    calls
+        The operators.
+    dtype, layout, ndim
+        Of the input; `dtype` is `None` where the first operator takes none.
+    batch_size
+        Number of samples.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        stream: int,
+        calls: Sequence[Call],
+        dtype: np.dtype | None,
+        ndim: int,
+        layout: str,
+        batch_size: int,
+    ) -> None:
+        self.queue = device.queue(stream)
+        self._steps: list[Prepared] = []
+        inputs = () if dtype is None else ([np.empty((1,) * ndim, dtype)] * batch_size,)
+        for name, args in calls:
+            step = Prepared(name, inputs, layout, {}, batch_size, GpuFrames, args)
+            self._steps.append(step)
+            spec = step.specs[0]
+            layout = spec.layout or ""
+            found = np.empty((1,) * (spec.ndim or 0), np.dtype(_numpy_type(spec)))
+            inputs = ([found] * batch_size,)
+
+    def __call__(self, batch: DeviceBatch | None, seed: int = 0) -> DeviceBatch:
+        """Queue the work; the output is in device memory."""
+        value: Any = batch
+        for step in self._steps:
+            context = GpuContext(
+                step.node, step.constants, step.tensors, self.queue, step.size, seed=seed
+            )
+            if value is None:
+                value = step.op.gpu(context)
+                continue
+            if type(value) is not DeviceBatch and not isinstance(value, step.op.gpu_takes):
+                value = value.materialise(self.queue)
+            value = step.op.gpu(context, value)
+        return value.materialise(self.queue)  # type: ignore[no-any-return]
+
+
+def _numpy_type(spec: Any) -> Any:
+    from penstock.types import storage_dtype
+
+    return storage_dtype(spec.dtype)
