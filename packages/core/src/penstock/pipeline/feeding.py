@@ -7,17 +7,32 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ShapeError, UnknownNameError
 from penstock.executor.batch import BatchBuffer, EdgeHistory
+from penstock.operators.external.feed import DeviceDelivery
+from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
+    from penstock.executor.gpu_batch import GpuBatch
     from penstock.executor.plan import Plan
     from penstock.graph.nodes import OpNode
-    from penstock.operators.external.feed import Delivery, Feed
+    from penstock.operators.external.feed import AnyDelivery, Feed
+    from penstock.tensors.gpu.device import Device
+    from penstock.tensors.pool import HostPool
 
 
 class Feeding:
-    """Collects, in the consumer's thread, what external sources have for the next iteration."""
+    """Collects, in the consumer's thread, what external sources have for the next iteration.
 
-    def __init__(self, plan: Plan, max_batch_size: int) -> None:
+    Parameters
+    ----------
+    plan
+        The graph.
+    max_batch_size
+        How many samples a batch may have.
+    device
+        The GPU that the graph has work for, if it has any.
+    """
+
+    def __init__(self, plan: Plan, max_batch_size: int, device: Device | None = None) -> None:
         self._plan = plan
         self._max_batch_size = max_batch_size
         self.epoch = 0
@@ -26,6 +41,11 @@ class Feeding:
         self.changes = 0
         """How often something came that a consumer may be waiting for."""
         self._changed = threading.Condition()
+        if device is not None:
+            for node in plan.feeds:
+                pools = [_pool(plan, node, k, device) for k in range(len(node.outputs))]
+                on_gpu = node.device == "gpu"
+                node.attachment.place(device.runtime.device_id, on_gpu, pools)
 
     def feed(self, name: str) -> Feed:
         """The external source named `name`."""
@@ -65,7 +85,7 @@ class Feeding:
             while self.changes == seen:
                 self._changed.wait()
 
-    def collect(self) -> tuple[int, dict[int, BatchBuffer]]:
+    def collect(self) -> tuple[int, dict[int, BatchBuffer | GpuBatch]]:
         """Size and fed batches (by register) of the next iteration.
 
         Raises
@@ -75,7 +95,7 @@ class Feeding:
         Exception
             Whatever a source raised; the same iteration will be asked for again.
         """
-        deliveries: list[tuple[OpNode, list[int], list[Delivery]]] = []
+        deliveries: list[tuple[OpNode, list[int], list[AnyDelivery]]] = []
         stop = False
         # What was fed is taken last: it must not be lost when a source raises.
         for node in sorted(self._plan.feeds, key=lambda n: not n.attachment.has_source):
@@ -106,12 +126,12 @@ class Feeding:
         }
         return size, fed
 
-    def _common_size(self, deliveries: list[tuple[OpNode, list[int], list[Delivery]]]) -> int:
+    def _common_size(self, deliveries: list[tuple[OpNode, list[int], list[AnyDelivery]]]) -> int:
         size, origin = 0, ""
         for node, _, batches in deliveries:
             source = f'"{node.name}", created at {node.user_line},'
             for delivery in batches:
-                count = len(delivery.samples)
+                count = len(delivery)
                 if count > self._max_batch_size:
                     raise ShapeError(
                         f"Expected batch_size <= {self._max_batch_size}, actual: {count}, from the "
@@ -140,7 +160,21 @@ class Feeding:
             node.attachment.new_epoch()
 
 
-def _buffer(delivery: Delivery) -> BatchBuffer:
+def _pool(plan: Plan, node: OpNode, output: int, device: Device) -> HostPool:
+    """Where batches on the host are copied to: page-locked memory, if they go on to the GPU."""
+    register = plan.registers[id(node), output]
+    if node.device == "gpu" or (plan.uploaded[register] and register not in plan.outputs):
+        return device.pinned
+    return HOST_POOL
+
+
+def _buffer(delivery: AnyDelivery) -> BatchBuffer | GpuBatch:
+    if isinstance(delivery, DeviceDelivery):
+        from penstock.executor.gpu_batch import GpuBatch
+
+        batch = delivery.batch
+        access = batch._access
+        return GpuBatch(batch._batch, delivery.spec, None, access.event, access.stream)
     buffer = BatchBuffer(len(delivery.samples), delivery.spec, EdgeHistory())
     buffer.rows = list(delivery.samples)
     if delivery.dense is not None:

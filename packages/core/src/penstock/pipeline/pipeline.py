@@ -182,7 +182,8 @@ class Pipeline(DefinablePipeline):
         )
         for node in plan.readers:
             self._readers[id(node)] = _opened(node, self.max_batch_size, plan.seeds)
-        self._feeding = Feeding(plan, self.max_batch_size)
+        device = self._device(plan)
+        self._feeding = Feeding(plan, self.max_batch_size, device)
         executor = Executor(
             plan,
             self._readers,
@@ -190,7 +191,7 @@ class Pipeline(DefinablePipeline):
             fuse=settings.fuse,
             on_bad_sample=settings.on_bad_sample,
             set_affinity=settings.set_affinity,
-            device=self._device(plan),
+            device=device,
             depth=settings.depth,
         )
         executor.start()
@@ -443,8 +444,11 @@ class Pipeline(DefinablePipeline):
             An array whose outermost dimension is the batch, or a list of samples.
         layout
             Layout of the samples.
-        cuda_stream, use_copy_kernel
-            Concern data on the GPU only.
+        cuda_stream
+            Stream that writes data on the GPU, where the data does not say: a number, or a stream
+            of PyTorch or CuPy. -1 if it is written; it then has been copied when this returns.
+        use_copy_kernel
+            DALI's hint how to copy data on the GPU; there is one way here.
         """
         self.build()
         if isinstance(data_node, str):
@@ -456,7 +460,7 @@ class Pipeline(DefinablePipeline):
                 f"Expected the name of an external source or its `DataNode`, got {data_node!r}."
             )
         feed = self._feeding.feed(name)
-        feed.append(feed.prepare(data, layout))
+        feed.append(feed.prepare(data, layout, cuda_stream))
         self._feeding.note_change()
         self._schedule_owed(wait=False)
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.errors import (
     DataTypeError,
     LayoutError,
-    NotYetSupportedError,
     OutOfRangeError,
     ShapeError,
 )
-from penstock.tensors.pool import HOST_POOL
+
+if TYPE_CHECKING:
+    from penstock.tensors.pool import HostPool
 
 
 def as_array(value: Any) -> np.ndarray:
@@ -54,11 +55,6 @@ def _import(value: Any) -> np.ndarray:
         return np.asarray(value, np.int32)
     if isinstance(value, float):
         return np.asarray(value, np.float32)
-    if hasattr(value, "__cuda_array_interface__"):
-        raise NotYetSupportedError(
-            "External data is on the GPU; this version runs on the CPU only. Copy it to the host "
-            "first."
-        )
     try:
         if hasattr(value, "__array_interface__") or hasattr(value, "__array__"):
             return np.asarray(value)
@@ -155,23 +151,16 @@ def check_uniform(samples: list[np.ndarray]) -> None:
             )
 
 
-def own_copy(array: np.ndarray) -> np.ndarray:
-    """A contiguous copy in pooled memory: the source may fill its buffer anew for the next
-    batch.
-    """
-    copy = HOST_POOL.empty(array.shape, array.dtype)
-    np.copyto(copy, array)
-    return copy
-
-
-def own_copies(samples: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray | None]:
-    """Copies of `samples`, side by side in one array (returned as well) if their shapes are
-    equal.
+def own_copies(
+    samples: list[np.ndarray], pool: HostPool
+) -> tuple[list[np.ndarray], np.ndarray | None]:
+    """Copies of `samples` in memory of `pool`, side by side in one array (returned as well) if
+    their shapes are equal: the source may fill its buffers anew for the next batch.
     """
     first = samples[0]
     if any(s.shape != first.shape for s in samples):
-        return [own_copy(s) for s in samples], None
-    dense = HOST_POOL.empty((len(samples), *first.shape), first.dtype)
+        return [pool.copy_of(s) for s in samples], None
+    dense = pool.empty((len(samples), *first.shape), first.dtype)
     rows = [dense[i, ...] for i in range(len(samples))]
     for row, sample in zip(rows, samples, strict=True):
         np.copyto(row, sample)

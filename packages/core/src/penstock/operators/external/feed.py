@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,21 +23,43 @@ from penstock.operators.external.data import (
     check_uniform,
     common_layout,
     own_copies,
-    own_copy,
     samples_of,
 )
+from penstock.operators.external.device_data import check_device, is_on_gpu, own_batch
 from penstock.operators.schema import Spec
+from penstock.tensors.pool import HOST_POOL
 from penstock.types import BatchInfo, DALIDataType, SampleInfo, to_dali_type
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.tensor_list import TensorListGPU
+    from penstock.tensors.pool import HostPool
 
 
 @dataclass(slots=True)
 class Delivery:
-    """One batch of one output."""
+    """One batch of one output, on the host."""
 
     samples: list[np.ndarray]
     dense: np.ndarray | None
     """The array that `samples` are the rows of, if they are."""
     spec: Spec
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+
+@dataclass(slots=True)
+class DeviceDelivery:
+    """One batch of one output, on a GPU."""
+
+    batch: TensorListGPU
+    spec: Spec
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+
+AnyDelivery = Delivery | DeviceDelivery
 
 
 @dataclass(slots=True)
@@ -66,20 +88,25 @@ class Feed:
         no_copy: bool,
         repeat_last: bool,
         blocking: bool = False,
+        cuda_stream: Any = None,
     ) -> None:
         self.outputs = outputs
         self.name = ""
         self._single = single
         self._batch = batch
         self._no_copy = no_copy
+        self._cuda_stream = cuda_stream
+        self._device_id: int | None = None
+        self._on_gpu = False
+        self._pools: list[HostPool] = [HOST_POOL] * len(outputs)
         self._repeat_last = repeat_last
         self._callback = (
             None if source is None else Callback(source, cycle, batch=batch, batch_info=batch_info)
         )
         self.blocking = blocking
         """Whether to wait for the next batch to be fed."""
-        self._queue: deque[list[Delivery]] = deque()
-        self._last: list[Delivery] | None = None
+        self._queue: deque[list[AnyDelivery]] = deque()
+        self._last: list[AnyDelivery] | None = None
 
     @property
     def has_source(self) -> bool:
@@ -94,16 +121,35 @@ class Feed:
             or (self._repeat_last and self._last is not None)
         )
 
-    def prepare(self, data: Any, layout: str | None = None) -> list[Delivery]:
+    def place(self, device_id: int | None, on_gpu: bool, pools: list[HostPool]) -> None:
+        """Tell where the data is wanted.
+
+        Parameters
+        ----------
+        device_id
+            The pipeline's GPU.
+        on_gpu
+            Whether batches that are on it stay there.
+        pools
+            Whose memory host data is copied to, for each output.
+        """
+        self._device_id = device_id
+        self._on_gpu = on_gpu
+        self._pools = pools
+
+    def prepare(
+        self, data: Any, layout: str | None = None, cuda_stream: Any = None
+    ) -> list[AnyDelivery]:
         """Check a batch to be fed; the result is for `append`."""
         if self._callback is not None:
             raise UsageError(
                 f'Cannot use `feed_input` on the external source "{self.name}", which has a '
                 "`source` of its own."
             )
-        return [self._batch_delivery(0, data, layout)]
+        stream = self._cuda_stream if cuda_stream is None else cuda_stream
+        return [self._batch_delivery(0, data, layout, stream)]
 
-    def append(self, batch: list[Delivery]) -> None:
+    def append(self, batch: list[AnyDelivery]) -> None:
         """Append a batch to the queue."""
         self._queue.append(batch)
 
@@ -116,7 +162,7 @@ class Feed:
         if self._callback is not None:
             self._callback.new_epoch()
 
-    def collect(self, size: int, iteration: int, epoch: int) -> list[Delivery]:
+    def collect(self, size: int, iteration: int, epoch: int) -> list[AnyDelivery]:
         """The batch of each output for iteration number `iteration` of epoch `epoch`.
 
         Raises
@@ -135,7 +181,10 @@ class Feed:
             return self._last
         if self._batch:
             data = self._callback(BatchInfo(iteration, epoch))
-            return [self._batch_delivery(k, d, None) for k, d in enumerate(self._per_output(data))]
+            return [
+                self._batch_delivery(k, each, None, self._cuda_stream)
+                for k, each in enumerate(self._per_output(data))
+            ]
         columns: list[list[Any]] = [[] for _ in self.outputs]
         for k in range(size):
             info = SampleInfo(iteration * size + k, k, iteration, epoch)
@@ -159,43 +208,72 @@ class Feed:
             )
         return list(data[: len(self.outputs)])
 
-    def _batch_delivery(self, output: int, data: Any, layout: str | None) -> Delivery:
+    def _batch_delivery(
+        self, output: int, data: Any, layout: str | None, stream: Any
+    ) -> AnyDelivery:
+        if is_on_gpu(data):
+            return self._delivery_from_gpu(output, data, layout, stream)
         samples, dense, own_layout = samples_of(data)
         if not samples:
-            raise ShapeError("External data came as an empty batch; a batch has samples.")
+            raise _empty_batch()
         check_uniform(samples)
-        spec = self._checked(output, samples, layout, own_layout)
+        spec = self._checked_host(output, samples, layout, own_layout)
         if dense is not None:
-            dense = np.ascontiguousarray(dense if self._no_copy else own_copy(dense))
+            if not self._no_copy:
+                dense = self._pools[output].copy_of(dense)
+            dense = np.ascontiguousarray(dense)
             samples = [dense[i, ...] for i in range(len(dense))]
         elif not self._no_copy:
-            samples, dense = own_copies(samples)
+            samples, dense = own_copies(samples, self._pools[output])
         return Delivery(samples, dense, spec)
 
-    def _sample_delivery(self, output: int, values: list[Any]) -> Delivery:
+    def _sample_delivery(self, output: int, values: list[Any]) -> AnyDelivery:
+        if is_on_gpu(values):
+            return self._delivery_from_gpu(output, values, None, self._cuda_stream)
         samples = [as_array(value) for value in values]
         layout = common_layout(values)
         check_uniform(samples)
-        spec = self._checked(output, samples, None, layout)
+        spec = self._checked_host(output, samples, None, layout)
         if self._no_copy:
             return Delivery(samples, None, spec)
-        return Delivery(*own_copies(samples), spec)
+        return Delivery(*own_copies(samples, self._pools[output]), spec)
 
-    def _checked(
+    def _delivery_from_gpu(
+        self, output: int, data: Any, layout: str | None, stream: Any
+    ) -> AnyDelivery:
+        batch = own_batch(data, stream, copy=self._on_gpu and not self._no_copy)
+        if not len(batch):
+            raise _empty_batch()
+        spec = self._checked(output, batch.dtype, batch.ndim(), layout, batch.layout())
+        if self._on_gpu:
+            check_device(batch, self._device_id)
+            return DeviceDelivery(batch, spec)
+        memory = batch.as_cpu()._memory
+        return Delivery(memory.rows, memory.dense, spec)
+
+    def _checked_host(
         self, output: int, samples: list[np.ndarray], fed_layout: str | None, own_layout: str
     ) -> Spec:
-        declared = self.outputs[output]
         first = samples[0]
-        dtype = to_dali_type(first.dtype)
+        return self._checked(output, to_dali_type(first.dtype), first.ndim, fed_layout, own_layout)
+
+    def _checked(
+        self,
+        output: int,
+        dtype: DALIDataType,
+        ndim: int,
+        fed_layout: str | None,
+        own_layout: str,
+    ) -> Spec:
+        declared = self.outputs[output]
         if declared.dtype not in (None, DALIDataType.NO_TYPE, dtype):
             raise DataTypeError(
                 f"External source expected data of type {declared.dtype.name} and got: "
                 f"{dtype.name}."
             )
-        if declared.ndim is not None and declared.ndim != first.ndim:
+        if declared.ndim is not None and declared.ndim != ndim:
             raise ShapeError(
-                f"External source expected data with {declared.ndim} dimensions and got "
-                f"{first.ndim}."
+                f"External source expected data with {declared.ndim} dimensions and got {ndim}."
             )
         if fed_layout is not None and not isinstance(fed_layout, str):
             raise ArgumentTypeError(f"The layout of a batch is a string, got {fed_layout!r}.")
@@ -206,7 +284,7 @@ class Feed:
                     f'Expected data with layout: "{declared.layout}" and got: "{layout}".'
                 )
             layout = declared.layout
-        spec = Spec(dtype, first.ndim, check_layout(layout, first.ndim))
+        spec = Spec(dtype, ndim, check_layout(layout, ndim))
         if declared.seen is not None and declared.seen != spec:
             _check_change(declared.seen, spec)
         declared.seen = spec
@@ -223,3 +301,7 @@ def _check_change(before: Spec, now: Spec) -> None:
                 f"The {what} of the data has changed from the previous iteration: it was {old} and "
                 f"now is {new}. It must stay the same."
             )
+
+
+def _empty_batch() -> ShapeError:
+    return ShapeError("External data came as an empty batch; a batch has samples.")

@@ -100,7 +100,8 @@ _NDIMS = _one_or_list(INT)
             "cuda_stream",
             OBJECT,
             None,
-            "Stream of data on the GPU; no effect on host data.",
+            "Stream that writes data on the GPU, where the data does not say: a number, or a "
+            "stream of PyTorch or CuPy; -1 if it is written. No effect on host data.",
             hint=True,
         ),
         Arg(
@@ -126,7 +127,11 @@ class ExternalSource(Operator):
     * an iterable, or a generator function.
 
     It ends the epoch by raising StopIteration. A batch is an array whose outermost dimension is the
-    batch, or a list of arrays that may differ in shape.
+    batch, or a list of arrays that may differ in shape. With ``device="gpu"`` arrays of the host
+    are uploaded, and those on the GPU (CuPy's, PyTorch's, anything with ``__dlpack__`` or
+    ``__cuda_array_interface__``) stay there. The pipeline's work comes behind the work that writes
+    them, on the GPU; nobody waits. Without `no_copy` they are copied at once, and what their owner
+    queues behind that may overwrite them.
     """
 
     def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
@@ -179,6 +184,7 @@ def make_feed(args: dict[str, Any], name: str | None) -> Feed:
         no_copy=args["no_copy"],
         repeat_last=args["repeat_last"],
         blocking=args["blocking"],
+        cuda_stream=args["cuda_stream"],
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.tensors.gpu.batch import note_use
-from penstock.tensors.gpu.streams import DEFAULT_STREAM, reading_stream
+from penstock.tensors.gpu.streams import DEFAULT_STREAM, likely_streams, reading_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,18 +51,15 @@ class Access:
     def grant_unknown(self) -> int | None:
         """Let somebody read the memory who does not say on which stream.
 
-        That is the default stream most of the time, and so it is let read; likewise CuPy's
-        current one.
+        The `likely_streams` are let read.
 
         Returns
         -------
         A stream with nothing but the writing before it, which others have to wait for; None if
         the memory is written.
         """
-        self.grant(DEFAULT_STREAM)
-        current = _current_stream(self.runtime)
-        if current is not None:
-            self.grant(current)
+        for likely in likely_streams(self.runtime):
+            self.grant(likely)
         if self.event is None or self.event.done():
             return None
         stream = self.runtime.acquire_stream()
@@ -79,6 +76,14 @@ class Access:
     def used_on(self, stream: int) -> None:
         """Note that work of `stream` reads the memory, up to when it is dropped."""
         note_use(self.owners, reading_stream(stream))
+
+    def hold_back(self, streams: Iterable[int]) -> None:
+        """Let work that is given to `streams` from now on start when the memory is written."""
+        if self.event is None:
+            return
+        with self.runtime.active():
+            for stream in streams:
+                self.runtime.wait(stream, self.event)
 
     def pass_to(self, stream: int) -> None:
         """Make `stream` the one whose work on the memory others wait for."""
@@ -106,11 +111,3 @@ def joined(accesses: Iterable[Access]) -> Access:
     finally:
         runtime.release_stream(stream)
     return Access(runtime, tuple(owners.values()), None, event)
-
-
-def _current_stream(runtime: Runtime) -> int | None:
-    cuda = getattr(runtime.xp, "cuda", None)
-    if cuda is None:
-        return None
-    current = int(cuda.get_current_stream().ptr)
-    return current if current > DEFAULT_STREAM else None

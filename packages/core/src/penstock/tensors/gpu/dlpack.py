@@ -124,20 +124,7 @@ def consume(capsule: Any) -> Described:
     ArgumentTypeError
         If the capsule is of another major version of DLPack.
     """
-    name = next((n for n in _USED if _is_valid(capsule, n)), None)
-    if name is None:
-        raise UsageError("This DLPack capsule has been used before; each serves one import.")
-    address = _pointer(capsule, name)
-    managed: Any
-    if name == _LEGACY:
-        managed = _Managed.from_address(address)
-    else:
-        managed = _ManagedVersioned.from_address(address)
-        if managed.major != _MAJOR_VERSION:
-            raise ArgumentTypeError(
-                f"This DLPack capsule has version {managed.major}.{managed.minor}; version "
-                f"{_MAJOR_VERSION} is known here."
-            )
+    name, address, managed = _content(capsule)
     tensor = managed.tensor
     dtype = _dtype(tensor.dtype)
     ndim = tensor.ndim
@@ -155,6 +142,29 @@ def consume(capsule: Any) -> Described:
     )
     _rename(capsule, _USED[name])
     return described
+
+
+def device_of_capsule(capsule: Any) -> tuple[int, int]:
+    """Type and number of the device that the memory of an unused capsule is on."""
+    device = _content(capsule)[2].tensor.device
+    return device.type, device.id
+
+
+def _content(capsule: Any) -> tuple[bytes, int, Any]:
+    """Name of a capsule, and address and structure of what it holds."""
+    name = next((n for n in _USED if _is_valid(capsule, n)), None)
+    if name is None:
+        raise UsageError("This DLPack capsule has been used before; each serves one import.")
+    address = _pointer(capsule, name)
+    if name == _LEGACY:
+        return name, address, _Managed.from_address(address)
+    managed = _ManagedVersioned.from_address(address)
+    if managed.major != _MAJOR_VERSION:
+        raise ArgumentTypeError(
+            f"This DLPack capsule has version {managed.major}.{managed.minor}; version "
+            f"{_MAJOR_VERSION} is known here."
+        )
+    return name, address, managed
 
 
 def _dtype(found: Any) -> np.dtype:

@@ -10,7 +10,7 @@ import numpy as np
 from penstock.errors import ArgumentTypeError, ArgumentValueError
 from penstock.tensors.device import DLDeviceType
 from penstock.tensors.gpu.access import Access
-from penstock.tensors.gpu.dlpack import consume
+from penstock.tensors.gpu.dlpack import consume, device_of_capsule
 from penstock.tensors.gpu.foreign_memory import ForeignMemory
 from penstock.tensors.gpu.runtime import current_device, device_of, get_runtime
 from penstock.tensors.gpu.streams import DEFAULT_STREAM, stream_number
@@ -42,7 +42,9 @@ class Foreign:
 
 
 def is_on_gpu(value: Any) -> bool:
-    """Whether `value` says that its data is on a GPU; never of a bare capsule."""
+    """Whether `value` says that its data is on a GPU."""
+    if is_dlpack_capsule(value):
+        return device_of_capsule(value)[0] in _ON_GPU
     device = getattr(value, "__dlpack_device__", None)
     if device is not None:
         return int(device()[0]) in _ON_GPU

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.runtime import Runtime
 
 DEFAULT_STREAM = 1
 """The legacy default stream, by the number that always means it. An event in it comes behind the
@@ -63,3 +67,18 @@ def reading_stream(stream: int) -> int:
     it.
     """
     return DEFAULT_STREAM if stream in (0, _PER_THREAD_STREAM) else stream
+
+
+def likely_streams(runtime: Runtime) -> list[int]:
+    """Streams on which memory is likely to be used by who does not say: the default one, and those
+    that are current in CuPy and PyTorch, in the calling thread.
+    """
+    found = {DEFAULT_STREAM}
+    cuda = getattr(runtime.xp, "cuda", None)
+    if cuda is not None:
+        found.add(int(cuda.get_current_stream().ptr) or DEFAULT_STREAM)
+    torch = sys.modules.get("torch")
+    if torch is not None and cuda is not None and torch.cuda.is_initialized():
+        current = torch.cuda.current_stream(runtime.device_id)
+        found.add(int(current.cuda_stream) or DEFAULT_STREAM)
+    return sorted(found)
