@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+import penstock.kernels.gpu.strided_copy  # noqa: F401 - installs the copy that `Queue` offers
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, as_shapes
 from penstock.tensors.gpu.pinned import PinnedHostPool
 from penstock.tensors.gpu.pool import DeviceMemory, DevicePool, Staging, StagingPool
@@ -14,9 +15,6 @@ from penstock.tensors.gpu.queue import Queue
 from penstock.tensors.gpu.runtime import Runtime, get_runtime
 from tests.support.gpu.cpu_functions import sanitizing
 from tests.support.gpu.runtime import EmulatedRuntime
-
-with contextlib.suppress(ModuleNotFoundError):
-    import penstock.kernels.gpu.strided_copy  # noqa: F401 - installs the copy that `Queue` offers
 
 
 class ExactPool(DevicePool):
