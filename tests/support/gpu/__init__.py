@@ -51,5 +51,14 @@ What it does not: speed, memory order, too many registers, the last bits of ``ex
 conversion of a float beyond the range of an integer by a cast is undefined here (a GPU keeps the
 limits): use ``__float2int_rn`` and its like, which keep them everywhere.
 
+At the end of each module the kernels it has launched are compiled by NVRTC for sm_90, where that is
+installed (``nvrtc.py``; warnings are errors); ``tests/gpu/kernels/expressions.txt`` has one of each
+kernel for all generations of GPUs (``recording.py`` renews it). ``tests/gpu/test_sanitized.py``
+repeats some tests with the address sanitizer: the first of each module about kernels, and those
+marked ``sanitize``.
+
+Switches: ``PENSTOCK_REQUIRE_GPU=1`` fails without a real GPU, ``PENSTOCK_REQUIRE_NVRTC=1`` without
+the compiler; ``PENSTOCK_TEST_CACHE`` is the folder for what was built.
+
 Kernels get dynamic shared memory by ``DYNAMIC_SHARED(float, tile);`` in both worlds.
 """

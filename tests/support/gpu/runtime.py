@@ -129,7 +129,7 @@ class EmulatedRuntime:
         with LOCK:
             return LateEvent(self._stream(stream))
 
-    def wait(self, stream: int, event: LateEvent) -> None:
+    def wait(self, stream: int, event: Any) -> None:
         """Let work that follows on `stream` start behind `event`."""
         with LOCK:
             self._stream(stream).give(Work("wait", None, event, ()))
@@ -235,7 +235,7 @@ class EmulatedRuntime:
             self._give(
                 stream,
                 f"fill of {size_bytes} bytes",
-                lambda: ctypes.memset(target, value, size_bytes) and None,
+                lambda: _set(target, value, size_bytes),
                 (piece.address,),
             )
 
@@ -300,3 +300,7 @@ class EmulatedRuntime:
 
 def _move(target: int, source: Any, size_bytes: int) -> None:
     ctypes.memmove(target, source, size_bytes)
+
+
+def _set(target: int, value: int, size_bytes: int) -> None:
+    ctypes.memset(target, value, size_bytes)
