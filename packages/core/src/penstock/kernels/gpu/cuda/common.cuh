@@ -50,9 +50,14 @@ template <typename Out> __device__ __forceinline__ Out saturated(float value) {
     if (!(value > -2147483648.0f)) return -2147483647 - 1;
     if (value > 2147483520.0f) return 2147483647;
     return static_cast<int32>(value + copysignf(0.49999997f, value));
+  } else if constexpr (!Limits<Out>::is_signed) {
+    constexpr float high = float((1 << Limits<Out>::width) - 1);
+    value = value > 0.0f ? value : 0.0f;  // where it is not a number, too
+    value = value < high ? value : high;
+    return static_cast<Out>(static_cast<int32>(value + 0.49999997f));
   } else {
-    constexpr float low = Limits<Out>::is_signed ? -float(1 << (Limits<Out>::width - 1)) : 0.0f;
-    constexpr float high = float((1 << (Limits<Out>::width - (Limits<Out>::is_signed ? 1 : 0))) - 1);
+    constexpr float low = -float(1 << (Limits<Out>::width - 1));
+    constexpr float high = float((1 << (Limits<Out>::width - 1)) - 1);
     if (value != value) return 0;
     value = value > low ? value : low;
     value = value < high ? value : high;
