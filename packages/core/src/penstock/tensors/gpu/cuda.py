@@ -40,8 +40,8 @@ def check_cuda() -> Any:
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise GpuNotAvailableError(
             f"CuPy is installed but CUDA does not answer: {error}. Running on a GPU needs an "
-            "NVIDIA driver (580 or later for CUDA 13; `nvidia-smi` shows it) and, in a container, the "
-            "NVIDIA container toolkit (`--gpus all`). Without a GPU, build the pipeline with "
+            "NVIDIA driver (580 or later for CUDA 13; `nvidia-smi` shows it) and, in a "
+            "container, the NVIDIA container toolkit (`--gpus all`). Without a GPU, build the pipeline with "
             'device_id=None and leave out `.gpu()` and device="gpu".'
         ) from error
     if not count:
@@ -69,13 +69,10 @@ class CudaEvent:
 
     def done(self) -> bool:
         """Whether the device has reached it."""
-        try:
-            self._runtime.api.eventQuery(self._event.ptr)
-        except self._runtime.api.CUDARuntimeError as error:
-            if error.status == _NOT_READY:
-                return False
-            raise
-        return True
+        status: int = self._runtime.api.eventQuery(self._event.ptr)  # raises nothing
+        if status not in (0, _NOT_READY):
+            raise self._runtime.api.CUDARuntimeError(status)
+        return status == 0
 
     def synchronize(self) -> None:
         """Wait until the device has reached it."""
