@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import sys
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,9 @@ DEFAULT_STREAM = 1
 work of every stream that was not made to be independent of it.
 """
 _PER_THREAD_STREAM = 2
+
+_kept: dict[int, Any] = {}
+"""Streams of users, whose numbers are asked for events long after: nobody may destroy them."""
 
 
 def stream_number(stream: Any) -> int:
@@ -40,7 +44,23 @@ def stream_number(stream: Any) -> int:
         )
     if number < 0:
         raise ArgumentValueError(f"A CUDA stream cannot have the number {number}.")
+    if number > _PER_THREAD_STREAM and number not in _kept:
+        _keep(number, stream)
     return number or DEFAULT_STREAM
+
+
+def _keep(number: int, stream: Any) -> None:
+    if isinstance(stream, ctypes.c_void_p) or hasattr(stream, "__index__"):
+        # Consumers of DLPack give the number of what is current; PyTorch never destroys its own.
+        cupy = sys.modules.get("cupy")
+        if cupy is None:
+            return
+        with contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError):  # it has no GPU
+            current = cupy.cuda.get_current_stream()
+            if current.ptr == number:
+                _kept[number] = current
+        return
+    _kept[number] = stream
 
 
 def _number(stream: Any) -> int | None:
