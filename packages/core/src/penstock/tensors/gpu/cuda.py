@@ -41,8 +41,8 @@ def check_cuda() -> Any:
         raise GpuNotAvailableError(
             f"CuPy is installed but CUDA does not answer: {error}. Running on a GPU needs an "
             "NVIDIA driver (580 or later for CUDA 13; `nvidia-smi` shows it) and, in a "
-            "container, the NVIDIA container toolkit (`--gpus all`). Without a GPU, build the pipeline with "
-            'device_id=None and leave out `.gpu()` and device="gpu".'
+            "container, the NVIDIA container toolkit (`--gpus all`). Without a GPU, build the "
+            'pipeline with device_id=None and leave out `.gpu()` and device="gpu".'
         ) from error
     if not count:
         raise GpuNotAvailableError(
