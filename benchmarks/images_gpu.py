@@ -42,7 +42,6 @@ RESIDENT: dict[str, tuple[Callable[[Any, Any], Any], bool]] = {
 CASES = (*FROM_FILES, *RESIDENT)
 _EPOCH = 8192
 _BATCHES = 2
-_PROFILED_ITERATIONS = 40
 
 Row = tuple[str, Callable[[str], Peer]]
 """What to print, and how to make the peer of a library."""
@@ -75,7 +74,7 @@ def _profile(row: str, peers: list[Peer]) -> None:
         assert found.finish is not None
         title = f"{found.name}, {row}"
         if found.name == "Penstock":
-            share = interpreter_share(found.step, found.finish, _PROFILED_ITERATIONS)
+            share = interpreter_share(found.step, found.finish)
             print_share(f"Threads of {title}", share)
         print_trace(f"GPU of {title}", found.step, found.finish)
 

@@ -76,9 +76,9 @@ def _processor_times() -> dict[int, tuple[str, float]]:
 
 
 def interpreter_share(
-    step: Callable[[], int], finish: Callable[[], None], iterations: int
+    step: Callable[[], int], finish: Callable[[], None], seconds: float = 1.5
 ) -> tuple[float, float, list[ThreadShare]]:
-    """Run `iterations` steps and look at all Python threads meanwhile.
+    """Run steps for about twice `seconds` and look at all Python threads meanwhile.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def interpreter_share(
     threads, busiest first. The interpreter is on the critical path as far as the first of them is
     busy: as its `cpu_ms` come near the milliseconds of an iteration.
     """
-    step()
+    iterations = _how_many(step, finish, seconds)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)  # else the sampler sees mostly places that let go of the lock
     sampler = _Sampler()
@@ -112,6 +112,18 @@ def interpreter_share(
         share.cpu_ms = 1e3 * (seconds - before.get(ident, (name, 0.0))[1]) / iterations
     shares = sorted(sampler.shares.values(), key=lambda s: -s.cpu_ms)
     return 1e3 * elapsed / iterations, 1e3 * process / iterations, shares
+
+
+def _how_many(step: Callable[[], int], finish: Callable[[], None], seconds: float) -> int:
+    """How many steps take about so long."""
+    rounds = 8
+    step()
+    finish()
+    start = time.perf_counter()
+    for _ in range(rounds):
+        step()
+    finish()
+    return max(rounds, int(seconds * rounds / (time.perf_counter() - start)))
 
 
 def print_share(title: str, found: tuple[float, float, list[ThreadShare]]) -> None:
