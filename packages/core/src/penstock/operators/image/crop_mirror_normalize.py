@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from penstock.errors import ArgumentValueError, DataTypeError, LayoutError
 from penstock.operators.argument_types import BOOL, DTYPE, FLOATS, IMAGE_TYPE, INT, LAYOUT, STRING
+from penstock.operators.batch_arguments import scalars
 from penstock.operators.deferred import DeferredImage
+from penstock.operators.image.normalized_window import NormalizedWindow
 from penstock.operators.image.pixel_normalization import (
     NORMALIZATION_ARGS,
     Coefficients,
     PixelNormalization,
 )
+from penstock.operators.image.resized_batch import ResizedBatch
 from penstock.operators.image.resized_image import ResizedImage
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.partial_batch import strided_batch
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.operators.window import CROP_ARGS, CropWindow, OutOfBounds
+from penstock.operators.window_batch import crop_windows, settled_windows
+from penstock.tensors.gpu.batch import (
+    DeviceBatch,
+    LazyBatch,
+    StridedBatch,
+    contiguous_strides,
+)
 from penstock.types import DALIDataType, to_numpy_type
 
 _IN_TYPES = (
@@ -154,6 +166,8 @@ class CropMirrorNormalize(Operator):
         self._from_input = tuple(data.layout.index(letter) for letter in inner)
         self._to_output = tuple(inner.index(letter) for letter in layout)
         self._from_output = tuple(layout.index(letter) for letter in inner)
+        self._columns_first = layout.index("W") < layout.index("H")
+        self._rows_out = layout.endswith(("W", "WC"))
         self._pixels_in, self._pixels_out = data.layout.endswith("C"), layout.endswith("C")
         self._fuses = data.layout == "HWC" and layout in ("HWC", "CHW")
         return data._replace(dtype=dtype, layout=layout)
@@ -197,6 +211,45 @@ class CropMirrorNormalize(Operator):
             source = source[..., ::-1, :]
         self._normalize(source, target, coefficients)
         return out
+
+    gpu_takes: ClassVar = (StridedBatch, ResizedBatch)
+
+    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> DeviceBatch:
+        data = inputs[0]
+        windows = crop_windows(self._window, c, data.shapes)
+        anchors, shapes, outside = settled_windows(self._bounds, c, *windows, data.shapes)
+        anchors, shapes = anchors[:, self._from_input], shapes[:, self._from_input]
+        channels = shapes[:, -1]
+        fills = self._batch_fills(c, channels)
+        full = shapes.copy()
+        full[:, -1] = [len(fills[count]) for count in channels.tolist()]
+        out = c.empty(full[:, self._to_output], self._dtype)
+        window = NormalizedWindow(
+            anchors, shapes, data.shapes[:, self._from_input], scalars(c, "mirror", np.bool_)
+        )
+        numbers, offsets = self._normalization.tables(c, channels, window.shows_data, fills)
+        table = c.queue.upload(numbers) + (4 * offsets).astype(np.uint64)
+        strides = contiguous_strides(out.shapes, 1)[:, self._from_output]
+        fuses = self._pixels_in and self._rows_out and not outside.any()
+        if fuses and isinstance(data, ResizedBatch):
+            window.resample(c, data, self._from_input, out, strides, full[:, -1], table)
+            return out
+        source = strided_batch(c, data).permuted(self._from_input)
+        window.normalize(
+            c, source, out, strides, full[:, -1], table, columns_first=self._columns_first
+        )
+        return out
+
+    def _batch_fills(self, c: BatchContext, channels: np.ndarray) -> dict[int, tuple[float, ...]]:
+        """`_fill` for every number of channels that there is."""
+        fills: dict[int, tuple[float, ...]] = {}
+        for index, count in enumerate(channels.tolist()):
+            if count not in fills:
+                try:
+                    fills[count] = self._fill(count)
+                except ArgumentValueError as error:
+                    raise c.located(error, index) from error
+        return fills
 
     def _normalize(
         self, source: np.ndarray, target: np.ndarray, coefficients: Coefficients

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from penstock.errors import ArgumentValueError
+from penstock.errors import ArgumentValueError, ShapeError
 from penstock.operators.argument_types import FLOAT, FLOATS
 from penstock.operators.schema import Arg
 
 if TYPE_CHECKING:
-    from penstock.operators.operator import Operator
+    from penstock.operators.operator import BatchContext, Operator
+
+Fills = dict[int, tuple[float, ...]]
 
 NORMALIZATION_ARGS: tuple[Arg, ...] = (
     Arg(
@@ -90,6 +93,13 @@ class PixelNormalization:
         ArgumentValueError
             If the numbers of values do not fit the number of channels.
         """
+        mean, std = self._checked(args, channels, padded_channels)
+        return _coefficients(mean, std, self._scale, self._shift, channels, fill)
+
+    def _checked(
+        self, args: Any, channels: int, padded_channels: int
+    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Mean and deviation for data of so many channels."""
         mean, std = self._constant or _checked(args.mean, args.std)
         for name, values in (("mean", mean), ("std", std)):
             # One value for each channel that padding adds is accepted, too, and not used.
@@ -98,7 +108,91 @@ class PixelNormalization:
                     f"`{name}` has {len(values)} values, but the data has {channels} channels; "
                     "give one value, or one a channel."
                 )
-        return _coefficients(mean, std, self._scale, self._shift, channels, fill)
+        return mean, std
+
+    def tables(
+        self, c: BatchContext, channels: np.ndarray, wanted: np.ndarray, fills: Fills
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients of all samples of a batch, as kernels on the GPU take them.
+
+        Parameters
+        ----------
+        c
+            The batch.
+        channels
+            How many channels each sample has, int64 ``(samples,)``.
+        wanted
+            Which samples are normalised; the arguments of others are not looked at.
+        fills
+            By number of channels: the values of all channels of the output outside of the data.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            float32 numbers: tables of means, factors and fill values, one value for each channel of
+            the output; and where that of each sample begins, int64 ``(samples,)``.
+
+        Raises
+        ------
+        ArgumentValueError
+            As `__call__` does, with the place of the sample.
+        """
+        if self._constant is None and len(fills) == 1:
+            found = self._joint_tables(c, channels, fills)
+            if found is not None:
+                return found, np.arange(c.size) * found.shape[1]
+        offsets = np.zeros(c.size, np.int64)
+        tables: list[np.ndarray] = []
+        mean: tuple[float, ...]
+        std: tuple[float, ...]
+        end = 0
+        by_sample = {name: c.values(name) for name in ("mean", "std")} if not self._constant else {}
+        if by_sample:
+            groups = [(count, np.array([i])) for i, count in enumerate(channels.tolist())]
+        else:
+            groups = [(count, np.flatnonzero(channels == count)) for count in fills]
+        for count, members in groups:
+            offsets[members] = end
+            fill = fills[count]
+            mean, std = (0.0,), (1.0,)
+            used = members[wanted[members]]
+            if used.size:
+                index = int(used[0])
+                args = SimpleNamespace(**{name: v[index] for name, v in by_sample.items()})
+                try:
+                    mean, std = self._checked(args, count, len(fill))
+                except ArgumentValueError as error:
+                    raise c.located(error, index) from error
+            tables.append(_table(mean, std, self._scale, self._shift, count, fill))
+            end += tables[-1].size
+        return np.concatenate(tables), offsets
+
+    def _joint_tables(
+        self, c: BatchContext, channels: np.ndarray, fills: Fills
+    ) -> np.ndarray | None:
+        """Tables of samples that differ in numbers only, ``(samples, length)``; else `None`."""
+        count = int(channels[0])
+        fill = fills[count]
+        given = []
+        for name in ("mean", "std"):
+            try:
+                values = c.array(name, np.float32)
+            except ShapeError:
+                return None
+            assert values is not None
+            values = values.reshape(c.size, -1)
+            if values.shape[1] not in (1, count, len(fill)):
+                return None
+            given.append(values)
+        mean, std = given
+        if mean.shape[1] != std.shape[1] and 1 not in (mean.shape[1], std.shape[1]):
+            return None
+        means, factors = _scaled(mean[:, :count], std[:, :count], self._scale, self._shift)
+        tables = np.zeros((c.size, 3, len(fill)), np.float32)
+        tables[:, 0, :count] = means
+        tables[:, 1, :count] = factors
+        tables[:, 2] = fill
+        return tables.reshape(c.size, -1)
 
 
 def _checked(
@@ -121,15 +215,9 @@ def _coefficients(
     channels: int,
     fill: tuple[float, ...],
 ) -> Coefficients:
-    # The shift goes into the mean, as in DALI, whose float32 results this reproduces to the bit.
-    single_mean, single_std = (
-        np.broadcast_to(np.array(v[:channels], np.float32), channels).astype(np.float64)
-        for v in (mean, std)
-    )
-    single_scale, single_shift = np.float64(np.float32(scale)), np.float64(np.float32(shift))
-    with np.errstate(all="ignore"):
-        means = (single_mean - single_shift * single_std / single_scale).astype(np.float32)
-        factors = (single_scale / single_std).astype(np.float32)
+    given_mean, given_std = (np.array(v[:channels], np.float32) for v in (mean, std))
+    scaled = _scaled(given_mean, given_std, scale, shift)
+    means, factors = (np.broadcast_to(v, channels) for v in scaled)
     # Channels that are not in the data are read as 0.
     means = np.append(means, [-v for v in fill]).astype(np.float32)
     factors = np.append(factors, np.ones(len(fill))).astype(np.float32)
@@ -138,3 +226,34 @@ def _coefficients(
         np.tile(factors, 16),
         tuple((np.repeat(m, 16), np.repeat(f, 16)) for m, f in zip(means, factors, strict=True)),
     )
+
+
+@lru_cache(maxsize=256)
+def _table(
+    mean: tuple[float, ...],
+    std: tuple[float, ...],
+    scale: float,
+    shift: float,
+    channels: int,
+    fill: tuple[float, ...],
+) -> np.ndarray:
+    """Means, factors and fill values of all channels of the output, one after the other."""
+    found = _coefficients(mean, std, scale, shift, channels, ())
+    table = np.zeros((3, len(fill)), np.float32)
+    table[0, :channels] = found.means[:channels]
+    table[1, :channels] = found.factors[:channels]
+    table[2] = fill
+    return table.reshape(-1)
+
+
+def _scaled(
+    mean: np.ndarray, std: np.ndarray, scale: float, shift: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """What is subtracted, and what the difference is multiplied with; `mean`, `std` are float32."""
+    # The shift goes into the mean, as in DALI, whose float32 results this reproduces to the bit.
+    mean, std = mean.astype(np.float64), std.astype(np.float64)
+    single_scale, single_shift = np.float64(np.float32(scale)), np.float64(np.float32(shift))
+    with np.errstate(all="ignore"):
+        means = (mean - single_shift * std / single_scale).astype(np.float32)
+        factors = (single_scale / std).astype(np.float32)
+    return means, factors

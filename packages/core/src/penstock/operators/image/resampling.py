@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, DataTypeError
 from penstock.operators.argument_types import BOOL, DTYPE, INT, INTERP_TYPE
+from penstock.operators.batch_arguments import scalars
+from penstock.operators.image.resize_geometry_batch import OneByOneError
 from penstock.operators.schema import Arg
 from penstock.types import DALIDataType, DALIInterpType, to_numpy_type
 
@@ -17,8 +20,10 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from penstock.kernels.cpu.resample_taps import AxisSampling, Filter
+    from penstock.kernels.gpu.resample_taps import AxesSampling
     from penstock.operators.image.resize_geometry import AxisGeometry
-    from penstock.operators.operator import Operator
+    from penstock.operators.image.resize_geometry_batch import BatchGeometry
+    from penstock.operators.operator import BatchContext, Operator
 
 RESAMPLING_DTYPES = (
     DALIDataType.UINT8,
@@ -86,6 +91,7 @@ RESAMPLING_ARGS: tuple[Arg, ...] = (
 )
 
 _float32 = Struct("f")
+_NO_FILTER = -1
 
 
 class Resampling:
@@ -168,6 +174,52 @@ class Resampling:
             }[interpolation]
         except KeyError:
             raise ArgumentValueError(f"{interpolation!r} is not an interpolation.") from None
+
+    def batch_axes(self, c: BatchContext, geometry: BatchGeometry) -> AxesSampling:
+        """How the spatial axes of all samples are resampled.
+
+        Raises
+        ------
+        OneByOneError
+            If a sample asks for what is no interpolation.
+        """
+        from penstock.kernels.gpu.resample_taps import AxesSampling
+
+        in_size, out_size, start, end = geometry
+        shrinking: np.ndarray | int
+        enlarging: np.ndarray | int
+        shrinking, enlarging = self._batch_filters(c) if self.by_sample else self._constant
+        extent = np.abs(end - start).astype(np.float32)
+        kinds = np.where(extent > out_size, shrinking, enlarging)
+        return AxesSampling.whole(
+            in_size,
+            out_size,
+            start.astype(np.float32),
+            end.astype(np.float32),
+            kinds,
+            self._antialias,
+        )
+
+    def _batch_filters(self, c: BatchContext) -> tuple[np.ndarray, np.ndarray]:
+        """The filters of all samples for shrinking and for enlarging."""
+        usual = self._batch_filter(c, "interp_type", np.intp(self._taps.Filter.TRIANGULAR))
+        shrinking = self._batch_filter(c, "min_filter", usual)
+        return shrinking, self._batch_filter(c, "mag_filter", usual)
+
+    def _batch_filter(self, c: BatchContext, name: str, missing: Any) -> np.ndarray:
+        given = scalars(c, name, np.int64)
+        if given is None:
+            return np.broadcast_to(missing, (c.size,))
+        filters = np.full(max(_FILTERS) + 1, _NO_FILTER)
+        for interpolation in _FILTERS:
+            with contextlib.suppress(ArgumentValueError):
+                filters[interpolation] = self._filter(interpolation)
+        if given.min() < 0 or given.max() >= len(filters):
+            raise OneByOneError
+        found: np.ndarray = filters[given]
+        if (found == _NO_FILTER).any():
+            raise OneByOneError
+        return found
 
     def axes(self, args: Any, geometry: Sequence[AxisGeometry]) -> tuple[AxisSampling, ...]:
         """How each spatial axis is resampled; `args` are the sample's."""

@@ -16,12 +16,13 @@ from penstock.operators.image.resampling import (
 )
 from penstock.operators.image.resize_request import RESIZE_ARGS, ResizeRequest
 from penstock.operators.image.resizing_operator import Plan, ResizingOperator
-from penstock.operators.operator import SampleContext, operator
+from penstock.operators.operator import BatchContext, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.resample_taps import AxisSampling
+    from penstock.kernels.gpu.resample_taps import AxesSampling
 
 _MOST_KNOWN = 4096
 
@@ -100,6 +101,9 @@ class Resize(ResizingOperator):
                         of[extent] = axis
         return axes, whole_windows(axes)
 
+    def batch_plan(self, c: BatchContext, extents: np.ndarray) -> AxesSampling:
+        return self.resampling.batch_axes(c, self._request.batch(c, extents))
+
     def cpu(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> Any:
         out = super().cpu(c, *inputs)
         if not self.args.save_attrs:
@@ -107,4 +111,18 @@ class Resize(ResizingOperator):
         extents = self.resampler.spatial(inputs[0].shape)
         attributes = c.empty((len(extents),), np.int32, 1)
         attributes[:] = extents
+        return out, attributes
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> Any:
+        out = super().gpu(c, *inputs)
+        if not self.args.save_attrs:
+            return out
+        first, count = self.resampler.first, self.resampler.spatial_ndim
+        extents = c.queue.pinned.copy_of(
+            inputs[0].shapes[:, first : first + count].astype(np.int32)
+        )
+        attributes = c.empty((count,), np.int32, 1)
+        c.queue.keep(extents)
+        address = int(attributes.pointers[0])
+        c.queue.runtime.copy(address, extents.ctypes.data, extents.nbytes, c.queue.stream)
         return out, attributes

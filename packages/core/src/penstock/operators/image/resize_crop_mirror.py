@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from penstock.operators.argument_types import INT
+from penstock.operators.batch_arguments import scalars
 from penstock.operators.image.resample_sample import OutputWindow
 from penstock.operators.image.resampling import (
     RESAMPLING_ARGS,
@@ -14,9 +17,15 @@ from penstock.operators.image.resampling import (
 )
 from penstock.operators.image.resize_request import RESIZE_ARGS, ResizeRequest
 from penstock.operators.image.resizing_operator import Plan, ResizingOperator
-from penstock.operators.operator import SampleContext, operator
+from penstock.operators.operator import BatchContext, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.operators.window import CROP_ARGS, CropWindow
+from penstock.operators.window_batch import crop_windows
+
+if TYPE_CHECKING:
+    from penstock.kernels.gpu.resample_taps import AxesSampling
+
+_FAR = 1 << 30
 
 _INPUT = Input(
     "data",
@@ -78,6 +87,19 @@ class ResizeCropMirror(ResizingOperator):
             else:
                 windows.append(OutputWindow(begin, count, 1))
         return axes, windows
+
+    def batch_plan(self, c: BatchContext, extents: np.ndarray) -> AxesSampling:
+        axes = self.resampling.batch_axes(c, self._request.batch(c, extents))
+        anchors, lengths = (found.T for found in crop_windows(self._window, c, axes.out_size.T))
+        # Windows may leave the image; how far does not matter to what they show.
+        axes = axes.window(np.clip(anchors, -_FAR, _FAR), np.where(extents > 0, lengths, 0))
+        mirror = scalars(c, "mirror", np.int64)
+        assert mirror is not None
+        if mirror.any():
+            last = len(extents) - 1
+            for position in range(last + 1):
+                axes = axes.flipped(position, (mirror >> (last - position) & 1).astype(np.bool_))
+        return axes
 
 
 @operator(

@@ -12,9 +12,9 @@ from penstock.errors import ArgumentValueError
 
 MODES = ("default", "stretch", "not_larger", "not_smaller")
 
-_SMALLEST_REGION = 1e-3
-_SMALLEST_OUTPUT = 0.1
-_MAX_EXTENT = 1 << 30
+SMALLEST_REGION = 1e-3
+SMALLEST_OUTPUT = 0.1
+MAX_EXTENT = 1 << 30
 _float32 = Struct("f")
 
 
@@ -79,17 +79,17 @@ def resize_geometry(
         low = list(map(min, starts, ends))
         high = list(map(max, starts, ends))
         for i, (a, b) in enumerate(zip(low, high, strict=True)):
-            if b - a < _SMALLEST_REGION:
+            if b - a < SMALLEST_REGION:
                 middle = 0.5 * (a + b)
-                low[i] = single(middle - 0.5 * _SMALLEST_REGION)
-                high[i] = single(middle + 0.5 * _SMALLEST_REGION)
+                low[i] = single(middle - 0.5 * SMALLEST_REGION)
+                high[i] = single(middle + 0.5 * SMALLEST_REGION)
     extents = [single(b - a) for a, b in zip(low, high, strict=True)]
     wanted = _output_extents(size, extents, mode, max_size)
     axes = []
     for length, target, start, end in zip(in_size, wanted, low, high, strict=True):
         target = single(target)
         exact = abs(target)
-        if exact > _MAX_EXTENT:
+        if exact > MAX_EXTENT:
             raise ArgumentValueError(
                 f"An output extent would be {exact:g} pixels. Check the size arguments and the "
                 "region, or set `max_size`."
@@ -99,7 +99,7 @@ def resize_geometry(
             start, end = end, start
         if subpixel_scale and exact != out:
             centre = 0.5 * (start + end)
-            stretch = out / max(exact, _SMALLEST_OUTPUT)
+            stretch = out / max(exact, SMALLEST_OUTPUT)
             start = single(centre + (start - centre) * stretch)
             end = single(centre + (end - centre) * stretch)
         axes.append(AxisGeometry(length, out if length else 0, start, end))

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from penstock.errors import ArgumentValueError, UsageError
 from penstock.operators.argument_types import BOOL, FLOAT, FLOATS, STRING
+from penstock.operators.batch_arguments import scalars
 from penstock.operators.image.resize_geometry import MODES, AxisGeometry, resize_geometry, single
+from penstock.operators.image.resize_geometry_batch import (
+    BatchGeometry,
+    OneByOneError,
+    batch_geometry,
+    singles,
+)
 from penstock.operators.schema import Arg
 
 if TYPE_CHECKING:
-    from penstock.operators.operator import Operator
+    from penstock.operators.operator import BatchContext, Operator
 
 RESIZE_ARGS: tuple[Arg, ...] = (
     Arg(
@@ -200,6 +209,36 @@ class ResizeRequest:
         size = self._size(args)
         return resize_geometry(extents, size, self._mode, self._max_size, roi, self._subpixel)
 
+    def batch(self, c: BatchContext, extents: np.ndarray) -> BatchGeometry:
+        """Geometry of all samples, whose spatial extents are int64 ``(axes, samples)``.
+
+        Raises
+        ------
+        OneByOneError, ShapeError
+            If only the samples one by one can tell.
+        """
+        roi = None
+        if self._roi:
+            roi = self._regions(c, "roi_start", extents), self._regions(c, "roi_end", extents)
+        return batch_geometry(
+            extents, self._sizes(c), self._mode, self._max_size, roi, self._subpixel
+        )
+
+    def _sizes(self, c: BatchContext) -> np.ndarray:
+        """`_size` of all samples, ``(axes, samples)``."""
+        if self._way == "size":
+            return _by_axis(c, "size", self._ndim)
+        if self._way == "separate":
+            given = [scalars(c, name, np.float64) for name in self._names]
+            return np.stack([np.zeros(c.size) if v is None else v for v in given])
+        one = scalars(c, self._way, np.float64)
+        assert one is not None
+        return np.broadcast_to(one, (self._ndim, c.size))
+
+    def _regions(self, c: BatchContext, name: str, extents: np.ndarray) -> np.ndarray:
+        corner = _by_axis(c, name, self._ndim)
+        return singles(corner) * extents if self._relative else corner
+
     def _extents(self, values: Sequence[float], name: str) -> tuple[float, ...]:
         """One number an axis."""
         if len(values) == self._ndim:
@@ -216,3 +255,13 @@ class ResizeRequest:
         if self._relative:
             return tuple([single(v) * e for v, e in zip(corner, extents, strict=True)])
         return corner
+
+
+def _by_axis(c: BatchContext, name: str, count: int) -> np.ndarray:
+    """Argument `name` of all samples, a number for each of `count` axes: ``(axes, samples)``."""
+    found = c.array(name, np.float64)
+    assert found is not None
+    found = found.reshape(c.size, -1)
+    if found.shape[1] not in (1, count):
+        raise OneByOneError
+    return np.broadcast_to(found.T, (count, c.size))

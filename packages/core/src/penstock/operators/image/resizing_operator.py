@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.errors import ShapeError
+from penstock.kernels.cpu.random import sample_uniforms
 from penstock.operators.deferred import DeferredImage, pixels
 from penstock.operators.image.resample_sample import OutputWindow, SampleResampler
 from penstock.operators.image.resampling import Resampling
+from penstock.operators.image.resize_geometry_batch import OneByOneError
 from penstock.operators.image.resized_image import ResizedImage
-from penstock.operators.operator import Operator, SampleContext
+from penstock.operators.operator import BatchContext, Operator, SampleContext
 from penstock.operators.schema import Spec
+from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.resample_taps import AxisSampling
+    from penstock.kernels.gpu.resample_taps import AxesSampling
 
 Plan = tuple[Sequence["AxisSampling"], Sequence[OutputWindow]]
 """How each spatial axis of a sample is resampled, and what of it is wanted."""
@@ -24,7 +30,8 @@ Plan = tuple[Sequence["AxisSampling"], Sequence[OutputWindow]]
 class ResizingOperator(Operator):
     """Base of operators that resample the spatial axes of their input.
 
-    A sub-class calls `prepare` in its `infer` and says what happens to a sample in `plan`.
+    A sub-class calls `prepare` in its `infer`, and says what happens to a sample in `plan` and to
+    a batch in `batch_plan`.
     """
 
     def prepare(self, data: Spec) -> Spec:
@@ -61,6 +68,33 @@ class ResizingOperator(Operator):
             return data
         return self._resized(c, data, axes, windows)
 
+    gpu_takes = (StridedBatch,)
+
+    def batch_plan(self, c: BatchContext, extents: np.ndarray) -> AxesSampling:
+        """What happens to the samples of a batch, with spatial extents int64 ``(axes, samples)``.
+
+        Raises
+        ------
+        OneByOneError, ShapeError
+            If `plan` has to be asked for the samples one by one.
+        """
+        raise OneByOneError
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
+        from penstock.operators.image.resized_batch import ResizedBatch
+
+        data: DeviceBatch | StridedBatch = inputs[0]
+        resampler, resampling = self.resampler, self.resampling
+        first = resampler.first
+        extents = np.ascontiguousarray(data.shapes[:, first : first + resampler.spatial_ndim].T)
+        try:
+            axes = self.batch_plan(c, extents)
+        except (OneByOneError, ShapeError):
+            axes = plan_one_by_one(self, c, extents)
+        if data.dtype == resampling.numpy_dtype and axes.copies():
+            return data
+        return ResizedBatch(data, axes, first, resampling.numpy_dtype, resampling.rounds_to)
+
     def _copies(
         self,
         data: np.ndarray | DeferredImage,
@@ -84,3 +118,49 @@ class ResizingOperator(Operator):
         return ResizedImage(
             c, self._kernel, data, axes, windows, resampling.numpy_dtype, resampling.rounds_to
         )
+
+
+class _SampleOfBatch:
+    """What `plan` needs to know of one sample of a batch."""
+
+    def __init__(self, c: BatchContext, index: int, args: SimpleNamespace) -> None:
+        self.args = args
+        self.index = index
+        self._seed, self._iteration = c.seed, c.iteration
+
+    def uniforms(self, count: int) -> np.ndarray:
+        """As of `SampleContext`."""
+        return sample_uniforms(self._seed, self._iteration, self.index, count)
+
+
+def plan_one_by_one(op: ResizingOperator, c: BatchContext, extents: np.ndarray) -> AxesSampling:
+    """The plans of all samples together, each made by `plan`; it knows all rules and errors."""
+    from penstock.kernels.gpu.resample_taps import AxesSampling
+
+    values = {name: c.values(name) for name in op.tensor_args}
+    plans = []
+    for i, shape in enumerate(map(tuple, extents.T.tolist())):
+        args = SimpleNamespace(**vars(c.args))
+        for name, found in values.items():
+            setattr(args, name, found[i])
+        sample: Any = _SampleOfBatch(c, i, args)
+        try:
+            plans.append(op.plan(sample, shape))
+        except Exception as error:
+            raise c.located(error, i) from error
+
+    def gathered(part: int, name: str, dtype: Any) -> np.ndarray:
+        found = [[getattr(axis, name) for axis in plan[part]] for plan in plans]
+        return np.array(found, dtype).reshape(len(plans), len(extents)).T
+
+    return AxesSampling(
+        gathered(0, "in_size", np.int64),
+        gathered(0, "out_size", np.int64),
+        gathered(0, "start", np.float32),
+        gathered(0, "end", np.float32),
+        gathered(0, "filter", np.int64),
+        bool(op.args.antialias),
+        gathered(1, "begin", np.int64),
+        gathered(1, "length", np.int64),
+        gathered(1, "step", np.int64),
+    )

@@ -1,0 +1,78 @@
+// How pixels get to memory: normalised, converted, and in accesses that do not depend on where rows
+// begin. Shared by the kernels that resample and the one that only normalises.
+#pragma once
+#include "strided_copy_blocks.cuh"
+
+constexpr int BLOCK = 256;           // threads
+constexpr int ITEMS = 4;             // units a thread makes
+constexpr int UNITS = BLOCK * ITEMS; // of a block, neighbours in the output
+
+// How an output is written: element by element; or, where its pixels make up one run of memory,
+// channels together or in planes, as such runs.
+enum Mode : int { SCATTERED = 0, PIXELS = 1, PLANES = 2 };
+
+// Division of what is less than divisor + UNITS, without a division each time.
+struct Divider {
+  uint32 divisor, magic;
+
+  __device__ __forceinline__ explicit Divider(uint32 by)
+      : divisor(by), magic(by > 1 ? 0xffffffffu / by + 1 : 0) {}
+
+  __device__ __forceinline__ uint32 operator()(uint32 value) const {
+    if (divisor >= UNITS) return value >= divisor;
+    return divisor > 1 ? __umulhi(value, magic) : value;
+  }
+};
+
+// What becomes of a number on its way to the output. `table` holds the means of all channels of the
+// output, then their factors, then their values where there is no source; null: nothing happens.
+struct Finish {
+  const float* table;
+  int out_channels;
+
+  template <typename Out> __device__ __forceinline__ Out number(float value, int channel) const {
+    if (table != nullptr) {
+      value = __fsub_rn(value, __ldg(table + channel));
+      value = __fmul_rn(value, __ldg(table + out_channels + channel));
+    }
+    return saturated<Out>(value);
+  }
+
+  template <typename Out> __device__ __forceinline__ Out outside(int channel) const {
+    return saturated<Out>(__ldg(table + 2 * out_channels + channel));
+  }
+};
+
+// Runs of neighbouring elements that a block makes, gathered in shared memory in the places they
+// have within 16 bytes, so that they leave in accesses of 16 bytes wherever they begin.
+template <typename Out> struct Runs {
+  // Four runs of UNITS elements, or one of four times as many.
+  static constexpr int ELEMENTS = UNITS + 16 / int(sizeof(Out));
+  static constexpr int BYTES = ELEMENTS * int(sizeof(Out));
+
+  Out* memory;
+
+  static __device__ __forceinline__ int shift(const Out* target) {
+    return int(reinterpret_cast<uint64>(target) & 15) / int(sizeof(Out));
+  }
+
+  __device__ __forceinline__ Out* place(int run, const Out* target) const {
+    return memory + run * ELEMENTS + shift(target);
+  }
+
+  // Write the first `count` elements of a run to where they belong.
+  __device__ __forceinline__ void leave(int run, Out* target, int count) const {
+    constexpr int PER_ACCESS = 16 / int(sizeof(Out));
+    const int begin = shift(target), end = begin + count;
+    const Out* source = memory + run * ELEMENTS;
+    target -= begin;
+    for (int first = threadIdx.x * PER_ACCESS; first < end; first += BLOCK * PER_ACCESS) {
+      if (first >= begin && first + PER_ACCESS <= end) {
+        *reinterpret_cast<uint4*>(target + first) = *reinterpret_cast<const uint4*>(source + first);
+      } else {
+        for (int e = max(first, begin); e < min(first + PER_ACCESS, end); ++e)
+          target[e] = source[e];
+      }
+    }
+  }
+};

@@ -1,0 +1,215 @@
+// Separable resampling of tiles: each source pixel is read from memory about once.
+//
+// A block makes ROWS rows of `tile_pixels` columns, in the CPU's order of arithmetic: first along
+// the columns (vertically), from the source to shared memory, for as many source columns at a time
+// as fit there; then along the rows, to sums in registers. At last the tile is rounded, normalised,
+// converted, and turned round in shared memory, so that it leaves row by row.
+//
+// The strides in shared memory are such that no two lanes of a warp meet in a bank: a warp writes
+// four rows of sums at a time, and reads one column of all rows.
+#include "resample.cuh"
+
+constexpr int ROWS = 32, WARPS = BLOCK / 32, BAND = 256, PITCH = BAND + 1;
+
+// Units of a tile: G channels of a pixel each.
+template <int G> constexpr int TILE_UNITS = G == 1 ? 128 : 32;
+
+// Four bytes of a line at any address. CLIPPED: the line may end before, or soon after; what is
+// beyond its last element, `last` bytes from its start, is 0. Words are read whole where they begin
+// in the line, so up to 3 bytes in front of it are, too.
+template <typename In, bool CLIPPED>
+__device__ __forceinline__ uint32 word_at(const char* line, int offset, int last) {
+  constexpr int SIZE = sizeof(In);
+  const char* place = line + offset;
+  if constexpr (SIZE == 4) {
+    return __ldg(reinterpret_cast<const uint32*>(CLIPPED ? line + min(offset, last) : place));
+  } else {
+    if (CLIPPED && last - offset < 8) {
+      uint32 word = 0;
+#pragma unroll
+      for (int i = 0; i < 4; i += SIZE) {
+        if (offset + i > last) break;
+        uint32 part;
+        if constexpr (SIZE == 1) part = __ldg(reinterpret_cast<const uint8*>(place + i));
+        else part = __ldg(reinterpret_cast<const uint16*>(place + i));
+        word |= part << (8 * i);
+      }
+      return word;
+    }
+    const uint32 before = reinterpret_cast<uint64>(place) & 3;
+    const uint32* word = reinterpret_cast<const uint32*>(place - before);
+    const uint32 low = __ldg(word);
+    return before ? __funnelshift_r(low, __ldg(word + 1), 8 * before) : low;
+  }
+}
+
+template <typename In> __device__ __forceinline__ float number_of(uint32 word, int element) {
+  if constexpr (sizeof(In) == 4) return __uint_as_float(word);
+  else return static_cast<float>(static_cast<In>(word >> (8 * int(sizeof(In)) * element)));
+}
+
+// Which row of the tile a thread sums, vertically: eight neighbours share one, and those of a warp
+// are as far apart as the banks demand.
+template <typename In> __device__ __forceinline__ int row_of_thread() {
+  const int warp = threadIdx.x / 32, part = threadIdx.x / 8 % 4;
+  if constexpr (sizeof(In) == 1) return 4 * warp + part;
+  else if constexpr (sizeof(In) == 2) return 2 * warp + part % 2 + part / 2 * 16;
+  else return warp + 8 * part;
+}
+
+// Sums of N times 32 neighbouring elements of lines, four of each 32 a thread.
+template <typename In, int N, bool CLIPPED>
+__device__ __forceinline__ void sum_lines(const char* line, int64 row, const float* weights,
+                                          int taps, int begin, int last, float* sums_of_row) {
+  constexpr int SIZE = sizeof(In), IN_WORD = 4 / SIZE;
+  const int lane = threadIdx.x % 8;
+  float sums[N][4] = {};
+  line += begin * SIZE;
+  last -= begin * SIZE;
+#pragma unroll 1
+  for (int k = 0; k < taps; ++k, line += row) {
+    const float weight = __ldg(weights + k);
+    uint32 words[N][SIZE];
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int w = 0; w < SIZE; ++w)
+        words[n][w] = word_at<In, CLIPPED>(line, 32 * n * SIZE + 4 * (8 * w + lane), last);
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        sums[n][e] =
+            __fmaf_rn(weight, number_of<In>(words[n][e / IN_WORD], e % IN_WORD), sums[n][e]);
+  }
+#pragma unroll
+  for (int n = 0; n < N; ++n)
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      sums_of_row[begin + 32 * n + IN_WORD * (8 * (e / IN_WORD) + lane) + e % IN_WORD] = sums[n][e];
+}
+
+// Write a tile that lies in shared memory, in runs of `length` elements, to where it belongs.
+template <typename Out>
+__device__ __forceinline__ void leave(const Out* staged, int pitch, int plane, int rows, int planes,
+                                      int length, Out* out, int64 out_row, int64 out_plane) {
+  constexpr int IN_WORD = 4 / int(sizeof(Out));
+  const uint64 places = reinterpret_cast<uint64>(out) | uint64(out_row) * sizeof(Out) |
+                        (planes > 1 ? uint64(out_plane) * sizeof(Out) : 0);
+  const int words = places % 4 == 0 ? length / IN_WORD : 0;
+  const int accesses = words ? words + length % IN_WORD : length;
+  // As many lanes for a run as it keeps busy, a power of two.
+  const int bits = accesses <= 4 ? 2 : accesses <= 8 ? 3 : accesses <= 16 ? 4 : 5;
+  const int lane = threadIdx.x & ((1 << bits) - 1);
+  for (int run = threadIdx.x >> bits; run < planes * ROWS; run += BLOCK >> bits) {
+    const int y = run % ROWS, p = run / ROWS;
+    if (y >= rows) continue;
+    const Out* source = staged + y * pitch + p * plane;
+    Out* target = out + y * out_row + p * out_plane;
+    for (int w = lane; w < words; w += 1 << bits)
+      reinterpret_cast<uint32*>(target)[w] = reinterpret_cast<const uint32*>(source)[w];
+    for (int e = words * IN_WORD + lane; e < length; e += 1 << bits) target[e] = source[e];
+  }
+}
+
+template <typename In, typename Out, int G>
+__global__ void __launch_bounds__(BLOCK, 4)
+    resample_tiles(const uint8* records, uint32 pitch, uint32 count, uint32 uniform, int rounds,
+                   float low, float high) {
+  __shared__ __align__(16) float band[ROWS * PITCH];
+  constexpr int HELD = TILE_UNITS<G> / WARPS;
+  constexpr int WIDE = sizeof(In) == 4 ? 2 : 4;
+  const Share share = share_of({records, pitch, count, uniform}, blockIdx.x);
+  __shared__ ResampledSample s;
+  for (int i = threadIdx.x; i < int(sizeof(s) / 8); i += BLOCK)
+    reinterpret_cast<uint64*>(&s)[i] = __ldg(reinterpret_cast<const uint64*>(share.record) + i);
+  __syncthreads();
+  const int across = (s.width + s.tile_pixels - 1) / s.tile_pixels;
+  const int down = (s.height + ROWS - 1) / ROWS;
+  const int line_of_tiles = share.block / across;
+  const int tile_x = (share.block - line_of_tiles * across) * s.tile_pixels;
+  const int frame = line_of_tiles / down, tile_y = (line_of_tiles - frame * down) * ROWS;
+  const int outer = frame / s.inners, inner = frame - outer * s.inners;
+
+  const int groups = s.channels / G;
+  const int pixels = min(s.tile_pixels, s.width - tile_x), rows = min(ROWS, s.height - tile_y);
+  const int units = pixels * groups;
+  const int* firsts = s.column_first + tile_x;
+  const int one_end = __ldg(firsts), other_end = __ldg(firsts + pixels - 1);
+  const int begin = min(one_end, other_end), end = max(one_end, other_end) + s.column_taps;
+  const int band_pixels = BAND / s.channels, pixel_bytes = s.channels * int(sizeof(In));
+
+  const int my_row = row_of_thread<In>(), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int line_number = tile_y + min(my_row, rows - 1);
+  const char* line = s.source + outer * s.outer + inner * s.inner +
+                     __ldg(s.row_first + line_number) * s.row;
+  const float* row_weights = s.row_weights + int64(line_number) * s.row_taps;
+
+  float sums[HELD][G] = {};
+  for (int left = begin; left < end; left += band_pixels) {
+    const int right = min(left + band_pixels, end);
+    if (left > begin) __syncthreads();
+    if (my_row < rows) {
+      const char* from = line + int64(left) * pixel_bytes;
+      const int elements = (right - left) * s.channels, last = (elements - 1) * int(sizeof(In));
+      float* to = band + my_row * PITCH;
+      int e = 0;
+      for (; e + 32 * WIDE + 4 <= elements; e += 32 * WIDE)
+        sum_lines<In, WIDE, false>(from, s.row, row_weights, s.row_taps, e, last, to);
+      for (; e + 32 < elements; e += 64)
+        sum_lines<In, 2, true>(from, s.row, row_weights, s.row_taps, e, last, to);
+      if (e < elements)
+        sum_lines<In, 1, true>(from, s.row, row_weights, s.row_taps, e, last, to);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < HELD; ++i) {
+      const int unit = warp + i * WARPS;
+      if (unit >= units) break;
+      const int x = groups > 1 ? unit / groups : unit;
+      const int channel = (unit - x * groups) * G, first = __ldg(firsts + x);
+      const float* weights = s.column_weights + int64(tile_x + x) * s.column_taps - first;
+      const int from = max(first, left), to = min(first + s.column_taps, right);
+      const float* values = band + lane * PITCH + (from - left) * s.channels + channel;
+#pragma unroll 2
+      for (int k = from; k < to; ++k, values += s.channels) {
+        const float weight = __ldg(weights + k);
+#pragma unroll
+        for (int g = 0; g < G; ++g) sums[i][g] = __fmaf_rn(weight, values[g], sums[i][g]);
+      }
+    }
+  }
+  __syncthreads();
+
+  // Lanes are rows: neighbours write what is a whole row, less one word, apart.
+  constexpr int STAGED_PITCH = BAND + 4 / int(sizeof(Out));
+  Out* staged = reinterpret_cast<Out*>(band);
+  const Finish finish{s.table, s.out_channels};
+  const Rounding rounded{rounds, low, high};
+  const bool planar = s.mode == PLANES;
+  const int per_pixel = planar ? 1 : s.out_channels;
+  const int per_channel = planar ? (s.tile_pixels + 3) / 4 * 4 : 1;
+#pragma unroll
+  for (int i = 0; i < HELD; ++i) {
+    const int unit = warp + i * WARPS;
+    if (unit >= units) break;
+    const int x = groups > 1 ? unit / groups : unit, channel = (unit - x * groups) * G;
+    Out* to = staged + lane * STAGED_PITCH + x * per_pixel + channel * per_channel;
+#pragma unroll
+    for (int g = 0; g < G; ++g)
+      to[g * per_channel] = finish.template number<Out>(rounded(sums[i][g]), channel + g);
+  }
+  for (int c = s.channels; c < s.out_channels; ++c) {
+    const Out value = finish.template outside<Out>(c);
+    for (int x = warp; x < pixels; x += WARPS)
+      staged[lane * STAGED_PITCH + x * per_pixel + c * per_channel] = value;
+  }
+  __syncthreads();
+  Out* out = reinterpret_cast<Out*>(s.out) + outer * s.out_outer + inner * s.out_inner +
+             tile_y * s.out_row + tile_x * s.out_pixel;
+  if (planar)
+    leave(staged, STAGED_PITCH, per_channel, rows, s.out_channels, pixels, out, s.out_row,
+          s.out_channel);
+  else
+    leave(staged, STAGED_PITCH, 0, rows, 1, pixels * per_pixel, out, s.out_row, int64(0));
+}
