@@ -99,7 +99,7 @@ def _literal(value: Any, dtype: np.dtype) -> str:
     if dtype.kind == "b":
         return "true" if value else "false"
     if dtype.kind == "f":
-        real = _real(float(value), dtype.itemsize == 8)
+        real = _real(float(dtype.type(value)), dtype.itemsize == 8)
         return f"__float2half_rn({real})" if dtype.itemsize == 2 else real
     if value == _MOST_NEGATIVE:  # there is no literal of its magnitude
         return f"({value + 1}ll - 1)"
