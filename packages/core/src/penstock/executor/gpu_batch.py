@@ -24,7 +24,7 @@ class GpuBatch:
     sources
         Where each was read from, if known.
     event, stream
-        When the samples are there: behind this event, which is on this stream.
+        When the samples are there: behind this event, which is on this stream; `None` if they are.
     """
 
     __slots__ = ("_rows", "batch", "event", "sources", "spec", "stream")
@@ -34,8 +34,8 @@ class GpuBatch:
         batch: DeviceBatch,
         spec: Spec,
         sources: list[str] | None,
-        event: Event,
-        stream: int,
+        event: Event | None,
+        stream: int | None,
     ) -> None:
         self.batch = batch
         self.spec = spec

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.executor.batch import BatchBuffer
+    from penstock.executor.gpu_batch import GpuBatch
     from penstock.executor.program import Program
 
 
@@ -39,7 +42,7 @@ class Iteration:
         "waiting",
     )
 
-    def __init__(self, number: int, size: int, fed: dict[int, BatchBuffer]) -> None:
+    def __init__(self, number: int, size: int, fed: Mapping[int, BatchBuffer | GpuBatch]) -> None:
         self.number = number
         self.size = size
         self.fed = fed

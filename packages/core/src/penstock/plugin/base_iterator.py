@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from typing import Self
 
     from penstock.pipeline import Pipeline
-    from penstock.tensors import TensorListCPU
+    from penstock.tensors import TensorListCPU, TensorListGPU
+
+    Batch = TensorListCPU | TensorListGPU
 
 __all__ = ["LastBatchPolicy"]
 
@@ -55,7 +57,7 @@ class PipelineBatch:
         The samples to hand out: that many from the front, or those with these numbers.
     """
 
-    outputs: tuple[TensorListCPU, ...]
+    outputs: tuple[Batch, ...]
     kept: int | list[int]
 
 
@@ -245,7 +247,7 @@ class _DaliBaseIterator:
             batches = [batch for batch in batches if batch.kept]
         return batches
 
-    def _fetch(self) -> tuple[list[tuple[TensorListCPU, ...]], list[Delivery]]:
+    def _fetch(self) -> tuple[list[tuple[Batch, ...]], list[Delivery]]:
         if not self._scheduled:
             self._schedule()
         outputs = []
@@ -271,7 +273,7 @@ class _DaliBaseIterator:
             raise failure
         return outputs, deliveries
 
-    def _delivery(self, pipeline: Pipeline, output: tuple[TensorListCPU, ...]) -> Delivery:
+    def _delivery(self, pipeline: Pipeline, output: tuple[Batch, ...]) -> Delivery:
         size = len(output[0])
         if size != self.batch_size and not isinstance(self._counter, EndlessCounter):
             raise UsageError(

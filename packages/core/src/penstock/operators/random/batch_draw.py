@@ -41,7 +41,8 @@ class BatchDraw(Draw):
         found = c.array("shape", np.int64)
         assert found is not None
         shapes = found.reshape(c.size, -1)
-        check_each(c, (shapes >= 0).all(axis=1), checked_shape, lambda i: tuple(shapes[i].tolist()))
+        good = np.asarray((shapes >= 0).all(axis=1))
+        check_each(c, good, checked_shape, lambda i: tuple(shapes[i].tolist()))
         return shapes
 
 

@@ -235,7 +235,7 @@ class TensorGPU(TensorBase):
             return self._make_copy().__dlpack__(stream, max_version)
         array = self._array()
         self._grant_consumer(stream)
-        options = {} if max_version is None else {"max_version": max_version}
+        options: dict[str, Any] = {} if max_version is None else {"max_version": max_version}
         if not isinstance(array, np.ndarray):
             options["stream"] = -1  # CuPy need not order anything
         return array.__dlpack__(**options)

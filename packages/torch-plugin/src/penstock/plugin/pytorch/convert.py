@@ -180,7 +180,7 @@ def _stream(stream: Any, device: torch.device) -> torch.cuda.Stream:
     number = stream_number(stream)
     if number == DEFAULT_STREAM:
         return torch.cuda.default_stream(device)
-    return torch.cuda.ExternalStream(number, device)
+    return torch.cuda.ExternalStream(number, device)  # type: ignore[no-untyped-call]
 
 
 def _shape(shape: Sequence[int]) -> str:
