@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _INTEGERS = frozenset(t for t in DALIDataType if DALIDataType.UINT8 <= t <= DALIDataType.INT64)
 
+_LARGEST = 2.0**62
+
 _INPUTS = (
     Input("data", "Data of any rank and layout."),
     Input(
@@ -266,7 +268,12 @@ class Reshaping(Operator):
 
 def _scaled(extent: int, factor: float) -> int:
     # DALI multiplies in float32 and rounds halves up.
-    return math.floor(float(np.float32(extent * np.float64(np.float32(factor)))) + 0.5)
+    product = extent * float(np.float32(factor))
+    if not product < _LARGEST:
+        raise ArgumentValueError(
+            f"`rel_shape` has {factor:g}, which makes no extent of an axis of extent {extent}."
+        )
+    return math.floor(float(np.float32(product)) + 0.5)
 
 
 def _check_wildcards(values: Sequence[float], name: str) -> None:

@@ -132,9 +132,9 @@ def _scaled(
         return extents, np.ones_like(wrong)
     sources = np.concatenate([extents, np.ones((c.size, 1), np.int64)], axis=1)[:, :count]
     # DALI multiplies in float32 and rounds halves up.
-    products = (sources * factors.astype(np.float32).astype(np.float64)).astype(np.float32)
-    whole = np.floor(products.astype(np.float64) + 0.5)
-    fits = (factors < 0) | (np.abs(whole) < _LARGEST)
+    products = sources * factors.astype(np.float32).astype(np.float64)
+    whole = np.floor(products.astype(np.float32).astype(np.float64) + 0.5)
+    fits = (factors < 0) | (products < _LARGEST)
     wrong = wrong | ~fits.all(axis=1)
     return np.where((factors < 0) | ~fits, -1, whole).astype(np.int64), wrong
 
@@ -147,7 +147,7 @@ def _refitted(
     row_bytes = extents[:, -1] * op.source_size
     shapes = extents.copy()
     shapes[:, -1] = row_bytes // op.target.itemsize
-    return shapes, row_bytes % op.target.itemsize != 0
+    return shapes, wrong | (row_bytes % op.target.itemsize != 0)
 
 
 def _numbers(c: BatchContext, name: str, dtype: type) -> np.ndarray | None:

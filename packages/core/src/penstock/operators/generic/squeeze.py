@@ -86,7 +86,8 @@ class Squeeze(Operator):
     def _kept(self, c: BatchContext, ndim: int) -> np.ndarray:
         """The axes that remain, ``(samples, axes)``."""
         if self._axes is not None:
-            kept = [axis for axis in range(ndim) if axis not in _checked(self._axes, ndim)]
+            removed = _checked(list(self._axes), ndim)
+            kept = [axis for axis in range(ndim) if axis not in removed]
             return np.broadcast_to(np.array(kept, np.int64), (c.size, len(kept)))
         found: list[list[int]] = []
         for index, asked in enumerate(c.values("axes")):

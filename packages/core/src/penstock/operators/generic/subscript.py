@@ -140,7 +140,7 @@ class TensorSubscript(Operator):
         index = self.fixed if self.fixed is not None else self._index(c.args)
         try:
             return data[index]  # type: ignore[no-any-return]
-        except IndexError:
+        except (IndexError, OverflowError):
             _check_count(self.count, data.ndim)
             _check_index(index, data.shape)
             raise

@@ -1,0 +1,56 @@
+"""The same operator on both devices: the same values, or the same error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import OperatorError, PenstockError
+from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
+
+
+def check_alike(name: str, *inputs: list[np.ndarray], **options: Any) -> Any:
+    """Check that both devices give the same values, bit for bit; return those of the GPU.
+
+    Parameters are those of `run_gpu_operator`, for operators with one output.
+    """
+    found = run_gpu_operator(name, *inputs, **options)
+    for only_there in ("scattered", "runtime"):
+        options.pop(only_there, None)
+    expected = run_cpu_operator_on_batch(name, *inputs, **options)
+    assert len(found) == len(expected)
+    for index, (got, wanted) in enumerate(zip(found, expected, strict=True)):
+        assert got.dtype == wanted.dtype
+        assert got.shape == wanted.shape, f"sample {index}"
+        np.testing.assert_array_equal(got, wanted, f"sample {index}")
+    return found
+
+
+def check_same_error(
+    name: str, *inputs: list[np.ndarray], sample: int | None = None, **options: Any
+) -> PenstockError:
+    """Check that both devices raise the same error; return it.
+
+    On the GPU it must name `sample`, unless that is not given.
+    """
+    try:
+        run_cpu_operator_on_batch(name, *inputs, **options)
+    except PenstockError as error:
+        expected = error
+    else:
+        raise AssertionError(f"`{name}` raises nothing on the CPU")
+    try:
+        run_gpu_operator(name, *inputs, **options)
+    except PenstockError as error:
+        got: Any = error
+    else:
+        raise AssertionError(f"`{name}` raises nothing on the GPU")
+    if isinstance(got, OperatorError):
+        assert got.where.sample == sample
+        got = got.__cause__
+    else:
+        assert sample is None, "the error does not tell the sample"
+    assert type(got) is type(expected)
+    assert str(got) == str(expected)
+    return expected
