@@ -2,33 +2,32 @@
 
 ``python -m tests.support.gpu.nvrtc [file.cu ...]`` prints what the kernels on the list need of a
 device: registers, shared memory, and memory for what the registers do not hold.
+
+The compiler is called by way of CuPy, in another process: what a test sees must not depend on
+whether CuPy has been imported before.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import importlib.metadata
 import importlib.util
 import json
 import os
-import re
+import subprocess
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from penstock.tensors.gpu.nvrtc import OPTIONS, _include_options
+from penstock.tensors.gpu.nvrtc import OPTIONS
 from tests.support.gpu.cpu_functions import cache_folder
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 """Turing, Ampere, Hopper, Blackwell."""
 
-_WARNING = re.compile(r"^.*\bwarning\b.*$", re.MULTILINE | re.IGNORECASE)
-_ENTRY = re.compile(r"Compiling entry function '(\S+)'")
-_NUMBERS = {
-    "registers": re.compile(r"Used (\d+) registers"),
-    "shared_bytes": re.compile(r"(\d+) bytes smem"),
-    "stack_bytes": re.compile(r"(\d+) bytes stack frame"),
-    "spilled_bytes": re.compile(r"(\d+) bytes spill stores"),
-}
+_ROOT = Path(__file__).parents[3]
 
 
 def missing() -> str | None:
@@ -36,16 +35,12 @@ def missing() -> str | None:
 
     ``PENSTOCK_REQUIRE_NVRTC=1`` makes it an error.
     """
-    for module in ("cupy", "cuda.pathfinder", "nvidia.cu13"):
-        try:
-            found = importlib.util.find_spec(module)
-        except ModuleNotFoundError:
-            found = None
-        if found is None:
-            if os.environ.get("PENSTOCK_REQUIRE_NVRTC") == "1":
-                raise ModuleNotFoundError(f"{module}, and PENSTOCK_REQUIRE_NVRTC=1")
-            return f"{module} is not installed"
-    return None
+    if importlib.util.find_spec("cupy") and _compiler_version():
+        return None
+    reason = "CuPy and NVRTC are not installed"
+    if os.environ.get("PENSTOCK_REQUIRE_NVRTC") == "1":
+        raise ModuleNotFoundError(f"{reason}, and PENSTOCK_REQUIRE_NVRTC=1")
+    return reason
 
 
 def check_compiles(kernels: Iterable[tuple[str, str]], arch: str) -> None:
@@ -60,73 +55,69 @@ def check_compiles(kernels: Iterable[tuple[str, str]], arch: str) -> None:
     for source, name in kernels:
         if not _path(source, name, arch).exists():
             by_source.setdefault(source, []).append(name)
-    for source, names in by_source.items():
-        for name, found in _compiled(source, names, arch).items():
-            path = _path(source, name, arch)
+    if not by_source:
+        return
+    jobs = [{"source": s, "names": names, "arch": arch} for s, names in by_source.items()]
+    errors = []
+    for job, found in zip(jobs, _run(jobs), strict=True):
+        if "error" in found:
+            errors.append(found["error"])
+            continue
+        for name, needs in found["needs"].items():
+            path = _path(str(job["source"]), name, arch)
             part = path.with_suffix(f".{os.getpid()}")
-            part.write_text(json.dumps(found))
+            part.write_text(json.dumps(needs))
             part.replace(path)
+    if errors:
+        raise RuntimeError("\n\n".join(errors))
 
 
-def resources(source: str, name: str, arch: str) -> dict[str, int]:
-    """What a kernel needs, by the names in `_NUMBERS`."""
+def needs_of(source: str, name: str, arch: str) -> dict[str, int]:
+    """What a kernel needs: ``"registers"``, ``"shared_bytes"``, ..."""
     check_compiles([(source, name)], arch)
     found: dict[str, int] = json.loads(_path(source, name, arch).read_text())
     return found
 
 
-def _path(source: str, name: str, arch: str) -> Any:
-    from cupy.cuda import nvrtc
-
-    text = "\0".join([source, name, arch, *OPTIONS, str(nvrtc.getVersion())])
-    return cache_folder("nvrtc") / hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def _compiled(source: str, names: list[str], arch: str) -> dict[str, dict[str, int]]:
-    from cupy.cuda import nvrtc
-
-    program = nvrtc.createProgram(source, "program.cu", (), ())
-    try:
-        for name in names:
-            nvrtc.addNameExpression(program, name)
-        options = (f"-arch={arch}", "-Xptxas=-v", *OPTIONS, *_include_options())
-        try:
-            nvrtc.compileProgram(program, options)
-        except nvrtc.NVRTCError as error:
-            log = nvrtc.getProgramLog(program)
-            raise RuntimeError(f"{names} do not compile for {arch}:\n{log}") from error
-        log = nvrtc.getProgramLog(program)
-        warnings = _WARNING.findall(log.replace("Remark: The warnings can be", ""))
-        if warnings:
-            raise RuntimeError(f"{names}, for {arch}, compile with warnings:\n{log}")
-        symbols = {name: nvrtc.getLoweredName(program, name) for name in names}
-    finally:
-        nvrtc.destroyProgram(program)
-    found = _resources(log)
-    return {
-        name: found.get(s.decode() if isinstance(s, bytes) else s, {})
-        for name, s in symbols.items()
-    }
-
-
-def _resources(log: str) -> dict[str, dict[str, int]]:
-    """By symbol."""
-    parts = _ENTRY.split(log)
-    found = {}
-    for symbol, text in zip(parts[1::2], parts[2::2], strict=True):
-        matches = {key: pattern.search(text) for key, pattern in _NUMBERS.items()}
-        found[symbol] = {key: int(m[1]) if m else 0 for key, m in matches.items()}
+def _run(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.gpu.nvrtc_process"],
+        cwd=_ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        input=json.dumps(jobs),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    found: list[dict[str, Any]] = json.loads(done.stdout)
     return found
+
+
+@functools.cache
+def _compiler_version() -> str:
+    for name in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"):
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return ""
+
+
+def _path(source: str, name: str, arch: str) -> Path:
+    text = "\0".join([source, name, arch, *OPTIONS, _compiler_version()])
+    return cache_folder("nvrtc") / hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _main(files: list[str]) -> None:
     from penstock.kernels.gpu.program import program
     from tests.support.gpu.recording import listed
 
-    for file, name in listed():
-        if files and file not in files:
-            continue
-        needs = resources(program(file), name, "sm_90")
+    kernels = [(file, name) for file, name in listed() if not files or file in files]
+    check_compiles([(program(file), name) for file, name in kernels], "sm_90")
+    for file, name in kernels:
+        needs = needs_of(program(file), name, "sm_90")
         print(file, name, *(f"{key}={value}" for key, value in needs.items()))
 
 
