@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.kernels.cpu.arithmetic import IntegerDivisionByZeroError
-from penstock.kernels.gpu.arithmetic import brought, constant, may_fault, operation
-from penstock.kernels.gpu.pointwise_terms import Term, fault, source
 from penstock.operators.arithmetic import scalars
 from penstock.operators.arithmetic.types import operand_types
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from penstock.kernels.gpu.pointwise_terms import Term
     from penstock.operators.arithmetic.expression import Typed
 
 
@@ -33,6 +32,9 @@ def device_program(root: Typed) -> DeviceProgram:
     IntegerDivisionByZeroError
         If something is divided by a constant zero.
     """
+    from penstock.kernels.gpu.arithmetic import brought, constant, may_fault, operation
+    from penstock.kernels.gpu.pointwise_terms import fault, source
+
     found = False
 
     def walk(node: Typed) -> Term:
@@ -40,7 +42,7 @@ def device_program(root: Typed) -> DeviceProgram:
         if node.kind == "input":
             return source(node.value, node.dtype)
         types = operand_types(node)
-        operands = [_operand(o, t) for o, t in zip(node.operands, types, strict=True)]
+        operands = [operand(o, t) for o, t in zip(node.operands, types, strict=True)]
         last = scalars.constant(node.operands[-1], types[-1])
         if node.kind in ("floordiv", "mod") and types[0].kind in "iu" and last == 0:
             raise IntegerDivisionByZeroError
@@ -48,7 +50,7 @@ def device_program(root: Typed) -> DeviceProgram:
         found = found or faults
         return operation(node.kind, operands, node.dtype, last, fault(0) if faults else None)
 
-    def _operand(node: Typed, dtype: np.dtype) -> Term:
+    def operand(node: Typed, dtype: np.dtype) -> Term:
         if node.is_constant:
             return constant(scalars.constant(node, dtype), dtype)
         return brought(walk(node), dtype)
