@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -257,3 +258,25 @@ def test_printing_and_pickling(gpu_runtime, data):
     assert "[1] [[12., 13., 14., 15.]," in str(batch)
     with pytest.raises(TypeError, match="as_cpu"):
         pickle.dumps(batch)
+
+
+def test_any_thread_may_work_with_batches(gpu_runtime, data):
+    """The engine's own threads are the only ones that have made the GPU theirs."""
+    batch = late_batch(gpu_runtime, list(data), "HW")
+    array = DLPackArray(gpu_runtime, data)
+    address = get_device(0).memory.take(data.nbytes, 1)
+
+    def work():
+        np.testing.assert_array_equal(batch.as_cpu().as_array(), data)
+        np.testing.assert_array_equal(batch._make_copy()[::-1].as_tensor().as_cpu(), data[::-1])
+        np.testing.assert_array_equal(TensorListCPU(data)._as_gpu().as_cpu().as_array(), data)
+        np.testing.assert_array_equal(TensorListGPU(array).as_cpu().as_array(), data)
+        tensor = batch.as_tensor()
+        tensor.copy_to_external(address.address)
+        tensor._set_stream(None)
+        assert tensor.__cuda_array_interface__["shape"] == (2, 3, 4)
+        assert tensor.__dlpack__(stream=2, max_version=(1, 0)) is not None
+        return True
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(work).result()
