@@ -56,71 +56,74 @@ def made(arguments: dict[str, Any], size: int) -> tuple[Operator, GpuContext]:
 
 
 def outcome(do: Any) -> Any:
-    """What `do` returns, as lists, or class, text and sample of the error it raises."""
+    """The windows that `do` returns, or class, text and sample of the error it raises."""
+    return outcome_of(
+        lambda: [tuple(tuple(np.asarray(p).tolist()) for p in window) for window in do()]
+    )
+
+
+def outcome_of(do: Any) -> Any:
+    """What `do` returns, or class, text and sample of the error it raises."""
     try:
-        return [tuple(map(tuple, (np.asarray(p).tolist() for p in window))) for window in do()]
+        return do()
     except OperatorError as error:
         cause = error.__cause__
         return type(cause), str(cause), error.where.sample
 
 
-def one_by_one(
-    windows: Any, bounds: OutOfBounds, context: GpuContext, extents: np.ndarray, *rows: Any
-) -> Any:
+def each_sample(context: GpuContext, do: Any) -> Any:
+    """`do` of the number and the arguments of each sample."""
     columns = {name: context.values(name) for name in ARGS}
     found = []
-    for index in range(len(extents)):
+    for index in range(context.size):
         args = SimpleNamespace(**{name: values[index] for name, values in columns.items()})
         try:
-            sizes = tuple(extents[index].tolist())
-            window = windows(args, sizes, *(values[index] for values in rows))
-            anchor, shape, _ = bounds.settle(*window, sizes)
+            found.append(do(index, args))
         except PenstockError as error:
             raise context.located(error, index) from error
-        found.append((anchor, shape))
     return found
 
 
-def at_once(found: Any, bounds: OutOfBounds, context: GpuContext, extents: np.ndarray) -> Any:
-    anchors, shapes = found()
-    anchors, shapes, outside = settled_windows(bounds, context, anchors, shapes, extents)
-    leaves = (anchors < 0) | (anchors + shapes > extents)
-    assert (outside == leaves.any(axis=1)).all()
-    return list(zip(anchors, shapes, strict=True))
+def compare(op: Operator, context: GpuContext, windows: Any, extents: np.ndarray, *rows: Any):
+    """First the windows, then what becomes of them: at once and one by one."""
+    sizes = [tuple(s) for s in extents.tolist()]
 
+    def of_sample(index, args):
+        return windows(args, sizes[index], *(values[index] for values in rows))
 
-def first_of_each_kind(expected: Any, got: Any) -> None:
-    """On the GPU all windows are found before any is found to leave the data."""
-    if isinstance(expected, tuple) and isinstance(got, tuple) and expected[2] != got[2]:
-        assert expected[0].__name__ == "OutOfRangeError"
-        assert got[2] > expected[2]
+    find = slice_windows if isinstance(windows, SliceWindow) else crop_windows
+    expected = outcome(lambda: each_sample(context, of_sample))
+    got = outcome(lambda: list(zip(*find(windows, context, extents, *rows), strict=True)))
+    assert got == expected
+    if isinstance(got, tuple):
         return
-    assert expected == got
+    bounds = OutOfBounds(op)
+    anchors, shapes = (np.array([w[k] for w in got], np.int64) for k in (0, 1))
+
+    def settled(index, _):
+        return bounds.settle(*got[index], sizes[index])
+
+    def settled_at_once():
+        *found, outside = settled_windows(bounds, context, anchors, shapes, extents)
+        return [(*w, not o) for *w, o in zip(*found, outside, strict=True)]
+
+    def plain(windows):
+        return [(tuple(a), tuple(s), bool(i)) for a, s, i in windows]
+
+    expected = outcome_of(lambda: plain(each_sample(context, settled)))
+    assert outcome_of(lambda: plain(settled_at_once())) == expected
 
 
 def compare_crops(arguments, extents, policy):
-    extents = np.array(extents, np.int64)
     op, context = made({**arguments, "out_of_bounds_policy": policy}, len(extents))
-    windows, bounds = CropWindow(op, "HWC"), OutOfBounds(op)
-    expected = outcome(lambda: one_by_one(windows, bounds, context, extents))
-    got = outcome(
-        lambda: at_once(lambda: crop_windows(windows, context, extents), bounds, context, extents)
-    )
-    first_of_each_kind(expected, got)
+    compare(op, context, CropWindow(op, "HWC"), np.array(extents, np.int64))
 
 
 def compare_slices(arguments, extents, policy, *rows):
-    extents = np.array(extents, np.int64)
     op, context = made({**arguments, "out_of_bounds_policy": policy}, len(extents))
     specs = [Spec(TYPES[values[0].dtype.kind], 1) for values in rows]
-    windows, bounds = SliceWindow(op, Spec(T.UINT8, 3, "HWC"), *specs), OutOfBounds(op)
-    expected = outcome(lambda: one_by_one(windows, bounds, context, extents, *rows))
-    got = outcome(
-        lambda: at_once(
-            lambda: slice_windows(windows, context, extents, *rows), bounds, context, extents
-        )
-    )
-    first_of_each_kind(expected, got)
+    windows = SliceWindow(op, Spec(T.UINT8, 3, "HWC"), *specs)
+    compare(op, context, windows, np.array(extents, np.int64), *rows)
 
 
 def per_sample(draw: Any, count: int, values: Any, length: int, dtype: Any) -> list[np.ndarray]:

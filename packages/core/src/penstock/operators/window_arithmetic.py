@@ -32,21 +32,26 @@ def round_half_away(value: float) -> int:
 
 def round_each(values: np.ndarray) -> np.ndarray:
     """The same for each of an array, as int64; integers stay, and what is huge is cut off."""
-    if values.dtype.kind == "i":
-        return np.clip(values, -FARTHEST, FARTHEST)
     values = _limited(values)
+    if values.dtype.kind == "i":
+        return values
     whole = np.trunc(values)
     rest = values - whole
-    return (whole + (rest >= 0.5) - (rest <= -0.5)).astype(np.int64)
+    rounded: np.ndarray = (whole + (rest >= 0.5) - (rest <= -0.5)).astype(np.int64)
+    return rounded
 
 
 def whole_each(values: np.ndarray) -> np.ndarray:
     """Each of an array without its fraction, as int64; what is huge is cut off, NaN is 0."""
-    return _limited(values).astype(np.int64)
+    whole: np.ndarray = _limited(values).astype(np.int64)
+    return whole
 
 
 def _limited(values: np.ndarray) -> np.ndarray:
-    return np.clip(np.where(np.isnan(values), 0.0, values), -FARTHEST, FARTHEST)
+    if values.dtype.kind == "f":
+        values = np.where(np.isnan(values), 0.0, values)
+    limited: np.ndarray = np.clip(values, -FARTHEST, FARTHEST)
+    return limited
 
 
 def as_float32(value: float) -> float:

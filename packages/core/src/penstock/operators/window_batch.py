@@ -202,7 +202,7 @@ def _slices(
     anchors, shapes = np.zeros_like(extents), extents.copy()
     anchors[:, axes] = first
     shapes[:, axes] = round_each(end) - first
-    return anchors, shapes, wrong.any(axis=1)
+    return anchors, shapes, np.asarray(wrong.any(axis=1))
 
 
 def _axes(window: SliceWindow, c: BatchContext, ndim: int) -> list[int] | None:

@@ -164,7 +164,8 @@ class TensorSubscript(Operator):
             if step is not None:
                 wrong |= step == 0
                 step = np.where(step == 0, 1, step)
-            found.span(axis, *(self._numbers(c, f"{part}_{axis}") for part in ("lo", "hi")), step)
+            low, high = (self._numbers(c, f"{part}_{axis}") for part in ("lo", "hi"))
+            found.span(axis, low, high, step)
         if wrong.any():
             self._refuse(c, int(np.flatnonzero(wrong)[0]), data.shapes)
         return found.view()
@@ -179,7 +180,7 @@ class TensorSubscript(Operator):
             unsigned = scalars(c, name, np.uint64)
             return np.minimum(unsigned, FARTHEST).astype(np.int64)  # type: ignore[arg-type]
         found = scalars(c, name, np.int64)
-        return np.clip(found, -FARTHEST, FARTHEST)  # type: ignore[arg-type, no-any-return]
+        return np.clip(found, -FARTHEST, FARTHEST)  # type: ignore[arg-type]
 
     def _refuse(self, c: BatchContext, sample: int, shapes: np.ndarray) -> None:
         """Raise what is wrong with the indices of a sample."""
