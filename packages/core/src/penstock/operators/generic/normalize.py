@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +18,12 @@ from penstock.kernels.cpu.normalize import (
 )
 from penstock.layout import axes_of
 from penstock.operators.argument_types import ARRAY, BOOL, DTYPE, FLOAT, INT, INTS, LAYOUT
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, to_numpy_type
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
 
 _TYPES = (
     DALIDataType.UINT8,
@@ -169,11 +172,12 @@ class Normalize(Operator):
         out = c.empty(data.shape, self._dtype)
         mean, stddev = c.args.mean, c.args.stddev
         if mean is not None and stddev is not None:
-            self._check_shapes(data, mean, stddev)
+            self._check_shapes(data.shape, mean.shape, stddev.shape)
             factor = self._fixed_factor if self._fixed_factor is not None else self._factor(stddev)
             normalize(data, out, mean, factor, self.args.shift)
             return out
-        axes = self._reduced_axes(data, mean, stddev)
+        given = mean if mean is not None else stddev
+        axes = self._reduced_axes(data.shape, None if given is None else given.shape)
         count = math.prod(data.shape[k] for k in axes)
         if mean is None:
             mean = _mean(totals(data, axes), count, data.dtype)
@@ -187,8 +191,7 @@ class Normalize(Operator):
 
     def cpu_batch(self, c: Any, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Normalise `samples` by the moments of all of them."""
-        axes = self._axes if self._axes is not None else tuple(range(samples[0].ndim))
-        _check_batch(samples, axes)
+        axes = self._batch_axes([data.shape for data in samples])
         count = sum(math.prod(data.shape[k] for k in axes) for data in samples)
         args = self.args
         mean, stddev = args.mean, args.stddev
@@ -207,34 +210,80 @@ class Normalize(Operator):
             outputs.append(out)
         return outputs
 
-    def _reduced_axes(
-        self, data: np.ndarray, mean: np.ndarray | None, stddev: np.ndarray | None
+    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+        from penstock.operators.generic.normalize_batch import (
+            Estimate,
+            given_values,
+            normalize_samples,
+            samples_by_axes,
+        )
+
+        data: DeviceBatch = inputs[0]
+        args = self.args
+        out = c.empty(data.shapes, self._dtype)
+        mean, factor = given_values(c, "mean"), given_values(c, "stddev")
+        if factor is not None:
+            fixed = self._fixed_factor
+            values = self._factor(factor.values) if fixed is None else fixed.reshape(-1)
+            factor = factor._replace(values=values)
+        shapes: list[tuple[int, ...]] = list(map(tuple, data.shapes.tolist()))
+        batch = self.needs_batch(vars(args))
+        groups: dict[tuple[int, ...], list[int] | None]
+        if batch:
+            groups = {self._batch_axes(shapes): None}
+        else:
+            groups = samples_by_axes(c, self._parameter_axes, shapes, mean, factor)
+        estimate = Estimate(args.ddof, args.epsilon, args.scale, batch)
+        for axes, members in groups.items():
+            normalize_samples(c.queue, data, out, axes, members, mean, factor, estimate, args.shift)
+        return out
+
+    def _parameter_axes(
+        self,
+        shape: tuple[int, ...],
+        mean: tuple[int, ...] | None,
+        stddev: tuple[int, ...] | None,
     ) -> tuple[int, ...]:
-        """Axes that a missing moment is taken along."""
-        parameter = mean if mean is not None else stddev
-        if parameter is None or parameter.size == 1:
-            return self._axes if self._axes is not None else tuple(range(data.ndim))
-        self._check_shapes(data, parameter)
+        """Axes along which mean and deviation, of these shapes where given, are the same."""
+        if mean is None or stddev is None:
+            return self._reduced_axes(shape, mean if mean is not None else stddev)
+        self._check_shapes(shape, mean, stddev)
+        arrays = [own for own in (mean, stddev) if math.prod(own) != 1]
+        return tuple(k for k in range(len(shape)) if all(own[k] == 1 for own in arrays))
+
+    def _reduced_axes(
+        self, shape: tuple[int, ...], parameter: tuple[int, ...] | None
+    ) -> tuple[int, ...]:
+        """Axes that a missing moment is taken along; `parameter` is the shape of the other."""
+        if parameter is None or math.prod(parameter) == 1:
+            return self._axes if self._axes is not None else tuple(range(len(shape)))
+        self._check_shapes(shape, parameter)
         if self._axes is not None:
             return self._axes
-        return tuple(k for k in range(data.ndim) if parameter.shape[k] == 1)
+        return tuple(k for k in range(len(shape)) if parameter[k] == 1)
 
-    def _check_shapes(self, data: np.ndarray, *parameters: np.ndarray) -> None:
+    def _batch_axes(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        """Axes that moments of the whole batch are taken along."""
+        axes = self._axes if self._axes is not None else tuple(range(len(shapes[0])))
+        _check_batch(shapes, axes)
+        return axes
+
+    def _check_shapes(self, shape: tuple[int, ...], *parameters: tuple[int, ...]) -> None:
         for parameter in parameters:
-            if parameter.size == 1:
+            if math.prod(parameter) == 1:
                 continue
             axes = self._axes
             allowed = [
                 (1, extent) if axes is None else (1,) if k in axes else (extent,)
-                for k, extent in enumerate(data.shape)
+                for k, extent in enumerate(shape)
             ]
-            fits = parameter.ndim == data.ndim and all(
-                extent in choice for extent, choice in zip(parameter.shape, allowed, strict=True)
+            fits = len(parameter) == len(shape) and all(
+                extent in choice for extent, choice in zip(parameter, allowed, strict=True)
             )
             if not fits:
                 raise ShapeError(
-                    f"`mean` or `stddev` has the shape {parameter.shape}; expected that of the "
-                    f"data, {data.shape}, with 1 in {_named(axes)}, or a single number."
+                    f"`mean` or `stddev` has the shape {parameter}; expected that of the "
+                    f"data, {shape}, with 1 in {_named(axes)}, or a single number."
                 )
 
     def _factor(self, stddev: np.ndarray) -> np.ndarray:
@@ -296,14 +345,14 @@ def _as_center(mean: np.ndarray, ndim: int) -> np.ndarray:
     return mean.reshape((1,) * ndim) if mean.size == 1 else mean
 
 
-def _check_batch(samples: Sequence[np.ndarray], axes: Sequence[int]) -> None:
-    first = samples[0].shape
-    for index, data in enumerate(samples):
-        same = data.ndim == len(first) and all(
-            data.shape[k] == first[k] for k in range(len(first)) if k not in axes
+def _check_batch(shapes: Sequence[tuple[int, ...]], axes: Sequence[int]) -> None:
+    first = shapes[0]
+    for index, shape in enumerate(shapes):
+        same = len(shape) == len(first) and all(
+            shape[k] == first[k] for k in range(len(first)) if k not in axes
         )
         if not same:
             raise ShapeError(
                 f"`batch` needs samples whose extents agree in all axes but {tuple(axes)}: sample "
-                f"{index} has the shape {data.shape}, sample 0 has {first}."
+                f"{index} has the shape {shape}, sample 0 has {first}."
             )

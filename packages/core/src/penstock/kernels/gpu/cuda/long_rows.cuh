@@ -1,0 +1,38 @@
+// Long rows of up to four columns: how blocks of threads go through them by vectors.
+//
+// Threads take vectors that are `THREADS` apart. With 192 threads that is a multiple of every number
+// of columns, so each element of a thread's vectors stays in one column.
+#pragma once
+#include "common.cuh"
+
+constexpr int THREADS = 192;
+
+struct Rows {
+  int64 outer;  // number of rows
+  int64 size;   // elements of one: a multiple of the columns
+  int32 chunk;  // elements that a block takes: another
+  int32 chunks;
+};
+
+template <int Columns> struct Row {
+  int64 outer, begin;
+  int chunk, count;  // elements
+  int head;          // elements before the first vector
+  int vectors;
+  int phase;         // column of the first element of the thread's vectors
+
+  // `address` and `size` are of the elements that vectors of `length` are aligned by.
+  __device__ __forceinline__ Row(const Rows& rows, int block, uint64 address, int size, int length) {
+    outer = block / rows.chunks;
+    chunk = block % rows.chunks;
+    begin = int64(chunk) * rows.chunk;
+    count = static_cast<int>(min(int64(rows.chunk), rows.size - begin));
+    address += (outer * rows.size + begin) * size;
+    const int beyond = static_cast<int>(address / size % length);
+    head = min(count, (length - beyond) % length);
+    vectors = (count - head) / length;
+    phase = (head + int(threadIdx.x) * length) % Columns;
+  }
+
+  __device__ __forceinline__ int column(int position) const { return (phase + position) % Columns; }
+};

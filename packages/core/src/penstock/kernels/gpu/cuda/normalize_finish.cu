@@ -1,0 +1,86 @@
+// From the moments of parts to what data is normalised by.
+#include "moments.cuh"
+
+constexpr int THREADS = 256, MOST_RUNS = 16;
+
+struct Merge {
+  uint64 parts, out;  // (outer, count, inner) and (outer, inner)
+  int64 outer, count, inner;
+};
+
+// Puts together the parts along one axis.
+template <int Lanes>
+__global__ void __launch_bounds__(THREADS)
+merge_moments(const Merge* __restrict__ samples, int32 blocks_per_sample) {
+  const Merge& sample = samples[blockIdx.x / blocks_per_sample];
+  const int64 thread = int64(blockIdx.x % blocks_per_sample) * THREADS + threadIdx.x;
+  const int64 group = thread / Lanes;
+  const int lane = thread % Lanes;
+  if (group >= sample.outer * sample.inner) return;
+  const int64 outer = group / sample.inner, inner = group % sample.inner;
+  const Moments* const parts =
+      reinterpret_cast<const Moments*>(sample.parts) + outer * sample.count * sample.inner + inner;
+  const Moments whole = merged<Lanes>(parts, sample.inner, sample.count, lane);
+  if (lane == 0) reinterpret_cast<Moments*>(sample.out)[group] = whole;
+}
+
+struct Finish {
+  uint64 parts;         // (kept, count, inner)
+  uint64 mean, factor;  // to be written, (outer, inner); 0 for none
+  uint64 centre;        // a given mean, of the type of `mean`; 0 for none
+  int64 outer, count, inner;
+  int64 runs[MOST_RUNS];    // extents that make up `outer`, outermost first; where all are kept, none
+  int32 run_count;
+  int32 kept_runs;          // a bit for each run whose positions have moments of their own
+  int32 centre_is_single;   // else it is (outer, inner)
+};
+
+// Which moments belong to a position along the outer axis.
+__device__ __forceinline__ int64 kept_position(const Finish& sample, int64 outer) {
+  if (!sample.run_count) return outer;
+  int64 kept = 0, step = 1;
+  for (int r = sample.run_count - 1; r >= 0; r--) {
+    if (sample.kept_runs >> r & 1) {
+      kept += outer % sample.runs[r] * step;
+      step *= sample.runs[r];
+    }
+    outer /= sample.runs[r];
+  }
+  return kept;
+}
+
+// Puts together the parts of each group, and writes its mean and what differences are multiplied by.
+template <typename Mean, int Lanes>
+__global__ void __launch_bounds__(THREADS)
+finish_moments(const Finish* __restrict__ samples, int32 blocks_per_sample, double ddof,
+               double epsilon, double scale) {
+  const Finish& sample = samples[blockIdx.x / blocks_per_sample];
+  const int64 thread = int64(blockIdx.x % blocks_per_sample) * THREADS + threadIdx.x;
+  const int64 group = thread / Lanes;
+  const int lane = thread % Lanes;
+  if (group >= sample.outer * sample.inner) return;
+  const int64 kept = kept_position(sample, group / sample.inner), inner = group % sample.inner;
+  const Moments* const parts =
+      reinterpret_cast<const Moments*>(sample.parts) + kept * sample.count * sample.inner + inner;
+  const Moments whole = merged<Lanes>(parts, sample.inner, sample.count, lane);
+  if (lane != 0) return;
+
+  const double exact = mean_of(whole);
+  Mean mean = static_cast<Mean>(exact);
+  if (sample.centre) {
+    mean = reinterpret_cast<const Mean*>(sample.centre)[sample.centre_is_single ? 0 : group];
+  }
+  if (sample.mean) reinterpret_cast<Mean*>(sample.mean)[group] = mean;
+  if (!sample.factor) return;
+  const double centre = mean, way = exact - centre;
+  double squares = 0;
+  if (whole.count > ddof) {
+    // Distances are to count from the mean that is subtracted, which has been rounded.
+    squares = whole.squares + whole.count * way * way;
+    if (!is_finite(exact)) squares = is_finite(centre) ? whole.squares : way;
+    squares /= whole.count - ddof;
+  }
+  const double deviation = sqrt(squares + epsilon);
+  reinterpret_cast<float*>(sample.factor)[group] =
+      deviation == 0 ? 0.0f : static_cast<float>(scale / deviation);
+}

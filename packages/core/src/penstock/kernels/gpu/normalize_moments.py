@@ -1,0 +1,217 @@
+"""Moments along any axes, and what data is normalised by according to them.
+
+Every sum is taken in an order that only shapes decide, so that results are the same each time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from penstock.kernels.gpu.normalize import Parameter, mean_type
+from penstock.kernels.gpu.normalize_blocks import (
+    MOST_RUNS,
+    ROWS,
+    SHAPE,
+    Blocks,
+    in_parts,
+    in_rows,
+)
+from penstock.kernels.gpu.program import kernel
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+_THREADS, _ROW_THREADS = 256, 192
+_MANY_PARTS = 32
+"""Parts of a group from which on a whole warp puts them together."""
+_MOMENTS_BYTES = 24
+_SAMPLE, _ROWS_SAMPLE = (
+    np.dtype(
+        [("source", np.uint64), ("moments", np.uint64), ("shape", shape), ("blocks", np.int32)],
+        align=True,
+    )
+    for shape in (SHAPE, ROWS)
+)
+_MERGE = np.dtype(
+    [
+        ("parts", np.uint64),
+        ("out", np.uint64),
+        ("outer", np.int64),
+        ("count", np.int64),
+        ("inner", np.int64),
+    ],
+    align=True,
+)
+_FINISH = np.dtype(
+    [
+        ("parts", np.uint64),
+        ("mean", np.uint64),
+        ("factor", np.uint64),
+        ("centre", np.uint64),
+        ("outer", np.int64),
+        ("count", np.int64),
+        ("inner", np.int64),
+        ("runs", np.int64, MOST_RUNS),
+        ("run_count", np.int32),
+        ("kept_runs", np.int32),
+        ("centre_is_single", np.int32),
+    ],
+    align=True,
+)
+
+
+class Moments(NamedTuple):
+    """Moments of parts of the groups of each sample, on the device: ``(kept, count, inner)``."""
+
+    addresses: np.ndarray
+    """uint64 ``(samples,)``."""
+    count: np.ndarray
+    """Parts of each group."""
+
+
+def moments(queue: Queue, data: DeviceBatch, blocks: Blocks, *, batch: bool) -> Moments:
+    """Moments along the reduced axes of `blocks`.
+
+    Parameters
+    ----------
+    batch
+        Whether all samples share their moments. Extents that are not reduced must be the same.
+    """
+    found = _moments_of_chunks(queue, data, blocks)
+    if blocks.runs or batch:
+        found = _merged(queue, found, blocks.outer, found.count, blocks.inner)
+    extents = [extent for extent, _ in blocks.runs]
+    for run in range(len(blocks.runs) - 1, -1, -1):
+        if blocks.runs[run][1]:
+            before = _product(extents[:run], len(data))
+            behind = _product(extents[run + 1 :], len(data)) * blocks.inner
+            found = _merged(queue, found, before, extents[run], behind)
+            del extents[run]
+    if batch:
+        groups = _product(extents, len(data)) if blocks.runs else blocks.outer
+        one = np.ones(1, np.int64)
+        all_samples = Moments(found.addresses[:1], one * len(data))
+        shared = _merged(queue, all_samples, one, all_samples.count, (groups * blocks.inner)[:1])
+        addresses = np.broadcast_to(shared.addresses, len(data))
+        found = Moments(addresses, np.broadcast_to(shared.count, len(data)))
+    return found
+
+
+def _product(extents: list[np.ndarray], count: int) -> np.ndarray:
+    found = np.ones(count, np.int64)
+    for extent in extents:
+        found = found * extent
+    return found
+
+
+def _moments_of_chunks(queue: Queue, data: DeviceBatch, blocks: Blocks) -> Moments:
+    columns = blocks.columns
+    samples = np.empty(len(data), _ROWS_SAMPLE if columns else _SAMPLE)
+    if columns:
+        counts = in_rows(blocks, samples["shape"], 16 // data.dtype.itemsize, 16)
+        name = kernel("normalize_moments_rows.cu", "moments_of_rows", data.dtype, columns)
+    else:
+        counts = in_parts(blocks, samples["shape"], 256, 32)
+        name = kernel("normalize_moments.cu", "moments", data.dtype)
+    chunks = samples["shape"]["chunks"].astype(np.int64)
+    addresses = _allocated(queue, blocks.groups * chunks)
+    samples["source"], samples["moments"], samples["blocks"] = data.pointers, addresses, counts
+    most = int(counts.max())
+    queue.launch(
+        name,
+        (most * len(data), 1, 1),
+        (_ROW_THREADS if columns else _THREADS, 1, 1),
+        queue.upload(samples),
+        np.int32(most),
+    )
+    return Moments(addresses, chunks)
+
+
+def _merged(
+    queue: Queue, parts: Moments, outer: np.ndarray, count: np.ndarray, inner: np.ndarray
+) -> Moments:
+    """One part for each group, of ``(outer, count, inner)`` parts."""
+    if (count == 1).all():
+        return Moments(parts.addresses, count)
+    samples = np.empty(len(outer), _MERGE)
+    samples["parts"] = parts.addresses
+    samples["out"] = addresses = _allocated(queue, outer * inner)
+    samples["outer"], samples["count"], samples["inner"] = outer, count, inner
+    lanes = 32 if count.max() >= _MANY_PARTS else 1
+    most = -(-int((outer * inner).max()) * lanes // _THREADS)
+    queue.launch(
+        kernel("normalize_finish.cu", "merge_moments", lanes),
+        (most * len(samples), 1, 1),
+        (_THREADS, 1, 1),
+        queue.upload(samples),
+        np.int32(most),
+    )
+    return Moments(addresses, np.ones_like(count))
+
+
+def estimated(
+    queue: Queue,
+    dtype: np.dtype,
+    blocks: Blocks,
+    parts: Moments,
+    mean: Parameter | None,
+    factor: Parameter | None,
+    *,
+    ddof: int,
+    epsilon: float,
+    scale: float,
+) -> tuple[Parameter, Parameter]:
+    """Means, and ``scale`` divided by standard deviations, where they are not given.
+
+    Parameters
+    ----------
+    dtype
+        Type of the data.
+    mean, factor
+        Those given.
+    ddof
+        What is taken off the numbers of elements in estimates of variances.
+    epsilon
+        What is added to variances.
+    """
+    samples = np.zeros(len(blocks.outer), _FINISH)
+    groups = blocks.groups
+    samples["parts"], samples["count"] = parts.addresses, parts.count
+    samples["outer"], samples["inner"] = blocks.outer, blocks.inner
+    samples["run_count"] = len(blocks.runs)
+    for run, (extent, reduced) in enumerate(blocks.runs):
+        samples["runs"][:, run] = extent
+        samples["kept_runs"] |= (not reduced) << run
+    if mean is None:
+        addresses = _allocated(queue, groups, mean_type(dtype).itemsize)
+        samples["mean"] = addresses
+        mean = Parameter(addresses, False)
+    else:
+        samples["centre"], samples["centre_is_single"] = mean
+    if factor is None:
+        addresses = _allocated(queue, groups, np.dtype(np.float32).itemsize)
+        samples["factor"] = addresses
+        factor = Parameter(addresses, False)
+    lanes = 32 if parts.count.max() >= _MANY_PARTS else 1
+    most = -(-int(groups.max()) * lanes // _THREADS)
+    queue.launch(
+        kernel("normalize_finish.cu", "finish_moments", mean_type(dtype), lanes),
+        (most * len(samples), 1, 1),
+        (_THREADS, 1, 1),
+        queue.upload(samples),
+        np.int32(most),
+        np.float64(ddof),
+        np.float64(epsilon),
+        np.float64(scale),
+    )
+    return mean, factor
+
+
+def _allocated(queue: Queue, counts: np.ndarray, itemsize: int = _MOMENTS_BYTES) -> np.ndarray:
+    """Addresses of scratch memory for so many items of each sample, one after the other."""
+    ends = np.cumsum(counts) * itemsize
+    begins = ends - counts * itemsize
+    return np.uint64(queue.scratch(int(ends[-1]))) + begins.astype(np.uint64)
