@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.errors import ShapeError
+from penstock.operators.generic.normalize_batch import _misfits
+from penstock.operators.registry import find
 from penstock.types import DALIDataType
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
@@ -46,14 +51,14 @@ def test_every_set_of_axes(shape, dtype):
     same(data, ddof=1, epsilon=0.3, scale=2.0, shift=0.5)
 
 
-@pytest.mark.parametrize("given", [DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.UINT32])
+@pytest.mark.parametrize("to", [DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.UINT32])
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "uint32", "float32"])
-def test_types(dtype, given):
+def test_types(dtype, to):
     for shape in [(40, 30, 3), (40, 30), (5, 7)]:
         data = [noise(*shape, dtype=dtype), noise(*shape, dtype=dtype, seed=1)]
         axes = (0, 1)
-        same(data, axes=axes, scale=64, shift=128, dtype=given)
-        same(data, mean=20.0, stddev=0.5, dtype=given)
+        same(data, axes=axes, scale=64, shift=128, dtype=to)
+        same(data, mean=20.0, stddev=0.5, dtype=to)
 
 
 def test_integers_saturate_and_round_away_from_zero():
@@ -122,10 +127,10 @@ def test_shapes_that_differ_by_sample():
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "int32"])
 def test_batch(axes, dtype):
     data = ragged((40, 30, 3), dtype)
-    given = {} if axes is None else {"axes": axes}
-    same(data, batch=True, **given)
-    same(data, batch=True, mean=20.0, ddof=1, **given)
-    same(data, batch=True, stddev=20.0, **given)
+    along = {} if axes is None else {"axes": axes}
+    same(data, batch=True, **along)
+    same(data, batch=True, mean=20.0, ddof=1, **along)
+    same(data, batch=True, stddev=20.0, **along)
 
 
 def test_batch_of_single_numbers():
@@ -178,9 +183,30 @@ def test_axis_names_and_sequences():
 
 
 def test_errors_name_the_sample():
-    means = [np.ones((1, 1, 3), np.float32), np.ones((1, 1, 2), np.float32)]
+    data = [noise(4, 1, 3), noise(5, 6, 3), noise(5, 6, 2), noise(4, 1, 3)]
+    means = [np.ones((1, 1, n), np.float32) for n in (3, 2, 2, 3)]
     with pytest.raises(ShapeError, match=r"\(1, 1, 2\)[^$]*\(5, 6, 3\)[^$]*sample 1"):
-        run_gpu_operator("normalize", [noise(4, 6, 3), noise(5, 6, 3)], mean=means)
+        run_gpu_operator("normalize", data, mean=means)
+    constant = means[0]
+    for names in (("mean",), ("stddev",), ("mean", "stddev")):
+        with pytest.raises(ShapeError, match=r"\(1, 1, 3\)[^$]*\(5, 6, 2\)[^$]*sample 2"):
+            run_gpu_operator("normalize", data, **dict.fromkeys(names, constant))
+    with pytest.raises(ShapeError, match=r"with 1 in the axes \(0,\)[^$]*sample 1"):
+        run_gpu_operator("normalize", data, mean=constant, axes=(0,))
+
+
+@given(
+    st.lists(st.tuples(*[st.integers(0, 3)] * 2), min_size=1, max_size=5),
+    st.lists(st.integers(0, 3), max_size=3),
+    st.sampled_from([None, (0,), (1,), (0, 1)]),
+)
+def test_misfits_are_those_of_one_sample(shapes, parameter, axes):
+    op = find("normalize").cls({**dict.fromkeys(find("normalize").args), "batch": False})
+    op._axes = axes
+    found = _misfits(np.array(shapes), tuple(parameter), axes).tolist()
+    for shape, wrong in zip(shapes, found, strict=True):
+        with pytest.raises(ShapeError) if wrong else contextlib.nullcontext():
+            op._check_shapes(shape, tuple(parameter))
 
 
 def test_three_launches(emulated_gpu):

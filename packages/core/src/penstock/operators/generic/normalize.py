@@ -226,13 +226,12 @@ class Normalize(Operator):
             fixed = self._fixed_factor
             values = self._factor(factor.values) if fixed is None else fixed.reshape(-1)
             factor = factor._replace(values=values)
-        shapes: list[tuple[int, ...]] = list(map(tuple, data.shapes.tolist()))
         batch = self.needs_batch(vars(args))
-        groups: dict[tuple[int, ...], list[int] | None]
+        groups: dict[tuple[int, ...], np.ndarray | None]
         if batch:
-            groups = {self._batch_axes(shapes): None}
+            groups = {self._batch_axes(list(map(tuple, data.shapes.tolist()))): None}
         else:
-            groups = samples_by_axes(c, self._parameter_axes, shapes, mean, factor)
+            groups = samples_by_axes(c, self._parameter_axes, self._axes, data.shapes, mean, factor)
         estimate = Estimate(args.ddof, args.epsilon, args.scale, batch)
         for axes, members in groups.items():
             normalize_samples(c.queue, data, out, axes, members, mean, factor, estimate, args.shift)

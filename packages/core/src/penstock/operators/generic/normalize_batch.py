@@ -47,36 +47,52 @@ def given_values(c: BatchContext, name: str) -> Given | None:
 def samples_by_axes(
     c: BatchContext,
     axes_of: Callable[[Shape, Shape | None, Shape | None], Axes],
-    shapes: list[Shape],
+    reduced: Axes | None,
+    shapes: np.ndarray,
     mean: Given | None,
     factor: Given | None,
-) -> dict[Axes, list[int] | None]:
+) -> dict[Axes, np.ndarray | None]:
     """Samples by the axes along which they have the same parameters; `None` stands for all.
 
     Parameters
     ----------
     axes_of
-        Tells these axes from the shapes of a sample, its mean and its deviation.
+        Tells these axes from the shapes of a sample, its mean and its deviation, and raises if they
+        do not go together. The sample's has no other influence than that.
+    reduced
+        The axes that are reduced, if they are given.
 
     Raises
     ------
     ShapeError
-        If shapes do not go together; says in which sample.
+        As `axes_of`; says in which sample.
     """
-    known: dict[tuple[Shape, Shape | None, Shape | None], Axes] = {}
-    groups: dict[Axes, list[int] | None] = {}
-    keys = zip(shapes, _shapes(mean), _shapes(factor), strict=False)
-    for index, key in enumerate(keys):
-        axes = known.get(key)
-        if axes is None:
-            try:
-                axes = known[key] = axes_of(*key)
-            except ValueError as error:
-                raise c.located(error, index) from error
-        members = groups.setdefault(axes, [])
-        assert members is not None
-        members.append(index)
-    return groups if len(groups) > 1 else dict.fromkeys(groups)
+    found: dict[Axes, list[np.ndarray]] = {}
+    for (own_mean, own_factor), members in _by_parameters(len(shapes), mean, factor).items():
+        own = shapes[members]
+        wrong = _misfits(own, own_mean, reduced) | _misfits(own, own_factor, reduced)
+        first = int(members[wrong.argmax()])  # that is wrong, if any is
+        try:
+            axes = axes_of(tuple(shapes[first].tolist()), own_mean, own_factor)
+        except ValueError as error:
+            raise c.located(error, first) from error
+        found.setdefault(axes, []).append(members)
+    if len(found) == 1:
+        return dict.fromkeys(found)
+    return {axes: np.sort(np.concatenate(members)) for axes, members in found.items()}
+
+
+def _by_parameters(
+    count: int, mean: Given | None, factor: Given | None
+) -> dict[tuple[Shape | None, Shape | None], np.ndarray]:
+    """Samples by the shapes of their mean and deviation."""
+    given = [_shapes(mean), _shapes(factor)]
+    if all(isinstance(shapes, repeat) for shapes in given):
+        return {(next(iter(given[0])), next(iter(given[1]))): np.arange(count)}
+    found: dict[tuple[Shape | None, Shape | None], list[int]] = {}
+    for index, key in zip(range(count), zip(*given, strict=False), strict=False):
+        found.setdefault(key, []).append(index)
+    return {key: np.array(members) for key, members in found.items()}
 
 
 def _shapes(given: Given | None) -> repeat[Shape | None] | list[Shape]:
@@ -85,12 +101,26 @@ def _shapes(given: Given | None) -> repeat[Shape | None] | list[Shape]:
     return given.shapes if len(given.shapes) > 1 else repeat(given.shapes[0])
 
 
+def _misfits(shapes: np.ndarray, parameter: Shape | None, reduced: Axes | None) -> np.ndarray:
+    """Which samples do not go together with a mean or deviation of shape `parameter`."""
+    if parameter is None or math.prod(parameter) == 1:
+        return np.zeros(len(shapes), np.bool_)
+    if len(parameter) != shapes.shape[1]:
+        return np.ones(len(shapes), np.bool_)
+    extents = np.array(parameter, np.int64)
+    equal: np.ndarray = shapes == extents
+    if reduced is None:
+        return ~(equal | (extents == 1)).all(axis=1)
+    equal[:, list(reduced)] = extents[list(reduced)] == 1
+    return ~equal.all(axis=1)
+
+
 def normalize_samples(
     queue: Queue,
     data: DeviceBatch,
     out: DeviceBatch,
     axes: Axes,
-    members: list[int] | None,
+    members: np.ndarray | None,
     mean: Given | None,
     factor: Given | None,
     estimate: Estimate,
@@ -125,13 +155,13 @@ def normalize_samples(
     normalize(queue, data, out, blocks, means, factors, shift)
 
 
-def _chosen(batch: DeviceBatch, members: list[int]) -> DeviceBatch:
+def _chosen(batch: DeviceBatch, members: np.ndarray) -> DeviceBatch:
     return DeviceBatch(
         batch.runtime, batch.owners, batch.pointers[members], batch.shapes[members], batch.dtype
     )
 
 
-def _given_of(given: Given | None, members: list[int]) -> Given | None:
+def _given_of(given: Given | None, members: np.ndarray) -> Given | None:
     if given is None or len(given.shapes) == 1:
         return given
     ends = np.cumsum([math.prod(shape) for shape in given.shapes])
