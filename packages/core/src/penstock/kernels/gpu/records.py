@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.queue import Queue
 
 THREADS = 256
+_MOST_BLOCKS = 1 << 28
+"""So that numbers of what each of 8 warps does are below 2**31."""
 
 
 def launch_records(
@@ -36,11 +38,20 @@ def launch_records(
         int64 ``(samples,)``.
     *args
         The kernel's further arguments.
+
+    Raises
+    ------
+    ValueError
+        If there are more blocks than a launch can have: for batches of some terabytes.
     """
     ends = np.cumsum(blocks)
     total = int(ends[-1]) if len(ends) else 0
     if total == 0:
         return
+    if total > _MOST_BLOCKS:
+        raise ValueError(
+            f"A batch needs {total} blocks of threads, and the GPU takes {_MOST_BLOCKS} at a time."
+        )
     records["first_block"] = ends - blocks
     uniform = int(blocks[0]) if (blocks == blocks[0]).all() else 0
     queue.launch(

@@ -25,7 +25,7 @@ copy_rows(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, in
   const uint64 first = uint64(share.block) * rows.per_block;
   const uint64 last = min(first + rows.per_block, rows.pieces);
   for (uint64 piece = first + threadIdx.x / lanes; piece < last; piece += groups) {
-    Quotient row = {piece, 0};
+    Quotient<uint64> row = {piece, 0};
     if (rows.chunks > 1) row = divided(piece, rows.chunks);
     const Offsets at = offsets_of(axes, axis_count, row.whole);
     const uint8* source = reinterpret_cast<const uint8*>(rows.source + at.source);

@@ -35,12 +35,17 @@ __device__ __forceinline__ Share share_of(const Table& table, uint32 block) {
   return {record, block - *reinterpret_cast<const uint32*>(record)};
 }
 
-struct Quotient {
-  uint64 whole, rest;
+template <typename Index> struct Quotient {
+  Index whole, rest;
 };
 
+__device__ __forceinline__ Quotient<uint32> divided(uint32 value, uint32 by) {
+  const uint32 whole = value / by;
+  return {whole, value - whole * by};
+}
+
 // Numbers are almost always small, and divisions of 64 bits slow.
-__device__ __forceinline__ Quotient divided(uint64 value, uint64 by) {
+__device__ __forceinline__ Quotient<uint64> divided(uint64 value, uint64 by) {
   if ((value | by) >> 32) return {value / by, value % by};
   const uint32 whole = uint32(value) / uint32(by);
   return {whole, uint32(value) - whole * uint32(by)};
@@ -57,11 +62,13 @@ struct Offsets {
 };
 
 // Where element number `index` is, counted with the last axis fastest.
-__device__ __forceinline__ Offsets offsets_of(const Axis* axes, int32 count, uint64 index) {
+template <typename Index>
+__device__ __forceinline__ Offsets offsets_of(const Axis* axes, int32 count, Index index) {
   Offsets found = {0, 0};
+#pragma unroll 1
   for (int32 k = count - 1; k >= 0; k--) {
-    Quotient next = {0, index};
-    if (k) next = divided(index, axes[k].extent);
+    Quotient<Index> next = {0, index};
+    if (k) next = divided(index, Index(axes[k].extent));
     found.source += int64(next.rest) * axes[k].source;
     found.target += int64(next.rest) * axes[k].target;
     index = next.whole;
@@ -75,7 +82,7 @@ struct Divisor {
   __device__ explicit Divisor(uint32 value)
       : value(value), reciprocal(value > 1 ? 0xffffffffu / value + 1 : 0) {}
   __device__ uint32 divide(uint32 number) const {
-    return value > 1 ? uint32((uint64(number) * reciprocal) >> 32) : number;
+    return value > 1 ? __umulhi(number, reciprocal) : number;
   }
 };
 

@@ -16,11 +16,12 @@ struct Tiles {
   uint64 source, target;
   uint64 a_extent, x_extent;
   int64 a_source, x_source, a_target;  // strides in bytes
-  uint64 a_tiles, x_tiles;
-  uint64 count;  // tiles of the sample
+  uint32 a_tiles, x_tiles;
+  uint32 count;  // tiles of the sample
   uint32 a_tile, x_tile;
   uint32 spans;
   uint32 pitch;  // from span to span in shared memory, in bytes
+  uint32 padding;
 };
 
 constexpr uint32 WARPS = 8;
@@ -37,7 +38,7 @@ template <typename T> struct WordOf { using type = uint32; };
 template <> struct WordOf<uint64> { using type = uint64; };
 
 // Goes through the elements of a tile in the order of the output.
-template <typename T, typename Offset, bool single> struct Walk {
+template <typename T, typename Offset, bool single, bool joined> struct Walk {
   const uint8* at;
   uint32 r, x;
   const uint32 run, x_extent;
@@ -56,7 +57,7 @@ template <typename T, typename Offset, bool single> struct Walk {
     if (single || ++r == run) {
       r = 0;
       at += x_gap;
-      if (++x == x_extent) {
+      if (joined && ++x == x_extent) {
         x = 0;
         at += a_gap;
       }
@@ -65,46 +66,75 @@ template <typename T, typename Offset, bool single> struct Walk {
   }
 };
 
-// Writes a tile. `Offset` is the type of distances in `from`; `single`: runs are single elements.
-template <typename T, typename Offset, bool single>
+// Writes a tile. `Offset` is the type of distances in `from`; `single`: runs are single elements;
+// `joined`: rows follow one another in the target, and are written as one.
+template <typename T, typename Offset, bool single, bool joined>
 __device__ __forceinline__ void pick(const uint8* from, const Box& box, uint64 target,
                                      uint32 lane) {
   using Word = typename WordOf<T>::type;
   constexpr uint32 PER_WORD = sizeof(Word) / sizeof(T);
   const uint32 row = box.x * box.run;
-  // Rows without gaps between them are one.
-  const bool joined = box.a_target == int64(row * sizeof(T));
   const uint32 rows = joined ? 1 : box.a, length = joined ? row * box.a : row;
   uint32 lanes = lanes_for((length + 2 * PER_WORD - 2) / PER_WORD);
   // In a transposition, threads that take neighbours in a span meet no conflict of banks.
   if (box.spans == ONE_AN_X && !joined) lanes = min(lanes, 8 * uint32(sizeof(T)));
   const Divisor by_run(box.run), by_x(box.x);
+  const auto walk_from = [&](uint32 j, uint32 k) {
+    uint32 x = single ? k : by_run.divide(k), a = j;
+    const uint32 r = k - x * box.run;
+    if (joined) {
+      a = by_x.divide(x);
+      x -= a * box.x;
+    }
+    return Walk<T, Offset, single, joined>(from, box, a, x, r);
+  };
   for (uint32 j = lane / lanes; j < rows; j += 32 / lanes) {
-    const uint64 to = target + int64(j) * box.a_target;
-    const uint32 phase = uint32(to % sizeof(Word)) / sizeof(T);
-    Word* words = reinterpret_cast<Word*>(to - phase * sizeof(T));
-    const uint32 count = (phase + length + PER_WORD - 1) / PER_WORD;
-    for (uint32 w = lane & (lanes - 1); w < count; w += lanes) {
-      // Of the first and the last word, only some elements belong to the row.
-      const uint32 begin = w ? 0 : phase;
-      const uint32 end = min(PER_WORD, phase + length - w * PER_WORD);
-      const uint32 k = w * PER_WORD + begin - phase;
-      uint32 x = single ? k : by_run.divide(k), a = j;
-      const uint32 r = k - x * box.run;
-      if (joined) {
-        a = by_x.divide(x);
-        x -= a * box.x;
+    T* const to = reinterpret_cast<T*>(target + int64(j) * box.a_target);
+    // Of the first and the last word, maybe only some elements belong to the row.
+    const uint32 phase = uint32(reinterpret_cast<uint64>(to) % sizeof(Word) / sizeof(T));
+    const uint32 head = min(length, (PER_WORD - phase) % PER_WORD);
+    const uint32 words = (length - head) / PER_WORD, tail = head + words * PER_WORD;
+    for (uint32 k = lane & (lanes - 1); k < head + length - tail; k += lanes) {
+      const uint32 at = k < head ? k : k - head + tail;
+      to[at] = walk_from(j, at).next();
+    }
+    Word* const whole = reinterpret_cast<Word*>(to + head);
+    uint32 w = lane & (lanes - 1);
+    if constexpr (single && !joined) {
+      const Offset step = Offset(box.x_step), stride = Offset(lanes * PER_WORD) * step;
+      const uint8* at = from + Offset(j) * Offset(box.a_step) + Offset(head + w * PER_WORD) * step;
+#pragma unroll 2
+      for (; w < words; w += lanes, at += stride) {
+        Word word = 0;
+#pragma unroll
+        for (uint32 e = 0; e < PER_WORD; e++)
+          word |= Word(*reinterpret_cast<const T*>(at + Offset(e) * step)) << (8 * sizeof(T) * e);
+        whole[w] = word;
       }
-      Walk<T, Offset, single> walk(from, box, a, x, r);
-      if (end - begin == PER_WORD) {
+    } else {
+      for (; w < words; w += lanes) {
+        auto walk = walk_from(j, head + w * PER_WORD);
         Word word = 0;
 #pragma unroll
         for (uint32 e = 0; e < PER_WORD; e++) word |= Word(walk.next()) << (8 * sizeof(T) * e);
-        words[w] = word;
-      } else {
-        for (uint32 e = begin; e < end; e++) reinterpret_cast<T*>(words + w)[e] = walk.next();
+        whole[w] = word;
       }
     }
+  }
+}
+
+template <typename T, typename Offset>
+__device__ __forceinline__ void pick(const uint8* from, const Box& box, uint64 target,
+                                     uint32 lane) {
+  constexpr uint32 LONG = 512;  // bytes of a row that keeps all threads busy by itself
+  const int64 row = int64(box.x * box.run * sizeof(T));
+  const bool joined = box.a_target == row && row < LONG;
+  if (box.run == 1) {
+    if (joined) pick<T, Offset, true, true>(from, box, target, lane);
+    else pick<T, Offset, true, false>(from, box, target, lane);
+  } else {
+    if (joined) pick<T, Offset, false, true>(from, box, target, lane);
+    else pick<T, Offset, false, false>(from, box, target, lane);
   }
 }
 
@@ -118,19 +148,20 @@ __device__ __forceinline__ void stage(uint8* staged, uint32 pitch, uint64 source
 }
 
 template <typename T, bool staged>
-__global__ void __launch_bounds__(32 * WARPS)
+__global__ void __launch_bounds__(32 * WARPS, 5)
 copy_tiles(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, int32 axis_count) {
   __shared__ __align__(16) uint8 memory[staged ? WARPS : 1][staged ? STAGE_BYTES : 16];
   const uint32 warp = threadIdx.x / 32, lane = threadIdx.x & 31;
   const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
   const Tiles& tiles = *reinterpret_cast<const Tiles*>(share.record);
   const Axis* axes = reinterpret_cast<const Axis*>(&tiles + 1);
-  const uint64 tile = uint64(share.block) * WARPS + warp;
+  const uint32 tile = share.block * WARPS + warp;
   if (tile >= tiles.count) return;
 
-  const Quotient along_x = divided(tile, tiles.x_tiles);
-  const Quotient along_a = divided(along_x.whole, tiles.a_tiles);
-  const uint64 x = along_x.rest * tiles.x_tile, a = along_a.rest * tiles.a_tile;
+  const Quotient<uint32> along_x = divided(tile, tiles.x_tiles);
+  const Quotient<uint32> along_a = divided(along_x.whole, tiles.a_tiles);
+  const uint64 x = uint64(along_x.rest) * tiles.x_tile;
+  const uint64 a = uint64(along_a.rest) * tiles.a_tile;
   const uint32 run_bytes = tiles.run * sizeof(T);
   const Offsets outer = offsets_of(axes, axis_count, along_a.whole);
   const uint64 source = tiles.source + outer.source + int64(a) * tiles.a_source +
@@ -145,9 +176,7 @@ copy_tiles(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, i
              tiles.a_target,
              tiles.spans};
   if constexpr (!staged) {
-    const uint8* from = reinterpret_cast<const uint8*>(source);
-    if (box.run == 1) pick<T, int64, true>(from, box, target, lane);
-    else pick<T, int64, false>(from, box, target, lane);
+    pick<T, int64>(reinterpret_cast<const uint8*>(source), box, target, lane);
   } else {
     // A span goes from its lowest address on, also where an axis runs backwards.
     int64 low = 0;
@@ -168,8 +197,6 @@ copy_tiles(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, i
     if (by_x) box.x_step = tiles.pitch;
     if (by_a) box.a_step = tiles.pitch;
     __syncwarp();
-    const uint8* from = memory[warp] - low;
-    if (box.run == 1) pick<T, int32, true>(from, box, target, lane);
-    else pick<T, int32, false>(from, box, target, lane);
+    pick<T, int32>(memory[warp] - low, box, target, lane);
   }
 }

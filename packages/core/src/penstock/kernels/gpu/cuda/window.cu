@@ -176,7 +176,7 @@ window(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, int32
   const int64 first = int64(share.block) * window.per_block;
   const int64 last = min(first + window.per_block, window.pieces);
   for (int64 piece = first + threadIdx.x / lanes; piece < last; piece += groups) {
-    const Quotient part = divided(piece, window.chunks);
+    const Quotient<uint64> part = divided(uint64(piece), uint64(window.chunks));
     Row row = {reinterpret_cast<const uint8*>(window.source),
                true,
                window.run,
@@ -187,9 +187,10 @@ window(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, int32
                fill_axis == axis_count,
                fill_axis == axis_count + 1};
     uint64 index = part.whole;
+#pragma unroll 1
     for (int32 k = axis_count - 1; k >= 0; k--) {
       const WindowAxis& axis = axes[k];
-      const Quotient next = divided(index, axis.extent);
+      const Quotient<uint64> next = divided(index, uint64(axis.extent));
       index = next.whole;
       if (k == fill_axis) row.fill_index = next.rest;
       int64 at = axis.anchor + int64(next.rest);
