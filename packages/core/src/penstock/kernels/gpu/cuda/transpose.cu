@@ -25,6 +25,12 @@ struct Tiles {
 };
 
 constexpr uint32 WARPS = 8;
+// Blocks on a multiprocessor, for the compiler to find the registers: Turing has fewer threads.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr uint32 BLOCKS = 3;
+#else
+constexpr uint32 BLOCKS = 5;
+#endif
 constexpr uint32 STAGE_BYTES = 4352;
 
 // A tile: extents, and how far one goes in `from`, from which elements are picked, for a step.
@@ -148,7 +154,7 @@ __device__ __forceinline__ void stage(uint8* staged, uint32 pitch, uint64 source
 }
 
 template <typename T, bool staged>
-__global__ void __launch_bounds__(32 * WARPS, 5)
+__global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 copy_tiles(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, int32 axis_count) {
   __shared__ __align__(16) uint8 memory[staged ? WARPS : 1][staged ? STAGE_BYTES : 16];
   const uint32 warp = threadIdx.x / 32, lane = threadIdx.x & 31;
