@@ -68,7 +68,7 @@ class Moments(NamedTuple):
 
     addresses: np.ndarray
     """uint64 ``(samples,)``."""
-    count: np.ndarray
+    counts: np.ndarray
     """Parts of each group."""
 
 
@@ -82,7 +82,7 @@ def moments(queue: Queue, data: DeviceBatch, blocks: Blocks, *, batch: bool) -> 
     """
     found = _moments_of_chunks(queue, data, blocks)
     if blocks.runs or batch:
-        found = _merged(queue, found, blocks.outer, found.count, blocks.inner)
+        found = _merged(queue, found, blocks.outer, found.counts, blocks.inner)
     extents = [extent for extent, _ in blocks.runs]
     for run in range(len(blocks.runs) - 1, -1, -1):
         if blocks.runs[run][1]:
@@ -94,9 +94,9 @@ def moments(queue: Queue, data: DeviceBatch, blocks: Blocks, *, batch: bool) -> 
         groups = _product(extents, len(data)) if blocks.runs else blocks.outer
         one = np.ones(1, np.int64)
         all_samples = Moments(found.addresses[:1], one * len(data))
-        shared = _merged(queue, all_samples, one, all_samples.count, (groups * blocks.inner)[:1])
+        shared = _merged(queue, all_samples, one, all_samples.counts, (groups * blocks.inner)[:1])
         addresses = np.broadcast_to(shared.addresses, len(data))
-        found = Moments(addresses, np.broadcast_to(shared.count, len(data)))
+        found = Moments(addresses, np.broadcast_to(shared.counts, len(data)))
     return found
 
 
@@ -179,7 +179,7 @@ def estimated(
     """
     samples = np.zeros(len(blocks.outer), _FINISH)
     groups = blocks.groups
-    samples["parts"], samples["count"] = parts.addresses, parts.count
+    samples["parts"], samples["count"] = parts.addresses, parts.counts
     samples["outer"], samples["inner"] = blocks.outer, blocks.inner
     samples["run_count"] = len(blocks.runs)
     for run, (extent, reduced) in enumerate(blocks.runs):
@@ -195,7 +195,7 @@ def estimated(
         addresses = _allocated(queue, groups, np.dtype(np.float32).itemsize)
         samples["factor"] = addresses
         factor = Parameter(addresses, False)
-    lanes = 32 if parts.count.max() >= _MANY_PARTS else 1
+    lanes = 32 if parts.counts.max() >= _MANY_PARTS else 1
     most = -(-int(groups.max()) * lanes // _THREADS)
     queue.launch(
         kernel("normalize_finish.cu", "finish_moments", mean_type(dtype), lanes),

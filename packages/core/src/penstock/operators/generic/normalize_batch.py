@@ -108,11 +108,12 @@ def _misfits(shapes: np.ndarray, parameter: Shape | None, reduced: Axes | None) 
     if len(parameter) != shapes.shape[1]:
         return np.ones(len(shapes), np.bool_)
     extents = np.array(parameter, np.int64)
-    equal: np.ndarray = shapes == extents
+    fits: np.ndarray = shapes == extents
     if reduced is None:
-        return ~(equal | (extents == 1)).all(axis=1)
-    equal[:, list(reduced)] = extents[list(reduced)] == 1
-    return ~equal.all(axis=1)
+        fits |= extents == 1
+    else:
+        fits[:, list(reduced)] = extents[list(reduced)] == 1
+    return np.logical_not(fits.all(axis=1))
 
 
 def normalize_samples(

@@ -59,7 +59,8 @@ def canvases_of_volumes(extents: np.ndarray, degrees: np.ndarray, axes: np.ndarr
 def own_canvases(canvases: Canvases) -> np.ndarray:
     """The canvas of each sample by itself: `rotation.common_canvas` of one."""
     tight, parity = canvases
-    return tight + (tight % 2 != parity % 2)
+    found: np.ndarray = tight + (tight % 2 != parity % 2)
+    return found
 
 
 def image_matrices(extents: np.ndarray, canvas: np.ndarray, degrees: np.ndarray) -> np.ndarray:
