@@ -24,7 +24,8 @@ resolved in `infer`; the work left for a sample is a few floating point operatio
 `crop` treats the frame axis of a layout without ``D`` as depth (`crop_d`, or a `crop` of three
 values, cuts frames), as DALI does; operators that loop over frames pass the layout of one frame
 and get windows of frames. What follows a window in `crop` and `slice` (view, conversion, padding,
-deferred images) is `penstock.operators.cut.Cutter`.
+deferred images) is `penstock.operators.cut.Cutter`. On the GPU, windows of a whole batch are found
+at once, by `penstock.operators.window_batch`.
 """
 
 from __future__ import annotations
