@@ -1,5 +1,7 @@
-"""Windows that reach beyond the data or change the element type: what lies outside is a constant, or
-made from the inside. The GPU's side of `penstock.kernels.cpu.pad`.
+"""Windows that reach beyond the data, or change the element type.
+
+What lies outside is a constant, or made from the inside: the GPU's side of
+`penstock.kernels.cpu.pad`.
 """
 
 from __future__ import annotations
