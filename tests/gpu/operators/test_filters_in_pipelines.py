@@ -1,6 +1,4 @@
-"""`rotate`, `gaussian_blur` and `normalize` in a pipeline: arguments from other operators, sequences,
-moments of the batch.
-"""
+"""`rotate`, `gaussian_blur` and `normalize` in a pipeline: random arguments, sequences, batches."""
 
 from __future__ import annotations
 
