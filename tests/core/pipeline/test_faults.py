@@ -460,7 +460,12 @@ def test_an_error_does_not_keep_the_batch_alive(declare):
         pipe.run()
     del data
     pipe = None
-    gc.collect()
+    patience = threading.Event()
+    for _ in range(200):  # the worker may not have come back to its loop yet
+        gc.collect()
+        if alive() is None:
+            break
+        patience.wait(0.01)
     assert alive() is None
 
 

@@ -143,6 +143,20 @@ class BatchBuffer:
         if self.sources is not None:
             self.sources[index] = self.sources[other]
 
+    def _copied_from_gpu(self) -> TensorListCPU:
+        """The finished batch in ordinary memory.
+
+        A user may copy a tensor to a GPU and drop it before the copy is done, which only memory
+        that is not page-locked survives: such copies wait.
+        """
+        self.wait()
+        layout, dtype = self.spec.layout, self.spec.dtype
+        if self._dense is not None:
+            dense = HOST_POOL.copy_of(self._dense)
+            return TensorListCPU._from_dense(dense, layout, self.sources, dtype)
+        rows = [HOST_POOL.copy_of(row) for row in self.rows if row is not None]
+        return TensorListCPU._from_samples(rows, layout, dtype, self.sources)
+
     def wait(self) -> None:
         """Wait until the samples are there."""
         if self.event is not None:
@@ -153,7 +167,8 @@ class BatchBuffer:
 
     def tensor_list(self) -> TensorListCPU:
         """The finished batch."""
-        self.wait()
+        if self.event is not None:
+            return self._copied_from_gpu()
         layout = self.spec.layout
         if self._dense is not None and all(self._in_dense):
             return TensorListCPU._from_dense(self._dense, layout, self.sources, self.spec.dtype)

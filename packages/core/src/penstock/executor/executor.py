@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from penstock.operators.schema import Spec
     from penstock.tensors.gpu.device import Device
 
+_LOOKS_UP_SECONDS = 0.5
+"""A Ctrl-C that comes just as a thread falls asleep does not wake it, so the consumer wakes now and
+then by itself."""
 _ENTER = "enter"
 _LARGEST_CHUNK = 8
 _LARGEST_CHUNK_OF_LITTLE_WORK = 16
@@ -158,7 +161,7 @@ class Executor:
         """Take in the next iteration."""
         with self._lock:
             self._queue.append(iteration)
-            self._work.notify_all()
+            self._work.notify()
 
     def pending(self) -> int:
         """How many iterations are scheduled and not yet handed over."""
@@ -178,7 +181,7 @@ class Executor:
                 iteration = self._queue[0]
                 while not iteration.done:
                     self._check_open()
-                    self._finished.wait()
+                    self._finished.wait(_LOOKS_UP_SECONDS)
                 self._queue.popleft()
         except RuntimeError as failed:
             raise interruption(failed) from None
@@ -260,6 +263,8 @@ class Executor:
             samples = iteration.take(min(largest, remaining // (4 * self._num_threads) + 1))
             if samples:
                 iteration.in_flight += 1
+                if iteration.next < iteration.size or iteration.queue:
+                    self._work.notify()
                 return iteration, samples
         return None
 
@@ -287,8 +292,9 @@ class Executor:
             if failed is not None and iteration.error is None:
                 iteration.error = failed
             self._advance(iteration)
-            self._work.notify_all()
-            self._finished.notify_all()
+            self._work.notify()
+            if self._cancelling:
+                self._finished.notify_all()
 
     def _begin(self, iteration: Iteration) -> None:
         """Draw from the readers and make the first stage ready."""
@@ -311,8 +317,9 @@ class Executor:
             if iteration.error is not None:
                 self._finish(iteration)
             self._advance(iteration)
-            self._work.notify_all()
-            self._finished.notify_all()
+            self._work.notify()
+            if self._cancelling:
+                self._finished.notify_all()
 
     def _enter_stage(self, iteration: Iteration, number: int) -> Program:
         stage = self.plan.stages[number]
@@ -327,7 +334,7 @@ class Executor:
         size, history = iteration.size, self.plan.history
         for r in program.written:
             pool: HostPool = HOST_POOL
-            if self._device is not None and self.plan.uploaded[r]:
+            if self._device is not None and self.plan.uploaded[r] and r not in self.plan.outputs:
                 pool = self._device.pinned
             iteration.buffers[r] = BatchBuffer(size, program.specs[r], history[r], pool)
         for r, array in program.constants:
@@ -408,11 +415,13 @@ class Executor:
                 self._finish(iteration)
         elif following == _ENTER:
             iteration.entering = True
+            self._work.notify()
         elif isinstance(following, str):
             iteration.waiting = following
+            self.gate.lanes[following].notify()
         else:
             iteration.program = following
-        self._work.notify_all()
+            self._work.notify()
 
     def _complete_stage(self, iteration: Iteration, program: Program) -> Program | str | None:
         """Deal with failures, run batch operators; return what comes next."""
@@ -469,7 +478,8 @@ class Executor:
                 iteration.error = failed
             self._settle(iteration, following)
             self._advance(iteration)
-            self._finished.notify_all()
+            if self._cancelling:
+                self._finished.notify_all()
 
     def _gpu_program(self, iteration: Iteration) -> Any:
         stage = self.plan.stages[iteration.stage]
@@ -493,4 +503,4 @@ class Executor:
             iteration.seconds = time.perf_counter() - iteration.started
             self.statistics.finished(iteration)
             self._finished.notify_all()
-            self._work.notify_all()
+            self._work.notify()

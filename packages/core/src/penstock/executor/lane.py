@@ -12,6 +12,7 @@ from penstock.executor.batch import BatchBuffer, EdgeHistory
 from penstock.executor.gpu_batch import GpuBatch
 from penstock.executor.worker import track
 from penstock.kernels.gpu.transfer import HostCopy
+from penstock.tensors.gpu.faults import FaultReport
 
 if TYPE_CHECKING:
     from penstock.executor.executor import Executor
@@ -75,8 +76,15 @@ class Lane:
         """Drop what is done with; wait for the device where it is too far behind."""
         kept = self._kept
         while kept and (len(kept) > self._ahead or kept[0][0].done()):
-            kept[0][0].synchronize()
-            kept.popleft()  # not before: the memory would be lent again
+            event, owners = kept[0]
+            event.synchronize()
+            try:
+                for owner in owners:
+                    if isinstance(owner, FaultReport):
+                        owner.check()
+            finally:
+                del owners
+                kept.popleft()  # not before: the memory would be lent again
 
     def close(self) -> None:
         """Wait for the work of the lane and give its stream back."""
@@ -118,5 +126,5 @@ class LaneThread(threading.Thread):
                 if iteration is not None:
                     return executor, iteration
                 del executor
-                gate.work.wait()
+                gate.lanes[self._lane.name].wait()
             return None

@@ -32,12 +32,18 @@ class Gate:
     executor down, at any point of a thread that holds it.
     """
 
-    __slots__ = ("closed", "exiting", "finished", "lock", "work")
+    __slots__ = ("closed", "exiting", "finished", "lanes", "lock", "work")
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.work = threading.Condition(self.lock)
-        """There may be something to do."""
+        """There may be something to do for one worker.
+
+        One is woken at a time, and wakes the next where it leaves something: many that wake for
+        nothing would keep the interpreter from the one that has work.
+        """
+        self.lanes = {name: threading.Condition(self.lock) for name in ("mixed", "gpu")}
+        """There may be something to do for the thread of a lane of the GPU."""
         self.finished = threading.Condition(self.lock)
         """Something was finished."""
         self.closed = False
@@ -48,8 +54,8 @@ class Gate:
         """Let everybody who waits go home."""
         with self.lock:
             self.closed = True
-            self.work.notify_all()
-            self.finished.notify_all()
+            for condition in (self.work, self.finished, *self.lanes.values()):
+                condition.notify_all()
 
 
 def interruption(error: RuntimeError) -> BaseException:

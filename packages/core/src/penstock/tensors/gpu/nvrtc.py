@@ -103,7 +103,7 @@ def _compile(source: str, name: str, arch: str) -> tuple[bytes, str]:
             raise CompilationError(f"`{name}` does not compile for {arch}:\n{log}") from error
         lowered = nvrtc.getLoweredName(program, name)
         if arch.startswith("sm_"):
-            code = nvrtc.getCUBIN(program)
+            code = nvrtc.getCUBIN(program) + b"\0"  # CuPy cuts off the last byte
         else:
             code = nvrtc.getPTX(program)
     finally:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.tensors.gpu.streams import DEFAULT_STREAM
 from penstock.tensors.pool import size_class
 
 if TYPE_CHECKING:
@@ -107,8 +108,16 @@ class DevicePool:
                 continue
             for stream in streams:
                 if stream not in events:
-                    events[stream] = self._runtime.record(stream)
+                    events[stream] = self._recorded(stream)
             self._pending.setdefault(size, deque()).append((address, [events[s] for s in streams]))
+
+    def _recorded(self, stream: int) -> Event:
+        try:
+            return self._runtime.record(stream)
+        except RuntimeError:
+            # A user's stream that is gone. The default stream waits for what other streams have
+            # been given, those that are gone among them.
+            return self._runtime.record(DEFAULT_STREAM)
 
     def _find(self, size: int, stream: int, settled: bool) -> int | None:
         """Idle memory for `stream`, if there is any. Needs the lock."""
