@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.queue import Queue
 
 UNITS = 1024
-"""Pixels, or elements, that a block makes."""
+"""Pixels, or elements, that a block makes at a time."""
+_MOST_32_BITS = (1 << 31) - 1
+_MOST_TURNS = 4
+_BLOCKS = 8
+"""Blocks for each multiprocessor, before they are given more work instead."""
 SCATTERED, PIXELS, PLANES = 0, 1, 2
 """How an output is written: element by element; or as runs of memory, channels together or in
 planes.
@@ -39,7 +43,7 @@ _SAMPLE = np.dtype(
         ("out_channels", np.int32),
         ("planes", np.int32),
         ("groups", np.int32),
-        ("mode", np.int32),
+        ("turns", np.int32),
     ],
     align=True,
 )
@@ -47,7 +51,7 @@ _SAMPLE = np.dtype(
 
 @dataclass(slots=True)
 class Pixels:
-    """Samples with five axes: two of frames, rows, columns, channels; seen through strides.
+    """Samples with up to two axes of frames, rows, columns and channels, seen through strides.
 
     Attributes
     ----------
@@ -56,8 +60,8 @@ class Pixels:
     pointers
         uint64 ``(samples,)``: addresses of the first elements.
     strides
-        int64 ``(samples, 5)``: between neighbours, in bytes where pixels are read and in elements
-        where they are written. May be negative.
+        int64 ``(samples, ndim)``: between neighbours, in bytes where pixels are read and in
+        elements where they are written. May be negative.
     channels
         int64 ``(samples,)``.
     """
@@ -73,7 +77,7 @@ def normalize_pixels(
     source: Pixels,
     target: Pixels,
     extents: np.ndarray,
-    inside: np.ndarray,
+    inside: tuple[np.ndarray, np.ndarray],
     table: np.ndarray,
 ) -> None:
     """Queue the normalisation of windows of a batch.
@@ -89,49 +93,78 @@ def normalize_pixels(
         float32, float16, uint8 or int8. Integers are rounded, halves away from zero, and clamped.
         It may have more channels than the source.
     extents
-        Of the windows: the axes but channels; int64 ``(samples, 4)``.
+        Of the windows, int64 ``(samples, ndim)``.
     inside
-        Which coordinates of the windows the source has: begin and end, ``(samples, 4, 2)``.
+        Which coordinates of the windows the source has: where they begin and end, like `extents`.
     table
         Address, for each sample, of float32 numbers: the means of all channels of the target, then
         their factors, then their values where there is no source.
     """
     channels, out_channels = source.channels, target.channels
-    height, width = extents[:, 2], extents[:, 3]
-    row, pixel, channel = target.strides[:, 2:].T
+    height, width = extents[:, -3], extents[:, -2]
+    row, pixel, channel = target.strides[:, -3:].T
     together = bool((((channel == 1) | (out_channels == 1)) & (pixel == out_channels)).all())
-    parts = next((n for n in (3, 4) if (channels == n).all() and (out_channels <= 4).all()), 1)
+    parts = 1
+    if bool((source.strides[:, -1] == source.dtype.itemsize).all()):
+        parts = next((n for n in (3, 4) if (channels == n).all() and (out_channels <= 4).all()), 1)
     groups = planes = np.ones_like(channels)
     if parts == 1 and together:
         groups = out_channels
     elif parts == 1:
         planes = out_channels
+    mode = SCATTERED
     if together:
-        mode = np.where(row == width * out_channels, PIXELS, SCATTERED)
-    elif target.dtype.itemsize == 4:
-        mode = np.full_like(channels, SCATTERED)  # neighbours fill whole sectors as they are
-    else:
-        mode = np.where((pixel == 1) & (row == width), PLANES, SCATTERED)
+        mode = PIXELS if bool((row == width * out_channels).all()) else SCATTERED
+    elif bool(((pixel == 1) & (row == width)).all()):
+        mode = PLANES
+    leaves = (inside[0] > 0).any() or (inside[1] < extents).any()
+    checked = bool(leaves or (channels != out_channels).any())
+    most = int(extents.max(initial=0))
+    far = 3 * most * max(_longest(source.strides), _longest(target.strides)) > _MOST_32_BITS
 
-    records = np.empty(len(channels), _SAMPLE)
+    records = np.zeros(len(channels), _SAMPLE)
+    first = 5 - extents.shape[1]  # of the axes that there are
     records["source"] = source.pointers
-    records["strides"] = source.strides
+    records["strides"][:, first:] = source.strides
     records["out"] = target.pointers
-    records["out_strides"] = target.strides
+    records["out_strides"][:, first:] = target.strides
     records["table"] = table
-    records["inside"] = inside
-    records["inners"] = extents[:, 1]
+    records["inside"][:, :first, 1] = 1
+    records["inside"][:, first:, 0] = inside[0][:, :-1]
+    records["inside"][:, first:, 1] = inside[1][:, :-1]
+    records["inners"] = extents[:, -4] if first < 2 else 1
     records["height"] = height
     records["width"] = width
     records["channels"] = channels
     records["out_channels"] = out_channels
     records["planes"] = planes
     records["groups"] = groups
-    records["mode"] = mode
-    frames = extents[:, 0] * extents[:, 1] * planes
+    frames = extents[:, :-3].prod(axis=1) * planes
+    units = height * width * groups
+    blocks = frames * quotient_up(units, UNITS)
+    # As many as leave every multiprocessor enough blocks.
+    turns = int(blocks.sum()) // (_BLOCKS * queue.runtime.multiprocessors)
+    if turns > 1:
+        turns = min(turns, _MOST_TURNS)
+        blocks = frames * quotient_up(units, UNITS * turns)
+    records["turns"] = max(turns, 1)
     launch_records(
         queue,
-        kernel("normalize_pixels.cu", "normalize_pixels", source.dtype, target.dtype, parts),
+        kernel(
+            "normalize_pixels.cu",
+            "normalize_pixels",
+            source.dtype,
+            target.dtype,
+            parts,
+            mode,
+            checked,
+            np.dtype(np.int64 if far else np.int32),
+        ),
         records,
-        frames * quotient_up(height * width * groups, UNITS),
+        blocks,
     )
+
+
+def _longest(strides: np.ndarray) -> int:
+    """The longest step between neighbours in a frame."""
+    return int(np.abs(strides[:, -3:]).max(initial=0))

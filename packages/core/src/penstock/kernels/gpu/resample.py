@@ -60,7 +60,7 @@ _SAMPLE = np.dtype(
         ("channels", np.int32),
         ("out_channels", np.int32),
         ("tile_pixels", np.int32),
-        ("mode", np.int32),
+        ("planar", np.int32),
     ],
     align=True,
 )
@@ -167,11 +167,13 @@ def resample_images(
     frames = source.outers * source.inners
     some = (height > 0) & (width > 0) & (channels > 0)
     if direct:
-        dense = target.row == width * target.pixel
-        wide = target.dtype.itemsize == 4
-        as_planes = planes & dense & (groups == 1) & (not wide)
-        as_pixels = pixels & dense & ((groups == 1) | (target.channels == channels))
-        records["mode"] = np.where(as_pixels, PIXELS, np.where(as_planes, PLANES, SCATTERED))
+        mode = SCATTERED
+        if (target.row == width * target.pixel).all():
+            whole = (groups == 1) | (target.channels == channels)
+            if (pixels & whole).all():
+                mode = PIXELS
+            elif (planes & (groups == 1)).all() and target.dtype.itemsize < 4:
+                mode = PLANES
         records["tile_pixels"] = 0
         blocks = frames * quotient_up(height * width * groups, UNITS)
         name = kernel(
@@ -180,11 +182,11 @@ def resample_images(
             source.dtype,
             target.dtype,
             parts,
+            mode,
             most if most <= 2 else 0,
         )
     else:
         tile_pixels = _TILE_UNITS[parts] // np.maximum(groups, 1)
-        records["mode"] = np.where(pixels, PIXELS, PLANES)
         records["tile_pixels"] = tile_pixels
         blocks = frames * quotient_up(height, _TILE_ROWS) * quotient_up(width, tile_pixels)
         name = kernel("resample_tiles.cu", "resample_tiles", source.dtype, target.dtype, parts)
@@ -208,6 +210,7 @@ def resample_images(
     records["width"] = width
     records["channels"] = channels
     records["out_channels"] = target.channels
+    records["planar"] = ~pixels
     low, high = (0.0, 0.0) if rounds_to is None else LIMITS[rounds_to]
     launch_records(
         queue,
@@ -221,10 +224,8 @@ def resample_images(
 
 
 def _parts(channels: np.ndarray) -> int:
-    """How many channels a thread works on at a time: all samples' numbers are multiples of it."""
-    if (channels == 3).all():
-        return 3
-    return next(n for n in (4, 3, 1) if (channels % n == 0).all())
+    """How many channels a thread works on at a time: all of a pixel, or a single one."""
+    return next((n for n in (3, 4) if (channels == n).all()), 1)
 
 
 def blend_slices(

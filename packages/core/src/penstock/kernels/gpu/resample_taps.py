@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.queue import Queue
 
 _THREADS = 64
+_WITH_TABLES = [kind for kind in Filter if kind != Filter.NEAREST]
 _ONE, _HALF = np.float32(1), np.float32(0.5)
 
 _AXIS = np.dtype(
     [
         ("first", np.uint64),
         ("weights", np.uint64),
-        ("table", np.uint64),
+        ("table", np.int32),
         ("start", np.float32),
         ("scale", np.float32),
         ("units", np.float32),
@@ -113,6 +114,8 @@ class AxesSampling:
 
     def copies(self) -> bool:
         """Whether all outputs are their sources, pixel by pixel."""
+        if (self.in_size != self.length).any():
+            return False
         whole = (self.begin == 0) & (self.length == self.out_size) & (self.step == 1)
         return bool((self.keeps() & whole).all())
 
@@ -147,6 +150,8 @@ def filters(axes: AxesSampling) -> Filters:
     """The numbers that describe the filter of each axis."""
     kind = axes.filter
     last, half_width, _ = _tables()
+    if (kind == kind[0, 0]).all():
+        kind = kind[:1, :1]
     out_size = np.maximum(axes.out_size, 1).astype(np.float32)
     extent = axes.end - axes.start
     scale = extent / out_size
@@ -175,9 +180,7 @@ def axes_taps(queue: Queue, axes: AxesSampling) -> Taps:
     """Queue the computation of the taps of all wanted pixels, in one launch."""
     found = filters(axes)
     last, _, tables = _tables()
-    kind = axes.filter
-    length = axes.length
-    records = np.empty(length.shape, _AXIS)
+    kind, length = axes.filter, axes.length
     sizes = length * 4
     ends = np.cumsum(sizes).reshape(sizes.shape)
     weight_sizes = sizes * found.taps
@@ -186,8 +189,13 @@ def axes_taps(queue: Queue, axes: AxesSampling) -> Taps:
     memory = queue.scratch(weights_bytes + int(ends[-1, -1]))
     weights = (memory + weight_ends - weight_sizes).astype(np.uint64)
     first = (memory + weights_bytes + ends - sizes).astype(np.uint64)
+    # Tables and records go up together.
+    uploaded = np.empty(tables.nbytes + length.size * _AXIS.itemsize, np.uint8)
+    uploaded[: tables.nbytes] = tables.view(np.uint8)
+    records = uploaded[tables.nbytes :].view(_AXIS).reshape(length.shape)
     records["first"] = first
     records["weights"] = weights
+    records["table"] = _table_offsets()[kind]
     records["start"] = found.start
     records["scale"] = found.scale
     records["units"] = found.units
@@ -200,15 +208,13 @@ def axes_taps(queue: Queue, axes: AxesSampling) -> Taps:
     records["length"] = length
     records["stepwise"] = 1
     records["stepwise"][-1] = 0
-    offsets = _table_offsets()[kind]
-    table = int(queue.upload(tables))
-    records["table"] = np.where(offsets >= 0, table + offsets, 0)
-    blocks = -(-int(length.max(initial=0)) // _THREADS)
+    address = queue.upload(uploaded)
     queue.launch(
         kernel("resample_taps.cu", "resample_taps"),
-        (records.size, blocks, 1),
+        (length.size, -(-int(length.max(initial=0)) // _THREADS), 1),
         (_THREADS, 1, 1),
-        queue.upload(records),
+        address + np.uint64(tables.nbytes),
+        address,
     )
     return Taps(first, weights, found.taps)
 
@@ -219,20 +225,19 @@ def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     last = np.ones(len(Filter), np.float32)
     half_width = np.ones(len(Filter), np.float32)
     entries = []
-    for kind in Filter:
-        if kind != Filter.NEAREST:
-            table, radius = filter_table(kind)
-            last[kind], half_width[kind] = len(table) - 1, radius
-            entries.append(table)
+    for kind in _WITH_TABLES:
+        table, radius = filter_table(kind)
+        last[kind], half_width[kind] = len(table) - 1, radius
+        entries.append(table)
+    entries.append(np.zeros(-sum(map(len, entries)) % 4, np.float32))  # records are aligned
     return last, half_width, np.concatenate(entries)
 
 
 @cache
 def _table_offsets() -> np.ndarray:
-    """By filter: where its table begins, in bytes; -1 for nearest neighbours."""
-    offsets, at = np.full(len(Filter), -1, np.int64), 0
-    for kind in Filter:
-        if kind != Filter.NEAREST:
-            offsets[kind] = at
-            at += filter_table(kind)[0].nbytes
+    """By filter: with which entry its table begins; -1 for nearest neighbours."""
+    offsets, at = np.full(len(Filter), -1, np.int32), 0
+    for kind in _WITH_TABLES:
+        offsets[kind] = at
+        at += len(filter_table(kind)[0])
     return offsets

@@ -222,7 +222,8 @@ class CropMirrorNormalize(Operator):
         channels = shapes[:, -1]
         fills = self._batch_fills(c, channels)
         full = shapes.copy()
-        full[:, -1] = [len(fills[count]) for count in channels.tolist()]
+        for count, fill in fills.items():
+            full[channels == count, -1] = len(fill)
         out = c.empty(full[:, self._to_output], self._dtype)
         window = NormalizedWindow(
             anchors, shapes, data.shapes[:, self._from_input], scalars(c, "mirror", np.bool_)
@@ -243,12 +244,11 @@ class CropMirrorNormalize(Operator):
     def _batch_fills(self, c: BatchContext, channels: np.ndarray) -> dict[int, tuple[float, ...]]:
         """`_fill` for every number of channels that there is."""
         fills: dict[int, tuple[float, ...]] = {}
-        for index, count in enumerate(channels.tolist()):
-            if count not in fills:
-                try:
-                    fills[count] = self._fill(count)
-                except ArgumentValueError as error:
-                    raise c.located(error, index) from error
+        for count in dict.fromkeys(channels.tolist()):
+            try:
+                fills[count] = self._fill(count)
+            except ArgumentValueError as error:
+                raise c.located(error, int((channels == count).argmax())) from error
         return fills
 
     def _normalize(

@@ -103,28 +103,16 @@ class NormalizedWindow:
             step[:, -2] = np.where(self._mirror, -step[:, -2], step[:, -2])
             begin[:, -2] = np.where(self._mirror, width - self._end[:, -2], self._begin[:, -2])
             end[:, -2] = np.where(self._mirror, width - self._begin[:, -2], self._end[:, -2])
-        order = list(range(strides.shape[1]))
+        shapes = self._shapes
         if columns_first:
-            order[-3], order[-2] = order[-2], order[-3]
+            order = [*range(shapes.shape[1] - 3), -2, -3, -1]
+            step, strides, shapes = step[:, order], strides[:, order], shapes[:, order]
+            begin, end = begin[:, order], end[:, order]
         normalize_pixels(
             c.queue,
-            Pixels(
-                source.dtype,
-                first.astype(np.uint64),
-                _five_axes(step, order, 0),
-                source.shapes[:, -1],
-            ),
-            Pixels(out.dtype, out.pointers, _five_axes(strides, order, 0), channels),
-            _five_axes(self._shapes, order, 1)[:, :4],
-            np.stack(
-                (_five_axes(begin, order, 0)[:, :4], _five_axes(end, order, 1)[:, :4]), axis=2
-            ),
+            Pixels(source.dtype, first.astype(np.uint64), step, source.shapes[:, -1]),
+            Pixels(out.dtype, out.pointers, strides, channels),
+            shapes,
+            (begin, end),
             table,
         )
-
-
-def _five_axes(values: np.ndarray, order: list[int], missing: int) -> np.ndarray:
-    """Values of the axes in this order, behind those of axes that are missing."""
-    found = np.full((len(values), 5), missing, np.int64)
-    found[:, 5 - len(order) :] = values[:, order]
-    return found

@@ -189,8 +189,12 @@ class Resampling:
         shrinking: np.ndarray | int
         enlarging: np.ndarray | int
         shrinking, enlarging = self._batch_filters(c) if self.by_sample else self._constant
-        extent = np.abs(end - start).astype(np.float32)
-        kinds = np.where(extent > out_size, shrinking, enlarging)
+        if shrinking is enlarging:
+            kinds = np.broadcast_to(shrinking, in_size.shape)
+        else:
+            # The extent is rounded to single precision, so that equal extents count as equal.
+            extent = np.abs(end - start).astype(np.float32)
+            kinds = np.where(extent > out_size, shrinking, enlarging)
         return AxesSampling.whole(
             in_size,
             out_size,

@@ -11,16 +11,20 @@ constexpr int UNITS = BLOCK * ITEMS; // of a block, neighbours in the output
 // channels together or in planes, as such runs.
 enum Mode : int { SCATTERED = 0, PIXELS = 1, PLANES = 2 };
 
-// Division of what is less than divisor + UNITS, without a division each time.
+// Division of what is less than divisor + UNITS: without a division each time, and branches.
 struct Divider {
-  uint32 divisor, magic;
+  uint32 reciprocal, limit;
 
-  __device__ __forceinline__ explicit Divider(uint32 by)
-      : divisor(by), magic(by > 1 ? 0xffffffffu / by + 1 : 0) {}
+  __device__ __forceinline__ explicit Divider(uint32 divisor) : reciprocal(0), limit(divisor) {
+    // Of what is at least UNITS, the quotient is 0 or 1.
+    if (divisor < UNITS) {
+      reciprocal = 0xffffffffu / divisor + (divisor > 1);
+      limit = divisor > 1 ? 0xffffffffu : 1;
+    }
+  }
 
   __device__ __forceinline__ uint32 operator()(uint32 value) const {
-    if (divisor >= UNITS) return value >= divisor;
-    return divisor > 1 ? __umulhi(value, magic) : value;
+    return __umulhi(value, reciprocal) + (value >= limit);
   }
 };
 
@@ -30,12 +34,19 @@ struct Finish {
   const float* table;
   int out_channels;
 
+  __device__ __forceinline__ float mean(int channel) const { return __ldg(table + channel); }
+  __device__ __forceinline__ float factor(int channel) const {
+    return __ldg(table + out_channels + channel);
+  }
+
+  template <typename Out>
+  static __device__ __forceinline__ Out normalized(float value, float mean, float factor) {
+    return saturated<Out>(__fmul_rn(__fsub_rn(value, mean), factor));
+  }
+
   template <typename Out> __device__ __forceinline__ Out number(float value, int channel) const {
-    if (table != nullptr) {
-      value = __fsub_rn(value, __ldg(table + channel));
-      value = __fmul_rn(value, __ldg(table + out_channels + channel));
-    }
-    return saturated<Out>(value);
+    if (table == nullptr) return saturated<Out>(value);
+    return normalized<Out>(value, mean(channel), factor(channel));
   }
 
   template <typename Out> __device__ __forceinline__ Out outside(int channel) const {

@@ -18,7 +18,7 @@ struct ResampledSample {
   int inners, height, width;
   int channels, out_channels;
   int tile_pixels;  // columns of the output that a block makes
-  int mode;
+  int planar;       // whether they are written to a plane for each channel, by the kernel of tiles
 };
 
 // The integers that pixels are rounded to before anything else happens to them, halves to even.

@@ -1,17 +1,19 @@
 // Resampling where few source pixels, or many channels, make an output pixel: every thread reads
-// what it needs. A unit is G channels of a pixel; a block makes UNITS of them.
+// what it needs. A unit is a pixel of G channels, or, where G is 1, an element of one; a block
+// makes UNITS of them.
 #include "resample.cuh"
 
-// Taps along each axis: 1, at most 2, or, for 0, any number.
-template <typename In, typename Out, int G, int TAPS>
+// MODE: how the output is written. TAPS along each axis: 1, at most 2, or, for 0, any number.
+template <typename In, typename Out, int G, int MODE, int TAPS>
 __global__ void __launch_bounds__(BLOCK)
     resample_direct(const uint8* records, uint32 pitch, uint32 count, uint32 uniform, int rounds,
                     float low, float high) {
   constexpr int MOST = G == 3 ? 4 : G;  // channels of the output: three may be padded
-  __shared__ __align__(16) uint8 memory[MOST * Runs<Out>::BYTES];
+  __shared__ __align__(16) uint8 memory[MODE == SCATTERED ? 16 : MOST * Runs<Out>::BYTES];
   const Share share = share_of({records, pitch, count, uniform}, blockIdx.x);
   const ResampledSample& s = *reinterpret_cast<const ResampledSample*>(share.record);
-  const uint32 groups = s.channels / G, row_units = s.width * groups;
+  const int channels = G > 1 ? G : s.channels;
+  const uint32 groups = channels / G, row_units = s.width * groups;
   const uint32 frame_units = s.height * row_units;
   const uint32 frame_blocks = (frame_units + UNITS - 1) / UNITS;
   const uint32 frame = share.block / frame_blocks;
@@ -23,11 +25,11 @@ __global__ void __launch_bounds__(BLOCK)
   const Finish finish{s.table, s.out_channels};
   const Rounding rounded{rounds, low, high};
   const int row_taps = s.row_taps, column_taps = s.column_taps;
-  const int pixel_bytes = s.channels * int(sizeof(In));
+  const int pixel_bytes = channels * int(sizeof(In));
 
   const uint32 first_row = first / row_units, first_unit = first - first_row * row_units;
   const Divider rows(row_units);
-  const int step = s.mode == PIXELS ? (groups > 1 ? G : s.out_channels) : 1;
+  const int step = MODE == PIXELS ? (groups > 1 ? G : s.out_channels) : 1;
   Out* target = out + int64(first) * step;
   const Runs<Out> runs{reinterpret_cast<Out*>(memory)};
 
@@ -84,21 +86,19 @@ __global__ void __launch_bounds__(BLOCK)
     Out* scattered = out + (first_row + down) * s.out_row + x * s.out_pixel;
     const auto put = [&](int c, Out value) {
       const int part = groups > 1 ? c - channel : c;
-      if (s.mode == SCATTERED) scattered[c * s.out_channel] = value;
-      else if (s.mode == PIXELS) runs.place(0, target)[unit * step + part] = value;
+      if constexpr (MODE == SCATTERED) scattered[c * s.out_channel] = value;
+      else if constexpr (MODE == PIXELS) runs.place(0, target)[unit * step + part] = value;
       else runs.place(c, target + c * s.out_channel)[unit] = value;
     };
 #pragma unroll
     for (int g = 0; g < G; ++g)
       put(channel + g, finish.template number<Out>(rounded(values[i][g]), channel + g));
-    if (channel + G == s.channels)
-      for (int c = s.channels; c < s.out_channels; ++c) put(c, finish.template outside<Out>(c));
+    if (channel + G == channels)
+      for (int c = channels; c < s.out_channels; ++c) put(c, finish.template outside<Out>(c));
   }
-  if (s.mode == SCATTERED) return;
-  __syncthreads();
-  if (s.mode == PIXELS) {
-    runs.leave(0, target, units * step);
-  } else {
-    for (int c = 0; c < s.out_channels; ++c) runs.leave(c, target + c * s.out_channel, units);
+  if constexpr (MODE != SCATTERED) {
+    __syncthreads();
+    const int parts = MODE == PIXELS ? 1 : s.out_channels;
+    for (int p = 0; p < parts; ++p) runs.leave(p, target + p * s.out_channel, units * step);
   }
 }

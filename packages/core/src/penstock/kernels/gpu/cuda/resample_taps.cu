@@ -5,7 +5,7 @@
 struct TapAxis {
   int* first;
   float* weights;
-  const float* table;  // the filter from one end of its support to the other; null: nearest
+  int table;           // which entry the filter's table begins with; negative: nearest neighbours
   float start;         // of the region; for filters, the position of the leftmost tap of pixel 0
   float scale;         // source pixels an output pixel
   float units;         // steps of the table a source pixel
@@ -34,7 +34,7 @@ __device__ int nearest(const TapAxis& axis, int out) {
   return min(max(clamped(floorf(position)), 0), axis.in_size - 1);
 }
 
-__device__ int weigh(const TapAxis& axis, int out, float* row) {
+__device__ int weigh(const TapAxis& axis, const float* table, int out, float* row) {
   const float position = __fadd_rn(__fmul_rn(static_cast<float>(out), axis.scale), axis.start);
   const float left_end = ceilf(position);
   const float phase = __fsub_rn(left_end, position);
@@ -47,8 +47,8 @@ __device__ int weigh(const TapAxis& axis, int out, float* row) {
     const float place = __fmul_rn(__fadd_rn(phase, static_cast<float>(k)), axis.units);
     const int whole = static_cast<int>(place);
     if (whole > axis.last) break;
-    const float left = __ldg(axis.table + whole);
-    const float right = whole < axis.last ? __ldg(axis.table + whole + 1) : 0.0f;
+    const float left = __ldg(table + whole);
+    const float right = whole < axis.last ? __ldg(table + whole + 1) : 0.0f;
     const float rest = __fsub_rn(place, static_cast<float>(whole));
     const float weight = __fadd_rn(left, __fmul_rn(rest, __fsub_rn(right, left)));
     total = __fadd_rn(total, weight);
@@ -61,15 +61,16 @@ __device__ int weigh(const TapAxis& axis, int out, float* row) {
 }
 
 // A thread makes the taps of one output pixel of one axis; blocks of an axis are neighbours in y.
-__global__ void resample_taps(const TapAxis* axes) {
+// `tables` holds each filter from one end of its support to the other.
+__global__ void resample_taps(const TapAxis* axes, const float* tables) {
   const TapAxis axis = axes[blockIdx.x];
   const int i = blockIdx.y * blockDim.x + threadIdx.x;
   if (i >= axis.length) return;
   const int out = axis.begin + i * axis.step;
-  if (axis.table == nullptr) {
+  if (axis.table < 0) {
     axis.first[i] = nearest(axis, out);
     axis.weights[i] = 1.0f;
   } else {
-    axis.first[i] = weigh(axis, out, axis.weights + int64(i) * axis.taps);
+    axis.first[i] = weigh(axis, tables + axis.table, out, axis.weights + int64(i) * axis.taps);
   }
 }

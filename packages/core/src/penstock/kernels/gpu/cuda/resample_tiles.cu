@@ -11,41 +11,63 @@
 
 constexpr int ROWS = 32, WARPS = BLOCK / 32, BAND = 256, PITCH = BAND + 1;
 
-// Units of a tile: G channels of a pixel each.
+// Units of a tile: pixels of G channels; where G is 1, elements.
 template <int G> constexpr int TILE_UNITS = G == 1 ? 128 : 32;
 
-// Four bytes of a line at any address. CLIPPED: the line may end before, or soon after; what is
-// beyond its last element, `last` bytes from its start, is 0. Words are read whole where they begin
-// in the line, so up to 3 bytes in front of it are, too.
-template <typename In, bool CLIPPED>
-__device__ __forceinline__ uint32 word_at(const char* line, int offset, int last) {
-  constexpr int SIZE = sizeof(In);
-  const char* place = line + offset;
-  if constexpr (SIZE == 4) {
-    return __ldg(reinterpret_cast<const uint32*>(CLIPPED ? line + min(offset, last) : place));
+// Element `e` of a word. Integers become the last bits of 2^23, which is quicker than to have them
+// converted.
+template <typename In> __device__ __forceinline__ float number_of(uint32 word, int e) {
+  constexpr float BIAS = 8388608.0f;
+  constexpr uint32 BITS = 0x4b000000u;
+  if constexpr (sizeof(In) == 4) {
+    return __uint_as_float(word);
+  } else if constexpr (sizeof(In) == 1) {
+    return __fsub_rn(__uint_as_float(__byte_perm(word, BITS, 0x7440 + e)), BIAS);
+  } else if constexpr (Limits<In>::is_signed) {
+    const uint32 above = __byte_perm(word ^ 0x80008000u, BITS, 0x7410 + 0x22 * e);
+    return __fsub_rn(__uint_as_float(above), BIAS + 32768.0f);
   } else {
-    if (CLIPPED && last - offset < 8) {
-      uint32 word = 0;
-#pragma unroll
-      for (int i = 0; i < 4; i += SIZE) {
-        if (offset + i > last) break;
-        uint32 part;
-        if constexpr (SIZE == 1) part = __ldg(reinterpret_cast<const uint8*>(place + i));
-        else part = __ldg(reinterpret_cast<const uint16*>(place + i));
-        word |= part << (8 * i);
-      }
-      return word;
-    }
-    const uint32 before = reinterpret_cast<uint64>(place) & 3;
-    const uint32* word = reinterpret_cast<const uint32*>(place - before);
-    const uint32 low = __ldg(word);
-    return before ? __funnelshift_r(low, __ldg(word + 1), 8 * before) : low;
+    return __fsub_rn(__uint_as_float(__byte_perm(word, BITS, 0x7410 + 0x22 * e)), BIAS);
   }
 }
 
-template <typename In> __device__ __forceinline__ float number_of(uint32 word, int element) {
-  if constexpr (sizeof(In) == 4) return __uint_as_float(word);
-  else return static_cast<float>(static_cast<In>(word >> (8 * int(sizeof(In)) * element)));
+// Every eighth of N times 8 words of a line, from `line` on, which may begin anywhere; up to 3
+// bytes in front of it and up to 4 behind the last word are read as well.
+template <typename In, int N>
+__device__ __forceinline__ void read_words(const char* line, uint32 (&words)[N]) {
+  const uint64 address = reinterpret_cast<uint64>(line);
+  const uint32* place = reinterpret_cast<const uint32*>(address & ~uint64(3));
+#pragma unroll
+  for (int n = 0; n < N; ++n) words[n] = __ldg(place + 8 * n);
+  if constexpr (sizeof(In) < 4) {
+    const uint32 shift = 8 * (uint32(address) & 3);
+    if (shift) {
+#pragma unroll
+      for (int n = 0; n < N; ++n)
+        words[n] = __funnelshift_r(words[n], __ldg(place + 8 * n + 1), shift);
+    }
+  }
+}
+
+// The same near the end of a line, the last element of which is `last` bytes behind `line`: what is
+// beyond is 0 and is not read.
+template <typename In, int N>
+__device__ __forceinline__ void read_last_words(const char* line, int last, uint32 (&words)[N]) {
+  constexpr int SIZE = sizeof(In);
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    words[n] = 0;
+#pragma unroll
+    for (int i = 0; i < 4; i += SIZE) {
+      const int offset = 32 * n + i;
+      if (offset > last) break;
+      uint32 part;
+      if constexpr (SIZE == 4) part = __ldg(reinterpret_cast<const uint32*>(line + offset));
+      else if constexpr (SIZE == 2) part = __ldg(reinterpret_cast<const uint16*>(line + offset));
+      else part = __ldg(reinterpret_cast<const uint8*>(line + offset));
+      words[n] |= part << (8 * i);
+    }
+  }
 }
 
 // Which row of the tile a thread sums, vertically: eight neighbours share one, and those of a warp
@@ -57,36 +79,35 @@ template <typename In> __device__ __forceinline__ int row_of_thread() {
   else return warp + 8 * part;
 }
 
-// Sums of N times 32 neighbouring elements of lines, four of each 32 a thread.
-template <typename In, int N, bool CLIPPED>
+// Sums of N times 32 neighbouring elements of lines, four of each 32 a thread. LAST: the lines may
+// end in between, `last` bytes behind the first element.
+template <typename In, int N, bool LAST>
 __device__ __forceinline__ void sum_lines(const char* line, int64 row, const float* weights,
-                                          int taps, int begin, int last, float* sums_of_row) {
+                                          int taps, int last, float* sums_of_row) {
   constexpr int SIZE = sizeof(In), IN_WORD = 4 / SIZE;
   const int lane = threadIdx.x % 8;
+  line += 4 * lane;
+  last -= 4 * lane;
   float sums[N][4] = {};
-  line += begin * SIZE;
-  last -= begin * SIZE;
 #pragma unroll 1
   for (int k = 0; k < taps; ++k, line += row) {
     const float weight = __ldg(weights + k);
-    uint32 words[N][SIZE];
+    uint32 words[N * SIZE];
+    if constexpr (LAST) read_last_words<In>(line, last, words);
+    else read_words<In>(line, words);
 #pragma unroll
     for (int n = 0; n < N; ++n)
 #pragma unroll
-      for (int w = 0; w < SIZE; ++w)
-        words[n][w] = word_at<In, CLIPPED>(line, 32 * n * SIZE + 4 * (8 * w + lane), last);
-#pragma unroll
-    for (int n = 0; n < N; ++n)
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        sums[n][e] =
-            __fmaf_rn(weight, number_of<In>(words[n][e / IN_WORD], e % IN_WORD), sums[n][e]);
+      for (int e = 0; e < 4; ++e) {
+        const float value = number_of<In>(words[n * SIZE + e / IN_WORD], e % IN_WORD);
+        sums[n][e] = __fmaf_rn(weight, value, sums[n][e]);
+      }
   }
 #pragma unroll
   for (int n = 0; n < N; ++n)
 #pragma unroll
     for (int e = 0; e < 4; ++e)
-      sums_of_row[begin + 32 * n + IN_WORD * (8 * (e / IN_WORD) + lane) + e % IN_WORD] = sums[n][e];
+      sums_of_row[32 * n + IN_WORD * (8 * (e / IN_WORD) + lane) + e % IN_WORD] = sums[n][e];
 }
 
 // Write a tile that lies in shared memory, in runs of `length` elements, to where it belongs.
@@ -118,7 +139,7 @@ __global__ void __launch_bounds__(BLOCK, 4)
                    float low, float high) {
   __shared__ __align__(16) float band[ROWS * PITCH];
   constexpr int HELD = TILE_UNITS<G> / WARPS;
-  constexpr int WIDE = sizeof(In) == 4 ? 2 : 4;
+  constexpr int SIZE = sizeof(In), WIDE = SIZE == 4 ? 2 : 4;
   const Share share = share_of({records, pitch, count, uniform}, blockIdx.x);
   __shared__ ResampledSample s;
   for (int i = threadIdx.x; i < int(sizeof(s) / 8); i += BLOCK)
@@ -131,13 +152,13 @@ __global__ void __launch_bounds__(BLOCK, 4)
   const int frame = line_of_tiles / down, tile_y = (line_of_tiles - frame * down) * ROWS;
   const int outer = frame / s.inners, inner = frame - outer * s.inners;
 
-  const int groups = s.channels / G;
+  const int channels = G > 1 ? G : s.channels, groups = channels / G;
   const int pixels = min(s.tile_pixels, s.width - tile_x), rows = min(ROWS, s.height - tile_y);
   const int units = pixels * groups;
   const int* firsts = s.column_first + tile_x;
   const int one_end = __ldg(firsts), other_end = __ldg(firsts + pixels - 1);
   const int begin = min(one_end, other_end), end = max(one_end, other_end) + s.column_taps;
-  const int band_pixels = BAND / s.channels, pixel_bytes = s.channels * int(sizeof(In));
+  const int band_pixels = BAND / channels, pixel_bytes = channels * int(sizeof(In));
 
   const int my_row = row_of_thread<In>(), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int line_number = tile_y + min(my_row, rows - 1);
@@ -151,15 +172,21 @@ __global__ void __launch_bounds__(BLOCK, 4)
     if (left > begin) __syncthreads();
     if (my_row < rows) {
       const char* from = line + int64(left) * pixel_bytes;
-      const int elements = (right - left) * s.channels, last = (elements - 1) * int(sizeof(In));
+      const int elements = (right - left) * channels;
       float* to = band + my_row * PITCH;
       int e = 0;
+      // Words behind the last one are read there, too.
       for (; e + 32 * WIDE + 4 <= elements; e += 32 * WIDE)
-        sum_lines<In, WIDE, false>(from, s.row, row_weights, s.row_taps, e, last, to);
-      for (; e + 32 < elements; e += 64)
-        sum_lines<In, 2, true>(from, s.row, row_weights, s.row_taps, e, last, to);
-      if (e < elements)
-        sum_lines<In, 1, true>(from, s.row, row_weights, s.row_taps, e, last, to);
+        sum_lines<In, WIDE, false>(from + e * SIZE, s.row, row_weights, s.row_taps, 0, to + e);
+      if constexpr (WIDE > 2)
+        for (; e + 68 <= elements; e += 64)
+          sum_lines<In, 2, false>(from + e * SIZE, s.row, row_weights, s.row_taps, 0, to + e);
+      for (; e + 36 <= elements; e += 32)
+        sum_lines<In, 1, false>(from + e * SIZE, s.row, row_weights, s.row_taps, 0, to + e);
+      for (; e < elements; e += 32) {
+        const int last = (elements - 1 - e) * SIZE;
+        sum_lines<In, 1, true>(from + e * SIZE, s.row, row_weights, s.row_taps, last, to + e);
+      }
     }
     __syncthreads();
 #pragma unroll
@@ -168,14 +195,16 @@ __global__ void __launch_bounds__(BLOCK, 4)
       if (unit >= units) break;
       const int x = groups > 1 ? unit / groups : unit;
       const int channel = (unit - x * groups) * G, first = __ldg(firsts + x);
-      const float* weights = s.column_weights + int64(tile_x + x) * s.column_taps - first;
       const int from = max(first, left), to = min(first + s.column_taps, right);
-      const float* values = band + lane * PITCH + (from - left) * s.channels + channel;
-#pragma unroll 2
-      for (int k = from; k < to; ++k, values += s.channels) {
-        const float weight = __ldg(weights + k);
+      const float* weights =
+          s.column_weights + int64(tile_x + x) * s.column_taps + (from - first);
+      const float* values = band + lane * PITCH + (from - left) * channels + channel;
+#pragma unroll 4
+      for (int k = from; k < to; ++k) {
+        const float weight = __ldg(weights++);
 #pragma unroll
         for (int g = 0; g < G; ++g) sums[i][g] = __fmaf_rn(weight, values[g], sums[i][g]);
+        values += channels;
       }
     }
   }
@@ -186,7 +215,7 @@ __global__ void __launch_bounds__(BLOCK, 4)
   Out* staged = reinterpret_cast<Out*>(band);
   const Finish finish{s.table, s.out_channels};
   const Rounding rounded{rounds, low, high};
-  const bool planar = s.mode == PLANES;
+  const bool planar = s.planar;
   const int per_pixel = planar ? 1 : s.out_channels;
   const int per_channel = planar ? (s.tile_pixels + 3) / 4 * 4 : 1;
 #pragma unroll
@@ -199,7 +228,7 @@ __global__ void __launch_bounds__(BLOCK, 4)
     for (int g = 0; g < G; ++g)
       to[g * per_channel] = finish.template number<Out>(rounded(sums[i][g]), channel + g);
   }
-  for (int c = s.channels; c < s.out_channels; ++c) {
+  for (int c = channels; c < s.out_channels; ++c) {
     const Out value = finish.template outside<Out>(c);
     for (int x = warp; x < pixels; x += WARPS)
       staged[lane * STAGED_PITCH + x * per_pixel + c * per_channel] = value;
