@@ -10,7 +10,7 @@ import numpy as np
 import penstock.kernels.gpu.strided_copy  # noqa: F401 - installs the copy that `Queue` offers
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, as_shapes
 from penstock.tensors.gpu.pinned import PinnedHostPool
-from penstock.tensors.gpu.pool import DeviceMemory, DevicePool, Staging, StagingPool
+from penstock.tensors.gpu.pool import DeviceMemory, DevicePool, StagingPool
 from penstock.tensors.gpu.queue import Queue
 from penstock.tensors.gpu.runtime import Runtime, get_runtime
 from tests.support.gpu.cpu_functions import sanitizing
@@ -59,8 +59,9 @@ class GpuSession:
             self.runtime,
             self.stream,
             self.pool,
-            Staging(self._staging),
+            self._staging,
             PinnedHostPool(self.runtime),
+            uploads_together=False,
         )
 
     def upload(self, rows: Sequence[np.ndarray]) -> DeviceBatch:

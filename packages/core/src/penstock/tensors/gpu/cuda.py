@@ -11,12 +11,14 @@ import numpy as np
 
 from penstock._optional import import_optional
 from penstock.errors import ArgumentValueError, GpuNotAvailableError, MissingDependencyError
+from penstock.tensors.gpu.driver import Driver, Launch
 from penstock.tensors.gpu.nvrtc import architecture, compiled
 
 _INSTALL = "penstock[cuda13]"
+_SMALL_BYTES = 1 << 16
+"""Copies of so little return at once, even from memory that is not page-locked."""
 _DEFAULT_COPY = 4  # cudaMemcpyDefault: the addresses tell what they are
 _PORTABLE = 1  # cudaHostAllocPortable
-_NOT_READY = 600  # cudaErrorNotReady
 _OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
 
 
@@ -55,61 +57,26 @@ def check_cuda() -> Any:
 class CudaEvent:
     """An event without timing."""
 
-    __slots__ = ("_event", "_runtime")
+    __slots__ = ("_runtime", "address")
 
     def __init__(self, runtime: CudaRuntime, stream: int) -> None:
         self._runtime = runtime
-        self._event = runtime.xp.cuda.Event(disable_timing=True)
-        runtime.api.eventRecord(self._event.ptr, stream)
-
-    @property
-    def address(self) -> int:
-        """The driver's handle."""
-        return self._event.ptr  # type: ignore[no-any-return]
+        self.address = runtime.driver.new_event()
+        runtime.driver.record(self.address, stream)
 
     def done(self) -> bool:
         """Whether the device has reached it."""
-        status: int = self._runtime.api.eventQuery(self._event.ptr)  # raises nothing
-        if status not in (0, _NOT_READY):
-            raise self._runtime.api.CUDARuntimeError(status)
-        return status == 0
+        return self._runtime.driver.passed(self.address)
 
     def synchronize(self) -> None:
         """Wait until the device has reached it."""
-        self._runtime.api.eventSynchronize(self._event.ptr)
+        if not self.done():
+            self._runtime.api.eventSynchronize(self.address)
 
-
-class _RawStream:
-    """A stream's number in the form that CuPy's launches take."""
-
-    __slots__ = ("ptr",)
-
-    def __init__(self, ptr: int) -> None:
-        self.ptr = ptr
-
-
-class CudaFunction:
-    """A compiled kernel."""
-
-    __slots__ = ("_function", "_streams")
-
-    def __init__(self, function: Any, streams: dict[int, _RawStream]) -> None:
-        self._function = function
-        self._streams = streams
-
-    def __call__(
-        self,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        args: tuple[Any, ...],
-        shared_bytes: int,
-        stream: int,
-    ) -> None:
-        """Queue a launch."""
-        wrapped = self._streams.get(stream)
-        if wrapped is None:
-            wrapped = self._streams[stream] = _RawStream(stream)
-        self._function(grid, block, args, shared_bytes, wrapped)
+    def __del__(self) -> None:
+        address = getattr(self, "address", None)
+        if address is not None:
+            self._runtime.driver.destroy_event(address)
 
 
 class CudaRuntime:
@@ -144,8 +111,10 @@ class CudaRuntime:
         self._lock = threading.Lock()
         self._idle_streams: list[Any] = []
         self._streams: dict[int, Any] = {}
-        self._raw_streams: dict[int, _RawStream] = {}
-        self._functions: dict[tuple[str, str], CudaFunction] = {}
+        self._functions: dict[tuple[str, str], Launch] = {}
+        self._modules: list[Any] = []
+        """What the kernels are part of."""
+        self.driver = Driver(self.activate)
 
     def activate(self) -> None:
         """Make this the current device of the calling thread."""
@@ -180,7 +149,7 @@ class CudaRuntime:
 
     def wait(self, stream: int, event: Any) -> None:
         """Let what `stream` is given from now on start behind `event`."""
-        self.api.streamWaitEvent(stream, event.address)
+        self.driver.wait(stream, event.address)
 
     def synchronize(self, stream: int) -> None:
         """Wait for all work of `stream`."""
@@ -211,13 +180,16 @@ class CudaRuntime:
 
     def copy(self, target: int, source: int, size_bytes: int, stream: int) -> None:
         """Queue a copy."""
-        self.api.memcpyAsync(target, source, size_bytes, _DEFAULT_COPY, stream)
+        if size_bytes <= _SMALL_BYTES:
+            self.driver.copy(target, source, size_bytes, stream)
+        else:
+            self.api.memcpyAsync(target, source, size_bytes, _DEFAULT_COPY, stream)
 
     def fill(self, target: int, value: int, size_bytes: int, stream: int) -> None:
         """Queue setting each byte of device memory to `value`."""
         self.api.memsetAsync(target, value, size_bytes, stream)
 
-    def function(self, source: str, name: str) -> CudaFunction:
+    def function(self, source: str, name: str) -> Launch:
         """The kernel `name` of a program; compiled at first use, and kept on disk."""
         key = source, name
         found = self._functions.get(key)
@@ -228,8 +200,9 @@ class CudaRuntime:
                     code, symbol = compiled(source, name, architecture(self.compute_capability))
                     module = self.xp.cuda.function.Module()
                     module.load(code)
-                    kernel = module.get_function(symbol)
-                    found = self._functions[key] = CudaFunction(kernel, self._raw_streams)
+                    self._modules.append(module)
+                    number = module.get_function(symbol).ptr
+                    found = self._functions[key] = Launch(self.driver, number)
         return found
 
     def array(

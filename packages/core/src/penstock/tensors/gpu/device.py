@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from penstock.tensors.gpu.pinned import PinnedHostPool
-from penstock.tensors.gpu.pool import DevicePool, Staging, StagingPool
+from penstock.tensors.gpu.pool import DevicePool, StagingPool
 from penstock.tensors.gpu.queue import Queue
 from penstock.tensors.gpu.runtime import get_runtime
 
@@ -35,7 +35,7 @@ class Device:
 
     def queue(self, stream: int) -> Queue:
         """A queue for work on `stream`."""
-        return Queue(self.runtime, stream, self.memory, Staging(self._staging), self.pinned)
+        return Queue(self.runtime, stream, self.memory, self._staging, self.pinned)
 
 
 _lock = threading.Lock()

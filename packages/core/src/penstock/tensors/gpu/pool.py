@@ -16,7 +16,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.runtime import Event, Runtime
 
 _SMALLEST_BYTES = 512
-_STAGING_BYTES = 1 << 18
+STAGING_BYTES = 1 << 18
 
 
 class DeviceMemory:
@@ -204,57 +204,16 @@ class StagingPool:
 
     def take(self, size_bytes: int) -> PinnedMemory:
         """A piece of at least `size_bytes`."""
-        if size_bytes <= _STAGING_BYTES:
+        if size_bytes <= STAGING_BYTES:
             try:
                 return self._idle.pop()
             except IndexError:
-                return PinnedMemory(self._runtime, _STAGING_BYTES)
+                return PinnedMemory(self._runtime, STAGING_BYTES)
         return PinnedMemory(self._runtime, size_bytes)
 
     def give_back(self, memory: PinnedMemory) -> None:
         """Take back a piece that no copy reads any more."""
-        if memory.size_bytes == _STAGING_BYTES:
+        if memory.size_bytes == STAGING_BYTES:
             self._idle.append(memory)
         else:
             self._runtime.free_pinned(memory.address)
-
-
-class _Returning:
-    """Gives a piece of staging memory back when it is dropped."""
-
-    __slots__ = ("_memory", "_pool")
-
-    def __init__(self, pool: StagingPool, memory: PinnedMemory) -> None:
-        self._pool = pool
-        self._memory = memory
-
-    def __del__(self) -> None:
-        self._pool.give_back(self._memory)
-
-
-class Staging:
-    """Hands out slices of staging memory, one after the other, to one queue."""
-
-    def __init__(self, pool: StagingPool) -> None:
-        self._pool = pool
-        self._memory: PinnedMemory | None = None
-        self._used = 0
-        self._kept: list[Any] = []
-
-    def take(self, size_bytes: int) -> tuple[int, np.ndarray]:
-        """Address and bytes of a slice, to be written at once and then copied from."""
-        memory = self._memory
-        start = -(-self._used // 64) * 64
-        if memory is None or start + size_bytes > memory.size_bytes:
-            memory = self._memory = self._pool.take(size_bytes)
-            self._kept.append(_Returning(self._pool, memory))
-            start = 0
-        self._used = start + size_bytes
-        return memory.address + start, memory.view[start : start + size_bytes]
-
-    def finish(self) -> list[Any]:
-        """What must be kept until the copies made so far are done."""
-        kept, self._kept = self._kept, []
-        self._memory = None
-        self._used = 0
-        return kept

@@ -9,9 +9,10 @@ import numpy as np
 
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, as_shapes, volumes
 from penstock.tensors.gpu.pinned import PinnedHostPool
+from penstock.tensors.gpu.uploads import Uploads
 
 if TYPE_CHECKING:
-    from penstock.tensors.gpu.pool import DevicePool, Staging
+    from penstock.tensors.gpu.pool import DevicePool, StagingPool
     from penstock.tensors.gpu.runtime import Function, Runtime
 
 SAMPLE_ALIGNMENT_BYTES = 64
@@ -34,6 +35,9 @@ class Kernel(Protocol):
 class Queue:
     """Memory, uploads and launches on one stream of one device; of one thread at a time.
 
+    Everything that is uploaded for a kernel goes over in one copy, just before its launch; without
+    `uploads_together`, each by itself, to memory that is exactly as long as it is.
+
     What `scratch` and `upload` hand out is valid for work queued here, until the queue's owner says
     `finish`: nothing has to be kept or freed by who asks.
     """
@@ -43,14 +47,16 @@ class Queue:
         runtime: Runtime,
         stream: int,
         pool: DevicePool,
-        staging: Staging,
+        staging: StagingPool,
         pinned: PinnedHostPool | None = None,
+        *,
+        uploads_together: bool = True,
     ) -> None:
         self.runtime = runtime
         self.pinned = PinnedHostPool(runtime) if pinned is None else pinned
         self.stream = stream
         self._pool = pool
-        self._staging = staging
+        self._uploads = Uploads(runtime, stream, pool, staging, together=uploads_together)
         self._scratch: list[Any] = []
         self._functions: dict[Any, Function] = {}
 
@@ -92,15 +98,9 @@ class Queue:
         return memory.address
 
     def upload(self, values: np.ndarray) -> np.uint64:
-        """Address of a copy of `values` in device memory, for launches that follow."""
+        """Address on the device that `values` have when the kernel that is launched next runs."""
         values = np.ascontiguousarray(values)
-        size = values.nbytes
-        target = self.scratch(size)
-        if size:
-            source, view = self._staging.take(size)
-            view[:size] = values.reshape(-1).view(np.uint8)
-            self.runtime.copy(target, source, size, self.stream)
-        return np.uint64(target)
+        return np.uint64(self._uploads.add(values.reshape(-1).view(np.uint8)))
 
     def launch(
         self,
@@ -117,6 +117,7 @@ class Queue:
         """
         if 0 in grid:
             return
+        self._uploads.send()
         function = self._functions.get(kernel)
         if function is None:
             function = self.runtime.function(kernel.source(), kernel.name)
@@ -135,7 +136,7 @@ class Queue:
     def finish(self) -> list[Any]:
         """What must be kept until the work queued so far is done; the queue starts anew."""
         kept, self._scratch = self._scratch, []
-        kept.extend(self._staging.finish())
+        kept.extend(self._uploads.finish())
         return kept
 
 

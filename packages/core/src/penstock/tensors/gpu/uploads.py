@@ -1,0 +1,111 @@
+"""Small things that kernels need, on their way to the device: descriptors of samples, arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.tensors.gpu.pool import STAGING_BYTES
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.pool import DeviceMemory, DevicePool, PinnedMemory, StagingPool
+    from penstock.tensors.gpu.runtime import Runtime
+
+_ALIGNMENT = 64
+
+
+class Uploads:
+    """Collects what is to be uploaded, in page-locked memory, and copies it over in one go.
+
+    Parameters
+    ----------
+    runtime, stream
+        Where copies go.
+    pool, staging
+        Memory on the device, and page-locked memory to copy from.
+    together
+        Whether one copy may take several things over.
+    """
+
+    __slots__ = (
+        "_device",
+        "_host",
+        "_kept",
+        "_pool",
+        "_runtime",
+        "_sent",
+        "_staging",
+        "_stream",
+        "_together",
+        "_used",
+    )
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        stream: int,
+        pool: DevicePool,
+        staging: StagingPool,
+        *,
+        together: bool,
+    ) -> None:
+        self._runtime = runtime
+        self._stream = stream
+        self._pool = pool
+        self._staging = staging
+        self._together = together
+        self._host: PinnedMemory | None = None
+        self._device: DeviceMemory | None = None
+        self._used = 0
+        self._sent = 0
+        self._kept: list[Any] = []
+
+    def add(self, content: np.ndarray) -> int:
+        """Address on the device that these bytes will have, once they are sent."""
+        size = content.size
+        start = -(-self._used // _ALIGNMENT) * _ALIGNMENT
+        host, device = self._host, self._device
+        if host is None or device is None or start + size > host.size_bytes or not self._together:
+            self.send()
+            start = 0
+            host = self._host = self._staging.take(size)
+            taken = max(size, STAGING_BYTES) if self._together else max(size, 1)
+            device = self._device = self._pool.take(taken, self._stream)
+            self._sent = 0
+            self._kept += [_Returning(self._staging, host), device]
+        host.view[start : start + size] = content
+        self._used = start + size
+        return device.address + start
+
+    def send(self) -> None:
+        """Queue the copy of what was added since the last time."""
+        host, device = self._host, self._device
+        if host is None or device is None or self._used == self._sent:
+            return
+        begin = self._sent
+        size = self._used - begin
+        self._runtime.copy(device.address + begin, host.address + begin, size, self._stream)
+        # The next thing begins where a copy may begin, too.
+        self._sent = self._used = -(-self._used // _ALIGNMENT) * _ALIGNMENT
+
+    def finish(self) -> list[Any]:
+        """Send everything; what must be kept until the copies are done. Starts anew."""
+        self.send()
+        kept, self._kept = self._kept, []
+        self._host = self._device = None
+        self._used = self._sent = 0
+        return kept
+
+
+class _Returning:
+    """Gives a piece of staging memory back when it is dropped."""
+
+    __slots__ = ("_memory", "_pool")
+
+    def __init__(self, pool: StagingPool, memory: PinnedMemory) -> None:
+        self._pool = pool
+        self._memory = memory
+
+    def __del__(self) -> None:
+        self._pool.give_back(self._memory)
