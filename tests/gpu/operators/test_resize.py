@@ -81,6 +81,12 @@ def test_volumes(layout, shapes, dtype):
     same(rows, layout, size=(-4, 13, -19), interp_type=DALIInterpType.INTERP_NN)
 
 
+@pytest.mark.parametrize("dtype", ["int16", "uint16"])
+def test_types_of_volumes(dtype):
+    rows = random_rows((9, 21, 17, 3), (5, 14, 12, 3), dtype=dtype)
+    same(rows, "DHWC", size=(4, 13, 19))
+
+
 @pytest.mark.parametrize("layout", ["DHWC", "FDHWC"])
 def test_slices_that_stay(layout):
     shape = (5, 21, 17, 3)
