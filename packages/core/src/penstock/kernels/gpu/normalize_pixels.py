@@ -141,13 +141,8 @@ def normalize_pixels(
     records["groups"] = groups
     frames = extents[:, :-3].prod(axis=1) * planes
     units = height * width * groups
-    blocks = frames * quotient_up(units, UNITS)
-    # As many as leave every multiprocessor enough blocks.
-    turns = int(blocks.sum()) // (_BLOCKS * queue.runtime.multiprocessors)
-    if turns > 1:
-        turns = min(turns, _MOST_TURNS)
-        blocks = frames * quotient_up(units, UNITS * turns)
-    records["turns"] = max(turns, 1)
+    turns = _turns(queue, frames * quotient_up(units, UNITS))
+    records["turns"] = turns
     launch_records(
         queue,
         kernel(
@@ -161,8 +156,14 @@ def normalize_pixels(
             np.dtype(np.int64 if far else np.int32),
         ),
         records,
-        blocks,
+        frames * quotient_up(units, UNITS * turns),
     )
+
+
+def _turns(queue: Queue, blocks: np.ndarray) -> int:
+    """How much work a block does, so that every multiprocessor still gets enough blocks."""
+    found = int(blocks.sum()) // (_BLOCKS * queue.runtime.multiprocessors)
+    return min(max(found, 1), _MOST_TURNS)
 
 
 def _longest(strides: np.ndarray) -> int:

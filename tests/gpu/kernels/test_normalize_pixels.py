@@ -1,0 +1,55 @@
+"""What `crop_mirror_normalize` on the GPU does for large batches and frames, on small ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from penstock.kernels.gpu import normalize_pixels
+from penstock.types import DALIDataType
+from tests.support.gpu.same_values import assert_same_values, each, random_rows
+
+DTYPES = [DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8]
+SHAPES = [(75, 90, 3), (1, 2100, 3), (1500, 1, 3), (33, 32, 3)]
+
+
+def same(layout, output_layout, dtype, **arguments):
+    shapes = SHAPES if layout == "HWC" else [(3, h, w) for h, w, _ in SHAPES]
+    assert_same_values(
+        "crop_mirror_normalize",
+        random_rows(*shapes),
+        layout,
+        output_layout=output_layout,
+        dtype=dtype,
+        mirror=each(0, 1, 0, 1, dtype=np.int32),
+        mean=[120.0, 110.5, 100.0],
+        scale=2.0,
+        **arguments,
+    )
+
+
+@pytest.mark.sanitize
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("output_layout", ["HWC", "CHW", "CWH", "HCW"])
+@pytest.mark.parametrize("layout", ["HWC", "CHW"])
+def test_blocks_that_go_on(monkeypatch, layout, output_layout, dtype):
+    monkeypatch.setattr(normalize_pixels, "_turns", lambda queue, blocks: 3)
+    same(layout, output_layout, dtype)
+    same(layout, output_layout, dtype, pad_output=True)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", ["HWC", "CHW"])
+def test_places_of_64_bits(monkeypatch, layout, dtype):
+    monkeypatch.setattr(normalize_pixels, "_MOST_32_BITS", 0)
+    for output_layout in ("HWC", "CHW", "HCW"):
+        same(layout, output_layout, dtype)
+
+
+def test_large_batches_have_blocks_that_go_on():
+    class Queue:
+        class runtime:  # noqa: N801
+            multiprocessors = 10
+
+    turns = [normalize_pixels._turns(Queue, np.array([n])) for n in (1, 160, 10_000)]
+    assert turns == [1, 2, 4]
