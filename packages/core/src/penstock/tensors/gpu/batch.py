@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.runtime import Runtime
 
 
+_UNKNOWN = object()
+
+
 def as_shapes(shapes: Sequence[Any] | np.ndarray, count: int) -> np.ndarray:
     """One shape for all samples, or one a sample, as an int64 array ``(count, ndim)``."""
     found = np.asarray(shapes, np.int64)
@@ -36,6 +39,17 @@ def contiguous_strides(shapes: np.ndarray, itemsize: int) -> np.ndarray:
         strides[:, axis] = step
         step = step * shapes[:, axis]
     return strides
+
+
+def uniform_shape(shapes: np.ndarray) -> tuple[int, ...] | None:
+    """The shape that all samples have; `None` if they differ, or there are none."""
+    count = len(shapes)
+    if not count:
+        return None
+    # The same row repeated without memory, or equal in all its elements.
+    if count > 1 and shapes.strides[0] and not np.array_equal(shapes[1:], shapes[:-1]):
+        return None
+    return tuple(shapes[0].tolist())
 
 
 class LazyBatch:
@@ -66,10 +80,7 @@ class LazyBatch:
     @property
     def uniform_shape(self) -> tuple[int, ...] | None:
         """The shape that all samples have; `None` if they differ (or there are none)."""
-        shapes = self.shapes
-        if not len(shapes) or (len(shapes) > 1 and (shapes[1:] != shapes[0]).any()):
-            return None
-        return tuple(shapes[0].tolist())
+        return uniform_shape(self.shapes)
 
     def materialise(self, queue: Queue) -> DeviceBatch:
         """The samples in device memory, C-contiguous."""
@@ -97,7 +108,7 @@ class DeviceBatch(LazyBatch):
         uint64 ``(samples,)``: the address of each sample.
     """
 
-    __slots__ = ("_dense", "dtype", "owners", "pointers", "runtime", "shapes")
+    __slots__ = ("_dense", "_uniform", "dtype", "owners", "pointers", "runtime", "shapes")
 
     def __init__(
         self,
@@ -113,6 +124,19 @@ class DeviceBatch(LazyBatch):
         self.shapes = shapes
         self.dtype = dtype
         self._dense: bool | None = None
+        self._uniform: Any = _UNKNOWN
+
+    def note_layout(self, uniform: tuple[int, ...] | None) -> None:
+        """Say what is known: the shape of all samples, which then follow one another."""
+        self._uniform = uniform
+        self._dense = uniform is not None
+
+    @property
+    def uniform_shape(self) -> tuple[int, ...] | None:
+        """The shape that all samples have; `None` if they differ (or there are none)."""
+        if self._uniform is _UNKNOWN:
+            self._uniform = uniform_shape(self.shapes)
+        return self._uniform  # type: ignore[no-any-return]
 
     @property
     def is_dense(self) -> bool:

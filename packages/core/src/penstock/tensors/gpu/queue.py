@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, as_shapes, volumes
+from penstock.tensors.gpu.batch import (
+    DeviceBatch,
+    StridedBatch,
+    as_shapes,
+    uniform_shape,
+    volumes,
+)
 from penstock.tensors.gpu.pinned import PinnedHostPool
 from penstock.tensors.gpu.uploads import Uploads
 
@@ -82,14 +90,23 @@ class Queue:
         if shapes.ndim == 1:
             assert count is not None
             shapes = as_shapes(shapes, count)
-        sizes = volumes(shapes) * dtype.itemsize
-        if len(sizes) > 1 and (shapes[1:] != shapes[0]).any():
+        count = len(shapes)
+        uniform = uniform_shape(shapes)
+        if uniform is not None:
+            size = math.prod(uniform) * dtype.itemsize
+            offsets = size * _numbers(count)
+            total = size * count
+        else:
+            sizes = volumes(shapes) * dtype.itemsize
             sizes = -(-sizes // SAMPLE_ALIGNMENT_BYTES) * SAMPLE_ALIGNMENT_BYTES
-        ends = np.cumsum(sizes)
-        total = int(ends[-1]) if len(ends) else 0
+            ends = np.cumsum(sizes)
+            offsets = ends - sizes
+            total = int(ends[-1]) if count else 0
         memory = self._pool.take(max(total, 1), self.stream, settled=settled)
-        pointers = (memory.address + ends - sizes).astype(np.uint64)
-        return DeviceBatch(self.runtime, (memory,), pointers, shapes, dtype)
+        pointers = (memory.address + offsets).view(np.uint64)
+        batch = DeviceBatch(self.runtime, (memory,), pointers, shapes, dtype)
+        batch.note_layout(uniform)
+        return batch
 
     def scratch(self, size_bytes: int) -> int:
         """Address of uninitialised device memory for work that is queued here now."""
@@ -138,6 +155,11 @@ class Queue:
         kept, self._scratch = self._scratch, []
         kept.extend(self._uploads.finish())
         return kept
+
+
+@lru_cache(maxsize=64)
+def _numbers(count: int) -> np.ndarray:
+    return np.arange(count)
 
 
 _copy_strided: Callable[[Queue, StridedBatch, DeviceBatch], None] | None = None
