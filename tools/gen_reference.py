@@ -204,7 +204,7 @@ def compact_matrix() -> str:
         modules[module][0 if name in running else 1].append(f"`{last}`")
     lines = [
         START,
-        "| module | runs on the CPU | to come |",
+        "| module | works | to come |",
         "|---|---|---|",
     ]
     for module, (here, coming) in sorted(modules.items()):

@@ -26,6 +26,7 @@ MAX_LINES = 600
 HEAVY = ("cupy", "cv2", "jax", "numba", "nvidia", "scipy", "simplejpeg", "tensorflow", "torch")
 # Distribution that brings a module, where the names differ.
 DISTRIBUTION_OF = {
+    "cuda": "cuda-pathfinder",
     "cv2": "opencv-python-headless",
     "llvmlite": "numba",
     "nvidia": "nvidia-nvimgcodec-cu13",

@@ -30,7 +30,7 @@ def brightness(
     value of the output type, or 1 for floating point. Integers are rounded to the nearest and
     saturate.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def brightness_contrast(
     contrast_center))``, where `range` is the largest value of the output type, or 1 for floating
     point. Integers are rounded to the nearest and saturate.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def cast(
     that do not fit become the nearest that does. Numbers whose rounded value is not 0 become true.
     On the way to float16, ties go to the even neighbour, and what is too large becomes infinite.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -205,13 +205,13 @@ def cast_like(
 ) -> DataNode:
     """Converts numbers to the type of another input, by the rules of `cast`.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
     data : DataNode or array_like
         Data of any rank and layout.
-    like : DataNode or array_like
+    like : DataNode or array_like, on any device
         Data whose element type is taken on; nothing else of it is looked at.
     bytes_per_sample_hint : int or list of int, optional
         Expected size of an output sample, in bytes.
@@ -259,7 +259,7 @@ def contrast(
     The output is ``contrast_center + contrast * (data - contrast_center)``. Integers are rounded
     to the nearest and saturate.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def copy(
 ) -> DataNode:
     """Copies data.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -378,7 +378,7 @@ def crop(
     A window inside of the data costs nothing: it is a view, and an image decoder in front of it
     decodes no more than it.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -494,7 +494,7 @@ def crop_mirror_normalize(
     Right after `resize` or `random_resized_crop`, only the window is resampled and goes straight
     to the output.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -603,7 +603,7 @@ def expand_dims(
 ) -> DataNode:
     """Inserts axes of extent 1.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -674,9 +674,13 @@ def external_source(
     * an iterable, or a generator function.
 
     It ends the epoch by raising StopIteration. A batch is an array whose outermost dimension is the
-    batch, or a list of arrays that may differ in shape.
+    batch, or a list of arrays that may differ in shape. With ``device="gpu"`` arrays of the host
+    are uploaded, and those on the GPU (CuPy's, PyTorch's, anything with ``__dlpack__`` or
+    ``__cuda_array_interface__``) stay there. The pipeline's work comes behind the work that writes
+    them, on the GPU; nobody waits. Without `no_copy` they are copied at once, and what their owner
+    queues behind that may overwrite them.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -692,7 +696,8 @@ def external_source(
 
         A hint of DALI's that changes no result; it is taken and not needed.
     cuda_stream : object, optional
-        Stream of data on the GPU; no effect on host data.
+        Stream that writes data on the GPU, where the data does not say: a number, or a stream
+        of PyTorch or CuPy; -1 if it is written. No effect on host data.
 
         A hint of DALI's that changes no result; it is taken and not needed.
     cycle : object, optional
@@ -752,7 +757,7 @@ def flip(
 ) -> DataNode:
     """Mirrors images and volumes.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -822,7 +827,7 @@ def full(
         Keep the operator even when nothing uses its outputs.
     shape : int or list of int, one for each sample allowed, optional
         Shape of the output; without axes when not given.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -868,7 +873,7 @@ def full_like(
         A hint of DALI's that changes no result; it is taken and not needed.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -904,7 +909,7 @@ def gaussian_blur(
     `window_size`, that is with a radius ``r``, sigma is ``0.3 * (r - 1) + 0.8``. Beyond the
     border, data is mirrored without repeating the outermost element.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -963,11 +968,11 @@ def get_property(
 
     A property that a sample does not have is an empty text.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
-    data : DataNode or array_like
+    data : DataNode or array_like, on any device
         The data that is asked about.
     key : str
         ``"layout"`` for the layout, ``"source_info"`` for the file or key that the sample was
@@ -1026,7 +1031,7 @@ def normalize(
     The output is ``scale * (data - mean) / stddev + shift``. A deviation of 0 makes it ``shift``,
     unless it was given as a number. The extents of `mean` and `stddev` are broadcast.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1123,7 +1128,7 @@ def ones(
         Keep the operator even when nothing uses its outputs.
     shape : int or list of int, one for each sample allowed, optional
         Shape of the output; without axes when not given.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -1160,7 +1165,7 @@ def ones_like(
         Element type of the output, if not that of the input.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -1213,7 +1218,7 @@ def peek_image_shape(
         Colour space that the image would be decoded to; it decides the channels.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -1251,7 +1256,7 @@ def per_frame(
 
     Data without a layout gets ``"F"`` followed by ``"*"`` for each other axis.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1320,7 +1325,7 @@ def random_resized_crop(
 
     An image decoder in front of it decodes no more than the window.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1409,7 +1414,7 @@ def reinterpret(
 ) -> DataNode:
     """Takes the bytes of data for elements of another type, shape or layout.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1478,7 +1483,7 @@ def reshape(
 ) -> DataNode:
     """Gives data another shape or layout, without touching its elements.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1573,7 +1578,7 @@ def resize(
     Followed by `crop`, `crop_mirror_normalize` or another operator that reads a part of it only,
     just that part is computed, and an image decoder in front decodes no more than it needs.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1716,7 +1721,7 @@ def resize_crop_mirror(
     The same as `resize`, `crop` and `flip` one after the other, except that a window may leave the
     resized image, whose border is repeated there.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1855,7 +1860,7 @@ def rotate(
     by multiples of 90 degrees move pixels without blending them. Frames of one sequence share one
     canvas.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1950,7 +1955,7 @@ def slice(
     A window inside of the data costs nothing: it is a view, and an image decoder in front of it
     decodes no more than it.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -2054,7 +2059,7 @@ def squeeze(
 
     Axes of another extent can be removed from data without elements that stays without elements.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -2107,7 +2112,7 @@ def transpose(
 ) -> DataNode:
     """Reorders the axes of data.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -2176,7 +2181,7 @@ def zeros(
         Keep the operator even when nothing uses its outputs.
     shape : int or list of int, one for each sample allowed, optional
         Shape of the output; without axes when not given.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -2213,7 +2218,7 @@ def zeros_like(
         Element type of the output, if not that of the input.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.

@@ -26,7 +26,7 @@ def image(
     dtype: DALIDataType | None = DALIDataType.UINT8,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,
-    hw_decoder_load: float | None = 0.65,
+    hw_decoder_load: float | None = None,
     hybrid_huffman_threshold: int | None = 1000000,
     jpeg_fancy_upsampling: bool | None = False,
     memory_stats: bool | None = False,
@@ -46,7 +46,7 @@ def image(
     images the first one counts. A crop, slice or resize that alone reads the output makes the
     decoder skip what it does not need.
 
-    Runs on: cpu (to come: mixed).
+    Runs on: cpu, mixed.
 
     Parameters
     ----------
@@ -63,56 +63,37 @@ def image(
 
         A hint of DALI's that changes no result; it is taken and not needed.
     cache_batch_copy : bool, default True
-        Whether a batch is copied from the cache at once.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Whether the cached images of a batch are copied all at once.
     cache_debug : bool, default False
-        Whether the cache prints what it does.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Whether to print when the cache is first used and when it is full.
     cache_size : int, default 0
-        Size of the cache of decoded images on the GPU, in MB.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Size of the cache of decoded images on the GPU, in MB. Files whose images it has are not
+        decoded again.
     cache_threshold : int, default 0
         Bytes from which on a decoded image is cached.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
-    cache_type : str, default ""
-        Policy of the cache: ``"threshold"`` or ``"largest"``.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+    cache_type : {"", "threshold", "largest"}, default ""
+        Which images are cached: ``"threshold"``, the default, those that come first, as many as
+        there is room for; ``"largest"`` the largest ones, which the first epoch finds out.
     device_memory_padding : int, default 16777216
-        Device memory set aside, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of device memory that each thread of the GPU's JPEG decoder begins with.
     device_memory_padding_jpeg2k : int, default 0
-        Device memory set aside for JPEG 2000, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of device memory that the GPU's JPEG 2000 decoder begins with.
     dtype : DALIDataType, default types.UINT8
         Element type of the output: `UINT8`, `UINT16`, `UINT32`, `INT8`, `INT16`, `INT32` or
         `FLOAT`. Full intensity is the largest value of an integer type, and 1.0.
     host_memory_padding : int, default 8388608
-        Pinned memory set aside, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of page-locked memory that each thread of the GPU's JPEG decoder begins with.
     host_memory_padding_jpeg2k : int, default 0
-        Pinned memory set aside for JPEG 2000, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
-    hw_decoder_load : float, default 0.65
-        Share of images for the hardware decoder.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of page-locked memory that the GPU's JPEG 2000 decoder begins with.
+    hw_decoder_load : float, optional
+        Share, 0 to 1, of the JPEG images that the GPU's JPEG engines decode, of those that they
+        can; the others go to its multiprocessors and the CPU. By default the engines get all:
+        that is fastest unless many idle processors stand by few engines.
     hybrid_huffman_threshold : int, default 1000000
-        Pixels from which on Huffman decoding is shared by CPU and GPU.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Number of pixels from which on a JPEG image that is not decoded by the JPEG engines has
+        its Huffman codes decoded on the GPU, too.
     jpeg_fancy_upsampling : bool, default False
-        Upsample chroma on the GPU as the CPU always does.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Interpolate chroma on the GPU, too, as the CPU always does; else it is repeated there.
     memory_stats : bool, default False
         Has no effect any more.
 
@@ -121,13 +102,9 @@ def image(
         Colour space of the output. `GRAY` has one channel, `ANY_DATA` those of the file (alpha
         included); `YCbCr` is converted from RGB as ITU-R BT.601 says.
     preallocate_height_hint : int, default 0
-        Height that the hardware decoder prepares for.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Height in pixels that the JPEG engines prepare for.
     preallocate_width_hint : int, default 0
-        Width that the hardware decoder prepares for.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Width in pixels that the JPEG engines prepare for.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     split_stages : bool, default False
@@ -139,8 +116,8 @@ def image(
 
         Deprecated.
     use_fast_idct : bool, default False
-        Use libjpeg-turbo's faster and slightly less exact inverse transform.
-    device : {"cpu", "gpu"}, optional
+        Use libjpeg-turbo's faster and slightly less exact inverse transform, on the CPU.
+    device : {"cpu", "mixed"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -184,7 +161,7 @@ def image_crop(
     dtype: DALIDataType | None = DALIDataType.UINT8,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,
-    hw_decoder_load: float | None = 0.65,
+    hw_decoder_load: float | None = None,
     hybrid_huffman_threshold: int | None = 1000000,
     jpeg_fancy_upsampling: bool | None = False,
     memory_stats: bool | None = False,
@@ -204,7 +181,7 @@ def image_crop(
     The result is that of `decoders.image` and `crop`; what lies outside of the window is not
     decoded where the format allows it. Formats are those of `decoders.image`.
 
-    Runs on: cpu (to come: mixed).
+    Runs on: cpu, mixed.
 
     Parameters
     ----------
@@ -241,36 +218,25 @@ def image_crop(
     crop_w : float, one for each sample allowed, optional
         Width of the window in pixels; needs `crop_h`.
     device_memory_padding : int, default 16777216
-        Device memory set aside, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of device memory that each thread of the GPU's JPEG decoder begins with.
     device_memory_padding_jpeg2k : int, default 0
-        Device memory set aside for JPEG 2000, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of device memory that the GPU's JPEG 2000 decoder begins with.
     dtype : DALIDataType, default types.UINT8
         Element type of the output: `UINT8`, `UINT16`, `UINT32`, `INT8`, `INT16`, `INT32` or
         `FLOAT`. Full intensity is the largest value of an integer type, and 1.0.
     host_memory_padding : int, default 8388608
-        Pinned memory set aside, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of page-locked memory that each thread of the GPU's JPEG decoder begins with.
     host_memory_padding_jpeg2k : int, default 0
-        Pinned memory set aside for JPEG 2000, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
-    hw_decoder_load : float, default 0.65
-        Share of images for the hardware decoder.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of page-locked memory that the GPU's JPEG 2000 decoder begins with.
+    hw_decoder_load : float, optional
+        Share, 0 to 1, of the JPEG images that the GPU's JPEG engines decode, of those that they
+        can; the others go to its multiprocessors and the CPU. By default the engines get all:
+        that is fastest unless many idle processors stand by few engines.
     hybrid_huffman_threshold : int, default 1000000
-        Pixels from which on Huffman decoding is shared by CPU and GPU.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Number of pixels from which on a JPEG image that is not decoded by the JPEG engines has
+        its Huffman codes decoded on the GPU, too.
     jpeg_fancy_upsampling : bool, default False
-        Upsample chroma on the GPU as the CPU always does.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Interpolate chroma on the GPU, too, as the CPU always does; else it is repeated there.
     memory_stats : bool, default False
         Has no effect any more.
 
@@ -279,13 +245,9 @@ def image_crop(
         Colour space of the output. `GRAY` has one channel, `ANY_DATA` those of the file (alpha
         included); `YCbCr` is converted from RGB as ITU-R BT.601 says.
     preallocate_height_hint : int, default 0
-        Height that the hardware decoder prepares for.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Height in pixels that the JPEG engines prepare for.
     preallocate_width_hint : int, default 0
-        Width that the hardware decoder prepares for.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Width in pixels that the JPEG engines prepare for.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     rounding : {"round", "truncate"}, default "round"
@@ -300,8 +262,8 @@ def image_crop(
 
         Deprecated.
     use_fast_idct : bool, default False
-        Use libjpeg-turbo's faster and slightly less exact inverse transform.
-    device : {"cpu", "gpu"}, optional
+        Use libjpeg-turbo's faster and slightly less exact inverse transform, on the CPU.
+    device : {"cpu", "mixed"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -336,7 +298,7 @@ def image_random_crop(
     dtype: DALIDataType | None = DALIDataType.UINT8,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,
-    hw_decoder_load: float | None = 0.65,
+    hw_decoder_load: float | None = None,
     hybrid_huffman_threshold: int | None = 1000000,
     jpeg_fancy_upsampling: bool | None = False,
     memory_stats: bool | None = False,
@@ -361,7 +323,7 @@ def image_random_crop(
     `random_aspect_ratio`, and its place anywhere in the image. What lies outside of the window is
     not decoded where the format allows it. Formats are those of `decoders.image`.
 
-    Runs on: cpu (to come: mixed).
+    Runs on: cpu, mixed.
 
     Parameters
     ----------
@@ -378,36 +340,25 @@ def image_random_crop(
 
         A hint of DALI's that changes no result; it is taken and not needed.
     device_memory_padding : int, default 16777216
-        Device memory set aside, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of device memory that each thread of the GPU's JPEG decoder begins with.
     device_memory_padding_jpeg2k : int, default 0
-        Device memory set aside for JPEG 2000, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of device memory that the GPU's JPEG 2000 decoder begins with.
     dtype : DALIDataType, default types.UINT8
         Element type of the output: `UINT8`, `UINT16`, `UINT32`, `INT8`, `INT16`, `INT32` or
         `FLOAT`. Full intensity is the largest value of an integer type, and 1.0.
     host_memory_padding : int, default 8388608
-        Pinned memory set aside, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of page-locked memory that each thread of the GPU's JPEG decoder begins with.
     host_memory_padding_jpeg2k : int, default 0
-        Pinned memory set aside for JPEG 2000, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
-    hw_decoder_load : float, default 0.65
-        Share of images for the hardware decoder.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of page-locked memory that the GPU's JPEG 2000 decoder begins with.
+    hw_decoder_load : float, optional
+        Share, 0 to 1, of the JPEG images that the GPU's JPEG engines decode, of those that they
+        can; the others go to its multiprocessors and the CPU. By default the engines get all:
+        that is fastest unless many idle processors stand by few engines.
     hybrid_huffman_threshold : int, default 1000000
-        Pixels from which on Huffman decoding is shared by CPU and GPU.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Number of pixels from which on a JPEG image that is not decoded by the JPEG engines has
+        its Huffman codes decoded on the GPU, too.
     jpeg_fancy_upsampling : bool, default False
-        Upsample chroma on the GPU as the CPU always does.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Interpolate chroma on the GPU, too, as the CPU always does; else it is repeated there.
     memory_stats : bool, default False
         Has no effect any more.
 
@@ -419,13 +370,9 @@ def image_random_crop(
         Colour space of the output. `GRAY` has one channel, `ANY_DATA` those of the file (alpha
         included); `YCbCr` is converted from RGB as ITU-R BT.601 says.
     preallocate_height_hint : int, default 0
-        Height that the hardware decoder prepares for.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Height in pixels that the JPEG engines prepare for.
     preallocate_width_hint : int, default 0
-        Width that the hardware decoder prepares for.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Width in pixels that the JPEG engines prepare for.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     random_area : float or list of float, default (0.08, 1.0)
@@ -443,8 +390,8 @@ def image_random_crop(
 
         Deprecated.
     use_fast_idct : bool, default False
-        Use libjpeg-turbo's faster and slightly less exact inverse transform.
-    device : {"cpu", "gpu"}, optional
+        Use libjpeg-turbo's faster and slightly less exact inverse transform, on the CPU.
+    device : {"cpu", "mixed"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -490,7 +437,7 @@ def image_slice(
     end: int | Sequence[int] | DataNode | None = None,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,
-    hw_decoder_load: float | None = 0.65,
+    hw_decoder_load: float | None = None,
     hybrid_huffman_threshold: int | None = 1000000,
     jpeg_fancy_upsampling: bool | None = False,
     memory_stats: bool | None = False,
@@ -519,7 +466,7 @@ def image_slice(
     otherwise. All channels are decoded: only `H` (axis 0) and `W` (axis 1) can be sliced. Formats
     are those of `decoders.image`.
 
-    Runs on: cpu (to come: mixed).
+    Runs on: cpu, mixed.
 
     Parameters
     ----------
@@ -547,13 +494,9 @@ def image_slice(
 
         A hint of DALI's that changes no result; it is taken and not needed.
     device_memory_padding : int, default 16777216
-        Device memory set aside, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of device memory that each thread of the GPU's JPEG decoder begins with.
     device_memory_padding_jpeg2k : int, default 0
-        Device memory set aside for JPEG 2000, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of device memory that the GPU's JPEG 2000 decoder begins with.
     dtype : DALIDataType, default types.UINT8
         Element type of the output: `UINT8`, `UINT16`, `UINT32`, `INT8`, `INT16`, `INT32` or
         `FLOAT`. Full intensity is the largest value of an integer type, and 1.0.
@@ -561,25 +504,18 @@ def image_slice(
         Coordinates one past the last of the window. Not to be combined with positional anchor
         and shape inputs.
     host_memory_padding : int, default 8388608
-        Pinned memory set aside, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of page-locked memory that each thread of the GPU's JPEG decoder begins with.
     host_memory_padding_jpeg2k : int, default 0
-        Pinned memory set aside for JPEG 2000, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
-    hw_decoder_load : float, default 0.65
-        Share of images for the hardware decoder.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of page-locked memory that the GPU's JPEG 2000 decoder begins with.
+    hw_decoder_load : float, optional
+        Share, 0 to 1, of the JPEG images that the GPU's JPEG engines decode, of those that they
+        can; the others go to its multiprocessors and the CPU. By default the engines get all:
+        that is fastest unless many idle processors stand by few engines.
     hybrid_huffman_threshold : int, default 1000000
-        Pixels from which on Huffman decoding is shared by CPU and GPU.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Number of pixels from which on a JPEG image that is not decoded by the JPEG engines has
+        its Huffman codes decoded on the GPU, too.
     jpeg_fancy_upsampling : bool, default False
-        Upsample chroma on the GPU as the CPU always does.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Interpolate chroma on the GPU, too, as the CPU always does; else it is repeated there.
     memory_stats : bool, default False
         Has no effect any more.
 
@@ -592,13 +528,9 @@ def image_slice(
         Colour space of the output. `GRAY` has one channel, `ANY_DATA` those of the file (alpha
         included); `YCbCr` is converted from RGB as ITU-R BT.601 says.
     preallocate_height_hint : int, default 0
-        Height that the hardware decoder prepares for.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Height in pixels that the JPEG engines prepare for.
     preallocate_width_hint : int, default 0
-        Width that the hardware decoder prepares for.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Width in pixels that the JPEG engines prepare for.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     rel_end : float or list of float, one for each sample allowed, optional
@@ -624,8 +556,8 @@ def image_slice(
 
         Deprecated.
     use_fast_idct : bool, default False
-        Use libjpeg-turbo's faster and slightly less exact inverse transform.
-    device : {"cpu", "gpu"}, optional
+        Use libjpeg-turbo's faster and slightly less exact inverse transform, on the CPU.
+    device : {"cpu", "mixed"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.

@@ -29,7 +29,7 @@ def beta(
 
     Parameters
     ----------
-    shape_like : DataNode or array_like, optional
+    shape_like : DataNode or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     alpha : float, one for each sample allowed, default 1.0
         First parameter of the distribution, positive.
@@ -48,7 +48,7 @@ def beta(
         Seed of the operator's random stream; drawn from the pipeline's seed when not given.
     shape : int or list of int, one for each sample allowed, optional
         Shape of the output. Neither this nor `shape_like` given: one number, without axes.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -95,7 +95,7 @@ def choice(
     ----------
     a : DataNode or array_like
         What to choose from, along the first axis; or a number n: from 0 to n - 1.
-    shape_like : DataNode or array_like, optional
+    shape_like : DataNode or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     bytes_per_sample_hint : int or list of int, optional
         Expected size of an output sample, in bytes.
@@ -109,7 +109,7 @@ def choice(
         Seed of the operator's random stream; drawn from the pipeline's seed when not given.
     shape : int or list of int, one for each sample allowed, optional
         Shape of the output. Neither this nor `shape_like` given: one number, without axes.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -147,11 +147,11 @@ def coin_flip(
 ) -> DataNode:
     """Draw ones with a given probability, and zeros otherwise (int32 unless `dtype` is given).
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
-    shape_like : DataNode or array_like, optional
+    shape_like : DataNode or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     bytes_per_sample_hint : int or list of int, optional
         Expected size of an output sample, in bytes.
@@ -207,11 +207,11 @@ def normal(
 ) -> DataNode:
     """Draw random numbers from a normal distribution.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
-    shape_like : DataNode or array_like, optional
+    shape_like : DataNode or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     bytes_per_sample_hint : int or list of int, optional
         Expected size of an output sample, in bytes.
@@ -269,11 +269,11 @@ def uniform(
 ) -> DataNode:
     """Draw random numbers from a range, or from a list of values, uniformly.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
-    shape_like : DataNode or array_like, optional
+    shape_like : DataNode or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     bytes_per_sample_hint : int or list of int, optional
         Expected size of an output sample, in bytes.

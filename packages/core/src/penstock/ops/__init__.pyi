@@ -20,7 +20,7 @@ class Brightness(OperatorInstance):
     value of the output type, or 1 for floating point. Integers are rounded to the nearest and
     saturate.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class BrightnessContrast(OperatorInstance):
     contrast_center))``, where `range` is the largest value of the output type, or 1 for floating
     point. Integers are rounded to the nearest and saturate.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class Cast(OperatorInstance):
     that do not fit become the nearest that does. Numbers whose rounded value is not 0 become true.
     On the way to float16, ties go to the even neighbour, and what is too large becomes infinite.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -218,13 +218,13 @@ class Cast(OperatorInstance):
 class CastLike(OperatorInstance):
     """Converts numbers to the type of another input, by the rules of `cast`.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
     data : DataNode or array_like
         Data of any rank and layout.
-    like : DataNode or array_like
+    like : DataNode or array_like, on any device
         Data whose element type is taken on; nothing else of it is looked at.
     bytes_per_sample_hint : int or list of int, optional
         Expected size of an output sample, in bytes.
@@ -274,7 +274,7 @@ class Contrast(OperatorInstance):
     The output is ``contrast_center + contrast * (data - contrast_center)``. Integers are rounded
     to the nearest and saturate.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -338,7 +338,7 @@ class Contrast(OperatorInstance):
 class Copy(OperatorInstance):
     """Copies data.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -394,7 +394,7 @@ class Crop(OperatorInstance):
     A window inside of the data costs nothing: it is a view, and an image decoder in front of it
     decodes no more than it.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -520,7 +520,7 @@ class CropMirrorNormalize(OperatorInstance):
     Right after `resize` or `random_resized_crop`, only the window is resampled and goes straight
     to the output.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -671,7 +671,7 @@ class CropMirrorNormalize(OperatorInstance):
 class ExpandDims(OperatorInstance):
     """Inserts axes of extent 1.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -738,9 +738,13 @@ class ExternalSource(OperatorInstance):
     * an iterable, or a generator function.
 
     It ends the epoch by raising StopIteration. A batch is an array whose outermost dimension is the
-    batch, or a list of arrays that may differ in shape.
+    batch, or a list of arrays that may differ in shape. With ``device="gpu"`` arrays of the host
+    are uploaded, and those on the GPU (CuPy's, PyTorch's, anything with ``__dlpack__`` or
+    ``__cuda_array_interface__``) stay there. The pipeline's work comes behind the work that writes
+    them, on the GPU; nobody waits. Without `no_copy` they are copied at once, and what their owner
+    queues behind that may overwrite them.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -756,7 +760,8 @@ class ExternalSource(OperatorInstance):
 
         A hint of DALI's that changes no result; it is taken and not needed.
     cuda_stream : object, optional
-        Stream of data on the GPU; no effect on host data.
+        Stream that writes data on the GPU, where the data does not say: a number, or a stream
+        of PyTorch or CuPy; -1 if it is written. No effect on host data.
 
         A hint of DALI's that changes no result; it is taken and not needed.
     cycle : object, optional
@@ -852,7 +857,7 @@ class ExternalSource(OperatorInstance):
 class Flip(OperatorInstance):
     """Mirrors images and volumes.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -930,7 +935,7 @@ class Full(OperatorInstance):
         Keep the operator even when nothing uses its outputs.
     shape : int or list of int, one for each sample allowed, optional
         Shape of the output; without axes when not given.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -983,7 +988,7 @@ class FullLike(OperatorInstance):
         A hint of DALI's that changes no result; it is taken and not needed.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -1021,7 +1026,7 @@ class GaussianBlur(OperatorInstance):
     `window_size`, that is with a radius ``r``, sigma is ``0.3 * (r - 1) + 0.8``. Beyond the
     border, data is mirrored without repeating the outermost element.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1089,11 +1094,11 @@ class GetProperty(OperatorInstance):
 
     A property that a sample does not have is an empty text.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
-    data : DataNode or array_like
+    data : DataNode or array_like, on any device
         The data that is asked about.
     key : str
         ``"layout"`` for the layout, ``"source_info"`` for the file or key that the sample was
@@ -1148,7 +1153,7 @@ class Normalize(OperatorInstance):
     The output is ``scale * (data - mean) / stddev + shift``. A deviation of 0 makes it ``shift``,
     unless it was given as a number. The extents of `mean` and `stddev` are broadcast.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1269,7 +1274,7 @@ class Ones(OperatorInstance):
         Keep the operator even when nothing uses its outputs.
     shape : int or list of int, one for each sample allowed, optional
         Shape of the output; without axes when not given.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -1320,7 +1325,7 @@ class OnesLike(OperatorInstance):
         Element type of the output, if not that of the input.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -1376,7 +1381,7 @@ class PeekImageShape(OperatorInstance):
         Colour space that the image would be decoded to; it decides the channels.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -1423,7 +1428,7 @@ class PerFrame(OperatorInstance):
 
     Data without a layout gets ``"F"`` followed by ``"*"`` for each other axis.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1486,7 +1491,7 @@ class RandomResizedCrop(OperatorInstance):
 
     An image decoder in front of it decodes no more than the window.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1595,7 +1600,7 @@ class RandomResizedCrop(OperatorInstance):
 class Reinterpret(OperatorInstance):
     """Takes the bytes of data for elements of another type, shape or layout.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1674,7 +1679,7 @@ class Reinterpret(OperatorInstance):
 class Reshape(OperatorInstance):
     """Gives data another shape or layout, without touching its elements.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1761,7 +1766,7 @@ class Resize(OperatorInstance):
     Followed by `crop`, `crop_mirror_normalize` or another operator that reads a part of it only,
     just that part is computed, and an image decoder in front decodes no more than it needs.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1922,7 +1927,7 @@ class ResizeCropMirror(OperatorInstance):
     The same as `resize`, `crop` and `flip` one after the other, except that a window may leave the
     resized image, whose border is repeated there.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -2113,7 +2118,7 @@ class Rotate(OperatorInstance):
     by multiples of 90 degrees move pixels without blending them. Frames of one sequence share one
     canvas.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -2211,7 +2216,7 @@ class Slice(OperatorInstance):
     A window inside of the data costs nothing: it is a view, and an image decoder in front of it
     decodes no more than it.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -2349,7 +2354,7 @@ class Squeeze(OperatorInstance):
 
     Axes of another extent can be removed from data without elements that stays without elements.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -2407,7 +2412,7 @@ class Squeeze(OperatorInstance):
 class Transpose(OperatorInstance):
     """Reorders the axes of data.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -2486,7 +2491,7 @@ class Zeros(OperatorInstance):
         Keep the operator even when nothing uses its outputs.
     shape : int or list of int, one for each sample allowed, optional
         Shape of the output; without axes when not given.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -2537,7 +2542,7 @@ class ZerosLike(OperatorInstance):
         Element type of the output, if not that of the input.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.

@@ -15,7 +15,7 @@ class Image(OperatorInstance):
     images the first one counts. A crop, slice or resize that alone reads the output makes the
     decoder skip what it does not need.
 
-    Runs on: cpu (to come: mixed).
+    Runs on: cpu, mixed.
 
     Parameters
     ----------
@@ -32,56 +32,37 @@ class Image(OperatorInstance):
 
         A hint of DALI's that changes no result; it is taken and not needed.
     cache_batch_copy : bool, default True
-        Whether a batch is copied from the cache at once.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Whether the cached images of a batch are copied all at once.
     cache_debug : bool, default False
-        Whether the cache prints what it does.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Whether to print when the cache is first used and when it is full.
     cache_size : int, default 0
-        Size of the cache of decoded images on the GPU, in MB.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Size of the cache of decoded images on the GPU, in MB. Files whose images it has are not
+        decoded again.
     cache_threshold : int, default 0
         Bytes from which on a decoded image is cached.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
-    cache_type : str, default ""
-        Policy of the cache: ``"threshold"`` or ``"largest"``.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+    cache_type : {"", "threshold", "largest"}, default ""
+        Which images are cached: ``"threshold"``, the default, those that come first, as many as
+        there is room for; ``"largest"`` the largest ones, which the first epoch finds out.
     device_memory_padding : int, default 16777216
-        Device memory set aside, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of device memory that each thread of the GPU's JPEG decoder begins with.
     device_memory_padding_jpeg2k : int, default 0
-        Device memory set aside for JPEG 2000, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of device memory that the GPU's JPEG 2000 decoder begins with.
     dtype : DALIDataType, default types.UINT8
         Element type of the output: `UINT8`, `UINT16`, `UINT32`, `INT8`, `INT16`, `INT32` or
         `FLOAT`. Full intensity is the largest value of an integer type, and 1.0.
     host_memory_padding : int, default 8388608
-        Pinned memory set aside, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of page-locked memory that each thread of the GPU's JPEG decoder begins with.
     host_memory_padding_jpeg2k : int, default 0
-        Pinned memory set aside for JPEG 2000, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
-    hw_decoder_load : float, default 0.65
-        Share of images for the hardware decoder.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of page-locked memory that the GPU's JPEG 2000 decoder begins with.
+    hw_decoder_load : float, optional
+        Share, 0 to 1, of the JPEG images that the GPU's JPEG engines decode, of those that they
+        can; the others go to its multiprocessors and the CPU. By default the engines get all:
+        that is fastest unless many idle processors stand by few engines.
     hybrid_huffman_threshold : int, default 1000000
-        Pixels from which on Huffman decoding is shared by CPU and GPU.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Number of pixels from which on a JPEG image that is not decoded by the JPEG engines has
+        its Huffman codes decoded on the GPU, too.
     jpeg_fancy_upsampling : bool, default False
-        Upsample chroma on the GPU as the CPU always does.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Interpolate chroma on the GPU, too, as the CPU always does; else it is repeated there.
     memory_stats : bool, default False
         Has no effect any more.
 
@@ -90,13 +71,9 @@ class Image(OperatorInstance):
         Colour space of the output. `GRAY` has one channel, `ANY_DATA` those of the file (alpha
         included); `YCbCr` is converted from RGB as ITU-R BT.601 says.
     preallocate_height_hint : int, default 0
-        Height that the hardware decoder prepares for.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Height in pixels that the JPEG engines prepare for.
     preallocate_width_hint : int, default 0
-        Width that the hardware decoder prepares for.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Width in pixels that the JPEG engines prepare for.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     split_stages : bool, default False
@@ -108,8 +85,8 @@ class Image(OperatorInstance):
 
         Deprecated.
     use_fast_idct : bool, default False
-        Use libjpeg-turbo's faster and slightly less exact inverse transform.
-    device : {"cpu", "gpu"}, optional
+        Use libjpeg-turbo's faster and slightly less exact inverse transform, on the CPU.
+    device : {"cpu", "mixed"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -145,7 +122,7 @@ class Image(OperatorInstance):
         dtype: DALIDataType | None = DALIDataType.UINT8,
         host_memory_padding: int | None = 8388608,
         host_memory_padding_jpeg2k: int | None = 0,
-        hw_decoder_load: float | None = 0.65,
+        hw_decoder_load: float | None = None,
         hybrid_huffman_threshold: int | None = 1000000,
         jpeg_fancy_upsampling: bool | None = False,
         memory_stats: bool | None = False,
@@ -177,7 +154,7 @@ class Image(OperatorInstance):
         dtype: DALIDataType | None = DALIDataType.UINT8,
         host_memory_padding: int | None = 8388608,
         host_memory_padding_jpeg2k: int | None = 0,
-        hw_decoder_load: float | None = 0.65,
+        hw_decoder_load: float | None = None,
         hybrid_huffman_threshold: int | None = 1000000,
         jpeg_fancy_upsampling: bool | None = False,
         memory_stats: bool | None = False,
@@ -196,7 +173,7 @@ class ImageCrop(OperatorInstance):
     The result is that of `decoders.image` and `crop`; what lies outside of the window is not
     decoded where the format allows it. Formats are those of `decoders.image`.
 
-    Runs on: cpu (to come: mixed).
+    Runs on: cpu, mixed.
 
     Parameters
     ----------
@@ -233,36 +210,25 @@ class ImageCrop(OperatorInstance):
     crop_w : float, one for each sample allowed, optional
         Width of the window in pixels; needs `crop_h`.
     device_memory_padding : int, default 16777216
-        Device memory set aside, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of device memory that each thread of the GPU's JPEG decoder begins with.
     device_memory_padding_jpeg2k : int, default 0
-        Device memory set aside for JPEG 2000, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of device memory that the GPU's JPEG 2000 decoder begins with.
     dtype : DALIDataType, default types.UINT8
         Element type of the output: `UINT8`, `UINT16`, `UINT32`, `INT8`, `INT16`, `INT32` or
         `FLOAT`. Full intensity is the largest value of an integer type, and 1.0.
     host_memory_padding : int, default 8388608
-        Pinned memory set aside, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of page-locked memory that each thread of the GPU's JPEG decoder begins with.
     host_memory_padding_jpeg2k : int, default 0
-        Pinned memory set aside for JPEG 2000, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
-    hw_decoder_load : float, default 0.65
-        Share of images for the hardware decoder.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of page-locked memory that the GPU's JPEG 2000 decoder begins with.
+    hw_decoder_load : float, optional
+        Share, 0 to 1, of the JPEG images that the GPU's JPEG engines decode, of those that they
+        can; the others go to its multiprocessors and the CPU. By default the engines get all:
+        that is fastest unless many idle processors stand by few engines.
     hybrid_huffman_threshold : int, default 1000000
-        Pixels from which on Huffman decoding is shared by CPU and GPU.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Number of pixels from which on a JPEG image that is not decoded by the JPEG engines has
+        its Huffman codes decoded on the GPU, too.
     jpeg_fancy_upsampling : bool, default False
-        Upsample chroma on the GPU as the CPU always does.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Interpolate chroma on the GPU, too, as the CPU always does; else it is repeated there.
     memory_stats : bool, default False
         Has no effect any more.
 
@@ -271,13 +237,9 @@ class ImageCrop(OperatorInstance):
         Colour space of the output. `GRAY` has one channel, `ANY_DATA` those of the file (alpha
         included); `YCbCr` is converted from RGB as ITU-R BT.601 says.
     preallocate_height_hint : int, default 0
-        Height that the hardware decoder prepares for.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Height in pixels that the JPEG engines prepare for.
     preallocate_width_hint : int, default 0
-        Width that the hardware decoder prepares for.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Width in pixels that the JPEG engines prepare for.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     rounding : {"round", "truncate"}, default "round"
@@ -292,8 +254,8 @@ class ImageCrop(OperatorInstance):
 
         Deprecated.
     use_fast_idct : bool, default False
-        Use libjpeg-turbo's faster and slightly less exact inverse transform.
-    device : {"cpu", "gpu"}, optional
+        Use libjpeg-turbo's faster and slightly less exact inverse transform, on the CPU.
+    device : {"cpu", "mixed"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -329,7 +291,7 @@ class ImageCrop(OperatorInstance):
         dtype: DALIDataType | None = DALIDataType.UINT8,
         host_memory_padding: int | None = 8388608,
         host_memory_padding_jpeg2k: int | None = 0,
-        hw_decoder_load: float | None = 0.65,
+        hw_decoder_load: float | None = None,
         hybrid_huffman_threshold: int | None = 1000000,
         jpeg_fancy_upsampling: bool | None = False,
         memory_stats: bool | None = False,
@@ -364,7 +326,7 @@ class ImageCrop(OperatorInstance):
         dtype: DALIDataType | None = DALIDataType.UINT8,
         host_memory_padding: int | None = 8388608,
         host_memory_padding_jpeg2k: int | None = 0,
-        hw_decoder_load: float | None = 0.65,
+        hw_decoder_load: float | None = None,
         hybrid_huffman_threshold: int | None = 1000000,
         jpeg_fancy_upsampling: bool | None = False,
         memory_stats: bool | None = False,
@@ -386,7 +348,7 @@ class ImageRandomCrop(OperatorInstance):
     `random_aspect_ratio`, and its place anywhere in the image. What lies outside of the window is
     not decoded where the format allows it. Formats are those of `decoders.image`.
 
-    Runs on: cpu (to come: mixed).
+    Runs on: cpu, mixed.
 
     Parameters
     ----------
@@ -403,36 +365,25 @@ class ImageRandomCrop(OperatorInstance):
 
         A hint of DALI's that changes no result; it is taken and not needed.
     device_memory_padding : int, default 16777216
-        Device memory set aside, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of device memory that each thread of the GPU's JPEG decoder begins with.
     device_memory_padding_jpeg2k : int, default 0
-        Device memory set aside for JPEG 2000, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of device memory that the GPU's JPEG 2000 decoder begins with.
     dtype : DALIDataType, default types.UINT8
         Element type of the output: `UINT8`, `UINT16`, `UINT32`, `INT8`, `INT16`, `INT32` or
         `FLOAT`. Full intensity is the largest value of an integer type, and 1.0.
     host_memory_padding : int, default 8388608
-        Pinned memory set aside, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of page-locked memory that each thread of the GPU's JPEG decoder begins with.
     host_memory_padding_jpeg2k : int, default 0
-        Pinned memory set aside for JPEG 2000, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
-    hw_decoder_load : float, default 0.65
-        Share of images for the hardware decoder.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of page-locked memory that the GPU's JPEG 2000 decoder begins with.
+    hw_decoder_load : float, optional
+        Share, 0 to 1, of the JPEG images that the GPU's JPEG engines decode, of those that they
+        can; the others go to its multiprocessors and the CPU. By default the engines get all:
+        that is fastest unless many idle processors stand by few engines.
     hybrid_huffman_threshold : int, default 1000000
-        Pixels from which on Huffman decoding is shared by CPU and GPU.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Number of pixels from which on a JPEG image that is not decoded by the JPEG engines has
+        its Huffman codes decoded on the GPU, too.
     jpeg_fancy_upsampling : bool, default False
-        Upsample chroma on the GPU as the CPU always does.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Interpolate chroma on the GPU, too, as the CPU always does; else it is repeated there.
     memory_stats : bool, default False
         Has no effect any more.
 
@@ -444,13 +395,9 @@ class ImageRandomCrop(OperatorInstance):
         Colour space of the output. `GRAY` has one channel, `ANY_DATA` those of the file (alpha
         included); `YCbCr` is converted from RGB as ITU-R BT.601 says.
     preallocate_height_hint : int, default 0
-        Height that the hardware decoder prepares for.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Height in pixels that the JPEG engines prepare for.
     preallocate_width_hint : int, default 0
-        Width that the hardware decoder prepares for.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Width in pixels that the JPEG engines prepare for.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     random_area : float or list of float, default (0.08, 1.0)
@@ -468,8 +415,8 @@ class ImageRandomCrop(OperatorInstance):
 
         Deprecated.
     use_fast_idct : bool, default False
-        Use libjpeg-turbo's faster and slightly less exact inverse transform.
-    device : {"cpu", "gpu"}, optional
+        Use libjpeg-turbo's faster and slightly less exact inverse transform, on the CPU.
+    device : {"cpu", "mixed"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -502,7 +449,7 @@ class ImageRandomCrop(OperatorInstance):
         dtype: DALIDataType | None = DALIDataType.UINT8,
         host_memory_padding: int | None = 8388608,
         host_memory_padding_jpeg2k: int | None = 0,
-        hw_decoder_load: float | None = 0.65,
+        hw_decoder_load: float | None = None,
         hybrid_huffman_threshold: int | None = 1000000,
         jpeg_fancy_upsampling: bool | None = False,
         memory_stats: bool | None = False,
@@ -533,7 +480,7 @@ class ImageRandomCrop(OperatorInstance):
         dtype: DALIDataType | None = DALIDataType.UINT8,
         host_memory_padding: int | None = 8388608,
         host_memory_padding_jpeg2k: int | None = 0,
-        hw_decoder_load: float | None = 0.65,
+        hw_decoder_load: float | None = None,
         hybrid_huffman_threshold: int | None = 1000000,
         jpeg_fancy_upsampling: bool | None = False,
         memory_stats: bool | None = False,
@@ -559,7 +506,7 @@ class ImageSlice(OperatorInstance):
     otherwise. All channels are decoded: only `H` (axis 0) and `W` (axis 1) can be sliced. Formats
     are those of `decoders.image`.
 
-    Runs on: cpu (to come: mixed).
+    Runs on: cpu, mixed.
 
     Parameters
     ----------
@@ -587,13 +534,9 @@ class ImageSlice(OperatorInstance):
 
         A hint of DALI's that changes no result; it is taken and not needed.
     device_memory_padding : int, default 16777216
-        Device memory set aside, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of device memory that each thread of the GPU's JPEG decoder begins with.
     device_memory_padding_jpeg2k : int, default 0
-        Device memory set aside for JPEG 2000, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of device memory that the GPU's JPEG 2000 decoder begins with.
     dtype : DALIDataType, default types.UINT8
         Element type of the output: `UINT8`, `UINT16`, `UINT32`, `INT8`, `INT16`, `INT32` or
         `FLOAT`. Full intensity is the largest value of an integer type, and 1.0.
@@ -601,25 +544,18 @@ class ImageSlice(OperatorInstance):
         Coordinates one past the last of the window. Not to be combined with positional anchor
         and shape inputs.
     host_memory_padding : int, default 8388608
-        Pinned memory set aside, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of page-locked memory that each thread of the GPU's JPEG decoder begins with.
     host_memory_padding_jpeg2k : int, default 0
-        Pinned memory set aside for JPEG 2000, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
-    hw_decoder_load : float, default 0.65
-        Share of images for the hardware decoder.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Bytes of page-locked memory that the GPU's JPEG 2000 decoder begins with.
+    hw_decoder_load : float, optional
+        Share, 0 to 1, of the JPEG images that the GPU's JPEG engines decode, of those that they
+        can; the others go to its multiprocessors and the CPU. By default the engines get all:
+        that is fastest unless many idle processors stand by few engines.
     hybrid_huffman_threshold : int, default 1000000
-        Pixels from which on Huffman decoding is shared by CPU and GPU.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Number of pixels from which on a JPEG image that is not decoded by the JPEG engines has
+        its Huffman codes decoded on the GPU, too.
     jpeg_fancy_upsampling : bool, default False
-        Upsample chroma on the GPU as the CPU always does.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Interpolate chroma on the GPU, too, as the CPU always does; else it is repeated there.
     memory_stats : bool, default False
         Has no effect any more.
 
@@ -632,13 +568,9 @@ class ImageSlice(OperatorInstance):
         Colour space of the output. `GRAY` has one channel, `ANY_DATA` those of the file (alpha
         included); `YCbCr` is converted from RGB as ITU-R BT.601 says.
     preallocate_height_hint : int, default 0
-        Height that the hardware decoder prepares for.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Height in pixels that the JPEG engines prepare for.
     preallocate_width_hint : int, default 0
-        Width that the hardware decoder prepares for.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Width in pixels that the JPEG engines prepare for.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     rel_end : float or list of float, one for each sample allowed, optional
@@ -664,8 +596,8 @@ class ImageSlice(OperatorInstance):
 
         Deprecated.
     use_fast_idct : bool, default False
-        Use libjpeg-turbo's faster and slightly less exact inverse transform.
-    device : {"cpu", "gpu"}, optional
+        Use libjpeg-turbo's faster and slightly less exact inverse transform, on the CPU.
+    device : {"cpu", "mixed"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -698,7 +630,7 @@ class ImageSlice(OperatorInstance):
         end: int | Sequence[int] | DataNode | None = None,
         host_memory_padding: int | None = 8388608,
         host_memory_padding_jpeg2k: int | None = 0,
-        hw_decoder_load: float | None = 0.65,
+        hw_decoder_load: float | None = None,
         hybrid_huffman_threshold: int | None = 1000000,
         jpeg_fancy_upsampling: bool | None = False,
         memory_stats: bool | None = False,
@@ -737,7 +669,7 @@ class ImageSlice(OperatorInstance):
         end: int | Sequence[int] | DataNode | None = None,
         host_memory_padding: int | None = 8388608,
         host_memory_padding_jpeg2k: int | None = 0,
-        hw_decoder_load: float | None = 0.65,
+        hw_decoder_load: float | None = None,
         hybrid_huffman_threshold: int | None = 1000000,
         jpeg_fancy_upsampling: bool | None = False,
         memory_stats: bool | None = False,

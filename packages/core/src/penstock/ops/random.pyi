@@ -15,7 +15,7 @@ class Beta(OperatorInstance):
 
     Parameters
     ----------
-    shape_like : DataNode or array_like, optional
+    shape_like : DataNode or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     alpha : float, one for each sample allowed, default 1.0
         First parameter of the distribution, positive.
@@ -34,7 +34,7 @@ class Beta(OperatorInstance):
         Seed of the operator's random stream; drawn from the pipeline's seed when not given.
     shape : int or list of int, one for each sample allowed, optional
         Shape of the output. Neither this nor `shape_like` given: one number, without axes.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -89,7 +89,7 @@ class Choice(OperatorInstance):
     ----------
     a : DataNode or array_like
         What to choose from, along the first axis; or a number n: from 0 to n - 1.
-    shape_like : DataNode or array_like, optional
+    shape_like : DataNode or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     bytes_per_sample_hint : int or list of int, optional
         Expected size of an output sample, in bytes.
@@ -103,7 +103,7 @@ class Choice(OperatorInstance):
         Seed of the operator's random stream; drawn from the pipeline's seed when not given.
     shape : int or list of int, one for each sample allowed, optional
         Shape of the output. Neither this nor `shape_like` given: one number, without axes.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
@@ -146,11 +146,11 @@ class Choice(OperatorInstance):
 class CoinFlip(OperatorInstance):
     """Draw ones with a given probability, and zeros otherwise (int32 unless `dtype` is given).
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
-    shape_like : DataNode or array_like, optional
+    shape_like : DataNode or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     bytes_per_sample_hint : int or list of int, optional
         Expected size of an output sample, in bytes.
@@ -211,11 +211,11 @@ class CoinFlip(OperatorInstance):
 class Normal(OperatorInstance):
     """Draw random numbers from a normal distribution.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
-    shape_like : DataNode or array_like, optional
+    shape_like : DataNode or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     bytes_per_sample_hint : int or list of int, optional
         Expected size of an output sample, in bytes.
@@ -280,11 +280,11 @@ class Normal(OperatorInstance):
 class Uniform(OperatorInstance):
     """Draw random numbers from a range, or from a list of values, uniformly.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
-    shape_like : DataNode or array_like, optional
+    shape_like : DataNode or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     bytes_per_sample_hint : int or list of int, optional
         Expected size of an output sample, in bytes.

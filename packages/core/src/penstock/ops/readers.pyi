@@ -89,7 +89,7 @@ class File(OperatorInstance):
         Memory to prepare for a sample, in bytes.
 
         A hint of DALI's that changes no result; it is taken and not needed.
-    device : {"cpu", "gpu"}, optional
+    device : {"cpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.
