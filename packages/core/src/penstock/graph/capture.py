@@ -212,7 +212,7 @@ def _check_tensor_argument(schema: OpSchema, arg: Arg, value: DataNode, line: st
             f"a {arg.type.name}."
         )
     if value.device != "cpu":
-        raise UsageError(
+        raise MisusedArgumentError(
             f'{place}: Invalid device "{value.device}". Named arguments must be on CPU; `.cpu()` '
             "moves it there."
         )
