@@ -158,10 +158,9 @@ def test_epochs_reset_and_broken_off():
         lambda: fn.external_source(source=source, batch=False).gpu() + 1, prefetch_queue_depth=3
     )
     for _ in range(3):
-        seen = []
+        seen = [int(samples(pipe.run()[0])[0][0]) for _ in range(5)]
         with pytest.raises(StopIteration):
-            while True:
-                seen.append(int(samples(pipe.run()[0])[0][0]))
+            pipe.run()
         assert seen == [1, 2, 3, 4, 5]
         pipe.reset()
 
