@@ -50,6 +50,12 @@ class ForeignMemory:
             _dropped.append((self._runtime, self._streams, self._owner))
 
 
+def keep_behind(runtime: Runtime, stream: int, owner: Any) -> None:
+    """Keep `owner` until the work that `stream` has been given so far is done."""
+    memory = ForeignMemory(runtime, owner)
+    memory.used_on(stream)
+
+
 def settle() -> None:
     """Let go of what is not read any more."""
     if not _dropped and not _waiting:

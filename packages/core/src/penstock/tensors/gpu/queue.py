@@ -141,6 +141,11 @@ class Queue:
             self._functions[kernel] = function
         function(grid, block, args, shared_bytes, self.stream)
 
+    @property
+    def has_kernels(self) -> bool:
+        """Whether it is known how `copy_strided` is done: it is where operators may run."""
+        return _copy_strided is not None
+
     def copy_strided(self, source: StridedBatch, target: DeviceBatch) -> None:
         """Queue a copy of samples seen through strides."""
         assert _copy_strided is not None
