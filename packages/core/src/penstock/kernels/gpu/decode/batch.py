@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from concurrent.futures import wait
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.kernels.cpu.decode.exif import UPRIGHT, stored_region, turned
 from penstock.kernels.cpu.decode.pixels import Wanted
 from penstock.kernels.gpu.decode.cache import Cached, DecodedCache
-from penstock.kernels.gpu.decode.convert import Decoded, convert
+from penstock.kernels.gpu.decode.decoders import decoders_of, host_threads, thread_of_engines
+from penstock.kernels.gpu.decode.engines import JpegEngines
 from penstock.kernels.gpu.decode.host import HostDecoding, Sample
-from penstock.kernels.gpu.decode.nvimagecodec import (
-    DeviceDecoder,
-    DeviceMemory,
-    decoder_of,
-    host_threads,
-)
+from penstock.kernels.gpu.decode.job import Job
+from penstock.kernels.gpu.decode.nvimagecodec import DeviceDecoder
 from penstock.kernels.gpu.decode.options import DecoderOptions
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
-
-_ALIGNMENT = 64
 
 
 def decode_batch(
@@ -68,116 +63,58 @@ def decode_batch(
     addresses = out.pointers.tolist()
     if cache is not None and cached:
         cache.fetch(queue, [image for _, image in cached], [addresses[p] for p, _ in cached])
-    decoder = decoder_of(queue.runtime, options, threads, count)
+    decoders = decoders_of(queue.runtime, options, threads)
+    decoders.begin(count)
     host = HostDecoding(queue, wanted, host_threads(queue.runtime, threads))
-    by_color: dict[str, list[Sample]] = {}
+    by_decoder: dict[tuple[JpegEngines | DeviceDecoder, str], list[Sample]] = {}
     for sample in samples:
-        _, data, header, region, shape = sample
-        color = wanted.stored_color(shape[2])
-        if decoder is not None and decoder.takes(data, header, color, region):
-            by_color.setdefault(color, []).append(sample)
-        else:
+        color = wanted.stored_color(sample.shape[2])
+        decoder = decoders.choose(sample, color)
+        if decoder is None:
             host.submit(sample, addresses[sample.position])
-    rejected: list[Sample] = []
-    for color, group in by_color.items():
-        assert decoder is not None
-        rejected += _decode_on_device(queue, decoder, group, color, wanted, addresses)
-    for sample in rejected:
-        host.submit(sample, addresses[sample.position])
+        else:
+            by_decoder.setdefault((decoder, color), []).append(sample)
+    by_engines, by_others = [], []
+    for (decoder, color), some in by_decoder.items():
+        job = Job.of(queue, some, color, wanted, addresses, cuts=decoder.cuts)
+        if isinstance(decoder, JpegEngines):
+            by_engines.append((decoder, job))
+        else:
+            by_others.append((decoder, job))
+    rejected: list[tuple[DeviceDecoder | None, Sample]] = []
+    for decoder, job, good in _decode(queue, by_engines, by_others):
+        for sample in job.finish(queue, good, wanted):
+            rejected.append((decoder, sample))
+            host.submit(sample, addresses[sample.position])
     failures = host.finish()
-    for sample in rejected:
-        if sample.position not in failures:
-            assert decoder is not None
+    for decoder, sample in rejected:
+        if decoder is not None and sample.position not in failures:
             decoder.note_rejected(sample.header.codec)
     return out, failures
 
 
-class _Plan(NamedTuple):
-    """How one image reaches its place."""
-
-    region: tuple[int, int, int, int] | None
-    """Of the image as it is stored."""
-    shape: tuple[int, int, int]
-    """Of the image as it is stored, or of `region`."""
-    dtype: np.dtype
-    orientation: int
-    """What is still to be undone."""
-    is_final: bool
-    """Whether decoded pixels need no conversion."""
-
-
-def _plan(sample: Sample, wanted: Wanted, channels: int) -> _Plan:
-    _, _, header, region, (height, width, _) = sample
-    native = header.dtype
-    assert native is not None
-    orientation = header.orientation if wanted.adjust_orientation else UPRIGHT
-    final = orientation == UPRIGHT and native == wanted.dtype and wanted.color != "YCbCr"
-    if orientation != UPRIGHT:
-        if region is not None:
-            region = stored_region(region, *header.size(True), orientation)
-        if turned(orientation):
-            height, width = width, height
-    return _Plan(region, (height, width, channels), native, orientation, final)
-
-
-def _decode_on_device(
+def _decode(
     queue: Queue,
-    decoder: DeviceDecoder,
-    samples: list[Sample],
-    color: str,
-    wanted: Wanted,
-    addresses: list[int],
-) -> list[Sample]:
-    """Decode samples to `color`, and what has to follow; return those that are refused."""
-    channels = 1 if color == "GRAY" else 3
-    plans = [_plan(sample, wanted, channels) for sample in samples]
-    places = [addresses[sample.position] for sample in samples]
-    unfinished = [i for i, plan in enumerate(plans) if not plan.is_final]
-    if unfinished:
-        sizes = np.array([_bytes(plans[i]) for i in unfinished], np.int64)
-        sizes = -(-sizes // _ALIGNMENT) * _ALIGNMENT
-        between = queue.empty(sizes[:, np.newaxis], np.uint8, settled=True)
-        queue.keep(between)
-        for i, place in zip(unfinished, between.pointers.tolist(), strict=True):
-            places[i] = place
-    targets: list[Any]
-    if decoder.on_host:
-        targets = [queue.pinned.empty(plan.shape, plan.dtype) for plan in plans]
-    else:
-        stream = queue.stream
-        targets = [
-            DeviceMemory(place, plan.shape, plan.dtype.str, stream)
-            for place, plan in zip(places, plans, strict=True)
-        ]
-    good, kept = decoder.decode(
-        [sample.data for sample in samples],
-        [plan.region for plan in plans],
-        [plan.shape for plan in plans],
-        targets,
-        color,
-        queue.stream,
-    )
-    queue.keep(kept)
-    if decoder.on_host:
-        queue.keep(targets)
-        for array, place in zip(targets, places, strict=True):
-            queue.runtime.copy(place, array.ctypes.data, array.nbytes, queue.stream)
-    waiting: dict[np.dtype, list[Decoded]] = {}
-    for i in unfinished:
-        if good[i]:
-            plan = plans[i]
-            target = addresses[samples[i].position]
-            image = Decoded(places[i], target, *plan.shape, plan.orientation)
-            waiting.setdefault(plan.dtype, []).append(image)
-    for native, images in waiting.items():
-        convert(queue, images, native, wanted.dtype, ycbcr=wanted.color == "YCbCr")
-    for codec in {sample.header.codec for sample, well in zip(samples, good, strict=True) if well}:
-        decoder.note_success(codec)
-    if all(good):
-        return []
-    return [sample for sample, well in zip(samples, good, strict=True) if not well]
+    by_engines: list[tuple[JpegEngines, Job]],
+    by_others: list[tuple[DeviceDecoder, Job]],
+) -> Iterator[tuple[DeviceDecoder | None, Job, list[bool]]]:
+    """Decode, by engines and others at the same time.
 
-
-def _bytes(plan: _Plan) -> int:
-    height, width, channels = plan.shape
-    return height * width * channels * plan.dtype.itemsize
+    Yields
+    ------
+    Decoder (`None` for engines) and job, and for each image whether it was decoded.
+    """
+    queue.keep(by_engines)
+    if not by_others:
+        for engines, job in by_engines:
+            yield None, job, engines.decode(job, queue.stream)
+        return
+    beside = thread_of_engines(queue.runtime)
+    waiting = [beside.submit(engines.decode, job, queue.stream) for engines, job in by_engines]
+    try:
+        for decoder, job in by_others:
+            yield decoder, job, decoder.decode(queue, job)
+    finally:
+        wait(waiting)  # they write to memory that is let go of otherwise
+    for (_, job), found in zip(by_engines, waiting, strict=True):
+        yield None, job, found.result()
