@@ -163,6 +163,11 @@ class Operator:
     gpu_takes: ClassVar[tuple[type[LazyBatch], ...]] = ()
     """Recipes that `gpu` takes in place of samples in device memory, where it alone reads them."""
 
+    elementwise: ClassVar[bool] = False
+    """Whether `gpu` makes of each element one of the output, wherever it lies, by arguments that
+    are the same for all of a sample. Of an operator of frames it is then given sequences as they
+    are."""
+
     def gpu(self, c: BatchContext, *inputs: Any) -> Any:
         """Queue the work on one batch on the GPU; return the output batch, or a tuple of them.
 

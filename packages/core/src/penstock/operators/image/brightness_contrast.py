@@ -79,6 +79,7 @@ class _Adjustment(Operator):
     """What the three operators have in common."""
 
     keeps_shape = True
+    elementwise = True
 
     def infer(self, *inputs: Spec) -> Spec:
         data = inputs[0]
