@@ -86,7 +86,8 @@ def _gather(access: Access, batch: DeviceBatch, target: DeviceBatch, queue: Queu
             access.runtime, [(int(target.pointers[0]), int(batch.pointers[0]), size)], queue.stream
         )
     elif len(batch) > _FEW and queue.has_kernels:
-        queue.copy_strided(StridedBatch.of(batch), target)
+        flat = batch.reshaped(batch.sizes()[:, np.newaxis])
+        queue.copy_strided(StridedBatch.of(flat), target)
         keep_behind(access.runtime, queue.stream, queue.finish())
     else:
         _copy_runs(access.runtime, _runs(batch, target.pointers.astype(np.int64)), queue.stream)

@@ -6,7 +6,7 @@ its longest single step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import numpy as np
 from penstock.tensors.base import TensorBase
 from penstock.tensors.gpu.access import Access
 from penstock.tensors.gpu.batch import contiguous_strides
-from penstock.tensors.gpu.dlpack import consume
+from penstock.tensors.gpu.dlpack import consume_all
 from penstock.tensors.gpu.foreign import ON_GPU, access_behind, told_stream
 from penstock.tensors.gpu.foreign_memory import ForeignMemory
 from penstock.tensors.gpu.libraries import described, same
@@ -81,7 +81,7 @@ def all_on_gpu(
         if not same(list(map(len, known.shapes))):
             return None
         access = access_behind(known.device_id, known.owner, known.stream, stream)
-        return _found(access, known.addresses, known.shapes, known.dtype)
+        return _found(access, (access.stream,), known.addresses, known.shapes, known.dtype)
     try:
         if hasattr(kind, "__dlpack__"):
             return _by_dlpack(values, stream)
@@ -94,15 +94,14 @@ def all_on_gpu(
 
 def _found(
     access: Access,
+    writers: Iterable[int | None],
     addresses: Sequence[int],
     shapes: Sequence[tuple[int, ...]],
     dtype: np.dtype,
-    writers: frozenset[int] | None = None,
 ) -> ForeignList:
-    if writers is None:
-        writers = frozenset() if access.stream is None else frozenset((access.stream,))
     pointers = np.fromiter(addresses, np.uint64, len(addresses))
-    return ForeignList(access, writers, pointers, _rows(shapes), dtype)
+    known = frozenset(stream for stream in writers if stream is not None)
+    return ForeignList(access, known, pointers, _rows(shapes), dtype)
 
 
 def _rows(each: Sequence[tuple[int, ...]]) -> np.ndarray:
@@ -121,22 +120,17 @@ def _by_dlpack(values: Sequence[Any], stream: Any) -> ForeignList | None:
     own = runtime.acquire_stream() if stream is None else stream_number(stream)
     try:
         with runtime.active():
-            found = [consume(capsule) for capsule in _exported(values, own)]
-            access = Access(
-                runtime,
-                (ForeignMemory(runtime, [each.owner for each in found]),),
-                own,
-                runtime.record(own),
-            )
+            found = consume_all(_exported(values, own))
+            if found is None or found.dtype not in DALI_OF_NUMPY:
+                return None
+            if found.device not in [(kind, runtime.device_id) for kind in ON_GPU]:
+                return None
+            owners = (ForeignMemory(runtime, found.owner),)
+            access = Access(runtime, owners, own, runtime.record(own))
     finally:
         if stream is None:
             runtime.release_stream(own)
-    shapes = [each.shape for each in found]
-    dtypes = [each.dtype for each in found]
-    alike = same([each.device for each in found]) and same(list(map(len, shapes))) and same(dtypes)
-    if not alike or not _packed(shapes, [each.strides for each in found], dtypes[0]):
-        return None
-    return _found(access, [each.address for each in found], shapes, dtypes[0])
+    return ForeignList(access, frozenset(), found.addresses, found.shapes, found.dtype)
 
 
 def _exported(values: Sequence[Any], stream: int) -> list[Any]:
@@ -182,7 +176,7 @@ def _by_interface(values: Sequence[Any], stream: Any, device_id: int | None) -> 
         ways = {(each.get("version", 0), each.get("stream")) for each in interfaces}
         told = {number for way in ways if (number := told_stream(*way)) is not None}
     access = _access_behind_all(get_runtime(device_id), tuple(values), told)
-    return _found(access, addresses, shapes, dtype, frozenset(told))
+    return _found(access, told, addresses, shapes, dtype)
 
 
 def _access_behind_all(runtime: Runtime, owner: Any, streams: set[int]) -> Access:
