@@ -145,6 +145,7 @@ def test_memory_does_not_grow():
     assert get_device(0).memory.bytes_allocated <= before * 1.5
 
 
+@pytest.mark.filterwarnings("ignore:An iterator with `size`")
 def test_several_pipelines():
     pipelines = [pipeline(offset=3 * k) for k in range(3)]
     it = DALIGenericIterator(pipelines, ["image", "real"], size=3 * BATCH * 10)
@@ -155,6 +156,7 @@ def test_several_pipelines():
     assert k == 9
 
 
+@pytest.mark.filterwarnings("ignore:An iterator with `size`")
 def test_a_pipeline_for_each_gpu():
     count = torch.cuda.device_count()
     if count < 2:
@@ -187,6 +189,8 @@ def test_labels_on_the_host_and_images_on_the_gpu():
         assert moved.tolist() == list(range(k, k + BATCH))
 
 
+# Some versions of PyTorch do so even if they are told not to check.
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")
 def test_ragged():
     def rows(k):
         return [np.full((i % 3, 2 + i), 10 * k + i, np.int32) for i in range(BATCH)]
