@@ -490,9 +490,7 @@ class Executor:
         if program is None:
             from penstock.executor.gpu_program import GpuProgram
 
-            program = GpuProgram(
-                self.plan, stage, specs, fuse=self.fuse, threads=self._num_threads
-            )
+            program = GpuProgram(self.plan, stage, specs, fuse=self.fuse, threads=self._num_threads)
             self._gpu_programs[key] = program
         return program
 
