@@ -252,3 +252,35 @@ def test_pytorch_tensors_as_external_data():
         same, wide = pipe.run()
         np.testing.assert_array_equal(to_torch_tensor(same).cpu(), batch(k))
         np.testing.assert_array_equal(to_torch_tensor(wide).cpu(), batch(k))
+
+
+@pytest.mark.parametrize("no_copy", [False, True])
+def test_lists_of_pytorch_tensors_as_external_data(no_copy):
+    """The same buffers for all batches where they are copied, new ones where they are not."""
+    pipe = Pipeline(BATCH, 2, 0, prefetch_queue_depth=3)
+    with pipe:
+        x = fn.external_source(name="x", device="gpu", layout="HWC", no_copy=no_copy)
+        pipe.set_outputs(x, fn.cast(x, dtype=types.INT32))
+
+    def shape(i):
+        return (SHAPE[0] - 7 * i, *SHAPE[1:])
+
+    def empty():
+        return [torch.empty(shape(i), dtype=torch.uint8, device="cuda") for i in range(BATCH)]
+
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        buffers = empty()
+        for k in range(12):
+            if no_copy:
+                buffers = empty()
+            torch.cuda._sleep(SLOW_CYCLES // 10)
+            for i, buffer in enumerate(buffers):
+                buffer.fill_(k * BATCH + i)
+            pipe.feed_input("x", buffers)
+        del buffers
+    for k in range(12):
+        for batch_of_one_type in pipe.run():
+            for i, found in enumerate(batch_of_one_type.as_cpu()):
+                assert tuple(found.shape()) == shape(i)
+                assert (np.asarray(found) == k * BATCH + i).all()
