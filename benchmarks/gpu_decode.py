@@ -28,6 +28,7 @@ import numpy as np
 
 from penstock.kernels.cpu.decode import nvimagecodec
 from penstock.kernels.cpu.decode.header import read_header
+from penstock.kernels.cpu.decode.jpeg_scan import scan_jpegs
 from penstock.kernels.cpu.decode.pixels import Wanted, decode
 from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
 from penstock.kernels.gpu.decode.batch import decode_batch
@@ -36,6 +37,7 @@ from penstock.kernels.gpu.decode.host import Sample
 from penstock.kernels.gpu.decode.job import Job
 from penstock.kernels.gpu.decode.nvimagecodec import DeviceDecoder
 from penstock.kernels.gpu.decode.options import DecoderOptions
+from penstock.kernels.gpu.decode.plain import PlainJpegs, plain_jpegs
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.device import get_device
 from penstock.tensors.gpu.queue import Queue
@@ -96,12 +98,13 @@ def noise(count: int) -> Iterator[np.ndarray]:
         yield np.frombuffer(encoder.encode(nv.as_image(pixels), "jpeg", params=params), np.uint8)
 
 
-def samples_of(encoded: list[np.ndarray], *, cropped: bool = False) -> list[Sample]:
+def samples_of(encoded: list[np.ndarray], cropped: bool = False) -> list[Sample]:
     """Images as the operators hand them to the decoders, maybe with random windows."""
     rng = np.random.default_rng(1)
+    headers = scan_jpegs(encoded).headers()
     found = []
-    for position, data in enumerate(encoded):
-        header = read_header(data.data)
+    for position, (data, known) in enumerate(zip(encoded, headers, strict=True)):
+        header = known or read_header(data.data)
         height, width, channels = RGB.shape(header)
         region = None
         if cropped:
@@ -110,6 +113,15 @@ def samples_of(encoded: list[np.ndarray], *, cropped: bool = False) -> list[Samp
             region, height, width = (y, x, y + h, x + w), h, w
         found.append(Sample(position, data, header, region, (height, width, channels)))
     return found
+
+
+def split(encoded: list[np.ndarray]) -> tuple[list[Sample], PlainJpegs | None]:
+    """Whole images as the operators hand them to the decoders: one by one, and all at once."""
+    plain = plain_jpegs(encoded, scan_jpegs(encoded), RGB)
+    if plain is None or len(plain.positions) == len(encoded):
+        return [], plain
+    positions = set(plain.positions.tolist())
+    return [s for s in samples_of(encoded) if s.position not in positions], plain
 
 
 class Bench:
@@ -180,7 +192,7 @@ class Bench:
         if isinstance(decoder, DeviceDecoder):
             return batch, decoder.decode(queue, job)
         queue.keep(job)
-        return batch, decoder.decode(job, queue.stream)
+        return batch, decoder.decode([job], queue.stream)[0].tolist()
 
     def pixels(self, decoder: Decoder, encoded: list[np.ndarray]) -> list[Any]:
         """What a decoder makes of images; None where it fails."""
@@ -197,8 +209,13 @@ class Bench:
         batches = self.batches(size)
 
         def step() -> int:
-            samples = samples_of(next(batches), cropped=cropped)
-            batch, failures = decode_batch(self.queue, samples, size, RGB, options, self.threads)
+            encoded = next(batches)
+            samples, plain = (
+                (samples_of(encoded, cropped=True), None) if cropped else split(encoded)
+            )
+            batch, failures = decode_batch(
+                self.queue, samples, size, RGB, options, self.threads, plain=plain
+            )
             if failures:
                 raise SystemExit(f"The engine fails: {failures}")
             self.finish(batch)

@@ -58,6 +58,23 @@ def test_nvjpeg_is_asked_once_for_each_kind_that_it_knows(library, gpu_runtime):
         assert library.asked == before + 1 + again
 
 
+def test_nvjpeg_is_asked_about_each_kind_of_a_batch(library, monkeypatch):
+    images = {k: v for k, v in taken().items() if "exif" not in k}
+    original = EmulatedNvJpeg.nvjpegDecodeBatchedSupported
+
+    def choosy(self, handle, stream, answer):
+        status = original(self, handle, stream, answer)
+        answer._obj.value |= self._parsed[stream.value].size == len(images["jpeg-200x300"])
+        return status
+
+    monkeypatch.setattr(EmulatedNvJpeg, "nvjpegDecodeBatchedSupported", choosy)
+    check_like_cpu("decoders.image", images, jpeg_fancy_upsampling=False)
+    asked = library.asked
+    check_like_cpu("decoders.image", images, jpeg_fancy_upsampling=False)
+    assert decoded(library) == [len(images) - 1] * 2
+    assert library.asked == asked + 2  # about what it does not know, by either way to it
+
+
 def test_narrow_images_are_left_alone_where_chroma_is_interpolated(library):
     check_like_cpu("decoders.image", jpegs(), jpeg_fancy_upsampling=True)
     assert decoded(library) == [len(taken()) - len(NARROW)]

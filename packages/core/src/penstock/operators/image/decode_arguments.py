@@ -152,7 +152,15 @@ _DTYPES = (
 
 
 class ImageDecoder(Operator):
-    """What is common to the image decoders."""
+    """What is common to the image decoders.
+
+    Attributes
+    ----------
+    has_window
+        Whether a part of the image is decoded.
+    """
+
+    has_window = False
 
     def infer(self, *inputs: Spec) -> Spec:
         args = self.args

@@ -20,7 +20,7 @@ _ARITHMETIC = 0xC9
 _EXIF = b"Exif\0\0"
 _JFIF = b"JFIF\0"
 _ADOBE = b"Adobe"
-_MOST_PIXELS_A_BYTE = 4 * 8 * 64  # with subsampled chroma, and generously
+MOST_PIXELS_A_BYTE = 4 * 8 * 64  # with subsampled chroma, and generously
 _SAMPLINGS = {
     b"\x11": "gray",
     b"\x11\x11\x11": "4:4:4",
@@ -77,7 +77,7 @@ def read(data: memoryview) -> ImageHeader:
         )
     kind, bits, height, width, channels = frame
     # A Huffman-coded block of 64 samples takes at least one bit.
-    if kind < _ARITHMETIC and height * width > _MOST_PIXELS_A_BYTE * size:
+    if kind < _ARITHMETIC and height * width > MOST_PIXELS_A_BYTE * size:
         raise BadSampleError(
             f"The JPEG header promises {height} x {width} pixels, more than {size} bytes can hold."
         )

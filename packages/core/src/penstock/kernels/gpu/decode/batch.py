@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import wait
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from penstock.kernels.cpu.decode.pixels import Wanted
 from penstock.kernels.gpu.decode.cache import Cached, DecodedCache
-from penstock.kernels.gpu.decode.decoders import decoders_of, host_threads, thread_of_engines
+from penstock.kernels.gpu.decode.decoders import (
+    Decoders,
+    decoders_of,
+    host_threads,
+    thread_of_engines,
+)
 from penstock.kernels.gpu.decode.engines import JpegEngines
 from penstock.kernels.gpu.decode.host import HostDecoding, Sample
 from penstock.kernels.gpu.decode.job import Job
 from penstock.kernels.gpu.decode.nvimagecodec import DeviceDecoder
 from penstock.kernels.gpu.decode.options import DecoderOptions
+from penstock.kernels.gpu.decode.plain import PlainJob, PlainJpegs
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
@@ -31,6 +37,7 @@ def decode_batch(
     threads: int = 0,
     cached: Sequence[tuple[int, Cached]] = (),
     cache: DecodedCache | None = None,
+    plain: PlainJpegs | None = None,
 ) -> tuple[DeviceBatch, dict[int, Exception]]:
     """Queue the decoding of a batch. Waits for the decoders' work on the CPU.
 
@@ -46,6 +53,8 @@ def decode_batch(
         What the pixels are to be like, and how the device decodes.
     threads
         How many threads of the CPU may take part; 0 for as many as there are processors.
+    plain
+        More images: JPEG files that are as most are.
     cached, cache
         Samples that have been decoded before, with their places in the batch, and where they are.
 
@@ -57,6 +66,8 @@ def decode_batch(
     shapes = np.zeros((count, 3), np.int64)
     if samples:
         shapes[[s.position for s in samples]] = [s.shape for s in samples]
+    if plain is not None:
+        shapes[plain.positions] = plain.shapes
     for position, image in cached:
         shapes[position] = image.shape
     out = queue.empty(shapes, wanted.dtype, settled=True)
@@ -66,23 +77,9 @@ def decode_batch(
     decoders = decoders_of(queue.runtime, options, threads)
     decoders.begin(count)
     host = HostDecoding(queue, wanted, host_threads(queue.runtime, threads))
-    by_decoder: dict[tuple[JpegEngines | DeviceDecoder, str], list[Sample]] = {}
-    for sample in samples:
-        color = wanted.stored_color(sample.shape[2])
-        decoder = decoders.choose(sample, color)
-        if decoder is None:
-            host.submit(sample, addresses[sample.position])
-        else:
-            by_decoder.setdefault((decoder, color), []).append(sample)
-    by_engines, by_others = [], []
-    for (decoder, color), some in by_decoder.items():
-        job = Job.of(queue, some, color, wanted, addresses, cuts=decoder.cuts)
-        if isinstance(decoder, JpegEngines):
-            by_engines.append((decoder, job))
-        else:
-            by_others.append((decoder, job))
+    work = _assigned(queue, samples, plain, wanted, decoders, out, host)
     rejected: list[tuple[DeviceDecoder | None, Sample]] = []
-    for decoder, job, good in _decode(queue, by_engines, by_others):
+    for decoder, job, good in _decoded(queue, work):
         for sample in job.finish(queue, good, wanted):
             rejected.append((decoder, sample))
             host.submit(sample, addresses[sample.position])
@@ -93,28 +90,77 @@ def decode_batch(
     return out, failures
 
 
-def _decode(
+class _Work(NamedTuple):
+    """Who decodes what on the device."""
+
+    engines: JpegEngines | None
+    for_engines: list[Job | PlainJob]
+    for_others: list[tuple[DeviceDecoder, Job]]
+
+
+def _assigned(
     queue: Queue,
-    by_engines: list[tuple[JpegEngines, Job]],
-    by_others: list[tuple[DeviceDecoder, Job]],
-) -> Iterator[tuple[DeviceDecoder | None, Job, list[bool]]]:
+    samples: list[Sample],
+    plain: PlainJpegs | None,
+    wanted: Wanted,
+    decoders: Decoders,
+    out: DeviceBatch,
+    host: HostDecoding,
+) -> _Work:
+    """Choose a decoder for each image; what is for the CPU is submitted to `host`."""
+    engines: JpegEngines | None = None
+    for_engines: list[Job | PlainJob] = []
+    for_others: list[tuple[DeviceDecoder, Job]] = []
+    if plain is not None:
+        engines, chosen = decoders.for_engines(plain)
+        if chosen.any():
+            images = plain.only(chosen)
+            targets = out.pointers[images.positions]
+            for_engines.append(PlainJob(images, targets, wanted.color))
+        samples = samples + plain.only(~chosen).samples()
+    addresses = out.pointers.tolist()
+    by_decoder: dict[tuple[JpegEngines | DeviceDecoder, str], list[Sample]] = {}
+    for sample in samples:
+        color = wanted.stored_color(sample.shape[2])
+        decoder = decoders.choose(sample, color)
+        if decoder is None:
+            host.submit(sample, addresses[sample.position])
+        else:
+            by_decoder.setdefault((decoder, color), []).append(sample)
+    for (decoder, color), some in by_decoder.items():
+        job = Job.of(queue, some, color, wanted, addresses, cuts=decoder.cuts)
+        if isinstance(decoder, JpegEngines):
+            engines = decoder
+            for_engines.append(job)
+        else:
+            for_others.append((decoder, job))
+    return _Work(engines, for_engines, for_others)
+
+
+def _decoded(
+    queue: Queue, work: _Work
+) -> Iterator[tuple[DeviceDecoder | None, Job | PlainJob, Any]]:
     """Decode, by engines and others at the same time.
 
     Yields
     ------
     Decoder (`None` for engines) and job, and for each image whether it was decoded.
     """
-    queue.keep(by_engines)
-    if not by_others:
-        for engines, job in by_engines:
-            yield None, job, engines.decode(job, queue.stream)
-        return
-    beside = thread_of_engines(queue.runtime)
-    waiting = [beside.submit(engines.decode, job, queue.stream) for engines, job in by_engines]
-    try:
-        for decoder, job in by_others:
+    engines, jobs = work.engines, work.for_engines
+    if engines is None or not jobs:
+        for decoder, job in work.for_others:
             yield decoder, job, decoder.decode(queue, job)
-    finally:
-        wait(waiting)  # they write to memory that is let go of otherwise
-    for (_, job), found in zip(by_engines, waiting, strict=True):
-        yield None, job, found.result()
+        return
+    queue.keep(jobs)
+    if not work.for_others:
+        found = engines.decode(jobs, queue.stream)
+    else:
+        beside = thread_of_engines(queue.runtime).submit(engines.decode, jobs, queue.stream)
+        try:
+            for decoder, job in work.for_others:
+                yield decoder, job, decoder.decode(queue, job)
+        finally:
+            wait([beside])  # it writes to memory that is let go of otherwise
+        found = beside.result()
+    for each, good in zip(jobs, found, strict=True):
+        yield None, each, good

@@ -12,8 +12,14 @@ import numpy as np
 
 from penstock.kernels.gpu.decode.engines import JpegEngines
 from penstock.kernels.gpu.decode.host import Sample
-from penstock.kernels.gpu.decode.nvimagecodec import DeviceDecoder, jpeg_for_gpu, warn_once
+from penstock.kernels.gpu.decode.nvimagecodec import (
+    NARROWEST_INTERPOLATED,
+    DeviceDecoder,
+    jpeg_for_gpu,
+    warn_once,
+)
 from penstock.kernels.gpu.decode.options import DecoderOptions
+from penstock.kernels.gpu.decode.plain import PlainJpegs
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.runtime import Runtime
@@ -49,6 +55,16 @@ class Decoders:
         """Begin a batch of so many samples."""
         self._batch_size = batch_size
         self._eligible = 0
+
+    def for_engines(self, images: PlainJpegs) -> tuple[JpegEngines | None, np.ndarray]:
+        """The engines, if they get all they can decode, and which of `images` these are."""
+        engines = self._the_engines() if self._share == 1 and len(images.positions) else None
+        if engines is None:
+            return None, np.zeros(len(images.positions), bool)
+        chosen = engines.take(images)
+        if self._options.fancy_upsampling:
+            chosen &= images.shapes[:, 1] >= NARROWEST_INTERPOLATED
+        return engines, chosen
 
     def choose(self, sample: Sample, color: str) -> JpegEngines | DeviceDecoder | None:
         """Who decodes the next sample of the batch to `color`; `None` for the CPU.
@@ -97,7 +113,7 @@ def make_engines(runtime: Runtime, options: DecoderOptions, batch_size: int) -> 
         return None  # its memory is memory of the host
     try:
         return JpegEngines(runtime, options, batch_size)
-    except (ImportError, OSError, RuntimeError, AttributeError):
+    except (ImportError, OSError, RuntimeError):
         return None  # `DeviceDecoder` does their work, and warns if it cannot
 
 

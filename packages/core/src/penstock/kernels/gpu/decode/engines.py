@@ -1,35 +1,35 @@
 """The JPEG engines of a GPU: circuits that decode baseline JPEG while its multiprocessors compute.
 
-They are driven through nvJPEG itself. nvImageCodec would drive them as well, but hands each image
-through objects and thread pools of its own, which takes longer than decoding it: an H200 decodes
-32,000 photographs of 400 x 500 pixels a second this way, and at most 17,700 that way. And where it
-has several decoders, it depends on the timing of threads which of them an image meets.
+They are driven through nvJPEG itself. nvImageCodec would drive them as well, but it takes several
+objects and much of the interpreter's time for each image, and where it has other decoders beside,
+it depends on the timing of threads which of them an image meets.
 
 What nvJPEG's documentation does not say, and measurements on an H200 did:
 
 * A call takes as long as decoding takes, and keeps a processor busy meanwhile.
-* Two threads that decode at once are slower than one, so they take turns.
-* The outputs are written without regard to the stream (see `penstock.tensors.gpu.pool`).
+* Threads and processes have to take turns (see `penstock.kernels.gpu.decode.turns`).
+* The outputs may be written without regard to the stream (see `penstock.tensors.gpu.pool`).
+* Damaged scans are decoded to something, without an error, and harm no other image.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import defaultdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penstock.kernels.cpu.decode.image_header import ImageHeader
+from penstock.kernels.cpu.decode.jpeg_scan import SAMPLINGS
 from penstock.kernels.gpu.decode import nvjpeg
+from penstock.kernels.gpu.decode.nvjpeg import Tables
 from penstock.kernels.gpu.decode.options import DecoderOptions
+from penstock.kernels.gpu.decode.turns import turns_of
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.decode.job import Job
+    from penstock.kernels.gpu.decode.plain import PlainJob, PlainJpegs
     from penstock.tensors.gpu.runtime import Event, Runtime
-
-_turns: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
-"""By device: who decodes holds the lock."""
 
 
 class JpegEngines:
@@ -46,7 +46,7 @@ class JpegEngines:
 
     Raises
     ------
-    RuntimeError, OSError, AttributeError
+    RuntimeError, OSError, ImportError
         If the device has none, or nvJPEG is not there.
 
     Attributes
@@ -59,10 +59,12 @@ class JpegEngines:
     def __init__(self, runtime: Runtime, options: DecoderOptions, batch_size: int) -> None:
         self.cuts = not options.fancy_upsampling
         self._runtime = runtime
-        self._turn = _turns[runtime.device_id]
+        self._turn = turns_of(_name(runtime))
         self._done: Event | None = None
-        self._known: set[tuple[str, int, int]] = set()
-        """Kinds of images that the engines decode; to ask nvJPEG takes 7 microseconds."""
+        self._known: set[int] = set()
+        """Kinds of images that the engines decode, by sampling and by the number of bits that
+        height and width have; to ask nvJPEG about each image takes 7 microseconds.
+        """
         with self._turn:
             self._engines = nvjpeg.Engines(
                 interpolate=options.fancy_upsampling,
@@ -73,45 +75,70 @@ class JpegEngines:
 
     def takes(self, data: np.ndarray, header: ImageHeader) -> bool:
         """Whether the engines decode this JPEG image, which `jpeg_for_gpu` has let pass."""
-        kind = header.sampling, header.height.bit_length(), header.width.bit_length()
-        if kind in self._known:
-            return True
-        taken = self._engines.take(data.ctypes.data, data.size)
-        if taken and header.sampling:
+        if not header.sampling:
+            return self._ask(data)
+        sampling = SAMPLINGS.index(header.sampling)
+        kind = (header.height.bit_length() * 64 + header.width.bit_length()) * 8 + sampling
+        return kind in self._known or self._learn(kind, data)
+
+    def take(self, images: PlainJpegs) -> np.ndarray:
+        """For each of some plain images whether the engines decode it."""
+        facts = images.scanned.facts[images.positions]
+        lengths = np.frexp(facts[:, :2])[1]
+        kinds = (lengths[:, 0] * 64 + lengths[:, 1]) * 8 + facts[:, 3]
+        found, firsts, which = np.unique(kinds, return_index=True, return_inverse=True)
+        taken = np.array(
+            [
+                kind in self._known or self._learn(kind, images.rows[images.positions[first]])
+                for kind, first in zip(found.tolist(), firsts.tolist(), strict=True)
+            ],
+            bool,
+        )
+        return taken[which]
+
+    def _learn(self, kind: int, data: np.ndarray) -> bool:
+        taken = self._ask(data)
+        if taken:
             self._known.add(kind)
         return taken
 
-    def decode(self, job: Job, stream: int) -> list[bool]:
-        """Decode images as they are stored, and return for each whether that went well.
+    def _ask(self, data: np.ndarray) -> bool:
+        return self._engines.take(data.ctypes.data, data.size)
+
+    def decode(self, jobs: Sequence[Job | PlainJob], stream: int) -> list[np.ndarray]:
+        """Decode images as they are stored, and return for each of each job whether it went well.
 
         May run in another thread than where the engines were made, if the device is its own, too.
         """
-        count = len(job.plans)
-        sources = np.array([s.data.ctypes.data for s in job.samples], np.uint64)
-        sizes = np.array([s.data.size for s in job.samples], np.uint64)
-        targets = np.zeros(count, nvjpeg.IMAGE)
-        targets["channel"][:, 0] = job.places
-        targets["pitch"][:, 0] = [p.shape[1] * p.shape[2] for p in job.plans]
-        regions = [p.region for p in job.plans]
-        good = np.ones(count, bool)
-
-        def decode(begin: int, end: int) -> None:
-            """Decode these; where that fails, look for the culprit."""
-            some = slice(begin, end)
-            if self._engines.decode(
-                sources[some], sizes[some], targets[some], regions[some], job.color, stream
-            ):
-                return
-            if end - begin == 1:
-                good[begin] = False
-                return
-            middle = (begin + end) // 2
-            decode(begin, middle)
-            decode(middle, end)
-
+        found: list[np.ndarray] = [np.empty(0, bool)] * len(jobs)
         with self._turn:
             if self._done is not None:
                 self._done.synchronize()  # what nvJPEG has in memory of its own is still read
-            decode(0, count)
+            for color in {job.color for job in jobs}:
+                numbers = [n for n, job in enumerate(jobs) if job.color == color]
+                tables = [jobs[n].tables() for n in numbers]
+                good = self._decode(Tables.together(tables), color, stream)
+                ends = np.cumsum([len(table.sources) for table in tables])
+                for n, part in zip(numbers, np.split(good, ends[:-1]), strict=True):
+                    found[n] = part
             self._done = self._runtime.record(stream)
-        return good.tolist()
+        return found
+
+    def _decode(self, tables: Tables, color: str, stream: int) -> np.ndarray:
+        """Decode a batch; where that fails, look for the culprits."""
+        count = len(tables.sources)
+        if self._engines.decode(tables, color, stream):
+            return np.ones(count, bool)
+        if count == 1:
+            return np.zeros(1, bool)
+        halves = tables.part(0, count // 2), tables.part(count // 2, count)
+        return np.concatenate([self._decode(half, color, stream) for half in halves])
+
+
+def _name(runtime: Runtime) -> str:
+    """What the device is called in all processes: numbers of devices are a process's own."""
+    try:
+        name: str = runtime.xp.cuda.runtime.deviceGetPCIBusId(runtime.device_id)
+    except AttributeError:
+        return f"{runtime.name} {runtime.device_id}"
+    return name

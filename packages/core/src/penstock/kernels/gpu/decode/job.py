@@ -12,6 +12,7 @@ from penstock.kernels.cpu.decode.pixels import Wanted
 from penstock.kernels.cpu.decode.stored import Region
 from penstock.kernels.gpu.decode.convert import Decoded, convert
 from penstock.kernels.gpu.decode.host import Sample
+from penstock.kernels.gpu.decode.nvjpeg import IMAGE, Tables
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.queue import Queue
@@ -115,7 +116,17 @@ class Job:
                 places[i] = place
         return cls(samples, plans, places, targets, color)
 
-    def finish(self, queue: Queue, good: list[bool], wanted: Wanted) -> list[Sample]:
+    def tables(self) -> Tables:
+        """The images as the JPEG engines take them."""
+        sources = np.array([s.data.ctypes.data for s in self.samples], np.uint64)
+        sizes = np.array([s.data.size for s in self.samples], np.uint64)
+        images = np.zeros(len(self.plans), IMAGE)
+        images["channel"][:, 0] = self.places
+        images["pitch"][:, 0] = [p.shape[1] * p.shape[2] for p in self.plans]
+        regions = [p.region for p in self.plans]
+        return Tables(sources, sizes, images, regions if any(regions) else None)
+
+    def finish(self, queue: Queue, good: list[bool] | np.ndarray, wanted: Wanted) -> list[Sample]:
         """Queue what follows decoding; return the samples that were not decoded."""
         waiting: dict[np.dtype, list[Decoded]] = {}
         for p, place, target, well in zip(self.plans, self.places, self.targets, good, strict=True):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.runtime import Runtime
 
 _NAMES = {"jpeg": "JPEG", "jpeg2000": "JPEG 2000"}
-_NARROWEST_INTERPOLATED = 5
+NARROWEST_INTERPOLATED = 5
 """Narrower JPEG images, which have one or two columns of chroma, come out of nvJPEG 13 wrong where
 chroma is to be interpolated: by up to 27 levels.
 """
@@ -44,7 +44,7 @@ def jpeg_for_gpu(data: np.ndarray, header: ImageHeader, options: DecoderOptions)
         and not header.variant
         and not header.unsupported
         and header.channels in (1, 3)
-        and not (options.fancy_upsampling and header.width < _NARROWEST_INTERPOLATED)
+        and not (options.fancy_upsampling and header.width < NARROWEST_INTERPOLATED)
         # They make something up where a file is cut off.
         and has_end_of_image(data.data)
     )

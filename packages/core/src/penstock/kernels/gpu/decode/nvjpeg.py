@@ -10,7 +10,7 @@ import ctypes
 import sys
 from ctypes import POINTER, byref, c_int, c_size_t, c_uint, c_void_p
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,6 +53,41 @@ to wait for it afterwards, would take far longer.
 """
 
 
+class Tables(NamedTuple):
+    """What a batch is made of."""
+
+    sources: np.ndarray
+    """uint64 ``(samples,)``: addresses of encoded images on the host."""
+    sizes: np.ndarray
+    """uint64 ``(samples,)``: their lengths."""
+    images: np.ndarray
+    """`IMAGE` ``(samples,)``: where they are to be decoded to."""
+    regions: list[tuple[int, int, int, int] | None] | None
+    """First row and column, and one past the last; `None` for a whole image, or for all of them."""
+
+    def part(self, begin: int, end: int) -> Tables:
+        """The images from number `begin` to before `end`."""
+        sources, sizes, images, regions = self
+        some = slice(begin, end)
+        cut = None if regions is None else regions[some]
+        return Tables(sources[some], sizes[some], images[some], cut)
+
+    @classmethod
+    def together(cls, tables: list[Tables]) -> Tables:
+        """Several batches as one."""
+        if len(tables) == 1:
+            return tables[0]
+        regions = None
+        if any(table.regions for table in tables):
+            regions = [r for t in tables for r in t.regions or [None] * len(t.sources)]
+        return cls(
+            np.concatenate([table.sources for table in tables]),
+            np.concatenate([table.sizes for table in tables]),
+            np.concatenate([table.images for table in tables]),
+            regions,
+        )
+
+
 class NvJpegError(RuntimeError):
     """nvJPEG refuses to do something."""
 
@@ -62,7 +97,7 @@ class Functions:
 
     Raises
     ------
-    RuntimeError, OSError, AttributeError
+    RuntimeError, OSError, ImportError
         If there is no such library, or none that knows JPEG engines.
     """
 
@@ -76,7 +111,9 @@ class Functions:
         quick = ctypes.PyDLL(path, handle=library._handle)
         for owner, declared in ((library, _CREATING), (quick, _QUICK)):
             for name, types in declared.items():
-                function = getattr(owner, name)
+                function = getattr(owner, name, None)
+                if function is None:
+                    raise NvJpegError(f"nvJPEG in {path} is too old: it has no `{name}`.")
                 function.argtypes = types
                 setattr(self, name, function)
 
@@ -106,7 +143,7 @@ class Engines:
     ------
     NvJpegError
         If the device has no such engines.
-    RuntimeError, OSError, AttributeError
+    RuntimeError, OSError, ImportError
         If there is no library.
     """
 
@@ -152,38 +189,24 @@ class Engines:
             and answer.value == 0
         )
 
-    def decode(
-        self,
-        sources: np.ndarray,
-        sizes: np.ndarray,
-        targets: np.ndarray,
-        regions: list[tuple[int, int, int, int] | None],
-        color: str,
-        stream: int,
-    ) -> bool:
+    def decode(self, tables: Tables, color: str, stream: int) -> bool:
         """Decode a batch; whether that went well for all of it.
 
         Parameters
         ----------
-        sources, sizes
-            uint64 ``(samples,)``: addresses of encoded images on the host, and their lengths.
-        targets
-            `IMAGE` ``(samples,)``.
-        regions
-            First row and column, and one past the last; `None` for the whole image.
         color
             One of `FORMATS`.
         stream
             Who reads the images reads them there.
         """
         do, handle, state = self._do, self._handle, self._state
-        if do.nvjpegDecodeBatchedInitialize(handle, state, len(sources), 1, FORMATS[color]):
+        count = len(tables.sources)
+        if do.nvjpegDecodeBatchedInitialize(handle, state, count, 1, FORMATS[color]):
             return False
-        sources, sizes, targets = map(np.ascontiguousarray, (sources, sizes, targets))
-        batch = sources.ctypes.data, sizes.ctypes.data, targets.ctypes.data
-        if not any(regions):
+        batch = [table.ctypes.data for table in tables[:3]]
+        if tables.regions is None:
             return not do.nvjpegDecodeBatched(handle, state, *batch, stream)
-        params = np.array([self._region(*each) for each in enumerate(regions)], np.uint64)
+        params = np.array([self._region(*each) for each in enumerate(tables.regions)], np.uint64)
         return not do.nvjpegDecodeBatchedEx(handle, state, *batch, params.ctypes.data, stream)
 
     def _region(self, index: int, region: tuple[int, int, int, int] | None) -> int | None:
