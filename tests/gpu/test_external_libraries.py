@@ -131,3 +131,33 @@ def test_what_does_not_fit_is_told(emulated_gpu, kind):
     feed([*ragged()[:3]], DLPackArray)
     assert_rows(pipe.run()[0], ragged())
     assert_rows(pipe.run()[0], ragged()[:3])
+
+
+@pytest.mark.parametrize("extent", [40, 64])
+def test_neighbours_are_copied_to_the_host_one_by_one(emulated_gpu, monkeypatch, extent):
+    """CUDA refuses copies from one allocation into the next."""
+    values = [np.full((i % 2 + 1, extent), i, np.uint8) for i in range(COUNT)]
+    whole = CupyArray(emulated_gpu, np.concatenate([row.ravel() for row in values]))
+    copy, sizes = emulated_gpu.copy, []
+
+    def logged(target, source, size_bytes, stream):
+        if whole.address <= source < whole.address + whole.values.nbytes:
+            sizes.append(size_bytes)
+        copy(target, source, size_bytes, stream)
+
+    monkeypatch.setattr(emulated_gpu, "copy", logged)
+
+    def source():
+        given = [CupyArray(emulated_gpu, row) for row in values]
+        address = whole.address
+        for array in given:
+            array.data.ptr = address
+            address += array.values.nbytes
+        return given
+
+    pipe = pipeline(source=source, no_copy=True, define=lambda x: (x.cpu(), x, x[:1]))
+    host, same, first = pipe.run()
+    assert_rows(host, values)
+    assert_rows(same, values)
+    assert_rows(first, [row[:1] for row in values])
+    assert max(sizes) <= 2 * extent

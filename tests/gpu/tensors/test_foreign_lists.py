@@ -168,6 +168,60 @@ def test_many_samples_are_copied_by_one_kernel(emulated_gpu, kind):
     assert batch._batch.pointers[0] % 64 == 0
 
 
+@pytest.fixture
+def copied_bytes(emulated_gpu, monkeypatch):
+    """Sizes of the copies that are not kernels."""
+    sizes = []
+    copy = emulated_gpu.copy
+
+    def logged(target, source, size_bytes, stream):
+        sizes.append(size_bytes)
+        copy(target, source, size_bytes, stream)
+
+    monkeypatch.setattr(emulated_gpu, "copy", logged)
+    return sizes
+
+
+@pytest.mark.parametrize("count", [3, COUNT])
+def test_neighbours_are_pieces_of_memory_of_their_own(emulated_gpu, copied_bytes, count):
+    """CUDA refuses copies from one allocation into the next, even if there is no gap."""
+    values = np.arange(count * 6, dtype=np.int32).reshape(count, 2, 3)
+    whole = CupyArray(emulated_gpu, values)
+    given = [CupyArray(emulated_gpu, row) for row in values]
+    for k, array in enumerate(given):
+        array.data.ptr = whole.address + 24 * k
+    batch = TensorListGPU(given, contiguous=False)
+    assert not batch.is_dense_tensor()
+    assert batch._whole_memory() is None
+    with pytest.raises(errors.UsageError, match="do not follow one another"):
+        batch.data_ptr()
+    for half in (batch, batch[: count // 2 + 1]):
+        copied_bytes.clear()
+        expected = values[: len(half)]
+        np.testing.assert_array_equal(half.as_cpu().as_array(), expected)
+        together = half.as_tensor()
+        np.testing.assert_array_equal(
+            half.as_reshaped_tensor((expected.size,)).as_cpu(), expected.ravel()
+        )
+        np.testing.assert_array_equal(half._make_copy().as_cpu().as_array(), expected)
+        target = np.empty_like(expected)
+        half.copy_to_external(target.ctypes.data)
+        np.testing.assert_array_equal(target, expected)
+        from_samples = sum(size == 24 for size in copied_bytes)
+        assert from_samples >= 2 * len(half)
+        np.testing.assert_array_equal(together.as_cpu(), expected)
+
+
+def test_samples_of_one_array_are_one_piece(emulated_gpu, copied_bytes):
+    values = np.arange(COUNT * 6, dtype=np.int32).reshape(COUNT, 2, 3)
+    for data in (CupyArray(emulated_gpu, values), DLPackArray(emulated_gpu, values)):
+        copied_bytes.clear()
+        batch = TensorListGPU(data)
+        assert batch.is_dense_tensor()
+        np.testing.assert_array_equal(batch.as_cpu().as_array(), values)
+        assert copied_bytes == [values.nbytes]
+
+
 # What is not alike is looked at one by one, and the messages are those of single samples.
 
 

@@ -156,6 +156,10 @@ def _full(kind, shape, value, stream):
     return array if kind == "cupy" else Interface(array)
 
 
+old_external_stream = pytest.mark.filterwarnings("ignore:ExternalStream is deprecated")
+
+
+@old_external_stream
 @pytest.mark.parametrize("kind", ["cupy", "torch", "interface"])
 @pytest.mark.parametrize("contiguous", [False, True])
 def test_lists_are_waited_for(kind, contiguous):
@@ -173,6 +177,7 @@ def test_lists_are_waited_for(kind, contiguous):
             assert (np.asarray(found) == k + i).all()
 
 
+@old_external_stream
 @pytest.mark.parametrize("kind", ["cupy", "torch", "interface"])
 def test_memory_of_lists_is_kept_while_we_read_it(kind):
     torch = pytest.importorskip("torch")

@@ -95,6 +95,20 @@ def note_use(owners: tuple[Any, ...], stream: int) -> None:
             note(stream)
 
 
+def in_one_piece(owners: tuple[Any, ...], pointers: np.ndarray) -> bool:
+    """Whether all these addresses are known to lie in one piece of memory.
+
+    What copies memory refuses to go on from one piece to the next, even where there is no gap.
+    """
+    if len(pointers) <= 1:
+        return True
+    if len(owners) <= 1:
+        return not any(getattr(owner, "is_scattered", False) for owner in owners)
+    first, last = int(pointers.min()), int(pointers.max())
+    pieces = [owner for owner in owners if hasattr(owner, "size_bytes")]
+    return any(p.address <= first and last < p.address + p.size_bytes for p in pieces)
+
+
 class DeviceBatch(LazyBatch):
     """Samples in device memory, each C-contiguous, anywhere.
 
@@ -140,7 +154,9 @@ class DeviceBatch(LazyBatch):
 
     @property
     def is_dense(self) -> bool:
-        """Whether all samples have one shape and follow one another without gaps."""
+        """Whether all samples have one shape and follow one another without gaps, in one piece of
+        memory.
+        """
         if self._dense is None:
             self._dense = self._find_dense()
         return self._dense
@@ -151,7 +167,8 @@ class DeviceBatch(LazyBatch):
             return False
         step = int(np.prod(shape, dtype=np.int64)) * self.dtype.itemsize
         pointers = self.pointers.astype(np.int64)
-        return bool((np.diff(pointers) == step).all())
+        follow = bool((np.diff(pointers) == step).all())
+        return follow and in_one_piece(self.owners, self.pointers)
 
     def sizes(self) -> np.ndarray:
         """Number of elements of each sample, int64."""

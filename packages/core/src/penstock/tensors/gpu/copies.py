@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.tensors.gpu.access import Access
-from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, in_one_piece
 from penstock.tensors.gpu.device import get_device
 from penstock.tensors.gpu.foreign_memory import keep_behind
 from penstock.tensors.pool import HOST_POOL
@@ -74,6 +74,8 @@ def address_of_all(batch: DeviceBatch) -> int | None:
     pointers = batch.pointers[used].astype(np.int64)
     if (pointers[1:] != pointers[:-1] + sizes[used][:-1]).any():
         return None
+    if not in_one_piece(batch.owners, batch.pointers[used]):
+        return None
     return int(pointers[0])
 
 
@@ -109,6 +111,8 @@ def _runs(batch: DeviceBatch, targets: np.ndarray) -> list[tuple[int, int, int]]
     sizes = sizes[used]
     # What goes on without a gap on both sides is one copy.
     starts = (to[1:] != to[:-1] + sizes[:-1]) | (of[1:] != of[:-1] + sizes[:-1])
+    if not in_one_piece(batch.owners, batch.pointers[used]):
+        starts[:] = True
     first = np.flatnonzero(np.concatenate(([True], starts)))
     totals = np.add.reduceat(sizes, first)
     return list(zip(to[first].tolist(), of[first].tolist(), totals.tolist(), strict=True))
@@ -162,7 +166,7 @@ def _rows_below(batch: DeviceBatch, copies: list[tuple[int, int, int]]) -> list[
     if len(batch):
         begin = int(batch.pointers.min())
         span = int((batch.pointers.astype(np.int64) + sizes).max()) - begin
-        if len(batch.owners) == 1 and span <= 2 * int(sizes.sum()):
+        if span <= 2 * int(sizes.sum()) and in_one_piece(batch.owners, batch.pointers):
             # Samples of one piece of memory come at once, with the gaps between them.
             flat = HOST_POOL.empty(span, np.uint8)
             copies.append((flat.ctypes.data, begin, span))

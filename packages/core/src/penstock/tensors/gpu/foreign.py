@@ -12,7 +12,7 @@ from penstock.tensors.device import DLDeviceType
 from penstock.tensors.gpu.access import Access
 from penstock.tensors.gpu.dlpack import consume, device_of_capsule
 from penstock.tensors.gpu.foreign_memory import ForeignMemory
-from penstock.tensors.gpu.libraries import described
+from penstock.tensors.gpu.libraries import Arrays, described
 from penstock.tensors.gpu.runtime import current_device, device_of, get_runtime
 from penstock.tensors.gpu.streams import DEFAULT_STREAM, stream_number
 from penstock.tensors.interop import device_name, is_dlpack_capsule, strided
@@ -77,7 +77,7 @@ def on_gpu(value: Any, stream: Any = None, device_id: int | None = None) -> Fore
         return _from_capsule(value, stream_number(stream))
     known = described((value,))
     if known is not None:
-        access = access_behind(known.device_id, known.owner, known.stream, stream)
+        access = access_behind(known, stream)
         return Foreign(access, known.addresses[0], tuple(known.shapes[0]), known.dtype)
     if not is_on_gpu(value):
         raise ArgumentTypeError(
@@ -90,20 +90,21 @@ def on_gpu(value: Any, stream: Any = None, device_id: int | None = None) -> Fore
     return _from_interface(value, stream, device_id)
 
 
-def access_behind(device_id: int, owner: Any, current: Any, stream: Any) -> Access:
-    """The way to memory that work on a library's stream `current` writes.
+def access_behind(known: Arrays, stream: Any) -> Access:
+    """The way to memory that work on a library's current stream writes.
 
     `stream` is made to wait for that, where the user has said that the data is written there.
     """
-    runtime = get_runtime(device_id)
-    written_on = stream_number(current)
+    runtime = get_runtime(known.device_id)
+    written_on = stream_number(known.stream)
     with runtime.active():
         event = runtime.record(written_on)
         if stream is not None and stream_number(stream) != written_on:
             written_on = stream_number(stream)
             runtime.wait(written_on, event)
             event = runtime.record(written_on)
-    return Access(runtime, (ForeignMemory(runtime, owner),), written_on, event)
+    memory = ForeignMemory(runtime, known.owner, is_scattered=len(known.addresses) > 1)
+    return Access(runtime, (memory,), written_on, event)
 
 
 def _from_dlpack(value: Any, stream: Any) -> Foreign:

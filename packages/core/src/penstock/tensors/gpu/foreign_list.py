@@ -80,7 +80,7 @@ def all_on_gpu(
     if known is not None:
         if not same(list(map(len, known.shapes))):
             return None
-        access = access_behind(known.device_id, known.owner, known.stream, stream)
+        access = access_behind(known, stream)
         return _found(access, (access.stream,), known.addresses, known.shapes, known.dtype)
     try:
         if hasattr(kind, "__dlpack__"):
@@ -125,8 +125,8 @@ def _by_dlpack(values: Sequence[Any], stream: Any) -> ForeignList | None:
                 return None
             if found.device not in [(kind, runtime.device_id) for kind in ON_GPU]:
                 return None
-            owners = (ForeignMemory(runtime, found.owner),)
-            access = Access(runtime, owners, own, runtime.record(own))
+            memory = ForeignMemory(runtime, found.owner, is_scattered=len(values) > 1)
+            access = Access(runtime, (memory,), own, runtime.record(own))
     finally:
         if stream is None:
             runtime.release_stream(own)
@@ -175,13 +175,15 @@ def _by_interface(values: Sequence[Any], stream: Any, device_id: int | None) -> 
     else:
         ways = {(each.get("version", 0), each.get("stream")) for each in interfaces}
         told = {number for way in ways if (number := told_stream(*way)) is not None}
-    access = _access_behind_all(get_runtime(device_id), tuple(values), told)
+    runtime = get_runtime(device_id)
+    memory = ForeignMemory(runtime, tuple(values), is_scattered=len(values) > 1)
+    access = _access_behind_all(runtime, memory, told)
     return _found(access, told, addresses, shapes, dtype)
 
 
-def _access_behind_all(runtime: Runtime, owner: Any, streams: set[int]) -> Access:
+def _access_behind_all(runtime: Runtime, memory: ForeignMemory, streams: set[int]) -> Access:
     """The way to memory that work on all these streams writes."""
-    owners = (ForeignMemory(runtime, owner),)
+    owners = (memory,)
     if not streams:
         return Access(runtime, owners, None, None)
     with runtime.active():

@@ -28,13 +28,16 @@ class ForeignMemory:
     runtime
         The GPU.
     owner
-        What keeps the memory alive: another library's array.
+        What keeps the memory alive: another library's array, or several.
+    is_scattered
+        Whether it may be several pieces of memory.
     """
 
-    __slots__ = ("__weakref__", "_owner", "_runtime", "_streams")
+    __slots__ = ("__weakref__", "_owner", "_runtime", "_streams", "is_scattered")
 
-    def __init__(self, runtime: Runtime, owner: Any) -> None:
+    def __init__(self, runtime: Runtime, owner: Any, *, is_scattered: bool = False) -> None:
         settle()
+        self.is_scattered = is_scattered
         self._owner = owner
         self._runtime = runtime
         self._streams: tuple[int, ...] = ()

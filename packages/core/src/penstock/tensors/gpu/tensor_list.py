@@ -18,7 +18,7 @@ from penstock.tensors.base import (
 )
 from penstock.tensors.batch_memory import BatchMemory, not_one_shape
 from penstock.tensors.gpu.access import Access, joined
-from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.batch import DeviceBatch, in_one_piece
 from penstock.tensors.gpu.copies import (
     address_of_all,
     downloaded,
@@ -333,7 +333,7 @@ class TensorListGPU(TensorListBase[TensorGPU]):
     def _whole_memory(self) -> TensorGPU | None:
         """The piece of memory that all samples are in, with the gaps, as a tensor of one axis."""
         batch = self._batch
-        if not len(batch) or len(batch.owners) != 1:
+        if not len(batch) or not in_one_piece(batch.owners, batch.pointers):
             return None
         begin = int(batch.pointers.min())
         ends = batch.pointers.astype(np.int64) + batch.sizes() * batch.dtype.itemsize
