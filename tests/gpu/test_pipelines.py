@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from penstock import Pipeline, errors, fn, pipeline_def, types
+from penstock import Pipeline, backend, errors, fn, pipeline_def, types
 from penstock.tensors import TensorListCPU, TensorListGPU
 
 
@@ -204,6 +204,22 @@ def test_nothing_is_left_behind(emulated_gpu):
             break
         deadline.wait(0.05)
     assert threading.active_count() <= before
+
+
+def test_memory_is_given_back(emulated_gpu):
+    pipe = pipe_of(lambda: (fn.external_source(source=Counting(dense)) + 1).gpu() * 2)
+    for _ in range(10):
+        pipe.run()
+    del pipe
+    gc.collect()
+    held = emulated_gpu._memory.device_bytes
+    assert held
+    for _ in range(100):  # a lane may just be letting go
+        backend.ReleaseUnusedMemory()
+        if emulated_gpu._memory.device_bytes == 0:
+            break
+        threading.Event().wait(0.02)
+    assert emulated_gpu._memory.device_bytes == 0
 
 
 def test_an_error_says_where():
