@@ -37,7 +37,7 @@ from penstock.kernels.gpu.decode.host import Sample
 from penstock.kernels.gpu.decode.job import Job
 from penstock.kernels.gpu.decode.nvimagecodec import DeviceDecoder
 from penstock.kernels.gpu.decode.options import DecoderOptions
-from penstock.kernels.gpu.decode.plain import PlainJpegs, plain_jpegs
+from penstock.kernels.gpu.decode.plain import PlainJob, PlainJpegs, plain_jpegs
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.device import get_device
 from penstock.tensors.gpu.queue import Queue
@@ -186,13 +186,31 @@ class Bench:
         self, decoder: Decoder, encoded: list[np.ndarray]
     ) -> tuple[DeviceBatch, list[bool]]:
         queue = self.queue
-        samples = samples_of(encoded)
-        batch = queue.empty(np.array([s.shape for s in samples]), np.uint8, settled=True)
-        job = Job.of(queue, samples, "RGB", RGB, batch.pointers.tolist(), cuts=True)
+        alone, plain = split(encoded)
+        if isinstance(decoder, DeviceDecoder) or plain is None:
+            alone, plain = samples_of(encoded), None
+        shapes = np.zeros((len(encoded), 3), np.int64)
+        for sample in alone:
+            shapes[sample.position] = sample.shape
+        if plain is not None:
+            shapes[plain.positions] = plain.shapes
+        batch = queue.empty(shapes, np.uint8, settled=True)
+        job = Job.of(queue, alone, "RGB", RGB, batch.pointers.tolist(), cuts=True)
         if isinstance(decoder, DeviceDecoder):
             return batch, decoder.decode(queue, job)
-        queue.keep(job)
-        return batch, decoder.decode([job], queue.stream)[0].tolist()
+        good = np.zeros(len(encoded), bool)
+        jobs: list[Job | PlainJob] = []
+        positions = []
+        if alone:
+            jobs.append(job)
+            positions.append(np.array([sample.position for sample in alone]))
+        if plain is not None:
+            jobs.append(PlainJob(plain, batch.pointers[plain.positions], "RGB"))
+            positions.append(plain.positions)
+        queue.keep(jobs)
+        for some, each in zip(positions, decoder.decode(jobs, queue.stream), strict=True):
+            good[some] = each
+        return batch, good.tolist()
 
     def pixels(self, decoder: Decoder, encoded: list[np.ndarray]) -> list[Any]:
         """What a decoder makes of images; None where it fails."""

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -8,7 +11,7 @@ import pytest
 from penstock.kernels.gpu.decode import turns
 from penstock.kernels.gpu.decode.turns import Turns, turns_of
 
-pytestmark = pytest.mark.skipif(turns.fcntl is None, reason="files cannot be locked here")
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="files cannot be locked here")
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +48,31 @@ def test_threads_take_turns(tmp_path):
 def test_processes_take_turns(tmp_path):
     # Each opens the file by itself, as processes do.
     assert busy(Turns(tmp_path / "one"), Turns(tmp_path / "one")) == 1
+
+
+def test_a_process_that_ends_in_its_turn_leaves_it(tmp_path):
+    program = (
+        "import os, sys; from pathlib import Path; "
+        "from penstock.kernels.gpu.decode.turns import Turns; "
+        "Turns(Path(sys.argv[1])).__enter__(); print('in', flush=True); sys.stdin.readline(); "
+        "os._exit(0)"
+    )
+    path = tmp_path / "one"
+    command = [sys.executable, "-c", program, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"in\n"
+        entered = threading.Event()
+
+        def enter():
+            with Turns(path):
+                entered.set()
+
+        thread = threading.Thread(target=enter)
+        thread.start()
+        assert not entered.wait(0.1)
+        process.communicate(b"\n")
+        thread.join(20)
+    assert entered.is_set()
 
 
 def test_devices_do_not_wait_for_each_other(tmp_path):

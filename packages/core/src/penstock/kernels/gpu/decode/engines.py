@@ -1,8 +1,10 @@
 """The JPEG engines of a GPU: circuits that decode baseline JPEG while its multiprocessors compute.
 
 They are driven through nvJPEG itself. nvImageCodec would drive them as well, but it takes several
-objects and much of the interpreter's time for each image, and where it has other decoders beside,
-it depends on the timing of threads which of them an image meets.
+objects and much of the interpreter's time for each image: an H200 decodes 30,000 photographs of 400
+x 480 pixels a second this way, and 13,000 that way in batches of 64, 21,000 in batches of 256. And
+where it has other decoders beside, it depends on the timing of threads which of them an image
+meets, and so the last bits of its pixels.
 
 What nvJPEG's documentation does not say, and measurements on an H200 did:
 
@@ -65,7 +67,7 @@ class JpegEngines:
         """Kinds of images that the engines decode, by sampling and by the number of bits that
         height and width have; to ask nvJPEG about each image takes 7 microseconds.
         """
-        with self._turn:
+        with self._turn.threads:
             self._engines = nvjpeg.Engines(
                 interpolate=options.fancy_upsampling,
                 batch_size=max(1, batch_size),
@@ -112,7 +114,7 @@ class JpegEngines:
         """
         found: list[np.ndarray] = [np.empty(0, bool)] * len(jobs)
         with self._turn:
-            if self._done is not None:
+            if self._done is not None and not self._done.done():
                 self._done.synchronize()  # what nvJPEG has in memory of its own is still read
             for color in {job.color for job in jobs}:
                 numbers = [n for n, job in enumerate(jobs) if job.color == color]

@@ -1,12 +1,15 @@
 """Turns at the JPEG engines of a device, between threads and between processes.
 
-nvJPEG 13.0 with driver 580 hangs at times, for good, where two threads or processes let the engines
-decode at once, whatever they own separately; and to decode at once is slower than in turn.
+nvJPEG 13.0 with driver 580 hung for good on an H200, in two runs of three, where two threads or
+three processes let the engines decode at once, whatever they own separately; and what decodes at
+once is no faster than what decodes in turn.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import os
 import tempfile
 import threading
@@ -14,13 +17,10 @@ import time
 from functools import cache
 from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
+_EXCLUSIVE_IF_FREE = 2 | 4  # LOCK_EX | LOCK_NB
+_UNLOCK = 8  # LOCK_UN
 _NAP_SECONDS = 50e-6
-_PATIENCE_SECONDS = 5.0
+_PATIENCE_SECONDS = 10.0
 """A turn takes milliseconds. Whoever has it for so long is stopped, or hangs."""
 
 
@@ -34,53 +34,67 @@ class Turns:
     ----------
     path
         The file.
+
+    Attributes
+    ----------
+    threads
+        The lock that keeps threads apart.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._threads = threading.Lock()
+        self.threads = threading.Lock()
         self._file: int | None = None
         self._is_held = False
 
     def __enter__(self) -> None:
-        self._threads.acquire()
-        if fcntl is None:
-            return
+        self.threads.acquire()
         try:
             if self._file is None:
                 self._file = _opened(self._path)
             self._is_held = self._file >= 0 and self._take(self._file)
         except BaseException:
-            self._threads.release()
+            self.threads.release()
             raise
 
     def __exit__(self, *_: object) -> None:
         if self._is_held:
             assert self._file is not None
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+            _flock(self._file, _UNLOCK)
             self._is_held = False
-        self._threads.release()
+        self.threads.release()
 
     def _take(self, file: int) -> bool:
         """Lock the file; False if that takes so long that it is never tried again."""
         until = 0.0
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return True
-            except BlockingIOError:
-                until = until or time.monotonic() + _PATIENCE_SECONDS
-            except OSError:  # a file system that cannot
-                until = -1.0
+        while (problem := _flock(file, _EXCLUSIVE_IF_FREE)) == errno.EWOULDBLOCK:
+            until = until or time.monotonic() + _PATIENCE_SECONDS
             if time.monotonic() > until:
-                os.close(file)
-                self._file = -1
-                return False
+                break
             time.sleep(_NAP_SECONDS)
+        if problem:
+            os.close(file)
+            self._file = -1
+        return not problem
+
+
+@cache
+def _library() -> ctypes.PyDLL:
+    return ctypes.PyDLL(None, use_errno=True)
+
+
+def _flock(file: int, operation: int) -> int:
+    """`flock`, which returns what went wrong.
+
+    Unlike `fcntl.flock` it keeps the interpreter, which may be hard to get back, and never waits.
+    """
+    return ctypes.get_errno() if _library().flock(file, operation) else 0
 
 
 def _opened(path: Path) -> int:
     """A descriptor of the file, made if need be; -1 if that is impossible."""
+    if os.name != "posix":
+        return -1
     flags = os.O_CLOEXEC | os.O_NOFOLLOW
     with contextlib.suppress(OSError):
         file = os.open(path, flags | os.O_RDWR | os.O_CREAT, 0o666)
