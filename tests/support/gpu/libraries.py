@@ -108,6 +108,7 @@ def fake_libraries(runtime: Runtime, patch: pytest.MonkeyPatch) -> list[int]:
     """
     streams = [_Stream(ptr=runtime.acquire_stream()) for _ in range(2)]
     cupy = SimpleNamespace(
+        __name__="cupy",
         ndarray=CupyArray,
         current=streams[0],
         cuda=SimpleNamespace(
@@ -116,6 +117,7 @@ def fake_libraries(runtime: Runtime, patch: pytest.MonkeyPatch) -> list[int]:
         ),
     )
     torch = SimpleNamespace(
+        __name__="torch",
         Tensor=PyTorchTensor,
         current=streams[1],
         strided=object(),

@@ -9,10 +9,10 @@ import numpy as np
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError
 from penstock.tensors.device import DLDeviceType
+from penstock.tensors.gpu import libraries
 from penstock.tensors.gpu.access import Access
 from penstock.tensors.gpu.dlpack import consume, device_of_capsule
 from penstock.tensors.gpu.foreign_memory import ForeignMemory
-from penstock.tensors.gpu.libraries import Arrays, described
 from penstock.tensors.gpu.runtime import current_device, device_of, get_runtime
 from penstock.tensors.gpu.streams import DEFAULT_STREAM, stream_number
 from penstock.tensors.interop import device_name, is_dlpack_capsule, strided
@@ -45,6 +45,9 @@ class Foreign:
 
 def is_on_gpu(value: Any) -> bool:
     """Whether `value` says that its data is on a GPU."""
+    known = libraries.is_on_gpu(value)
+    if known is not None:
+        return known
     if is_dlpack_capsule(value):
         return device_of_capsule(value)[0] in ON_GPU
     device = getattr(value, "__dlpack_device__", None)
@@ -75,7 +78,7 @@ def on_gpu(value: Any, stream: Any = None, device_id: int | None = None) -> Fore
     """
     if is_dlpack_capsule(value):
         return _from_capsule(value, stream_number(stream))
-    known = described((value,))
+    known = libraries.described((value,))
     if known is not None:
         access = access_behind(known, stream)
         return Foreign(access, known.addresses[0], tuple(known.shapes[0]), known.dtype)
@@ -90,7 +93,7 @@ def on_gpu(value: Any, stream: Any = None, device_id: int | None = None) -> Fore
     return _from_interface(value, stream, device_id)
 
 
-def access_behind(known: Arrays, stream: Any) -> Access:
+def access_behind(known: libraries.Arrays, stream: Any) -> Access:
     """The way to memory that work on a library's current stream writes.
 
     `stream` is made to wait for that, where the user has said that the data is written there.

@@ -53,18 +53,30 @@ def described(arrays: Sequence[Any]) -> Arrays | None:
     None where they are of another library, or need a closer look: on different GPUs or none, of
     different types, with gaps, or not to be shared.
     """
-    kind = type(arrays[0])
-    found = _READERS.get(kind.__module__)
-    library = None if found is None else sys.modules.get(kind.__module__)
-    if found is None or library is None:
+    library = _library(type(arrays[0]))
+    if library is None:
         return None
-    name, read = found
-    if kind is not getattr(library, name, None):
-        return None  # a subclass may behave as it likes
     try:
-        return read(library, arrays)
+        return _READERS[library.__name__][1](library, arrays)
     except (AttributeError, RuntimeError):  # what is wrong with them, the protocols will tell
         return None
+
+
+def is_on_gpu(value: Any) -> bool | None:
+    """Whether an array is on a GPU; None if it is of another library."""
+    library = _library(type(value))
+    if library is None:
+        return None
+    return library.__name__ == "cupy" or bool(value.is_cuda)
+
+
+def _library(kind: type) -> Any:
+    """The library whose arrays are of this class; None for a subclass, which may be anything."""
+    name = kind.__module__
+    if name not in _READERS:
+        return None
+    library = sys.modules.get(name)
+    return library if kind is getattr(library, _READERS[name][0], None) else None
 
 
 def _of_cupy(cupy: Any, arrays: Sequence[Any]) -> Arrays | None:
