@@ -92,11 +92,13 @@ class GpuContext:
 
     def empty(self, shapes: Any, dtype: DTypeLike, output: int = 0) -> DeviceBatch:
         """Uninitialised memory for an output."""
+        if type(shapes) is tuple:
+            return self.queue.empty(shapes, dtype, self.size)
         return self.queue.empty(as_shapes(shapes, self.size), dtype)
 
     def temp(self, shapes: Any, dtype: DTypeLike) -> DeviceBatch:
         """Uninitialised memory for what lies between input and output."""
-        return self.queue.empty(as_shapes(shapes, self.size), dtype)
+        return self.empty(shapes, dtype)
 
     def source(self, index: int) -> str:
         """File or key that sample `index` of the first input was read from."""

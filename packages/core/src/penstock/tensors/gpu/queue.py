@@ -13,6 +13,7 @@ from penstock.tensors.gpu.batch import (
     DeviceBatch,
     StridedBatch,
     as_shapes,
+    same_shapes,
     uniform_shape,
     volumes,
 )
@@ -86,16 +87,17 @@ class Queue:
             the stream (see `penstock.tensors.gpu.pool`).
         """
         dtype = np.dtype(dtype)
-        shapes = np.asarray(shapes, np.int64)
-        if shapes.ndim == 1:
-            assert count is not None
-            shapes = as_shapes(shapes, count)
-        count = len(shapes)
-        uniform = uniform_shape(shapes)
+        if count and type(shapes) is tuple:
+            uniform: tuple[int, ...] | None = shapes
+        else:
+            shapes = np.asarray(shapes, np.int64)
+            if shapes.ndim == 1:
+                assert count is not None
+                shapes = as_shapes(shapes, count)
+            count = len(shapes)
+            uniform = uniform_shape(shapes)
         if uniform is not None:
-            size = math.prod(uniform) * dtype.itemsize
-            offsets = size * _numbers(count)
-            total = size * count
+            shapes, offsets, total = _dense_layout(uniform, dtype.itemsize, count)
         else:
             sizes = volumes(shapes) * dtype.itemsize
             sizes = -(-sizes // SAMPLE_ALIGNMENT_BYTES) * SAMPLE_ALIGNMENT_BYTES
@@ -162,9 +164,13 @@ class Queue:
         return kept
 
 
-@lru_cache(maxsize=64)
-def _numbers(count: int) -> np.ndarray:
-    return np.arange(count)
+@lru_cache(maxsize=1024)
+def _dense_layout(
+    shape: tuple[int, ...], itemsize: int, count: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Shapes of `count` samples of one shape, where each begins, and the bytes of all."""
+    size = math.prod(shape) * itemsize
+    return same_shapes(shape, count), size * np.arange(count), size * count
 
 
 _copy_strided: Callable[[Queue, StridedBatch, DeviceBatch], None] | None = None
