@@ -90,6 +90,11 @@ class BatchBuffer:
         self._row_shape = values.shape[1:]
         self._in_dense = bytearray(b"\x01" * len(values))
 
+    def adopt_row(self, index: int, value: np.ndarray) -> None:
+        """Take `value` for sample `index` as it is."""
+        self._in_dense[index] = 0
+        self.rows[index] = value
+
     def put(self, index: int, value: np.ndarray) -> None:
         """Make `value` sample `index`; it is copied unless it is the row that was handed out."""
         if value.dtype != self._dtype:

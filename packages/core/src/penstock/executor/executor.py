@@ -259,8 +259,11 @@ class Executor:
                 continue
             remaining = iteration.size - iteration.next
             little = iteration.program.sample_seconds < _LITTLE_WORK_SECONDS
-            largest = _LARGEST_CHUNK_OF_LITTLE_WORK if little else _LARGEST_CHUNK
-            samples = iteration.take(min(largest, remaining // (4 * self._num_threads) + 1))
+            if little:  # not worth sharing between many threads, which would only wait in turn
+                most = _LARGEST_CHUNK_OF_LITTLE_WORK
+            else:
+                most = min(_LARGEST_CHUNK, remaining // (4 * self._num_threads) + 1)
+            samples = iteration.take(most)
             if samples:
                 iteration.in_flight += 1
                 if iteration.next < iteration.size or iteration.queue:
