@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.random import sample_uniforms
 from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
-from penstock.operators.image.one_by_one import OneByOneError
-from penstock.operators.image.random_crop_batch import random_crops
+from penstock.kernels.gpu.random_crop import random_crops
 from penstock.operators.image.resize_geometry import MODES, resize_geometry
-from penstock.operators.image.resize_geometry_batch import batch_geometry
+from penstock.operators.image.resize_geometry_batch import OneByOneError, batch_geometry
 
 
 @pytest.fixture(autouse=True)

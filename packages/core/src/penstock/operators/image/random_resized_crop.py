@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
 from penstock.operators.argument_types import INTS
-from penstock.operators.image.one_by_one import OneByOneError
 from penstock.operators.image.random_crop_arguments import RANDOM_CROP_ARGS, random_crop_ranges
 from penstock.operators.image.resample_sample import whole_windows
 from penstock.operators.image.resampling import RESAMPLING_ARGS, RESAMPLING_DTYPES
 from penstock.operators.image.resize_geometry import AxisGeometry
+from penstock.operators.image.resize_geometry_batch import OneByOneError
 from penstock.operators.image.resizing_operator import Plan, ResizingOperator
 from penstock.operators.operator import BatchContext, SampleContext, operator
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
@@ -98,7 +98,7 @@ class RandomResizedCrop(ResizingOperator):
     draws = True
 
     def batch_plan(self, c: BatchContext, extents: np.ndarray) -> AxesSampling:
-        from penstock.operators.image.random_crop_batch import random_crops
+        from penstock.kernels.gpu.random_crop import random_crops
 
         axes = random_crops(
             extents,

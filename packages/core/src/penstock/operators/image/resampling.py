@@ -12,7 +12,7 @@ import numpy as np
 from penstock.errors import ArgumentValueError, DataTypeError
 from penstock.operators.argument_types import BOOL, DTYPE, INT, INTERP_TYPE
 from penstock.operators.batch_arguments import scalars
-from penstock.operators.image.one_by_one import OneByOneError
+from penstock.operators.image.resize_geometry_batch import OneByOneError
 from penstock.operators.schema import Arg
 from penstock.types import DALIDataType, DALIInterpType, to_numpy_type
 

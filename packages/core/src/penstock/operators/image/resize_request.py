@@ -10,8 +10,8 @@ import numpy as np
 from penstock.errors import ArgumentValueError, UsageError
 from penstock.operators.argument_types import BOOL, FLOAT, FLOATS, STRING
 from penstock.operators.batch_arguments import scalars
-from penstock.operators.image.one_by_one import OneByOneError
 from penstock.operators.image.resize_geometry import MODES, AxisGeometry, resize_geometry, single
+from penstock.operators.image.resize_geometry_batch import OneByOneError
 from penstock.operators.schema import Arg
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import numpy as np
 from penstock.errors import ShapeError
 from penstock.kernels.cpu.random import sample_uniforms
 from penstock.operators.deferred import DeferredImage, pixels
-from penstock.operators.image.one_by_one import OneByOneError
 from penstock.operators.image.resample_sample import OutputWindow, SampleResampler
 from penstock.operators.image.resampling import Resampling
+from penstock.operators.image.resize_geometry_batch import OneByOneError
 from penstock.operators.image.resized_image import ResizedImage
 from penstock.operators.operator import BatchContext, Operator, SampleContext
 from penstock.operators.schema import Spec
