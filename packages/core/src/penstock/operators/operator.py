@@ -66,6 +66,10 @@ class HostBatch(Protocol):
     rows: list[np.ndarray]
     """The samples."""
 
+    @property
+    def dense(self) -> np.ndarray | None:
+        """All samples as one array, in order; `None` if they do not lie in one piece."""
+
     def __len__(self) -> int:
         """Number of samples."""
 

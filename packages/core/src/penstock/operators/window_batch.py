@@ -72,11 +72,12 @@ def slice_windows(
     window: SliceWindow,
     c: BatchContext,
     extents: np.ndarray,
-    *positional: Sequence[np.ndarray],
+    *positional: Sequence[np.ndarray] | np.ndarray,
 ) -> Windows:
     """The windows that `window` describes in samples of these extents, int64 ``(samples, ndim)``.
 
-    `positional` holds the anchor and shape inputs, one row a sample, if there are any.
+    `positional` holds the anchor and shape inputs, one row a sample, if there are any, or one array
+    for each.
 
     Raises
     ------
@@ -205,7 +206,7 @@ def _slices(
     window: SliceWindow,
     c: BatchContext,
     extents: np.ndarray,
-    positional: Sequence[Sequence[np.ndarray]],
+    positional: Sequence[Sequence[np.ndarray] | np.ndarray],
 ) -> _Found | None:
     axes = _axes(window, c, extents.shape[1])
     if axes is None:
@@ -243,7 +244,9 @@ def _axes(window: SliceWindow, c: BatchContext, ndim: int) -> list[int] | None:
 
 
 def _positional_spans(
-    window: SliceWindow, extent: np.ndarray, positional: Sequence[Sequence[np.ndarray]]
+    window: SliceWindow,
+    extent: np.ndarray,
+    positional: Sequence[Sequence[np.ndarray] | np.ndarray],
 ) -> _Found | None:
     start, size = (_joined(rows, extent.shape) for rows in positional)
     if start is None or size is None:
@@ -257,17 +260,10 @@ def _positional_spans(
     return start, end, np.zeros(extent.shape, np.bool_)
 
 
-def _joined(rows: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray | None:
+def _joined(rows: Sequence[np.ndarray] | np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
     """Rows of numbers as one array, unless they are not of this shape together."""
-    base = rows[0].base
-    if (
-        isinstance(base, np.ndarray)
-        and base.shape == (len(rows), *rows[0].shape)
-        and all(row.base is base for row in rows)
-        and base.ctypes.data == rows[0].ctypes.data
-        and base[-1:].ctypes.data == rows[-1].ctypes.data
-    ):
-        joined = base  # a batch in one piece needs no loop
+    if isinstance(rows, np.ndarray):
+        joined = rows
     elif any(row.size != shape[1] for row in rows):
         return None
     else:
