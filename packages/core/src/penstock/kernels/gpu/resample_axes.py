@@ -70,7 +70,8 @@ class AxesSampling:
         """The same axes, ``(axes, 1)``, for all of `count` samples."""
         return cls(table, antialias, np.zeros((len(table), count), np.int32))
 
-    def __len__(self) -> int:
+    @property
+    def rank(self) -> int:
         """Number of axes."""
         return len(self.table)
 
@@ -102,7 +103,7 @@ class AxesSampling:
         """
         anchors, shapes = np.ascontiguousarray(anchors), np.ascontiguousarray(shapes)
         if self.index is None or len(anchors) > 1:
-            table = np.empty((len(self), self.count), AXIS)
+            table = np.empty((self.rank, self.count), AXIS)
             _cut(self.table, self.columns, anchors, shapes, first, table)
             return AxesSampling(table, self.antialias)
         key = anchors.tobytes(), shapes.tobytes(), first

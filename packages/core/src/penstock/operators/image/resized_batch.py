@@ -37,11 +37,23 @@ class ResizedBatch(LazyBatch):
         How their spatial axes are resampled, and which pixels are wanted.
     first
         Position of the first spatial axis.
+    row
+        Position of the axis of rows; that of columns is the next one.
     rounds_to
         The integer type that pixels are rounded to, or `None` for floating point.
     """
 
-    __slots__ = ("_rows", "_uniform", "axes", "dtype", "first", "rounds_to", "shapes", "source")
+    __slots__ = (
+        "_rows",
+        "_uniform",
+        "axes",
+        "dtype",
+        "first",
+        "rounds_to",
+        "row",
+        "shapes",
+        "source",
+    )
 
     def __init__(
         self,
@@ -54,6 +66,7 @@ class ResizedBatch(LazyBatch):
         self.source = source
         self.axes = axes
         self.first = first
+        self.row = first + axes.rank - 2
         self.dtype = dtype
         self.rounds_to = rounds_to
         self._rows, alike = axes.out_shapes(shape_rows(source), first)
@@ -68,11 +81,6 @@ class ResizedBatch(LazyBatch):
     def uniform_shape(self) -> tuple[int, ...] | None:
         """The shape that all samples have; `None` if they differ (or there are none)."""
         return self._uniform
-
-    @property
-    def row(self) -> int:
-        """Position of the axis of rows; that of columns is the next one."""
-        return self.first + len(self.axes) - 2
 
     @property
     def channels_last(self) -> bool:
@@ -100,7 +108,11 @@ class ResizedBatch(LazyBatch):
     def flipped(self, axis: int, where: np.ndarray) -> ResizedBatch:
         """Axis number `axis` in the opposite order, in the samples where `where` is true."""
         if self.first <= axis < self.row + 2:
-            return self._with(self.source, self.axes.flipped(axis - self.first, where))
+            turned = ResizedBatch.__new__(ResizedBatch)
+            for name in ResizedBatch.__slots__:
+                setattr(turned, name, getattr(self, name))
+            turned.axes = self.axes.flipped(axis - self.first, where)
+            return turned
         return self._with(StridedBatch.of(self.source).flipped(axis, where), self.axes)
 
     def materialise(self, queue: Queue) -> DeviceBatch:
@@ -128,7 +140,7 @@ class ResizedBatch(LazyBatch):
         from penstock.kernels.gpu.resample import Target, resample_images
         from penstock.kernels.gpu.resample_taps import axes_taps
 
-        if not self._rows.all(axis=1).any():
+        if not _any_elements(self._rows):
             return
         taps = axes_taps(queue, self.axes)
         frames = self._frames(queue, taps)
@@ -141,7 +153,7 @@ class ResizedBatch(LazyBatch):
         from penstock.kernels.gpu.resample import Frames, contiguous_frames, strided_frames
 
         source, row = self.source, self.row
-        if len(self.axes) == 3:
+        if self.axes.rank == 3:
             return self._slices(queue, taps)
         last = self.channels_last
         if isinstance(source, StridedBatch):
@@ -184,6 +196,12 @@ class ResizedBatch(LazyBatch):
         layout["inner"] = elements * 4
         layout["outer"] = layout["inner"] * shapes[:, first]
         return frames
+
+
+def _any_elements(rows: np.ndarray) -> bool:
+    if len(rows) == 1:
+        return 0 not in rows
+    return bool(rows.all(axis=1).any())
 
 
 def _with_contiguous_end(queue: Queue, source: StridedBatch, axis: int) -> StridedBatch:
