@@ -38,6 +38,9 @@ then by itself."""
 _ENTER = "enter"
 _LARGEST_CHUNK = 8
 _LARGEST_CHUNK_OF_LITTLE_WORK = 16
+_CHUNK_THAT_IS_READ = 16
+"""Samples that are only read, for a GPU to decode: a thread takes no fewer. Shared out more finely,
+all threads would do is to wait for one another."""
 _LITTLE_WORK_SECONDS = 5e-5
 
 
@@ -259,8 +262,10 @@ class Executor:
                 continue
             remaining = iteration.size - iteration.next
             little = iteration.program.sample_seconds < _LITTLE_WORK_SECONDS
-            if little:  # not worth sharing between many threads, which would only wait in turn
-                most = _LARGEST_CHUNK_OF_LITTLE_WORK
+            if iteration.program.is_light:
+                most = max(_CHUNK_THAT_IS_READ, -(-iteration.size // self._num_threads))
+            elif little:
+                most = min(_LARGEST_CHUNK_OF_LITTLE_WORK, remaining // (4 * self._num_threads) + 1)
             else:
                 most = min(_LARGEST_CHUNK, remaining // (4 * self._num_threads) + 1)
             samples = iteration.take(most)
