@@ -68,6 +68,7 @@ class Queue:
         self._uploads = Uploads(runtime, stream, pool, staging, together=uploads_together)
         self._scratch: list[Any] = []
         self._functions: dict[Any, Function] = {}
+        self._ragged: tuple[np.ndarray | None, int, np.ndarray, int] = None, 0, np.empty(0), 0
 
     def empty(
         self, shapes: Any, dtype: Any, count: int | None = None, *, settled: bool = False
@@ -95,20 +96,31 @@ class Queue:
                 assert count is not None
                 shapes = as_shapes(shapes, count)
             count = len(shapes)
-            uniform = uniform_shape(shapes)
+            uniform = None if shapes is self._ragged[0] else uniform_shape(shapes)
         if uniform is not None:
             shapes, offsets, total = _dense_layout(uniform, dtype.itemsize, count)
         else:
-            sizes = volumes(shapes) * dtype.itemsize
-            sizes = -(-sizes // SAMPLE_ALIGNMENT_BYTES) * SAMPLE_ALIGNMENT_BYTES
-            ends = np.cumsum(sizes)
-            offsets = ends - sizes
-            total = int(ends[-1]) if count else 0
+            offsets, total = self._ragged_layout(shapes, dtype.itemsize)
         memory = self._pool.take(max(total, 1), self.stream, settled=settled)
         pointers = (memory.address + offsets).view(np.uint64)
         batch = DeviceBatch(self.runtime, (memory,), pointers, shapes, dtype)
         batch.note_layout(uniform)
         return batch
+
+    def _ragged_layout(self, shapes: np.ndarray, itemsize: int) -> tuple[np.ndarray, int]:
+        """Where samples of differing shapes begin, and the bytes of all.
+
+        Batches that become one another, step by step, share one array of shapes.
+        """
+        known, of_size, offsets, total = self._ragged
+        if known is shapes and of_size == itemsize:
+            return offsets, total
+        sizes = volumes(shapes) * itemsize
+        sizes = -(-sizes // SAMPLE_ALIGNMENT_BYTES) * SAMPLE_ALIGNMENT_BYTES
+        ends = np.cumsum(sizes)
+        total = int(ends[-1]) if len(ends) else 0
+        self._ragged = shapes, itemsize, ends - sizes, total
+        return self._ragged[2], total
 
     def scratch(self, size_bytes: int) -> int:
         """Address of uninitialised device memory for work that is queued here now."""
