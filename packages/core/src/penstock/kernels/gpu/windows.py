@@ -1,4 +1,4 @@
-"""Windows of all samples of a batch, worked out on the host."""
+"""Shapes and windows of all samples of a batch, worked out on the host."""
 
 from __future__ import annotations
 
@@ -73,3 +73,15 @@ def leaves(
             if anchors[i, axis] < 0 or anchors[i, axis] + shapes[i, axis] > extents[i, axis]:
                 outside[i] = some = True
     return some
+
+
+@compiled
+def element_counts(shapes: np.ndarray, counts: np.ndarray) -> int:
+    """Fill `counts` with the numbers of elements of samples of `shapes`; the largest."""
+    most = 0
+    for i in range(len(shapes)):
+        counts[i] = 1
+        for axis in range(shapes.shape[1]):
+            counts[i] *= shapes[i, axis]
+        most = max(most, counts[i])
+    return most
