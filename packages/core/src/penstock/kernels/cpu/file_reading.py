@@ -8,6 +8,7 @@ calls for all files.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numba
 import numpy as np
@@ -17,12 +18,13 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
 _END = os.SEEK_END
 _LARGEST = 1 << 62  # what a directory has for a size, on some file systems
 
-_open = types.ExternalFunction("open", types.int32(types.uintp, types.int32, types.int32))
-_seek = types.ExternalFunction("lseek", types.int64(types.int32, types.int64, types.int32))
-_read = types.ExternalFunction(
+# What they are at run time is not what Numba's annotations say.
+_open: Any = types.ExternalFunction("open", types.int32(types.uintp, types.int32, types.int32))
+_seek: Any = types.ExternalFunction("lseek", types.int64(types.int32, types.int64, types.int32))
+_read: Any = types.ExternalFunction(
     "pread", types.int64(types.int32, types.uintp, types.uintp, types.int64)
 )
-_close = types.ExternalFunction("close", types.int32(types.int32))
+_close: Any = types.ExternalFunction("close", types.int32(types.int32))
 
 
 @numba.njit(nogil=True, cache=True)
@@ -45,7 +47,7 @@ def open_files(
     address = names.ctypes.data
     for k in range(len(begins)):
         descriptor = _open(address + begins[k], _FLAGS, 0)
-        size = np.int64(0)
+        size: Any = np.int64(0)
         if descriptor >= 0:
             size = _seek(descriptor, 0, _END)
             if size < 0 or size > _LARGEST:
