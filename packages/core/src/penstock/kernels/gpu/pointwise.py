@@ -98,7 +98,7 @@ def _one_sample(
     """Whether the whole batch can be computed as if it were one sample."""
     return (
         all(access is None for access in found.accesses)
-        and all(not v.strides[0] or bool((v == v[0]).all()) for v in numbers)
+        and all(not v.strides[0] or bool(v[0] == v[-1] and (v == v[0]).all()) for v in numbers)
         and out.is_dense
         and all(getattr(batch, "is_dense", False) for batch in sources)
     )

@@ -134,10 +134,12 @@ class _Adjustment(Operator):
         from penstock.kernels.gpu.pointwise import scale_and_shift
 
         data = inputs[0]
-        given = [self._each(c, name) for name in _NAMES]
-        count = max(map(len, given))
+        brightness, shift, contrast, center = (self._each(c, name) for name in _NAMES)
+        count = max(map(len, (brightness, shift, contrast, center)))
         scale, offset = np.empty(count, np.float32), np.empty(count, np.float32)
-        same = scales_and_offsets(*given, self._range, self._unchanged, scale, offset)
+        same = scales_and_offsets(
+            brightness, shift, contrast, center, self._range, self._unchanged, scale, offset
+        )
         if same:
             return data
         if count == 1:

@@ -242,8 +242,9 @@ class CropMirrorNormalize(Operator):
         made = channels.copy()
         for count, fill in fills.items():
             made[channels == count] = len(fill)
-        shown = (anchors < extents) & (anchors + shapes > 0) & (shapes > 0) & (extents > 0)
-        table = self._normalization.table(c, channels, shown.all(axis=1), fills)
+        inside = (anchors < extents) & (anchors + shapes > 0) & (shapes > 0) & (extents > 0)
+        shown = np.asarray(inside.all(axis=1))
+        table = self._normalization.table(c, channels, shown, fills)
         return NormalizedWindows(
             anchors,
             shapes,
