@@ -11,7 +11,7 @@ from penstock.errors import ArgumentValueError, DataTypeError, LayoutError
 from penstock.operators.argument_types import BOOL, DTYPE, FLOATS, IMAGE_TYPE, INT, LAYOUT, STRING
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.deferred import DeferredImage
-from penstock.operators.image.normalized_window import NormalizedWindows
+from penstock.operators.image.normalized_window import AxisOrder, NormalizedWindows
 from penstock.operators.image.pixel_normalization import (
     NORMALIZATION_ARGS,
     Coefficients,
@@ -161,7 +161,7 @@ class CropMirrorNormalize(Operator):
         self._from_input = tuple(data.layout.index(letter) for letter in inner)
         self._to_output = tuple(inner.index(letter) for letter in layout)
         self._from_output = tuple(layout.index(letter) for letter in inner)
-        self._layout, self._out_layout = data.layout, layout
+        self._order = AxisOrder(data.layout, layout)
         self._windows_differ = differ(self._window)
         self._windows: ShapeMemo[NormalizedWindows] = ShapeMemo()
         self._rows_out = layout.endswith(("W", "WC"))
@@ -237,29 +237,27 @@ class CropMirrorNormalize(Operator):
             extents = plain(data.shapes)
         found = crop_windows(self._window, c, extents)
         anchors, shapes, outside = settled_windows(self._bounds, c, *found, extents)
-        channels = shapes[:, self._layout.index("C")]
+        channels = shapes[:, self._order.channels]
         fills = self._batch_fills(c, channels)
         made = channels.copy()
         for count, fill in fills.items():
             made[channels == count] = len(fill)
-        inside = (anchors < extents) & (anchors + shapes > 0) & (shapes > 0) & (extents > 0)
-        shown = np.asarray(inside.all(axis=1))
+
+        def shown() -> np.ndarray:
+            inside = (anchors < extents) & (anchors + shapes > 0) & (shapes > 0) & (extents > 0)
+            return np.asarray(inside.all(axis=1))
+
         table = self._normalization.table(c, channels, shown, fills)
         return NormalizedWindows(
-            anchors,
-            shapes,
-            extents,
-            made,
-            self._layout,
-            self._out_layout,
-            table,
-            inside=not outside.any(),
+            anchors, shapes, extents, made, self._order, table, inside=not outside.any()
         )
 
     def _batch_fills(self, c: BatchContext, channels: np.ndarray) -> dict[int, tuple[float, ...]]:
         """`_fill` for every number of channels that there is."""
         fills: dict[int, tuple[float, ...]] = {}
-        for count in dict.fromkeys(channels.tolist()):
+        first = int(channels[0])
+        counts = [first] if (channels == first).all() else list(dict.fromkeys(channels.tolist()))
+        for count in counts:
             try:
                 fills[count] = self._fill(count)
             except ArgumentValueError as error:

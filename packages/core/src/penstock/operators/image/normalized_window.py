@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.tensors.gpu.batch import (
-    DeviceBatch,
-    StridedBatch,
-    contiguous_strides,
-    plain,
-    shape_rows,
-    uniform_shape,
-)
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, plain, shape_rows
 
 if TYPE_CHECKING:
     from penstock.operators.image.pixel_normalization import NumbersTable
     from penstock.operators.image.resized_batch import ResizedBatch
     from penstock.tensors.gpu.queue import Queue
+
+
+class AxisOrder:
+    """Where the axes of samples are in the output.
+
+    Parameters
+    ----------
+    layout, out_layout
+        Layouts of samples and output, which name the same axes.
+    """
+
+    __slots__ = ("channels", "columns", "inner", "inner_columns", "is_inner", "out", "rows")
+
+    def __init__(self, layout: str, out_layout: str) -> None:
+        self.rows, self.columns = layout.index("H"), layout.index("W")
+        self.channels = layout.index("C")
+        self.out = np.array([layout.index(letter) for letter in out_layout])
+        """Which axis of the samples each axis of the output is."""
+        columns_first = out_layout.index("W") < out_layout.index("H")
+        inner = "WHC" if columns_first else "HWC"
+        outer = [letter for letter in layout if letter not in inner]
+        self.inner = [layout.index(letter) for letter in (*outer, *inner)]
+        """The axes of the samples, those of pixels behind all others, neighbours in the output."""
+        self.inner_columns = self.inner.index(self.columns)
+        self.is_inner = self.inner == list(range(len(layout)))
+        """Whether they are in that order already."""
+
+    def inwards(self, values: np.ndarray) -> np.ndarray:
+        """``(samples, ndim)`` with the axes in the order `inner`."""
+        return plain(values) if self.is_inner else values.take(self.inner, axis=1)
 
 
 class NormalizedWindows:
@@ -34,8 +56,8 @@ class NormalizedWindows:
         the axes of the samples.
     channels
         How many channels the output has, int64 ``(n,)``.
-    layout, out_layout
-        Layouts of samples and output.
+    order
+        The axes of samples and output.
     table
         The numbers that pixels are normalised with.
     inside
@@ -47,12 +69,10 @@ class NormalizedWindows:
         "_channels",
         "_extents",
         "_kept_places",
-        "_layout",
         "_order",
         "_shapes",
         "_strides",
         "_table",
-        "_whole",
         "inside",
         "out_extents",
     )
@@ -63,30 +83,26 @@ class NormalizedWindows:
         shapes: np.ndarray,
         extents: np.ndarray,
         channels: np.ndarray,
-        layout: str,
-        out_layout: str,
+        order: AxisOrder,
         table: NumbersTable,
         *,
         inside: bool,
     ) -> None:
+        from penstock.kernels.gpu.windows import lay_outputs
+
         self._anchors, self._shapes, self._extents = anchors, shapes, extents
         self._channels = channels
-        self.inside = inside
-        self._layout = layout
+        self._order = order
         self._table = table
-        self._whole = not anchors.any() and np.array_equal(shapes, extents)
-        full = shapes.copy()
-        full[:, layout.index("C")] = channels
-        out_shapes = full.take([layout.index(letter) for letter in out_layout], axis=1)
-        uniform = uniform_shape(out_shapes)
-        self.out_extents: tuple[int, ...] | np.ndarray = out_shapes if uniform is None else uniform
+        self.inside = inside
+        out_shapes, self._strides = np.empty_like(shapes), np.empty_like(shapes)
+        alike = lay_outputs(
+            plain(shapes), channels, order.channels, order.out, out_shapes, self._strides
+        )
+        self.out_extents: tuple[int, ...] | np.ndarray = out_shapes
         """The shape of all outputs, or those of each."""
-        strides = contiguous_strides(out_shapes, 1)
-        self._strides = strides.take([out_layout.index(letter) for letter in layout], axis=1)
-        columns_first = out_layout.index("W") < out_layout.index("H")
-        inner = "WHC" if columns_first else "HWC"
-        outer = [letter for letter in layout if letter not in inner]
-        self._order = [layout.index(letter) for letter in (*outer, *inner)]
+        if alike and len(out_shapes):
+            self.out_extents = tuple(out_shapes[0].tolist())
         self._kept_places: tuple[Queue, np.ndarray] | None = None
 
     def resample(
@@ -105,9 +121,11 @@ class NormalizedWindows:
         out
             Memory for the output.
         """
-        part = data if self._whole else data.window(self._anchors, self._shapes)
+        part = data
+        if not np.array_equal(self._shapes, self._extents):
+            part = data.window(self._anchors, self._shapes)
         if mirror is not None:
-            part = part.flipped(self._layout.index("W"), mirror)
+            part = part.flipped(self._order.columns, mirror)
         part.write(queue, out, self._places(queue))
 
     def _places(self, queue: Queue) -> np.ndarray:
@@ -115,7 +133,7 @@ class NormalizedWindows:
 
         if self._kept_places is not None and self._kept_places[0] is queue:
             return self._kept_places[1]
-        row = self._layout.index("H")
+        row = self._order.rows
         addresses = self._table.addresses(queue)
         strides, channels = self._strides, self._channels
         if len(addresses) > len(strides):
@@ -134,32 +152,26 @@ class NormalizedWindows:
     ) -> None:
         """Normalise the windows of samples in memory; parameters as of `resample`."""
         from penstock.kernels.gpu.normalize_pixels import Windows, normalize_pixels
+        from penstock.kernels.gpu.windows import strides_of
 
-        strides = (
-            data.strides
-            if isinstance(data, StridedBatch)
-            else contiguous_strides(shape_rows(data), data.dtype.itemsize)
-        )
-        order = self._order
+        if isinstance(data, StridedBatch):
+            strides = data.strides
+        else:
+            strides = strides_of(shape_rows(data), data.dtype.itemsize)
+        inwards = self._order.inwards
         normalize_pixels(
             queue,
             data,
-            _in_order(strides, order),
+            inwards(strides),
             Windows(
-                _in_order(self._anchors, order),
-                _in_order(self._shapes, order),
-                _in_order(self._extents, order),
-                order.index(self._layout.index("W")),
+                inwards(self._anchors),
+                inwards(self._shapes),
+                inwards(self._extents),
+                self._order.inner_columns,
             ),
             mirror,
             out,
-            _in_order(self._strides, order),
+            inwards(self._strides),
             self._channels,
             self._table.addresses(queue),
         )
-
-
-def _in_order(values: np.ndarray, axes: Sequence[int]) -> np.ndarray:
-    if list(axes) == list(range(len(axes))):
-        return plain(values)
-    return values.take(axes, axis=1)

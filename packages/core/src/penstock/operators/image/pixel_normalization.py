@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -97,7 +98,7 @@ class PixelNormalization:
         If constants for mean and deviation do not fit together.
     """
 
-    __slots__ = ("_constant", "_scale", "_shift")
+    __slots__ = ("_constant", "_kept", "_scale", "_shift")
 
     @property
     def is_constant(self) -> bool:
@@ -109,6 +110,8 @@ class PixelNormalization:
         self._scale, self._shift = float(args.scale), float(args.shift)
         constant = "mean" not in op.tensor_args and "std" not in op.tensor_args
         self._constant = (_checked(args.mean, args.std)) if constant else None
+        self._kept: dict[tuple[int, tuple[float, ...]], NumbersTable] = {}
+        """Tables of constants on the GPU, by numbers of channels and values outside."""
 
     def __call__(
         self, args: Any, channels: int, padded_channels: int, fill: tuple[float, ...] = ()
@@ -148,8 +151,17 @@ class PixelNormalization:
                 )
         return mean, std
 
+    def _fits(self, channels: int, padded_channels: int) -> bool:
+        """Whether constants can be those of data of so many channels."""
+        assert self._constant is not None
+        return all(len(v) in (1, channels, padded_channels) for v in self._constant)
+
     def table(
-        self, c: BatchContext, channels: np.ndarray, wanted: np.ndarray, fills: Fills
+        self,
+        c: BatchContext,
+        channels: np.ndarray,
+        wanted: Callable[[], np.ndarray],
+        fills: Fills,
     ) -> NumbersTable:
         """Coefficients of all samples of a batch, as kernels on the GPU take them.
 
@@ -161,7 +173,8 @@ class PixelNormalization:
             How many channels each sample has, int64 ``(samples,)``, or ``(1,)`` if it is the same
             and the coefficients are constants.
         wanted
-            Which samples are normalised; the arguments of others are not looked at.
+            Tells which samples are normalised, ``(samples,)``; the arguments of others are not
+            looked at.
         fills
             By number of channels: the values of all channels of the output outside of the data.
 
@@ -174,7 +187,17 @@ class PixelNormalization:
             found = self._joint_tables(c, channels, fills)
             if found is not None:
                 return NumbersTable(found, np.arange(c.size) * found.shape[1], is_constant=False)
+        if self._constant is not None and len(fills) == 1:
+            ((count, fill),) = fills.items()
+            kept = self._kept.get((count, fill))
+            if kept is None and self._fits(count, len(fill)):
+                numbers = _table(*self._constant, self._scale, self._shift, count, fill)
+                kept = NumbersTable(numbers, np.zeros(1, np.int64), is_constant=True)
+                self._kept[count, fill] = kept
+            if kept is not None:
+                return kept
         offsets = np.zeros(len(channels), np.int64)
+        shown = wanted()
         tables: list[np.ndarray] = []
         mean: tuple[float, ...]
         std: tuple[float, ...]
@@ -188,7 +211,7 @@ class PixelNormalization:
             offsets[members] = end
             fill = fills[count]
             mean, std = (0.0,), (1.0,)
-            used = members[wanted[members]]
+            used = members[shown[members]]
             if used.size:
                 index = int(used[0])
                 args = SimpleNamespace(**{name: v[index] for name, v in by_sample.items()})

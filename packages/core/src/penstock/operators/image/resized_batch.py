@@ -11,6 +11,7 @@ from penstock.tensors.gpu.batch import (
     LazyBatch,
     StridedBatch,
     contiguous_strides,
+    plain,
     same_shapes,
     shape_rows,
 )
@@ -95,10 +96,12 @@ class ResizedBatch(LazyBatch):
 
         Both are ``(samples, ndim)``, or ``(1, ndim)`` for what all samples have in common.
         """
+        from penstock.kernels.gpu.windows import same_outside
+
         axes = self.axes.window(anchors, shapes, self.first)
         source = self.source
-        others = [*range(self.first), *range(self.row + 2, self.ndim)]
-        if (shapes[:, others] != self._rows[:, others]).any():
+        if not same_outside(plain(shapes), self._rows, self.first, self.row + 2):
+            others = [*range(self.first), *range(self.row + 2, self.ndim)]
             # Frames and channels are not resampled: those that are not wanted are not read.
             begin, size = np.zeros_like(source.shapes), source.shapes.copy()
             begin[:, others], size[:, others] = anchors[:, others], shapes[:, others]
