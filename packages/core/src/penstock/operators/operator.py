@@ -178,7 +178,8 @@ class Operator:
         Inputs are `DeviceBatch`, or recipes of the classes in `gpu_takes`; those declared with
         ``device="cpu"`` are `HostBatch`. Outputs are a `DeviceBatch`, which may share memory with
         an input, or a `LazyBatch`. Nothing here may wait for the device, and nothing may be done
-        sample by sample that NumPy can do for the whole batch.
+        sample by sample that NumPy, or a loop that `penstock.kernels.gpu.compiled` makes, can do
+        for the whole batch.
         """
         raise NotYetSupportedError(f"`{self.schema.name}` has no GPU implementation.")
 

@@ -91,8 +91,7 @@ def axes_taps(queue: Queue, axes: AxesSampling) -> Taps:
     else:
         memory = queue.empty((max(size, 1),), np.uint8, 1)
         address = int(memory.pointers[0])
-    records["first"] += np.uint64(address)
-    records["weights"] += np.uint64(address)
+    _move(records, np.uint64(address))
     device_entries = queue.upload(uploaded)
     queue.launch(
         kernel("resample_taps.cu", "resample_taps"),
@@ -157,6 +156,15 @@ def _describe(
             records[axis, i].first = end
             end += 4 * axes[axis, i].length
     return end, longest
+
+
+@compiled
+def _move(records: np.ndarray, by: np.uint64) -> None:
+    """Add to all addresses."""
+    for axis in range(records.shape[0]):
+        for i in range(records.shape[1]):
+            records[axis, i].first += by
+            records[axis, i].weights += by
 
 
 @cache
