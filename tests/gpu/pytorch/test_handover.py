@@ -233,7 +233,8 @@ def test_run_for_a_stream_of_pytorch():
         with torch.cuda.stream(side):
             # As a library does that asks for the address and nothing else.
             found = torch.as_tensor(image.as_tensor(), device="cuda").sum(dtype=torch.int64)
-        assert int(found) == batch(k).sum(dtype=np.int64)
+            total = int(found)  # on the same stream: others do not wait for it
+        assert total == batch(k).sum(dtype=np.int64)
 
 
 def test_pytorch_tensors_as_external_data():
