@@ -148,17 +148,33 @@ class ByteWindow:
         move these itself, for speed.
     """
 
-    __slots__ = ("_stream", "at", "chunk")
+    __slots__ = ("_error", "_stream", "at", "chunk")
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
+        self._error: BadSampleError | None = None
         self.chunk = b""
         self.at = 0
+
+    def _more(self) -> bytes:
+        if self._error is not None:
+            raise self._error
+        return self._stream.piece()
+
+    def look_ahead(self, count: int) -> None:
+        """Get up to `count` bytes together in `chunk`.
+
+        That nothing can be read behind them is not an error yet: they may be all that is needed.
+        """
+        try:
+            self.have(count)
+        except BadSampleError as error:
+            self._error = error
 
     def have(self, count: int) -> bool:
         """Get `count` bytes together in `chunk`; whether there are as many."""
         while len(self.chunk) - self.at < count:
-            more = self._stream.piece()
+            more = self._more()
             if not more:
                 return False
             self.chunk = self.chunk[self.at :] + more if self.at < len(self.chunk) else more
@@ -175,7 +191,7 @@ class ByteWindow:
             done += count
             if done == size:
                 return True
-            self.chunk, self.at = self._stream.piece(), 0
+            self.chunk, self.at = self._more(), 0
             if not self.chunk:
                 return False
 
@@ -187,7 +203,7 @@ class ByteWindow:
             count -= here
             if not count:
                 return True
-            self.chunk, self.at = self._stream.piece(), 0
+            self.chunk, self.at = self._more(), 0
             if not self.chunk:
                 return False
 
@@ -201,7 +217,7 @@ class ByteWindow:
                 self.at = end + 1
                 return b"".join(parts)
             parts.append(self.chunk[self.at :])
-            self.chunk, self.at = self._stream.piece(), 0
+            self.chunk, self.at = self._more(), 0
             if not self.chunk:
                 return b"".join(parts)
 

@@ -109,7 +109,8 @@ class MessagePackSamples:
         try:
             if window.chunk[window.at] not in _MAP_KINDS:
                 return self._value(0)
-            if window.have(4) and window.chunk.startswith(_ND, window.at + 1):
+            window.look_ahead(5)
+            if window.chunk.startswith(_ND, window.at + 1):
                 return self._value(0)  # an array by itself
             found = {}
             wanted = self._fields
@@ -126,7 +127,7 @@ class MessagePackSamples:
     def _field(self, key: Any) -> Any:
         window = self._window
         header = self._headers.get(key)
-        window.have(_HEADER_BYTES)
+        window.look_ahead(_HEADER_BYTES)
         if header is not None and window.chunk.startswith(header.bytes, window.at):
             window.at += len(header.bytes)
             return self._payload(header)
@@ -200,7 +201,7 @@ class MessagePackSamples:
             return code - 0x100
         if code <= 0x8F or code in (0xDE, 0xDF):
             window.at -= 1
-            window.have(_HEADER_BYTES)  # keeps the header in one piece, to remember it
+            window.look_ahead(_HEADER_BYTES)  # keeps the header in one piece, to remember it
             start = window.at
             return self._map(self._map_size(), depth, key, start)
         if code <= 0x9F:
@@ -239,7 +240,7 @@ class MessagePackSamples:
 
     def _map(self, size: int, depth: int, key: Any, start: int) -> Any:
         window = self._window
-        chunk = window.chunk
+        chunk = window.chunk  # far enough, as the header was looked ahead for
         if not chunk.startswith(_ND, window.at):
             found = {}
             for _ in range(size):

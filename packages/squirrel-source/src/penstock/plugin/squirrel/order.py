@@ -7,6 +7,7 @@ depends on threads, and a position in it is one number.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -110,30 +111,33 @@ def emission(
 
 
 def _side_by_side(known: Known, lanes: int) -> Iterator[tuple[int, int]]:
-    active: list[list[int]] = []
-    next_slot = 0
-    for _ in range(lanes):
-        segment = known.segment(next_slot)
-        if segment is None:
-            break
-        active.append([next_slot, segment.start])
-        next_slot += 1
+    begun = _with_samples(known)
+    active = list(itertools.islice(begun, lanes))
     turn = 0
     while active:
         turn %= len(active)
-        lane = active[turn]
-        slot, number = lane
-        if known.has(slot, number):
-            lane[1] = number + 1
+        slot, number = active[turn]
+        yield slot, number
+        if known.has(slot, number + 1):
+            active[turn] = slot, number + 1
             turn += 1
-            yield slot, number
             continue
-        segment = known.segment(next_slot)
-        if segment is None:
+        following = next(begun, None)
+        if following is None:
             del active[turn]
         else:
-            lane[:] = next_slot, segment.start
-            next_slot += 1
+            active[turn] = following
+            turn += 1
+
+
+def _with_samples(known: Known) -> Iterator[tuple[int, int]]:
+    """The first sample of each segment that has any."""
+    for slot in itertools.count():
+        segment = known.segment(slot)
+        if segment is None:
+            return
+        if known.has(slot, segment.start):
+            yield slot, segment.start
 
 
 def _buffered(

@@ -150,7 +150,6 @@ class _Ahead:
         Arg("storage_options", OBJECT, None, "For the file system, as Squirrel's drivers take it."),
     ),
     num_outputs=_output_count,
-    positional=("path", "fields"),
     reader=True,
     random=True,
     devices=("cpu",),

@@ -201,6 +201,8 @@ def _listed(names: Sequence[str]) -> str:
 class _FolderPasses:
     """The epochs of a folder of shards."""
 
+    counted = True
+
     def __init__(
         self,
         folder: ShardFolder,
@@ -302,6 +304,7 @@ class SquirrelSource:
         self._position = 0
         self._samples: Iterator[Any] | None = None
         self._pass: Any = None
+        self._ended = False
         self._failed: Exception | None = None
         self._last: Any = None
         self.external_source_traits = SourceTraits(
@@ -424,12 +427,16 @@ class SquirrelSource:
         return found[0][0] if self._passes.single else found[0]
 
     def _go_to(self, epoch: int, start: int) -> None:
-        if (epoch, start) == (self._epoch, self._position) and self._samples is not None:
-            if self._failed is not None:
-                raise self._failed
-            return
+        if epoch == self._epoch and self._samples is not None:
+            if start == self._position:
+                if self._failed is not None:
+                    raise self._failed
+                return
+            if self._ended and start > self._position:  # behind a last batch that was not full
+                raise EndOfData("the end of the data set")
         self.close()
         self._samples = self._run(epoch, start)
+        self._ended = False
         self._epoch, self._position = epoch, start
 
     def _draw(self, count: int) -> list[Any]:
@@ -446,6 +453,7 @@ class SquirrelSource:
             self._failed = error
             raise
         self._position += len(found)
+        self._ended = len(found) < count
         if self._position == 0:
             raise ArgumentValueError("The data set is empty: there is no sample in it.")
         return found
@@ -490,32 +498,29 @@ class SquirrelSource:
 
     def _run(self, epoch: int, start: int) -> Iterator[Any]:
         """The samples of `epoch` from `start` on."""
-        left = self._length
-        number = 0
-        limit = None
-        if left is not None and start:
+        left = None if self._length is None else max(self._length - start, 0)
+        number = behind = 0
+        if left is not None and start and self._passes.counted:
             number, start = divmod(start, int(self._passes.size()))
-            left -= number * int(self._passes.size()) + start
-        if left is not None:
-            limit = max(left, 0)
-        while limit is None or limit > 0:
-            self._pass, behind = self._passes.open_at(_numbered(epoch, number), start)
+        while left is None or left > 0:
+            self._pass, more = self._passes.open_at(_numbered(epoch, number), start)
+            behind += more
             count = 0
             for sample in self._pass:
                 if sample is SKIPPED:
                     continue
+                count += 1
                 if behind:
                     behind -= 1
                     continue
                 self._last = sample
-                count += 1
                 yield sample
-                if limit is not None:
-                    limit -= 1
-                    if not limit:
+                if left is not None:
+                    left -= 1
+                    if not left:
                         break
             self._pass.close()
-            if limit is None or (not count and not start):
+            if left is None or (not count and not start):
                 return
             number, start = number + 1, 0
 

@@ -159,6 +159,7 @@ def _check_item(item: Any) -> None:
 class StreamPasses:
     """The epochs of a Composable, or of a driver that has no shards to be read without it."""
 
+    counted = False
     parts = 1
 
     def __init__(
