@@ -32,7 +32,7 @@ from penstock.plugin import squirrel
 from penstock.plugin.pytorch import DALIGenericIterator
 
 mpl.use("Agg")
-from matplotlib import pyplot  # noqa: E402 - after the choice of what draws
+from matplotlib import pyplot
 
 Sample = dict[str, np.ndarray]
 Rates = dict[str, float]
