@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import pickle
 import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -403,3 +405,20 @@ def test_bare_arrays_have_no_fields(tmp_path: Path) -> None:
     with pytest.raises(ArgumentTypeError, match="type ndarray"):
         squirrel.source(tmp_path)
     assert packed(1) == b"\x01"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_reads_by_itself(shards: Path) -> None:
+    source = squirrel.source(shards, "label", batch_size=4, num_workers=2)
+    first = epoch(source)
+    source(BatchInfo(0, 1))
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # forking with threads is what this is about
+        process = context.Process(target=lambda: queue.put(epoch(source, 2)))
+        process.start()
+    assert queue.get() == first
+    process.join(20)
+    assert process.exitcode == 0
+    assert epoch(source, 1) == first

@@ -50,15 +50,21 @@ class Reading:
 
     def entries(self, segments: Sequence[Segment], epoch: int, part: int) -> list[tuple[int, int]]:
         """The order of all samples of `segments`, whose lengths are known."""
-        if self.lanes == 1 and self.buffer <= 1:
+        if self.in_order:
             return [
                 (slot, number)
                 for slot, s in enumerate(segments)
                 for number in range(s.start, s.stop or 0)
             ]
-        return list(self._emission(Counted(segments), epoch, part))
+        return list(self.emission(Counted(segments), epoch, part))
 
-    def _emission(self, known: Any, epoch: int, part: int) -> Iterator[tuple[int, int]]:
+    @property
+    def in_order(self) -> bool:
+        """Whether segments are read one after the other."""
+        return self.lanes == 1 and self.buffer <= 1
+
+    def emission(self, known: Any, epoch: int, part: int) -> Iterator[tuple[int, int]]:
+        """The order of the samples of what is `known`: numbers of segments and samples."""
         return emission(
             known,
             lanes=self.lanes,
@@ -120,12 +126,12 @@ class Pass:
         if counts is None:
             assert position == 0
             self._reader = reading.start(segments)
-            self._order = reading._emission(self._reader, epoch, part)
+            self._order = reading.emission(self._reader, epoch, part)
             return
         entries = reading.entries(segments, epoch, part)
         if position:
             left = set(entries[position:])
-            segments = shortened(segments, left)
+            segments = _shortened(segments, left)
             self._reader = reading.start(segments, lambda *entry: entry not in left)
         else:
             self._reader = reading.start(segments)
@@ -140,7 +146,7 @@ class Pass:
         self._reader.close()
 
 
-def shortened(segments: Sequence[Segment], left: set[tuple[int, int]]) -> list[Segment]:
+def _shortened(segments: Sequence[Segment], left: set[tuple[int, int]]) -> list[Segment]:
     """`segments` without what is at their beginning and not `left`; those done become empty."""
     first: dict[int, int] = {}
     for slot, number in left:

@@ -54,6 +54,7 @@ class _Shared:
         self.work = threading.Condition(self.lock)
         self.ready = threading.Condition(self.lock)
         self.closed = False
+        self.pid = os.getpid()
         self.streams: list[_Stream] = []
         self.reading: list[int] = []
         """Slots that are not read to the end, in order."""
@@ -175,7 +176,6 @@ class ReadAhead:
         shared.held = held
         shared.unneeded = unneeded
         _alive.add(shared)
-        self._pid = os.getpid()
         self._threads = [
             threading.Thread(
                 target=_work, args=(shared,), name=f"penstock-squirrel-{k}", daemon=True
@@ -256,7 +256,7 @@ class ReadAhead:
         shared = self._shared
         if number < stream.next or stream.done:
             return
-        if self._pid != os.getpid():
+        if self._shared.pid != os.getpid():
             raise UsageError(
                 "The threads that read the data set are in another process, of which this one is "
                 "a fork. Make a source in each process."
@@ -282,7 +282,7 @@ class ReadAhead:
     def close(self) -> None:
         """Stop the threads and forget everything."""
         self._finalizer()
-        if self._pid == os.getpid():
+        if self._shared.pid == os.getpid():
             for thread in self._threads:
                 if thread is not threading.current_thread():
                     thread.join(_JOIN_SECONDS)
@@ -298,6 +298,8 @@ def _again(error: BaseException) -> BaseException:
 
 
 def _close(shared: _Shared) -> None:
+    if shared.pid != os.getpid():
+        return  # a fork has none of the threads, and one of them may have held the lock
     with shared.lock:
         shared.closed = True
         for stream in shared.streams:
@@ -397,4 +399,5 @@ def _stop_all() -> None:
     for shared in list(_alive):
         _close(shared)
     for thread in list(_threads):
-        thread.join(_JOIN_SECONDS)
+        if thread.is_alive():
+            thread.join(_JOIN_SECONDS)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
+import itertools
 import threading
+from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,9 +21,9 @@ from penstock.operators.readers.order import ReadingOrder
 from penstock.operators.schema import REQUIRED, Arg, Spec
 from penstock.plugin.squirrel import settings
 from penstock.plugin.squirrel.counts import count_samples
-from penstock.plugin.squirrel.epoch import Reading, shortened
+from penstock.plugin.squirrel.epoch import Reading
 from penstock.plugin.squirrel.fields import FieldReader, field_names
-from penstock.plugin.squirrel.order import Segment
+from penstock.plugin.squirrel.order import Counted, Segment
 from penstock.plugin.squirrel.recognise import folder_of
 from penstock.types import to_dali_type
 
@@ -83,17 +86,50 @@ class _Order(ReadingOrder):
 
 
 class _Ahead:
-    """The reading of one epoch: which samples it still has to give, and who reads them."""
+    """The reading of one epoch: which samples it still has to give, and who reads them.
+
+    Parameters
+    ----------
+    reading
+        How the data set is read.
+    segments
+        What is read.
+    starts
+        Number of the first sample of each shard.
+    left
+        Numbers of the samples to give.
+    """
 
     def __init__(
-        self, reading: Reading, segments: list[Segment], places: dict[int, tuple[int, int]]
+        self, reading: Reading, segments: Sequence[Segment], starts: list[int], left: np.ndarray
     ) -> None:
-        self.places = places
-        """Segment and number within the shard of each sample that was not given."""
-        left = set(places.values())
+        self._slots = {s.shard: slot for slot, s in enumerate(segments)}
+        self._starts = starts
+        self.pending = bytearray(starts[-1])
+        """For each sample, whether it is to be given."""
+        np.frombuffer(self.pending, np.uint8)[left] = 1
+        self.count = len(left)
+        needed = bytes(self.pending)
+        first = [starts[s.shard] for s in segments]
         self.reader: ReadAhead = reading.start(
-            shortened(segments, left), lambda *place: place not in left
+            [
+                _without_beginning(s, needed, begin)
+                for s, begin in zip(segments, first, strict=True)
+            ],
+            lambda slot, number: not needed[first[slot] + number],
         )
+
+    def take(self, shard: int, entry: int, *, keep: bool) -> Any:
+        """Sample `entry`, which is one of `shard`."""
+        return self.reader.take(self._slots[shard], entry - self._starts[shard], keep=keep)
+
+
+def _without_beginning(segment: Segment, needed: bytes, begin: int) -> Segment:
+    """`segment` without what is not needed at its beginning."""
+    stop = segment.stop
+    assert stop is not None
+    found = needed.find(1, begin + segment.start, begin + stop)
+    return Segment(segment.shard, stop if found < 0 else found - begin, stop)
 
 
 @operator(
@@ -174,7 +210,7 @@ class SquirrelReader(Reader):
         self._fields.learn(first)
         workers = settings.worker_count(args.num_workers)
         self._keys, self._counts = count_samples(folder, workers)
-        self._starts = np.concatenate([[0], np.cumsum(self._counts)])
+        self._starts = [0, *itertools.accumulate(self._counts)]
         shuffled = args.random_shuffle
         self._reading = Reading(
             folder=folder,
@@ -189,7 +225,7 @@ class SquirrelReader(Reader):
             buffer=args.initial_fill if shuffled else 1,
             keys_seed=args.shuffle_seed,
         )
-        return int(self._starts[-1])
+        return self._starts[-1]
 
     def make_order(self, size: int, seed: int) -> ReadingOrder:
         args = self.args
@@ -204,9 +240,7 @@ class SquirrelReader(Reader):
         self._begun: tuple[int, int] | None = None
         """Epoch and position up to which `_ahead` knows of what is drawn."""
         self._demand: Counter[int] = Counter()
-        self._planned: tuple[int, int, list[Segment], list[int], list[tuple[int, int]]] | None = (
-            None
-        )
+        self._planned: tuple[int, int, list[Segment], array[int]] | None = None
         return _Order(
             size,
             self,
@@ -220,16 +254,19 @@ class SquirrelReader(Reader):
         outputs = map(self._fields.output, self._fields.names)
         return tuple(Spec(to_dali_type(dtype), ndim) for dtype, ndim in outputs)
 
-    def plan(
-        self, epoch: int, shard: int
-    ) -> tuple[list[Segment], list[int], list[tuple[int, int]]]:
-        """What part `shard` reads in `epoch`: its segments; numbers and places of its samples."""
+    def plan(self, epoch: int, shard: int) -> tuple[list[Segment], array[int]]:
+        """What part `shard` reads in `epoch`: its segments, and the numbers of its samples."""
         if self._planned is None or self._planned[:2] != (epoch, shard):
             segments = self._reading.segments(epoch, shard, self._order.num_shards, self._counts)
-            places = self._reading.entries(segments, epoch, shard)
-            first = [int(self._starts[s.shard]) for s in segments]
-            numbers = [first[slot] + number for slot, number in places]
-            self._planned = (epoch, shard, segments, numbers, places)
+            first = [self._starts[s.shard] for s in segments]
+            numbers = array("q")
+            if self._reading.in_order:
+                for begin, s in zip(first, segments, strict=True):
+                    numbers.extend(range(begin + s.start, begin + (s.stop or 0)))
+            else:
+                places = self._reading.emission(Counted(segments), epoch, shard)
+                numbers.extend(first[slot] + number for slot, number in places)
+            self._planned = (epoch, shard, segments, numbers)
         return self._planned[2:]
 
     # -- drawing: one call at a time, in the order of iterations -------------------------------
@@ -251,11 +288,11 @@ class SquirrelReader(Reader):
     def _begin(self, epoch: int, position: int) -> None:
         """Have the samples of `epoch` read, from `position` on."""
         shard = self._order.shard_in(epoch)
-        segments, numbers, places = self.plan(epoch, shard)
+        segments, numbers = self.plan(epoch, shard)
         self._last_begun = epoch
-        left = dict(zip(numbers[position:], places[position:], strict=True))
-        if left:
-            ahead = _Ahead(self._reading, segments, left)
+        left = np.frombuffer(numbers, np.int64)[position:]
+        if len(left):
+            ahead = _Ahead(self._reading, segments, self._starts, left)
             with self._lock:
                 self._ahead.append(ahead)
 
@@ -276,20 +313,20 @@ class SquirrelReader(Reader):
         with self._lock:
             # A sample may be wanted several times: as padding, and by the next epoch, which reads
             # it once more by itself.
-            having = [ahead for ahead in self._ahead if entry in ahead.places]
+            having = [ahead for ahead in self._ahead if ahead.pending[entry]]
             self._demand[entry] -= 1
             keep = self._demand[entry] >= max(len(having), 1)
             if self._demand[entry] <= 0:
                 del self._demand[entry]
-            found = having[0] if having else None
-            if found is not None:
-                place = found.places[entry] if keep else found.places.pop(entry)
-                if not found.places:
-                    self._ahead.remove(found)
-        if found is None:
+            if having and not keep:
+                having[0].pending[entry] = 0
+                having[0].count -= 1
+                if not having[0].count:
+                    self._ahead.remove(having[0])
+        if not having:
             return self._load_alone(entry)
         try:
-            values: tuple[np.ndarray, ...] = found.reader.take(*place, keep=keep)
+            values: tuple[np.ndarray, ...] = having[0].take(self._shard_of(entry), entry, keep=keep)
         except KeyError:
             return self._load_alone(entry)
         return values
@@ -297,7 +334,7 @@ class SquirrelReader(Reader):
     def _load_alone(self, entry: int) -> tuple[np.ndarray, ...]:
         """Sample `entry`, which nobody has read ahead: it was loaded before, or never drawn."""
         shard = self._shard_of(entry)
-        number = int(entry - self._starts[shard])
+        number = entry - self._starts[shard]
         key = self._keys[shard]
         names = frozenset(self._fields.names)
         with contextlib.closing(
@@ -315,4 +352,4 @@ class SquirrelReader(Reader):
         return values
 
     def _shard_of(self, entry: int) -> int:
-        return int(np.searchsorted(self._starts, entry, side="right")) - 1
+        return bisect.bisect_right(self._starts, entry) - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -300,6 +301,7 @@ class SquirrelSource:
         self._own_batch_size = batch_size
         self._batch_size = batch_size
         self._lock = threading.Lock()
+        self._pid = os.getpid()
         self._epoch = -1
         self._position = 0
         self._samples: Iterator[Any] | None = None
@@ -349,6 +351,8 @@ class SquirrelSource:
         StopIteration
             At the end of the epoch.
         """
+        if self._pid != os.getpid():  # a fork, which has neither the threads nor a free lock
+            self.__setstate__(self.__getstate__())
         with self._lock:
             if hasattr(position, "idx_in_epoch"):
                 return self._sample(position)
@@ -380,6 +384,7 @@ class SquirrelSource:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.Lock()
+        self._pid = os.getpid()
         self._samples = self._pass = self._failed = self._last = None
 
     # -- positions ------------------------------------------------------------------------------
