@@ -164,7 +164,30 @@ print(pytorch.__file__)
     assert "environment" in out
 
 
-@pytest.mark.parametrize("plugin", ["jax", "tf", "squirrel"])
+def test_squirrel_plugin_needs_no_squirrel(run_code, tmp_path):
+    out = run_code(f"""
+import gzip, sys
+from pathlib import Path
+from penstock import fn, pipeline_def
+from penstock.plugin import squirrel
+
+shard = Path({str(tmp_path)!r}) / "shard.gz"
+shard.write_bytes(gzip.compress(b"\x81\xa5label\x07" * 2))  # twice {{"label": 7}}
+
+@pipeline_def(batch_size=2, num_threads=1, device_id=None)
+def pipe():
+    read = fn.readers.squirrel(path=shard.parent, fields="label", name="reader")
+    return fn.external_source(source=squirrel.source(shard.parent, "label")), read
+
+for batch in pipe().run():
+    assert [int(label.as_cpu().__array__()) for label in batch] == [7, 7]
+assert not {{"squirrel", "fsspec", "msgpack"}} & set(sys.modules)
+print(squirrel.__file__)
+""")
+    assert "environment" in out
+
+
+@pytest.mark.parametrize("plugin", ["jax", "tf"])
 def test_plugins_to_come_say_so(run_code, plugin):
     out = run_code(
         f"try:\n import penstock.plugin.{plugin}\nexcept ImportError as error:\n print(error)"

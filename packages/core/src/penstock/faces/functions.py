@@ -11,6 +11,7 @@ from penstock.graph.capture import call, convert_arguments, make_node
 from penstock.graph.user_line import user_line
 from penstock.operators.docs import docstring_for
 from penstock.operators.external.operator import make_feed
+from penstock.operators.external.traits import completed
 from penstock.operators.schema import OpSchema
 from penstock.operators.signature import signature_for
 
@@ -65,7 +66,7 @@ def external_source_of(schema: OpSchema) -> Callable[..., Any]:
     """The function behind ``fn.external_source``: its node carries a supply line."""
 
     def function(*positional: Any, **arguments: Any) -> Any:
-        arguments = by_name(schema, positional, arguments, "fn.external_source")
+        arguments = completed(by_name(schema, positional, arguments, "fn.external_source"))
         name = arguments.get("name")
         known = {k: v for k, v in arguments.items() if k not in ("name", "device")}
         converted, _ = convert_arguments(schema, known, user_line())

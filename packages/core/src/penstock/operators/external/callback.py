@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError
+from penstock.operators.external.adapted import adapted
 from penstock.types import BatchInfo, SampleInfo
 
 
@@ -49,7 +50,7 @@ class Callback:
         self._iterator: Iterator[Any] | None = None
         self._function: Callable[..., Any] | None = None
         self._takes_position = False
-        self._classify(source, cycle)
+        self._classify(adapted(source), cycle)
 
     @property
     def rewinds(self) -> bool:

@@ -100,6 +100,7 @@ class Feed:
         self._on_gpu = False
         self._pools: list[HostPool] = [HOST_POOL] * len(outputs)
         self._repeat_last = repeat_last
+        self._expect_batch_size = getattr(source, "expect_batch_size", None)
         self._callback = (
             None if source is None else Callback(source, cycle, batch=batch, batch_info=batch_info)
         )
@@ -179,6 +180,8 @@ class Feed:
                     "the batch to `run`) for every iteration."
                 )
             return self._last
+        if self._expect_batch_size is not None:
+            self._expect_batch_size(size)
         if self._batch:
             data = self._callback(BatchInfo(iteration, epoch))
             return [

@@ -125,8 +125,13 @@ class Reader(Operator):
                 UserWarning,
                 stacklevel=2,
             )
-        self._order = ReadingOrder(
-            self.find_samples(),
+        self._order = self.make_order(self.find_samples(), seed)
+
+    def make_order(self, size: int, seed: int) -> ReadingOrder:
+        """The order in which `size` samples are read; readers with one of their own replace it."""
+        args = self.args
+        return ReadingOrder(
+            size,
             shard_id=args.shard_id,
             num_shards=args.num_shards,
             stick_to_shard=args.stick_to_shard,
@@ -134,8 +139,8 @@ class Reader(Operator):
             random_shuffle=args.random_shuffle,
             initial_fill=args.initial_fill,
             seed=seed,
-            shuffle_after_epoch=shuffle_after_epoch,
-            shuffle_after_epoch_seed=epoch_seed,
+            shuffle_after_epoch=getattr(args, "shuffle_after_epoch", False),
+            shuffle_after_epoch_seed=getattr(args, "shuffle_after_epoch_seed", None),
             cumulative=not self.checkpointing,
         )
 

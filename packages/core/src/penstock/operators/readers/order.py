@@ -147,6 +147,15 @@ class ReadingOrder:
         """The shard that is being read."""
         return self._shard_of(self._epoch)
 
+    def shard_in(self, epoch: int) -> int:
+        """The shard that is read in `epoch`."""
+        return self._shard_of(epoch)
+
+    @property
+    def position(self) -> int:
+        """How many entries of the epoch were drawn."""
+        return self._position
+
     def draw(self, count: int, *, refill: bool = False) -> list[int]:
         """The next `count` sample numbers.
 
@@ -250,18 +259,24 @@ class ReadingOrder:
         """The entries of the current epoch."""
         if self._entries is None:
             shard = self._shard_of(self._epoch)
-            start = shard * self.size // self.num_shards
-            stop = (shard + 1) * self.size // self.num_shards
-            entries: Sequence[int]
-            if self._window:
-                assert self._list is not None
-                entries = self._list[start:stop].tolist()
-            elif self._shuffled:
-                entries = self._permutations.at(self._epoch)[start:stop]
-            else:
-                entries = range(start, stop)
+            entries = self.entries_of(self._epoch, shard)
             self._entries = _EpochEntries(entries, self._window, self._random)
         return self._entries
+
+    def entries_of(self, epoch: int, shard: int) -> Sequence[int]:
+        """The samples of `shard` in `epoch`, in the order before shuffling by a window.
+
+        Readers whose order follows other rules replace this.
+        """
+        start = shard * self.size // self.num_shards
+        stop = (shard + 1) * self.size // self.num_shards
+        if self._window:
+            assert self._list is not None
+            entries: list[int] = self._list[start:stop].tolist()
+            return entries
+        if self._shuffled:
+            return self._permutations.at(epoch)[start:stop]
+        return range(start, stop)
 
     def _begin_next(self) -> None:
         self._random = self._opened().random_after()

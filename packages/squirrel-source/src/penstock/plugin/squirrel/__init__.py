@@ -1,11 +1,13 @@
-"""Squirrel drivers as sources: announced here, to come in a later version."""
+"""Squirrel data sets as sources of pipelines: read natively, and in parallel.
+
+`source` makes a data set the source of ``fn.external_source``; importing this module adds the
+reader ``fn.readers.squirrel``.
+"""
 
 from __future__ import annotations
 
-from penstock.errors import PluginNotReleasedError
+from penstock.plugin.squirrel.reader import SquirrelReader
+from penstock.plugin.squirrel.source import SquirrelSource, source
+from penstock.plugin.squirrel.stream import plain
 
-raise PluginNotReleasedError(
-    "`penstock.plugin.squirrel` (Squirrel drivers as sources) is to come in a later version of "
-    "penstock-squirrel; this version only reserves its place. "
-    "Until then, give the driver's iterator to `fn.external_source`."
-)
+__all__ = ["SquirrelReader", "SquirrelSource", "plain", "source"]

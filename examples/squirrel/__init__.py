@@ -1,0 +1,1 @@
+"""Squirrel data sets through pipelines, as its tutorial on DALI does it."""

@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _counts_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing is remembered from one test to the next, nor left behind."""
+    monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path / "penstock-cache"))
