@@ -1,7 +1,7 @@
 """Squirrel's tutorial on DALI, on Penstock: the same programs with `nvidia.dali` replaced.
 
-    hatch run example-squirrel
-    hatch run example-squirrel --samples 2000 --batch-size 128 --plots my-plots
+    hatch run squirrel:example
+    hatch run squirrel:example --samples 2000 --batch-size 128 --plots my-plots
 
 A driver's stream goes into `fn.external_source`, images are cropped and rotated, and
 `DALIGenericIterator` hands batches to PyTorch. It is asked where batches are best made, whether the
