@@ -58,7 +58,7 @@ class Pickler:
 
     def __init__(self, given: Any = None) -> None:
         parts = list(given) if isinstance(given, (tuple, list)) else [given]
-        module, for_dumps, for_loads, *more = [*parts, None, None][: max(3, len(parts))]
+        module, for_dumps, for_loads, *more = parts + [None] * (3 - len(parts))
         usable = hasattr(module, "dumps") and hasattr(module, "loads")
         if more or (given is not None and not usable):
             raise ArgumentValueError(

@@ -555,6 +555,8 @@ class Pipeline(WorkersPipeline):
     def __del__(self) -> None:
         if getattr(self, "_executor", None) is not None:
             self._shutdown()
+        elif hasattr(self, "_py_pool"):
+            self._py_pool.close()
 
 
 class _NoReaderError(UnknownNameError, RuntimeError):

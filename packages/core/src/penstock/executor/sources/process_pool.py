@@ -11,7 +11,7 @@ import sys
 import time
 import weakref
 from collections import deque
-from multiprocessing import connection
+from multiprocessing import connection, resource_tracker
 from multiprocessing import util as _util  # its own end of the program is to come after ours
 from typing import TYPE_CHECKING, Any
 
@@ -150,6 +150,9 @@ class ProcessPool:
             name=f"penstock-source-{len(self._processes)}",
             daemon=True,
         )
+        if self._start_method == "spawn":
+            # It would be started below otherwise, and unblock the signal.
+            resource_tracker.ensure_running()
         # A Ctrl-C waits until all is in its place, on both sides.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
@@ -270,8 +273,9 @@ class ProcessPool:
             return
         if kind == "broken":
             raise self._break(
-                "A worker process could not unpack the sources: "
-                f"{content[0].headline}\n\n{content[0].text}"
+                f"A worker process could not unpack the sources: {content[0].headline}. What they "
+                "refer to must be found by a new process that imports the main module: not behind "
+                f'`if __name__ == "__main__":`, nor in a notebook.\n\n{content[0].text}'
             )
         ticket = worker.sent.pop(content[0])
         outcome: tuple[Any, ...] = (kind, *content[1:])
@@ -357,13 +361,16 @@ class ProcessPool:
     def _look_after(self, ticket: Ticket) -> None:
         """See whether a worker that takes long is still at work."""
         worker = self._processes[ticket.worker]
+        now = time.monotonic()
         if not worker.asked:
-            with self._exchange(ticket.worker):
-                worker.watch.send(None)
-            worker.asked = True
-            worker.heard = time.monotonic()
+            # Not so often that the answers were work themselves.
+            if now - worker.heard >= _LOOKS_UP_SECONDS:
+                with self._exchange(ticket.worker):
+                    worker.watch.send(None)
+                worker.asked = True
+                worker.heard = now
             return
-        silent = time.monotonic() - worker.heard
+        silent = now - worker.heard
         if silent > _ASKS_AFTER_SECONDS:
             stopped = _state_of(worker.process.pid) == "T"
             if stopped or (self._timeout is not None and silent > self._timeout):

@@ -30,6 +30,13 @@ _LOOKS_UP_SECONDS = 1.0
 _AT_WORK = 0.02
 """Share of a processor from which on a process counts as computing."""
 _LARGEST_GUESS_BYTES = 1 << 33
+_is_worker = False
+
+
+def in_worker_process() -> bool:
+    """Whether this process was started to run sources."""
+    return _is_worker
+
 
 
 @dataclass(frozen=True)
@@ -205,6 +212,8 @@ def serve(
     own_child
         Whether the process that is waiting for results is the parent of this one.
     """
+    global _is_worker
+    _is_worker = True
     for end in inherited:
         end.close()
     # A Ctrl-C goes to all processes of the terminal; the parent decides what becomes of it.

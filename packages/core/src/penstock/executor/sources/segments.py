@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.tensors.pool import Memory
+from penstock.tensors.pool import Memory, memory_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,6 +37,12 @@ def open_segment(size: int) -> int:
     MemoryError
         If there is not as much memory.
     """
+    if size > memory_bytes():
+        # Memory that turns out to be missing only when it is written to would kill the writer.
+        raise MemoryError(
+            f"There is no shared memory for {size} bytes of a parallel source: that is more than "
+            "this process may have."
+        )
     if hasattr(os, "memfd_create"):
         # Unlike /dev/shm, which containers keep small, this counts as the process's own memory.
         file = os.memfd_create("penstock", os.MFD_CLOEXEC)
@@ -47,9 +53,6 @@ def open_segment(size: int) -> int:
         shm.shm_unlink(name)
     try:
         os.ftruncate(file, size)
-        if hasattr(os, "posix_fallocate"):
-            # Memory that turns out to be missing only when it is written to would kill the writer.
-            os.posix_fallocate(file, 0, size)
     except OSError as error:
         os.close(file)
         raise MemoryError(

@@ -109,14 +109,14 @@ def traits_of(
     """
     cycle_policy(cycle)
     kind = kind_of(source, cycle)
-    divided = kind == "iterable" and batch and callable(getattr(source, "iterate_shard", None))
+    divided = kind == "iterable" and batch and callable(getattr(source, "iterate_part", None))
     return Traits(
         kind=kind,
         cycle=cycle,
         batch=batch,
         batch_info=batch_info,
         num_outputs=num_outputs,
-        shards=int(source.num_shards) if divided else 0,
+        shards=int(source.num_parts) if divided else 0,
         plans=kind == "position" and batch and callable(getattr(source, "plan_batch", None)),
         bytes_per_sample=bytes_per_sample,
     )
@@ -126,7 +126,7 @@ class _Shard:
     """One of the iterables that a source can be divided into."""
 
     def __init__(self, source: Any, number: int) -> None:
-        self._iterate = functools.partial(source.iterate_shard, number)
+        self._iterate = functools.partial(source.iterate_part, number)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._iterate())
@@ -182,7 +182,8 @@ class SourceRunner:
         self.at = None
         traits = self._traits
         if isinstance(task, RewindTask):
-            self._callback(task.shard).new_epoch()
+            if task.shard in self._callbacks:
+                self._callback(task.shard).new_epoch()
             return []
         if isinstance(task, BatchTask) and traits.plans:
             data = self._source.load_batch(task.plan)
