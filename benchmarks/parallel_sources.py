@@ -9,6 +9,7 @@ in the way of one round are not in the way of all.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import time
 from collections.abc import Callable
 from typing import Any
@@ -60,9 +61,32 @@ def _best(pipes: dict[str, Any], rounds: int, batches: int) -> dict[str, float]:
     return best
 
 
+def _count(seconds: float, counts: Any) -> None:
+    end, count = time.perf_counter() + seconds, 0
+    while time.perf_counter() < end:
+        busy(None)
+        count += 1
+    counts.put(count)
+
+
+def _bare(count: int, seconds: float = 0.5) -> float:
+    """Samples a second of `count` processes that do nothing but call the source."""
+    context = multiprocessing.get_context("fork")
+    counts = context.SimpleQueue()
+    started = [context.Process(target=_count, args=(seconds, counts)) for _ in range(count)]
+    for process in started:
+        process.start()
+    total = sum(counts.get() for _ in started)
+    for process in started:
+        process.join()
+    return float(total / seconds)
+
+
 def workers(rounds: int) -> None:
     """Samples a second of a source that only computes, by the number of workers."""
     print(f"{'a source that computes':34}{'1 worker':>12}{'2 workers':>12}{'gain':>8}")
+    bare = [max(_bare(count) for _ in range(rounds)) for count in (1, 2)]
+    print(f"  {'bare processes':32}{bare[0]:12.0f}{bare[1]:12.0f}{bare[1] / bare[0]:8.2f}")
     forms: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         "samples": (busy, {"batch": False}),
         "batches": (busy_batch, {"prefetch_queue_depth": 2}),
