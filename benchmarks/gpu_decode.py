@@ -6,9 +6,10 @@
 Needs CuPy, nvImageCodec and the library, no pipeline. Prints which kinds of decoders there are, how
 far their pixels are from those of the CPU and from each other, and images per second:
 
-* of single kinds of decoders, through nvImageCodec's interface alone, and
+* of single kinds of decoders, and
 * of the engine's way (headers, memory, decoders of several kinds, conversions), for several shares
-  of the JPEG engines, with the time that the interpreter spends on each image.
+  of the JPEG engines, with the time that the interpreter's thread spends on each image: with JPEG
+  engines nearly all of it waits for them, without the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -27,23 +28,33 @@ import numpy as np
 
 from penstock.kernels.cpu.decode import nvimagecodec
 from penstock.kernels.cpu.decode.header import read_header
+from penstock.kernels.cpu.decode.jpeg_scan import scan_jpegs
 from penstock.kernels.cpu.decode.pixels import Wanted, decode
 from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
 from penstock.kernels.gpu.decode.batch import decode_batch
+from penstock.kernels.gpu.decode.engines import JpegEngines
 from penstock.kernels.gpu.decode.host import Sample
-from penstock.kernels.gpu.decode.nvimagecodec import DeviceDecoder, DeviceMemory
+from penstock.kernels.gpu.decode.job import Job
+from penstock.kernels.gpu.decode.nvimagecodec import DeviceDecoder
 from penstock.kernels.gpu.decode.options import DecoderOptions
+from penstock.kernels.gpu.decode.plain import PlainJob, PlainJpegs, plain_jpegs
+from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.device import get_device
 from penstock.tensors.gpu.queue import Queue
 
 RGB = Wanted("RGB", np.dtype(np.uint8))
+ENGINES = "JPEG engines"
 KINDS = {
-    "JPEG engines": ("HW_GPU_ONLY",),
+    ENGINES: (),
+    "nvImageCodec's": ("HW_GPU_ONLY",),
     "hybrid CUDA": ("HYBRID_CPU_GPU",),
     "CPU and copy": ("CPU_ONLY",),
 }
-LOADS = (0.0, 0.5, 0.65, 0.8, 0.9, 1.0, -1.0)
+"""What nvImageCodec calls the kinds; it, too, can drive JPEG engines."""
+LOADS = (None, 0.9, 0.65, 0.0)
 IN_FLIGHT = 3
+
+Decoder = JpegEngines | DeviceDecoder
 
 
 def jpegs(folder: Path | None, most: int = 2048) -> list[np.ndarray]:
@@ -87,12 +98,13 @@ def noise(count: int) -> Iterator[np.ndarray]:
         yield np.frombuffer(encoder.encode(nv.as_image(pixels), "jpeg", params=params), np.uint8)
 
 
-def samples_of(encoded: list[np.ndarray], *, cropped: bool = False) -> list[Sample]:
+def samples_of(encoded: list[np.ndarray], cropped: bool = False) -> list[Sample]:
     """Images as the operators hand them to the decoders, maybe with random windows."""
     rng = np.random.default_rng(1)
+    headers = scan_jpegs(encoded).headers()
     found = []
-    for position, data in enumerate(encoded):
-        header = read_header(data.data)
+    for position, (data, known) in enumerate(zip(encoded, headers, strict=True)):
+        header = known or read_header(data.data)
         height, width, channels = RGB.shape(header)
         region = None
         if cropped:
@@ -101,6 +113,15 @@ def samples_of(encoded: list[np.ndarray], *, cropped: bool = False) -> list[Samp
             region, height, width = (y, x, y + h, x + w), h, w
         found.append(Sample(position, data, header, region, (height, width, channels)))
     return found
+
+
+def split(encoded: list[np.ndarray]) -> tuple[list[Sample], PlainJpegs | None]:
+    """Whole images as the operators hand them to the decoders: one by one, and all at once."""
+    plain = plain_jpegs(encoded, scan_jpegs(encoded), RGB)
+    if plain is None or len(plain.positions) == len(encoded):
+        return [], plain
+    positions = set(plain.positions.tolist())
+    return [s for s in samples_of(encoded) if s.position not in positions], plain
 
 
 class Bench:
@@ -147,46 +168,57 @@ class Bench:
         self.drain()
         return images / (time.perf_counter() - begin), own / images * 1e6
 
-    def raw_step(self, decoder: DeviceDecoder, size: int) -> tuple[Callable[[], int], list[int]]:
+    def raw_step(self, decoder: Decoder, size: int) -> tuple[Callable[[], int], list[int]]:
         """Batches through nvImageCodec alone; how many images it did not decode."""
         batches = self.batches(size)
         failed = [0]
 
         def step() -> int:
             encoded = next(batches)
-            batch, good, kept = self._decoded(decoder, encoded)
+            batch, good = self._decoded(decoder, encoded)
             failed[0] += good.count(False)
-            self.queue.keep(kept)
             self.finish(batch)
             return len(encoded)
 
         return step, failed
 
     def _decoded(
-        self, decoder: DeviceDecoder, encoded: list[np.ndarray]
-    ) -> tuple[Any, list[bool], Any]:
-        shapes = [RGB.shape(read_header(data.data)) for data in encoded]
-        batch = self.queue.empty(np.array(shapes), np.uint8, settled=True)
-        targets: list[Any] = [
-            DeviceMemory(pointer, shape, "|u1", self.queue.stream)
-            for pointer, shape in zip(batch.pointers.tolist(), shapes, strict=True)
-        ]
-        if decoder.on_host:
-            targets = [np.empty(shape, np.uint8) for shape in shapes]
-        nothing: list[Any] = [None] * len(encoded)
-        good, kept = decoder.decode(encoded, nothing, shapes, targets, "RGB", self.queue.stream)
-        return (targets if decoder.on_host else batch), good, kept
+        self, decoder: Decoder, encoded: list[np.ndarray]
+    ) -> tuple[DeviceBatch, list[bool]]:
+        queue = self.queue
+        alone, plain = split(encoded)
+        if isinstance(decoder, DeviceDecoder) or plain is None:
+            alone, plain = samples_of(encoded), None
+        shapes = np.zeros((len(encoded), 3), np.int64)
+        for sample in alone:
+            shapes[sample.position] = sample.shape
+        if plain is not None:
+            shapes[plain.positions] = plain.shapes
+        batch = queue.empty(shapes, np.uint8, settled=True)
+        job = Job.of(queue, alone, "RGB", RGB, batch.pointers.tolist(), cuts=True)
+        if isinstance(decoder, DeviceDecoder):
+            return batch, decoder.decode(queue, job)
+        good = np.zeros(len(encoded), bool)
+        jobs: list[Job | PlainJob] = []
+        positions = []
+        if alone:
+            jobs.append(job)
+            positions.append(np.array([sample.position for sample in alone]))
+        if plain is not None:
+            jobs.append(PlainJob(plain, batch.pointers[plain.positions], "RGB"))
+            positions.append(plain.positions)
+        queue.keep(jobs)
+        for some, each in zip(positions, decoder.decode(jobs, queue.stream), strict=True):
+            good[some] = each
+        return batch, good.tolist()
 
-    def pixels(self, decoder: DeviceDecoder, encoded: list[np.ndarray]) -> list[Any]:
+    def pixels(self, decoder: Decoder, encoded: list[np.ndarray]) -> list[Any]:
         """What a decoder makes of images; None where it fails."""
-        batch, good, kept = self._decoded(decoder, encoded)
+        batch, good = self._decoded(decoder, encoded)
         self.runtime.synchronize(self.queue.stream)
-        del kept
-        if decoder.on_host:
-            images = batch
-        else:
-            images = [self.runtime.xp.asnumpy(batch.array(i)) for i in range(len(encoded))]
-        return [image if well else None for image, well in zip(images, good, strict=True)]
+        return [
+            self.runtime.xp.asnumpy(batch.array(i)) if well else None for i, well in enumerate(good)
+        ]
 
     def engine_step(
         self, size: int, options: DecoderOptions, *, cropped: bool = False
@@ -195,8 +227,13 @@ class Bench:
         batches = self.batches(size)
 
         def step() -> int:
-            samples = samples_of(next(batches), cropped=cropped)
-            batch, failures = decode_batch(self.queue, samples, size, RGB, options, self.threads)
+            encoded = next(batches)
+            samples, plain = (
+                (samples_of(encoded, cropped=True), None) if cropped else split(encoded)
+            )
+            batch, failures = decode_batch(
+                self.queue, samples, size, RGB, options, self.threads, plain=plain
+            )
             if failures:
                 raise SystemExit(f"The engine fails: {failures}")
             self.finish(batch)
@@ -205,14 +242,15 @@ class Bench:
         return step
 
 
-def made(bench: Bench, kinds: tuple[str, ...], fancy: bool = False) -> DeviceDecoder | None:
-    """A decoder of these kinds alone; None, with a line printed, if there is none."""
+def made(bench: Bench, kind: str, *, fancy: bool = False) -> Decoder | None:
+    """A decoder of one kind; None, with a line printed, if there is none."""
+    options = DecoderOptions(fancy_upsampling=fancy)
     try:
-        return DeviceDecoder(
-            bench.runtime, DecoderOptions(fancy_upsampling=fancy), bench.threads, 256, kinds
-        )
-    except RuntimeError as error:
-        print(f"    no decoder of {', '.join(kinds)}: {error}")
+        if kind == ENGINES:
+            return JpegEngines(bench.runtime, options, 256)
+        return DeviceDecoder(bench.runtime, options, bench.threads, KINDS[kind])
+    except (RuntimeError, OSError) as error:
+        print(f"    no decoder: {kind}: {error}")
         return None
 
 
@@ -224,8 +262,8 @@ def compare(bench: Bench) -> None:
     ]
     print("Pixels, chroma interpolated, in levels of 255 (64 images):")
     before: tuple[str, list[Any]] | None = None
-    for name, kinds in KINDS.items():
-        decoder = made(bench, kinds, fancy=True)
+    for name in KINDS:
+        decoder = made(bench, name, fancy=True)
         if decoder is None:
             continue
         images = bench.pixels(decoder, encoded)
@@ -250,8 +288,8 @@ def run(bench: Bench, sizes: list[int]) -> None:
     """Measure everything and print it."""
     for size in sizes:
         print(f"Single kinds, batches of {size}, {bench.threads} threads:")
-        for name, kinds in KINDS.items():
-            decoder = made(bench, kinds)
+        for name in KINDS:
+            decoder = made(bench, name)
             if decoder is None:
                 continue
             step, failed = bench.raw_step(decoder, size)
@@ -261,7 +299,8 @@ def run(bench: Bench, sizes: list[int]) -> None:
         print(f"The engine's way, batches of {size}, {bench.threads} threads:")
         for load in LOADS:
             rate, own = bench.rate(bench.engine_step(size, DecoderOptions(hardware_load=load)))
-            print(f"    share {load:5.2f}    {rate:9,.0f} images/s, {own:5.1f} us of this thread")
+            share = "by itself" if load is None else f"share {load:.2f}"
+            print(f"    {share:14} {rate:9,.0f} images/s, {own:5.1f} us of this thread")
         for what, options, cropped in (
             ("interpolated", DecoderOptions(fancy_upsampling=True), False),
             ("random crops", DecoderOptions(), True),
@@ -289,8 +328,8 @@ def main() -> None:
         f"{np.mean([data.size for data in encoded]) / 1000:.0f} kB"
     )
     print("Kinds of decoders:")
-    for name, kinds in KINDS.items():
-        if made(bench, kinds) is not None:
+    for name in KINDS:
+        if made(bench, name) is not None:
             print(f"    {name}: yes")
     compare(bench)
     run(bench, args.batch or [64, 256])

@@ -225,12 +225,16 @@ DEFINITION = {
     "text for data": (lambda: fn.flip("image"), TypeError, ["Input 0", "`fn.flip`", "str"]),
     "a condition": (lambda: fn.flip(source()) if source() else 0, TypeError, ["conditional"]),
     "a loop": (lambda: list(source()), TypeError, ["iterated"]),
-    "another device": (
-        lambda: ops.Resize(device="gpu", size=[3, 3])(source()),
-        NotImplementedError,
-        ["`fn.resize`", "gpu", 'device="cpu"'],
+    "no device": (
+        lambda: ops.Resize(device="tpu", size=[3, 3])(source()),
+        ValueError,
+        ["`fn.resize`", '"tpu"', '"cpu", "gpu" or "mixed"'],
     ),
-    "the other device": (lambda: source().gpu(), NotImplementedError, [".gpu()", "device_id=None"]),
+    "a device it is not for": (
+        lambda: fn.peek_image_shape(source(), device="gpu"),
+        ValueError,
+        ["`fn.peek_image_shape`", 'no "gpu" variant', "cpu"],
+    ),
 }
 
 

@@ -37,7 +37,7 @@ def with_bad_ones(files, tmp_path):
 @pipeline_def(num_threads=2, seed=3)
 def training(files, device):
     encoded, labels = fn.readers.file(files=files, labels=list(range(len(files))), name="reader")
-    images = fn.decoders.image(encoded, device=device)
+    images = fn.decoders.image(encoded, device=device, jpeg_fancy_upsampling=True)
     images = fn.random_resized_crop(images, size=(24, 24), random_area=(0.3, 1.0))
     images = fn.crop_mirror_normalize(
         images,
@@ -64,9 +64,10 @@ def test_as_on_the_cpu(files):
             int(expected_labels.at(i)[0]) for i in range(4)
         ]
         for one, other in zip(on_host(images), on_host(expected), strict=True):
-            # Decoders differ by a few levels where one is in hardware.
-            assert np.abs(one - other).mean() < 0.03
-            assert np.abs(one - other).max() < 0.2
+            # Decoders of a GPU differ by up to 3 levels (see `tests.support.gpu.decoding`), and
+            # resizing rounds; of the standard deviations of `training` that is a sixteenth.
+            assert np.abs(one - other).mean() < 0.3 / 57
+            assert np.abs(one - other).max() < 4.1 / 57
 
 
 def test_a_bad_file_ends_the_run_and_is_named(files, tmp_path):

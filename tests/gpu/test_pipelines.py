@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from penstock import Pipeline, errors, fn, pipeline_def, types
+from penstock import Pipeline, backend, errors, fn, pipeline_def, types
 from penstock.tensors import TensorListCPU, TensorListGPU
 
 
@@ -145,6 +145,28 @@ def test_arguments_differ_by_sample():
         assert np.abs(one.astype(int) - other).max() <= 1
 
 
+@pytest.mark.parametrize("operator", [fn.crop, fn.slice])
+def test_arguments_that_are_rows_of_an_array_in_another_order(operator):
+    images = [np.arange(40, dtype=np.uint8).reshape(2, 20, 1) for _ in range(4)]
+    places = np.linspace(0, 1, 4, dtype=np.float32)
+    starts = np.stack((np.arange(4), np.zeros(4)), axis=1).astype(np.float32)
+    order = [0, 2, 1, 3]
+
+    def define():
+        x = fn.external_source(source=lambda: images, layout="HWC").gpu()
+        if operator is fn.crop:
+            place = fn.external_source(source=lambda: [places[i, ...] for i in order], no_copy=True)
+            return fn.crop(x, crop=(2, 17), crop_pos_x=place)
+        start = fn.external_source(source=lambda: [starts[i] for i in order], no_copy=True)
+        return fn.slice(
+            x, start, np.float32([17, 2]), axis_names="WH", normalized_anchor=False,
+            normalized_shape=False,
+        )  # fmt: skip
+
+    (batch,) = pipe_of(define).run()
+    assert [int(s[0, 0, 0]) for s in samples(batch)] == order
+
+
 def test_epochs_reset_and_broken_off():
     calls = []
 
@@ -204,6 +226,22 @@ def test_nothing_is_left_behind(emulated_gpu):
             break
         deadline.wait(0.05)
     assert threading.active_count() <= before
+
+
+def test_memory_is_given_back(emulated_gpu):
+    pipe = pipe_of(lambda: (fn.external_source(source=Counting(dense)) + 1).gpu() * 2)
+    for _ in range(10):
+        pipe.run()
+    del pipe
+    gc.collect()
+    held = emulated_gpu._memory.device_bytes
+    assert held
+    for _ in range(100):  # a lane may just be letting go
+        backend.ReleaseUnusedMemory()
+        if emulated_gpu._memory.device_bytes == 0:
+            break
+        threading.Event().wait(0.02)
+    assert emulated_gpu._memory.device_bytes == 0
 
 
 def test_an_error_says_where():

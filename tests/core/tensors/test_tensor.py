@@ -438,7 +438,7 @@ def test_gpu_is_named_where_it_is_missing(data, without_gpu):
 
 def test_data_of_the_host_is_no_gpu_tensor(data):
     for value in (data, TensorCPU(data), 3):
-        with pytest.raises(errors.ArgumentTypeError, match="no data on a GPU.*TensorCPU"):
+        with pytest.raises(errors.ArgumentTypeError, match=r"no data on a GPU.*TensorCPU"):
             TensorGPU(value)
     with pytest.raises(errors.ArgumentTypeError, match="in the memory of kDLCPU"):
         TensorGPU(data.__dlpack__())

@@ -37,7 +37,7 @@ def converted(images, orientations, target, *, ycbcr=False, scattered=False):
         stored = s.upload(images)
         out = s.queue.empty(shapes, target)
         work = [
-            Decoded(source, place, *image.shape, orientation)
+            Decoded(source, place, *image.shape, orientation, image.shape[1])
             for source, place, image, orientation in zip(
                 stored.pointers.tolist(), out.pointers.tolist(), images, orientations, strict=True
             )
@@ -106,3 +106,36 @@ def test_places_that_are_not_aligned(target):
     got = converted(images, [1 + i % 8 for i in range(len(images))], target, scattered=True)
     for i, (ours, image) in enumerate(zip(got, images, strict=True)):
         np.testing.assert_array_equal(ours, expected(image, 1 + i % 8, target))
+
+
+@pytest.mark.parametrize("ycbcr", [False, True])
+@pytest.mark.parametrize("target", [np.uint8, np.float32])
+def test_windows(target, ycbcr):
+    images = pictures(np.uint8)
+    orientations = [1 + i % 8 for i in range(2 * len(images))]
+    windows = []
+    for image in images:
+        rows, columns, _ = image.shape
+        windows += [(rows // 3, columns // 4, rows, columns), (rows // 2, 0, rows, columns)]
+    shapes, wanted = [], []
+    for i, (y, x, end_y, end_x) in enumerate(windows):
+        window = images[i // 2][y:end_y, x:end_x]
+        wanted.append(expected(window, orientations[i], target, ycbcr=ycbcr))
+        shapes.append(wanted[-1].shape)
+    with gpu_session() as s:
+        stored = s.upload(images)
+        out = s.queue.empty(shapes, target)
+        begins, places = stored.pointers.tolist(), out.pointers.tolist()
+        work = []
+        for i, (y, x, end_y, end_x) in enumerate(windows):
+            columns = images[i // 2].shape[1]
+            begin = begins[i // 2] + (y * columns + x) * 3
+            work.append(
+                Decoded(begin, places[i], end_y - y, end_x - x, 3, orientations[i], columns)
+            )
+        convert(s.queue, work, np.dtype(np.uint8), np.dtype(target), ycbcr=ycbcr)
+        got = s.download(out)
+    for ours, want in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(
+            ours.astype(float), want.astype(float), rtol=0, atol=1e-6 + ycbcr
+        )

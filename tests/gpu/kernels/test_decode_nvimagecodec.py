@@ -8,17 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.decode import nvimagecodec as cpu
 from penstock.kernels.cpu.decode.header import read_header
 from penstock.kernels.cpu.decode.pixels import Wanted
 from penstock.kernels.gpu.decode import nvimagecodec
 from penstock.kernels.gpu.decode.batch import decode_batch
+from penstock.kernels.gpu.decode.decoders import decoders_of, host_threads
 from penstock.kernels.gpu.decode.host import Sample
-from penstock.kernels.gpu.decode.nvimagecodec import (
-    DeviceDecoder,
-    decoder_of,
-    host_threads,
-)
+from penstock.kernels.gpu.decode.nvimagecodec import DeviceDecoder
 from penstock.kernels.gpu.decode.options import DecoderOptions
 from tests.support.encoded_images import jpegs
 from tests.support.gpu.session import gpu_session
@@ -141,9 +137,9 @@ def test_each_thread_has_its_own_decoder(gpu_runtime):
     found = []
 
     def work():
-        first = decoder_of(gpu_runtime, DecoderOptions(), 1, 4)
-        assert decoder_of(gpu_runtime, DecoderOptions(), 1, 8) is first
-        assert decoder_of(gpu_runtime, DecoderOptions(fancy_upsampling=True), 1, 8) is not first
+        first = decoders_of(gpu_runtime, DecoderOptions(), 1)
+        assert decoders_of(gpu_runtime, DecoderOptions(), 1) is first
+        assert decoders_of(gpu_runtime, DecoderOptions(fancy_upsampling=True), 1) is not first
         found.append((first, host_threads(gpu_runtime, 2)))
         assert host_threads(gpu_runtime, 2) is found[-1][1]
 
@@ -161,17 +157,12 @@ def test_options_in_the_words_of_nvimagecodec():
     text = DecoderOptions(
         fancy_upsampling=True,
         hybrid_huffman_threshold=7,
-        preallocate_width=640,
         device_padding_bytes=1,
         host_padding_bytes=2,
         device_padding_jpeg2k_bytes=3,
         host_padding_jpeg2k_bytes=4,
-    ).text(64)
+    ).text()
     assert set(text.split(" ")) == {
-        "nvjpeg_hw_decoder:fancy_upsampling=1",
-        "nvjpeg_hw_decoder:preallocate_width_hint=640",
-        "nvjpeg_hw_decoder:preallocate_height_hint=1",
-        "nvjpeg_hw_decoder:preallocate_batch_size=64",
         "nvjpeg_cuda_decoder:fancy_upsampling=1",
         "nvjpeg_cuda_decoder:hybrid_huffman_threshold=7",
         "nvjpeg_cuda_decoder:device_memory_padding=1",
@@ -179,29 +170,6 @@ def test_options_in_the_words_of_nvimagecodec():
         "nvjpeg2k_cuda_decoder:device_memory_padding=3",
         "nvjpeg2k_cuda_decoder:host_memory_padding=4",
     }
-
-
-@pytest.mark.parametrize(
-    ("load", "share", "policy"),
-    [
-        (0.0, None, None),
-        (0.25, 0.25, "FIXED"),
-        (1.0, 1.0, "FIXED"),
-        (3.0, 1.0, "FIXED"),
-        (-1.0, 0.65, "ADAPTIVE_MINIMIZE_IDLE_TIME"),
-    ],
-)
-def test_shares(load, share, policy):
-    nv = cpu.module()
-    by_kind = {b.backend_kind: b for b in nvimagecodec._backends(nv, load)}
-    assert nv.BackendKind.CPU_ONLY not in by_kind
-    assert {nv.BackendKind.HYBRID_CPU_GPU, nv.BackendKind.GPU_ONLY} <= set(by_kind)
-    hardware = by_kind.get(nv.BackendKind.HW_GPU_ONLY)
-    if share is None:
-        assert hardware is None
-    else:
-        assert hardware.load_hint == pytest.approx(share)
-        assert hardware.load_hint_policy == getattr(nv.LoadHintPolicy, policy)
 
 
 def test_memory_is_taken_as_it_is_described():

@@ -51,5 +51,5 @@ def test_large_batches_have_blocks_that_go_on():
         class runtime:  # noqa: N801
             multiprocessors = 10
 
-    turns = [normalize_pixels._turns(Queue, np.array([n])) for n in (1, 160, 10_000)]
+    turns = [normalize_pixels._turns(Queue, n) for n in (1, 160, 10_000)]
     assert turns == [1, 2, 4]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from penstock.kernels.cpu.resample_taps import AxisSampling, Filter, axis_taps
-from penstock.kernels.gpu.resample_taps import AxesSampling, axes_taps
+from penstock.kernels.gpu.resample_axes import AXIS, AxesSampling
+from penstock.kernels.gpu.resample_taps import axes_taps
 from tests.support.gpu.session import gpu_session
 
 ALIKE = [HealthCheck.function_scoped_fixture]
@@ -23,39 +24,24 @@ def read(session, address, shape, dtype):
     return found.copy()
 
 
-def column(values, dtype):
-    return np.array([values], dtype)
-
-
 def assert_same_taps(axes, windows, antialias):
     """Compare the taps of some axes, all `stepwise` or none of them."""
-    sampling = AxesSampling(
-        *(column([a[k] for a in axes], np.int64) for k in range(2)),
-        *(column([a[k] for a in axes], np.float32) for k in (2, 3)),
-        column([a[4] for a in axes], np.int64),
-        antialias,
-        *(column([w[k] for w in windows], np.int64) for k in range(3)),
-    )
+    one = [(*axis, *window) for axis, window in zip(axes, windows, strict=True)]
     # The last axis is not stepwise, the one in front of it is.
-    twice = AxesSampling(
-        *(np.concatenate((v, v)) if isinstance(v, np.ndarray) else v for v in fields(sampling))
-    )
+    twice = AxesSampling(np.array([one, one], AXIS), antialias)
     with gpu_session() as session:
-        taps = axes_taps(session.queue, twice)
+        taps = axes_taps(session.queue, twice).axes
         for row, stepwise in enumerate((True, False)):
             for i, (axis, (begin, length, step)) in enumerate(zip(axes, windows, strict=True)):
                 expected = axis_taps(AxisSampling(*axis, antialias, stepwise), begin, length, step)
-                assert taps.taps[row, i] == expected.weights.shape[1]
-                first = read(session, taps.first[row, i], (length,), np.int32)
+                assert taps["taps"][row, i] == expected.weights.shape[1]
+                first = read(session, taps["first"][row, i], (length,), np.int32)
                 np.testing.assert_array_equal(first, expected.first)
-                weights = read(session, taps.weights[row, i], expected.weights.shape, np.float32)
+                shape = expected.weights.shape
+                weights = read(session, taps["weights"][row, i], shape, np.float32)
                 np.testing.assert_array_equal(
                     weights.view(np.int32), expected.weights.view(np.int32)
                 )
-
-
-def fields(sampling):
-    return [getattr(sampling, name) for name in sampling.__slots__]
 
 
 def whole(axes):
@@ -72,6 +58,7 @@ def test_filters(kind, antialias):
 @pytest.mark.parametrize("kind", list(Filter))
 def test_windows_in_either_order_and_outside(kind):
     axes = [(40, 25, 3.25, 37.5, kind), (40, 25, 37.5, 3.25, kind), (40, 25, -9.0, 60.0, kind)]
+    # A window is begin, length and step.
     assert_same_taps(axes, [(4, 9, 1), (20, 30, -1), (-7, 70, 1)], True)
 
 

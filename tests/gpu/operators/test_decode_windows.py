@@ -5,7 +5,7 @@ import pytest
 
 from penstock import types
 from tests.support.encoded_images import jpegs, tiffs
-from tests.support.gpu.decoding import check_like_cpu, decodable, encoded, without
+from tests.support.gpu.decoding import check_like_cpu, check_pixels, decodable, encoded, without
 from tests.support.gpu.run_operator import run_gpu_operator
 
 
@@ -37,6 +37,17 @@ def test_crops_differ_from_sample_to_sample(images):
 
 def test_a_crop_of_the_whole_image(images):
     check_like_cpu("decoders.image_crop", images)
+
+
+@pytest.mark.gpu
+def test_a_window_is_a_part_of_the_image(images):
+    # Chroma is repeated, on a real GPU, so that no pixel depends on what lies beside the window.
+    images = {k: v for k, v in images.items() if k.startswith("jpeg")}
+    whole = run_gpu_operator("decoders.image", encoded(images))
+    windows = run_gpu_operator("decoders.image_slice", encoded(images), start=(3, 8), end=(30, 36))
+    for name, window, image in zip(images, windows, whole, strict=True):
+        if not any(kind in name for kind in ("cmyk", "ycck")):  # decoded on the CPU
+            check_pixels(name, window, image[8:36, 3:30], exact=False)
 
 
 @pytest.mark.parametrize("upright", [True, False])

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 
 from penstock.errors import ArgumentValueError
+from penstock.kernels.cpu.random import sample_uniforms
 from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
-from penstock.operators.image.random_crop_batch import choose_crops
+from penstock.kernels.gpu.random_crop import random_crops
 from penstock.operators.image.resize_geometry import MODES, resize_geometry
 from penstock.operators.image.resize_geometry_batch import OneByOneError, batch_geometry
 
@@ -33,14 +34,15 @@ def assert_same(extents, sizes, mode, max_size, rois, subpixel):
     def arrays():
         regions = None
         if rois is not None:
-            regions = tuple(np.array(r, np.float64).T for r in rois)
+            regions = tuple(columns(r, np.float64) for r in rois)
         return batch_geometry(
-            np.array(extents, np.int64).T,
-            np.array(sizes, np.float64).T,
+            columns(extents, np.int64),
+            columns(sizes, np.float64),
             mode,
             max_size,
             regions,
             subpixel,
+            FILTERS,
         )
 
     if expected is None:
@@ -50,7 +52,26 @@ def assert_same(extents, sizes, mode, max_size, rois, subpixel):
     found = arrays()
     for k, name in enumerate(("in_size", "out_size", "start", "end")):
         wanted = np.array([[axis[k] for axis in sample] for sample in expected]).T
-        np.testing.assert_array_equal(found[k], wanted, name)
+        np.testing.assert_array_equal(np.broadcast_to(found[name], wanted.shape), wanted, name)
+    np.testing.assert_array_equal(found["length"], found["out_size"])
+    assert (found["begin"] == 0).all()
+    assert (found["step"] == 1).all()
+    for i, sample in enumerate(expected):
+        for axis, (_, out_size, start, end) in enumerate(sample):
+            shrinks = np.float32(abs(end - start)) > out_size
+            filters = np.broadcast_to(found["filter"][axis], len(expected))
+            assert filters[i] == FILTERS[0 if shrinks else 1][0]
+
+
+FILTERS = np.array([3]), np.array([2])
+
+
+def columns(values, dtype):
+    """One column where all samples have the same values, as the engine has it."""
+    found = np.array(values, dtype).T
+    if (found == found[:, :1]).all():
+        found = found[:, :1]
+    return np.ascontiguousarray(found)
 
 
 pixels = st.floats(-50, 700) | st.integers(-40, 300).map(float) | st.just(0.0)
@@ -96,8 +117,24 @@ def test_thin_regions(mode):
 def test_any_random_crop(extents, area, ratio, attempts, seed):
     area = min(area), max(area)
     ratio = ratio[0], ratio[0] * ratio[1]
-    uniforms = np.random.default_rng(seed).random((len(extents), uniforms_needed(attempts)))
-    found = choose_crops(np.array(extents).T, uniforms, area, ratio, attempts)
+    size, iteration = (224, 57), seed >> 7
+    found = random_crops(
+        columns(extents, np.int64),
+        len(extents),
+        size,
+        area,
+        ratio,
+        attempts,
+        seed,
+        iteration,
+        FILTERS,
+    )
     for i, (height, width) in enumerate(extents):
-        expected = choose_crop(height, width, uniforms[i].tolist(), area, ratio, attempts)
-        assert tuple(np.concatenate(found)[:, i].tolist()) == expected
+        uniforms = sample_uniforms(seed, iteration, i, uniforms_needed(attempts)).tolist()
+        y, x, rows, cols = choose_crop(height, width, uniforms, area, ratio, attempts)
+        for axis, (extent, out, begin, length) in enumerate(
+            zip((height, width), size, (y, x), (rows, cols), strict=True)
+        ):
+            kind = FILTERS[0 if length > out else 1][0]
+            wanted = (extent, out, begin, begin + length, kind, 0, out, 1)
+            assert found[axis, i].tolist() == wanted

@@ -133,6 +133,73 @@ def test_pytorch_s_memory_is_kept_while_we_read_it():
         del overwritten
 
 
+class Interface:
+    """An array of CuPy's that speaks nothing but the CUDA array interface."""
+
+    def __init__(self, array):
+        self.array = array
+
+    @property
+    def __cuda_array_interface__(self):
+        return self.array.__cuda_array_interface__
+
+
+def _full(kind, shape, value, stream):
+    """An array that is written on PyTorch's stream, which is its library's current one."""
+    import cupy
+    import torch
+
+    if kind == "torch":
+        return torch.full(shape, value, device="cuda", dtype=torch.int32)
+    with cupy.cuda.ExternalStream(stream.cuda_stream):
+        array = cupy.full(shape, value, np.int32)
+    return array if kind == "cupy" else Interface(array)
+
+
+old_external_stream = pytest.mark.filterwarnings("ignore:ExternalStream is deprecated")
+
+
+@old_external_stream
+@pytest.mark.parametrize("kind", ["cupy", "torch", "interface"])
+@pytest.mark.parametrize("contiguous", [False, True])
+def test_lists_are_waited_for(kind, contiguous):
+    import cupy
+
+    torch = pytest.importorskip("torch")
+    side = torch.cuda.Stream()
+    for k in range(5):
+        with torch.cuda.stream(side), cupy.cuda.ExternalStream(side.cuda_stream):
+            torch.cuda._sleep(4_000_000)
+            arrays = [_full(kind, (1 + i, 1000), k + i, side) for i in range(20)]
+            batch = TensorListGPU(arrays, "HW", contiguous)
+        for i, found in enumerate(batch.as_cpu()):
+            assert found.shape() == [1 + i, 1000]
+            assert (np.asarray(found) == k + i).all()
+
+
+@old_external_stream
+@pytest.mark.parametrize("kind", ["cupy", "torch", "interface"])
+def test_memory_of_lists_is_kept_while_we_read_it(kind):
+    torch = pytest.importorskip("torch")
+    runtime = get_runtime(0)
+    side = torch.cuda.Stream()
+    for k in range(5):
+        with torch.cuda.stream(side):
+            arrays = [_full(kind, (1 << 20,), k + i, side) for i in range(12)]
+            side.synchronize()
+            batch = TensorListGPU(arrays, contiguous=False)
+            stream = runtime.acquire_stream()
+            with torch.cuda.stream(torch.cuda.ExternalStream(stream)):
+                torch.cuda._sleep(8_000_000)
+            runtime.release_stream(stream)
+            copied = batch._make_copy()  # on the stream that was released last, behind the sleep
+            del arrays, batch
+            overwritten = [_full(kind, (1 << 20,), -1, side) for _ in range(12)]
+        for i, found in enumerate(copied.as_cpu()):
+            assert (np.asarray(found) == k + i).all()
+        del overwritten
+
+
 def test_tensors_that_need_a_gradient_say_so():
     torch = pytest.importorskip("torch")
     from penstock.errors import ArgumentTypeError

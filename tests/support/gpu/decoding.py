@@ -12,9 +12,13 @@ from tests.support.encoded_images import everything
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 from tests.support.gpu.runtime import EmulatedRuntime
 
-JPEG_MOST_LEVELS = 4
-JPEG_MEAN_LEVELS = 0.6
-"""How far a GPU's inverse transform and colour conversion may be from libjpeg-turbo's, of 255."""
+JPEG_MOST_LEVELS = 3
+JPEG_MEAN_LEVELS = 0.3
+"""How far a GPU's inverse transform and colour conversion may be from libjpeg-turbo's, of 255.
+
+Measured on an H200 with nvJPEG 13.0, on images of 1 to 65 rows and columns: JPEG engines differ by
+at most 1, in the mean of an image by 0.006; the hybrid decoder by 3 and, in tiny images, 0.25.
+"""
 
 
 def encoded(images: dict[str, bytes]) -> list[np.ndarray]:
@@ -72,7 +76,9 @@ def check_pixels(
         assert difference.max() <= ulps * np.finfo(np.float32).eps, name
         return
     levels = 255 * difference
-    assert levels.max() <= JPEG_MOST_LEVELS, name
+    # Values are rounded to other types and to YCbCr.
+    rounding = max(255 / full, 0.01) if got.dtype.kind != "f" else 0.01
+    assert levels.max() <= JPEG_MOST_LEVELS + rounding, name
     assert levels.mean() <= JPEG_MEAN_LEVELS, name
 
 

@@ -25,6 +25,7 @@ class HostRows:
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
+        self.dense = np.stack(rows) if rows and len({row.shape for row in rows}) == 1 else None
 
     def __len__(self) -> int:
         return len(self.rows)

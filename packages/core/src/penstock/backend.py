@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from penstock import types
 from penstock.tensors.device import DLDeviceType
 from penstock.tensors.gpu.tensor import TensorGPU
@@ -22,5 +24,11 @@ __all__ = [
 
 
 def ReleaseUnusedMemory() -> None:  # noqa: N802 - DALI's name
-    """Give memory that waits to be reused back to the operating system."""
+    """Give memory that waits to be reused back to the operating system, and to GPUs.
+
+    Waits for work on GPUs that still uses memory of pipelines.
+    """
     HOST_POOL.trim()
+    gpu = sys.modules.get("penstock.tensors.gpu.device")
+    if gpu is not None:  # else there is no pipeline on a GPU
+        gpu.trim_devices()

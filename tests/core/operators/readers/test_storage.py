@@ -136,3 +136,39 @@ def test_remote_files_without_fsspec(monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(MissingDependencyError, match=r"needs fsspec.*\"s3\""):
         read_file("s3://bucket/key", np.empty)
+
+
+def test_files_read_together(tmp_path):
+    contents = [bytes(range(256)) * n for n in (1, 0, 300, 7)]
+    paths = []
+    for number, content in enumerate(contents):
+        path = tmp_path / f"ünïcode {number}"
+        path.write_bytes(content)
+        paths.append(str(path))
+    paths[2:2] = [str(tmp_path / "missing"), str(tmp_path)]
+    found = storage.read_together(paths, np.empty)
+    assert [f is None for f in found] == [False, False, True, True, False, False]
+    assert [f.tobytes() for f in found if f is not None] == contents
+    assert all(f.ctypes.data % 64 == found[0].ctypes.data % 64 for f in found if f is not None)
+
+
+@pytest.mark.parametrize("name", ["memory://x", "a\0b"])
+def test_what_cannot_be_read_together(tmp_path, name):
+    path = tmp_path / "a"
+    path.write_bytes(b"abc")
+    assert storage.read_together([str(path), name], np.empty) == [None, None]
+
+
+def test_reading_together_leaves_no_file_open(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"abc")
+
+    def no_memory(shape, dtype):
+        raise MemoryError
+
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        storage.read_together([str(path)] * 3, np.empty)
+        with pytest.raises(MemoryError):
+            storage.read_together([str(path)] * 3, no_memory)
+    assert len(os.listdir("/proc/self/fd")) == before

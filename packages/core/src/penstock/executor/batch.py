@@ -90,6 +90,16 @@ class BatchBuffer:
         self._row_shape = values.shape[1:]
         self._in_dense = bytearray(b"\x01" * len(values))
 
+    def adopt_row(self, index: int, value: np.ndarray) -> None:
+        """Take `value` for sample `index` as it is."""
+        self._in_dense[index] = 0
+        self.rows[index] = value
+
+    @property
+    def dense(self) -> np.ndarray | None:
+        """All samples as one array, in order; `None` if they do not lie in one piece."""
+        return None if self._dense is None or 0 in self._in_dense else self._dense
+
     def put(self, index: int, value: np.ndarray) -> None:
         """Make `value` sample `index`; it is copied unless it is the row that was handed out."""
         if value.dtype != self._dtype:

@@ -21,7 +21,17 @@ if TYPE_CHECKING:
 class Context:
     """The `SampleContext` of one step on one worker, pointed at one sample after the other."""
 
-    __slots__ = ("arena", "args", "buffers", "index", "iteration", "node", "seed", "source")
+    __slots__ = (
+        "ahead",
+        "arena",
+        "args",
+        "buffers",
+        "index",
+        "iteration",
+        "node",
+        "seed",
+        "source",
+    )
 
     def __init__(
         self, node: OpNode, args: SimpleNamespace, arena: Arena, seed: int, outputs: int
@@ -33,6 +43,8 @@ class Context:
         self.index = 0
         self.iteration = 0
         self.source = ""
+        self.ahead: Any = None
+        """What a reader has read for this sample together with others."""
         self.buffers: list[BatchBuffer | None] = [None] * outputs
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
@@ -41,6 +53,13 @@ class Context:
         if buffer is None:
             return self.arena.empty(shape, dtype)
         return buffer.row(self.index, shape)
+
+    def adopt(self, value: np.ndarray) -> np.ndarray:
+        """Make `value`, which nothing else writes to, the first output without a copy."""
+        buffer = self.buffers[0]
+        if buffer is not None:
+            buffer.adopt_row(self.index, value)
+        return value
 
     def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """Scratch memory that lives until the sample leaves the segment."""

@@ -38,6 +38,9 @@ then by itself."""
 _ENTER = "enter"
 _LARGEST_CHUNK = 8
 _LARGEST_CHUNK_OF_LITTLE_WORK = 16
+_CHUNK_THAT_IS_READ = 16
+"""Samples that are only read, for a GPU to decode: a thread takes no fewer. Shared out more finely,
+all threads would do is to wait for one another."""
 _LITTLE_WORK_SECONDS = 5e-5
 
 
@@ -259,8 +262,13 @@ class Executor:
                 continue
             remaining = iteration.size - iteration.next
             little = iteration.program.sample_seconds < _LITTLE_WORK_SECONDS
-            largest = _LARGEST_CHUNK_OF_LITTLE_WORK if little else _LARGEST_CHUNK
-            samples = iteration.take(min(largest, remaining // (4 * self._num_threads) + 1))
+            if iteration.program.is_light:
+                most = max(_CHUNK_THAT_IS_READ, -(-iteration.size // self._num_threads))
+            elif little:
+                most = min(_LARGEST_CHUNK_OF_LITTLE_WORK, remaining // (4 * self._num_threads) + 1)
+            else:
+                most = min(_LARGEST_CHUNK, remaining // (4 * self._num_threads) + 1)
+            samples = iteration.take(most)
             if samples:
                 iteration.in_flight += 1
                 if iteration.next < iteration.size or iteration.queue:
@@ -490,9 +498,7 @@ class Executor:
         if program is None:
             from penstock.executor.gpu_program import GpuProgram
 
-            program = GpuProgram(
-                self.plan, stage, specs, fuse=self.fuse, threads=self._num_threads
-            )
+            program = GpuProgram(self.plan, stage, specs, fuse=self.fuse, threads=self._num_threads)
             self._gpu_programs[key] = program
         return program
 

@@ -40,6 +40,8 @@ class GpuContext:
         Where each sample came from, if known.
     threads
         How many threads of the CPU the operator may use; 0 where nobody said.
+    dense
+        Arguments of `tensors` whose rows lie in one piece, as one array each.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class GpuContext:
         iteration: int = 0,
         sources: list[str] | None = None,
         threads: int = 0,
+        dense: dict[str, np.ndarray] | None = None,
     ) -> None:
         self.args = SimpleNamespace(**args)
         self.queue = queue
@@ -63,6 +66,7 @@ class GpuContext:
         self._node = node
         self._tensors = tensors
         self._sources = sources
+        self._dense = dense or {}
 
     def values(self, name: str) -> list[Any]:
         """Argument `name` of each sample, converted as for `cpu`."""
@@ -77,6 +81,9 @@ class GpuContext:
 
     def array(self, name: str, dtype: DTypeLike) -> np.ndarray | None:
         """Argument `name` of all samples as one array ``(samples, ...)``, without conversion."""
+        whole = self._dense.get(name)
+        if whole is not None:
+            return whole.astype(dtype, copy=False)
         found = self._tensors.get(name)
         if found is None:
             constant = getattr(self.args, name)
@@ -92,11 +99,13 @@ class GpuContext:
 
     def empty(self, shapes: Any, dtype: DTypeLike, output: int = 0) -> DeviceBatch:
         """Uninitialised memory for an output."""
+        if type(shapes) is tuple:
+            return self.queue.empty(shapes, dtype, self.size)
         return self.queue.empty(as_shapes(shapes, self.size), dtype)
 
     def temp(self, shapes: Any, dtype: DTypeLike) -> DeviceBatch:
         """Uninitialised memory for what lies between input and output."""
-        return self.queue.empty(as_shapes(shapes, self.size), dtype)
+        return self.empty(shapes, dtype)
 
     def source(self, index: int) -> str:
         """File or key that sample `index` of the first input was read from."""
@@ -109,18 +118,14 @@ class GpuContext:
 
 def stacked(name: str, rows: list[np.ndarray], dtype: DTypeLike) -> np.ndarray:
     """The values of argument `name`, one a sample, as one array."""
-    first = rows[0] if rows else np.empty(0)
-    base = first.base
-    if (
-        isinstance(base, np.ndarray)
-        and base.shape == (len(rows), *first.shape)
-        and base.ctypes.data == first.ctypes.data
-        and base[-1:].ctypes.data == rows[-1].ctypes.data
-    ):
-        return base.astype(dtype, copy=False)  # a batch in one piece needs no loop
+    if not rows:
+        return np.empty(0, dtype)
+    first = rows[0]
+    if first is rows[-1] and all(row is first for row in rows):
+        return np.broadcast_to(np.asarray(first, dtype), (len(rows), *first.shape))
     if any(row.shape != first.shape for row in rows):
         raise ShapeError(
             f"Argument `{name}` has values of different shapes: "
             f"{sorted({row.shape for row in rows})}. Give all samples values of one shape."
         )
-    return np.stack(rows).astype(dtype, copy=False) if rows else np.empty(0, dtype)
+    return np.array(rows, dtype)

@@ -26,12 +26,19 @@ class GpuFrames(FrameLoop):
     """An operator that takes frames, made into one that takes batches of sequences."""
 
     @property
-    def gpu_takes(self) -> tuple[type, ...]:
-        """No recipes: frames are cut out of memory."""
-        return ()
+    def _takes_sequences(self) -> bool:
+        """Whether a sequence is to the operator what a large frame is."""
+        return self.op.elementwise and not self.frame_args
 
-    def gpu(self, c: Any, sequences: DeviceBatch, *others: Any) -> Any:
+    @property
+    def gpu_takes(self) -> tuple[type, ...]:
+        """What the operator takes; no recipes, where frames are cut out of memory."""
+        return self.op.gpu_takes if self._takes_sequences else ()
+
+    def gpu(self, c: Any, sequences: Any, *others: Any) -> Any:
         """Run all frames of all sequences as one batch, and fold its outputs."""
+        if self._takes_sequences:
+            return self.op.gpu(c, sequences, *others)
         if others:
             raise ArgumentValueError("An operator with several inputs takes no sequences.")
         axis = self.axis

@@ -103,9 +103,14 @@ class GpuProgram:
             self._input(step, r, iteration, queue, values, sources, waited) for r in step.inputs
         ]
         origin = sources.get(step.inputs[0]) if step.inputs else None
-        tensors = {
-            name: (iteration.buffers[r].rows, convert) for name, r, convert in step.tensor_args
-        }
+        tensors: dict[str, Any] = {}
+        dense: dict[str, np.ndarray] = {}
+        for name, r, convert in step.tensor_args:
+            buffer = iteration.buffers[r]
+            tensors[name] = buffer.rows, convert
+            whole = getattr(buffer, "dense", None)
+            if whole is not None:
+                dense[name] = whole
         context = GpuContext(
             step.node,
             step.args,
@@ -116,6 +121,7 @@ class GpuProgram:
             iteration.number,
             origin,
             self._threads,
+            dense,
         )
         result = step.function(context, *inputs)
         results = (result,) if len(step.outputs) == 1 and not _is_several(result) else result

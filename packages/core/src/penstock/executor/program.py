@@ -36,6 +36,8 @@ class Program:
         for node in stage.sample_nodes:
             with_place(node, self._add, node)
         self._defer()
+        self.is_light = all(step.is_light for step in self.steps)
+        """Whether samples pass through without any work on their data."""
         self.batch_steps = [with_place(n, self._add_batch, n) for n in stage.batch_nodes]
         self.reads = [
             *stage.reads,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from penstock.executor.step import Step
 
 
+_FEW = 3
+"""Samples from which on it pays to read them together."""
 _Sample = tuple[int, list[Any], list[str]]
 """Number of a sample, the content of its registers, and where each of these was read from."""
 
@@ -63,7 +65,9 @@ class SampleRunner:
         samples = [self._begun(index) for index in indices]
         for step, context in self._light:
             failed = []
-            for sample in samples:
+            ahead = self._load_ahead(step, samples) if step.is_reader else None
+            for number, sample in enumerate(samples):
+                context.ahead = None if ahead is None else ahead[number]
                 try:
                     self._do(step, context, sample)
                 except BaseException as error:  # whatever it is, somebody waits for the batch
@@ -71,6 +75,7 @@ class SampleRunner:
                     failed.append(sample[0])
             if failed:
                 samples = [s for s in samples if s[0] not in failed]
+            context.ahead = None
         mark = arena.mark()
         for sample in samples:
             index, _, sources = sample
@@ -84,6 +89,18 @@ class SampleRunner:
                 failures.append((index, error))
             arena.release(mark)
         return failures
+
+    def _load_ahead(self, step: Step, samples: list[_Sample]) -> list[Any] | None:
+        """What a reader reads for these samples at once; it says later what is wrong with any."""
+        if len(samples) < _FEW:
+            return None
+        entries = self._iteration.entries[id(step.node)]
+        try:
+            return step.op.load_ahead(  # type: ignore[no-any-return]
+                [entries[index] for index, _, _ in samples]
+            )
+        except Exception:  # whatever it is, `load` meets it again and knows the sample
+            return None
 
     def _begun(self, index: int) -> _Sample:
         """Sample `index` with what the stage reads from earlier ones."""

@@ -11,6 +11,8 @@ from penstock.operators.operator import Operator
 from penstock.operators.signature import default_text, return_annotation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.operators.schema import Arg, Input, OpSchema
     from penstock.operators.signature import Api
 
@@ -129,7 +131,7 @@ def _parameters(schema: OpSchema) -> list[str]:
         end = "" if arg.required else f", default {default}" if default else ", optional"
         lines += [f"{arg.name} : {argument_kind(arg)}{end}", *_body(argument_text(arg))]
     lines += [
-        f"device : {{{', '.join(repr(d).replace(chr(39), chr(34)) for d in schema.devices)}}}, optional",
+        f"device : {{{_quoted(schema.devices)}}}, optional",
         *_body(["Where to run; by default where the inputs are."]),
         "name : str, optional",
         *_body(
@@ -137,6 +139,10 @@ def _parameters(schema: OpSchema) -> list[str]:
         ),
     ]
     return lines
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
 
 
 def _returns(schema: OpSchema) -> list[str]:

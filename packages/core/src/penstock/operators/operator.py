@@ -66,6 +66,10 @@ class HostBatch(Protocol):
     rows: list[np.ndarray]
     """The samples."""
 
+    @property
+    def dense(self) -> np.ndarray | None:
+        """All samples as one array, in order; `None` if they do not lie in one piece."""
+
     def __len__(self) -> int:
         """Number of samples."""
 
@@ -163,13 +167,19 @@ class Operator:
     gpu_takes: ClassVar[tuple[type[LazyBatch], ...]] = ()
     """Recipes that `gpu` takes in place of samples in device memory, where it alone reads them."""
 
+    elementwise: ClassVar[bool] = False
+    """Whether `gpu` makes of each element one of the output, wherever it lies, by arguments that
+    are the same for all of a sample. Of an operator of frames it is then given sequences as they
+    are."""
+
     def gpu(self, c: BatchContext, *inputs: Any) -> Any:
         """Queue the work on one batch on the GPU; return the output batch, or a tuple of them.
 
         Inputs are `DeviceBatch`, or recipes of the classes in `gpu_takes`; those declared with
         ``device="cpu"`` are `HostBatch`. Outputs are a `DeviceBatch`, which may share memory with
         an input, or a `LazyBatch`. Nothing here may wait for the device, and nothing may be done
-        sample by sample that NumPy can do for the whole batch.
+        sample by sample that NumPy, or a loop that `penstock.kernels.gpu.compiled` makes, can do
+        for the whole batch.
         """
         raise NotYetSupportedError(f"`{self.schema.name}` has no GPU implementation.")
 

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
 
 def vectors(
-    c: BatchContext, name: str, count: int, dtype: DTypeLike = np.float64, *, repeat: bool = False
+    c: BatchContext,
+    name: str,
+    count: int,
+    dtype: DTypeLike = np.float64,
+    *,
+    repeat: bool = False,
+    spread: bool = True,
 ) -> np.ndarray | None:
     """Argument `name`, which is given, as an array ``(samples, count)``.
 
@@ -23,6 +29,8 @@ def vectors(
     ----------
     repeat
         Whether a single number stands for `count` equal ones.
+    spread
+        Whether a constant has a row a sample, too, and not only one.
 
     Returns
     -------
@@ -36,7 +44,9 @@ def vectors(
         return None
     if found is None or not c.size:
         return None
-    found = found.reshape(c.size, -1)
+    if not spread and getattr(c.args, name) is not None:
+        found = found[:1]
+    found = found.reshape(len(found), -1)
     if repeat and found.shape[1] == 1:
-        return np.broadcast_to(found, (c.size, count))
+        return np.broadcast_to(found, (len(found), count))
     return found if found.shape[1] == count else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +28,12 @@ from penstock.operators.window_arithmetic import (
 )
 from penstock.operators.window_crop import CROP_ARGS
 from penstock.operators.window_slice import SLICE_ARGS
+from penstock.tensors.gpu.batch import plain
 
 if TYPE_CHECKING:
     from penstock.operators.operator import BatchContext
     from penstock.operators.window_bounds import OutOfBounds
-    from penstock.operators.window_crop import CropWindow
+    from penstock.operators.window_crop import CropWindow, CutAxis
     from penstock.operators.window_slice import SliceWindow
 
 Windows = tuple[np.ndarray, np.ndarray]
@@ -41,6 +43,14 @@ _Found = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 _CROP_NAMES = tuple(a.name for a in CROP_ARGS if a.per_sample)
 _SLICE_NAMES = tuple(a.name for a in SLICE_ARGS if a.per_sample)
+
+
+def differ(window: CropWindow) -> bool:
+    """Whether windows of samples of the same extents may differ: they have arguments of their own.
+
+    Where they do not, one row of extents is enough for samples that are all alike.
+    """
+    return any(cut.size is None or cut.place is None for cut in window.cut)
 
 
 def crop_windows(window: CropWindow, c: BatchContext, extents: np.ndarray) -> Windows:
@@ -62,11 +72,12 @@ def slice_windows(
     window: SliceWindow,
     c: BatchContext,
     extents: np.ndarray,
-    *positional: Sequence[np.ndarray],
+    *positional: Sequence[np.ndarray] | np.ndarray,
 ) -> Windows:
     """The windows that `window` describes in samples of these extents, int64 ``(samples, ndim)``.
 
-    `positional` holds the anchor and shape inputs, one row a sample, if there are any.
+    `positional` holds the anchor and shape inputs, one row a sample, if there are any, or one array
+    for each.
 
     Raises
     ------
@@ -91,13 +102,17 @@ def settled_windows(
 ) -> _Found:
     """The windows after the policy, and for which samples they leave the data.
 
+    Arrays have a row a sample, or one for samples that are all alike.
+
     Raises
     ------
     OutOfRangeError, ShapeError
         As `OutOfBounds.settle` does, with the place of the sample.
     """
-    outside = ((anchors < 0) | (anchors + shapes > extents)).any(axis=1)
-    if not outside.any():
+    from penstock.kernels.gpu.windows import leaves
+
+    outside = np.empty(len(anchors), np.bool_)
+    if not leaves(plain(anchors), plain(shapes), plain(extents), outside):
         return anchors, shapes, outside
     if bounds.policy == "trim_to_shape":
         first = np.clip(anchors, 0, extents)
@@ -143,33 +158,42 @@ def _checked(
 
 
 def _crops(window: CropWindow, c: BatchContext, extents: np.ndarray) -> _Found | None:
-    anchors, shapes = np.zeros_like(extents), extents.copy()
-    wrong = np.zeros(c.size, np.bool_)
-    by_sample = None
-    if window.sized_by_sample:
-        by_sample = vectors(c, "crop", 3)
-        if by_sample is None:
-            by_sample = vectors(c, "crop", 2)
+    from penstock.kernels.gpu.windows import cut_windows
+
+    count = len(extents)
+    wrong = np.zeros(count, np.bool_)
+    axes, sizes, places = _constant_cut(window.cut)
+    if differ(window):
+        by_sample = None
+        if window.sized_by_sample:
+            by_sample = vectors(c, "crop", 3)
             if by_sample is None:
-                return None
-            by_sample = np.concatenate([np.zeros((c.size, 1)), by_sample], axis=1)
-        wrong |= ~np.isfinite(by_sample).all(axis=1)
-    for axis, slot, size, size_name, place, place_name in window.cut:
-        if size is not None:
-            sizes = np.array(min(size, FARTHEST))
-        else:
-            values = by_sample[:, slot] if by_sample is not None else _numbers(c, size_name)
-            wrong |= ~np.isfinite(values)
-            sizes = whole_each(values)
-        places = np.array(place) if place is not None else _numbers(c, place_name)
-        cut = sizes > 0
-        wrong |= cut & ~((places >= 0.0) & (places <= 1.0))
-        with np.errstate(invalid="ignore"):
-            start = places * (extents[:, axis] - sizes)
-        start = whole_each(start) if window.truncates else round_each(start)
-        anchors[:, axis] = np.where(cut, start, 0)
-        shapes[:, axis] = np.where(cut, sizes, extents[:, axis])
+                by_sample = vectors(c, "crop", 2)
+                if by_sample is None:
+                    return None
+                by_sample = np.concatenate([np.zeros((c.size, 1)), by_sample], axis=1)
+            wrong |= ~np.isfinite(by_sample).all(axis=1)
+        sizes, places = (np.repeat(given, count, axis=1) for given in (sizes, places))
+        for k, (_, slot, size, size_name, place, place_name) in enumerate(window.cut):
+            if size is None:
+                values = by_sample[:, slot] if by_sample is not None else _numbers(c, size_name)
+                wrong |= ~np.isfinite(values)
+                sizes[k] = whole_each(values)
+            if place is None:
+                places[k] = _numbers(c, place_name)
+    extents = plain(extents)
+    anchors, shapes = np.empty_like(extents), np.empty_like(extents)
+    cut_windows(extents, axes, sizes, places, window.truncates, anchors, shapes, wrong)
     return anchors, shapes, wrong
+
+
+@lru_cache(maxsize=256)
+def _constant_cut(cut: tuple[CutAxis, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Axes, and the extents and positions of windows along them: ``(axes, 1)``, 0 if not known."""
+    sizes = np.array([[min(c.size or 0, FARTHEST)] for c in cut], np.int64)
+    places = np.array([[c.place or 0.0] for c in cut], np.float64)
+    axes = np.array([c.axis for c in cut], np.int64)
+    return axes, sizes.reshape(-1, 1), places.reshape(-1, 1)
 
 
 def _numbers(c: BatchContext, name: str) -> np.ndarray:
@@ -182,7 +206,7 @@ def _slices(
     window: SliceWindow,
     c: BatchContext,
     extents: np.ndarray,
-    positional: Sequence[Sequence[np.ndarray]],
+    positional: Sequence[Sequence[np.ndarray] | np.ndarray],
 ) -> _Found | None:
     axes = _axes(window, c, extents.shape[1])
     if axes is None:
@@ -220,7 +244,9 @@ def _axes(window: SliceWindow, c: BatchContext, ndim: int) -> list[int] | None:
 
 
 def _positional_spans(
-    window: SliceWindow, extent: np.ndarray, positional: Sequence[Sequence[np.ndarray]]
+    window: SliceWindow,
+    extent: np.ndarray,
+    positional: Sequence[Sequence[np.ndarray] | np.ndarray],
 ) -> _Found | None:
     start, size = (_joined(rows, extent.shape) for rows in positional)
     if start is None or size is None:
@@ -234,17 +260,10 @@ def _positional_spans(
     return start, end, np.zeros(extent.shape, np.bool_)
 
 
-def _joined(rows: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray | None:
+def _joined(rows: Sequence[np.ndarray] | np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
     """Rows of numbers as one array, unless they are not of this shape together."""
-    base = rows[0].base
-    if (
-        isinstance(base, np.ndarray)
-        and base.shape == (len(rows), *rows[0].shape)
-        and all(row.base is base for row in rows)
-        and base.ctypes.data == rows[0].ctypes.data
-        and base[-1:].ctypes.data == rows[-1].ctypes.data
-    ):
-        joined = base  # a batch in one piece needs no loop
+    if isinstance(rows, np.ndarray):
+        joined = rows
     elif any(row.size != shape[1] for row in rows):
         return None
     else:

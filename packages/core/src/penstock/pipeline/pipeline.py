@@ -251,9 +251,9 @@ class Pipeline(WorkersPipeline):
         self._schedule()
 
     def share_outputs(self, cuda_stream: Any = None) -> tuple[Batch, ...]:
-        """Wait for the oldest scheduled iteration and return its outputs; `cuda_stream` as in `run`.
+        """Wait for the oldest scheduled iteration and return its outputs.
 
-        They stay valid for as long as they are referred to.
+        They stay valid for as long as they are referred to. `cuda_stream` is that of `run`.
         """
         self.build()
         if self._api is not PipelineAPIType.ITERATOR:
@@ -360,10 +360,7 @@ class Pipeline(WorkersPipeline):
                 )
             self._schedule_owed()
         iteration = executor.take()
-        batches = tuple(
-            iteration.buffers[r].tensor_list()
-            for r in executor.plan.outputs
-        )
+        batches = tuple(iteration.buffers[r].tensor_list() for r in executor.plan.outputs)
         for number, (batch, expected) in enumerate(zip(batches, self._expected, strict=True)):
             check_output(number, batch, *expected)
         if cuda_stream is not None:

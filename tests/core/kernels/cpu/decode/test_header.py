@@ -57,6 +57,25 @@ def test_kinds_of_jpegs():
         assert variant == ("cmyk" if "cmyk" in name or "ycck" in name else "")
 
 
+def test_sampling_of_baseline_jpegs():
+    found = {name: header(data).sampling for name, data in jpegs().items()}
+    for name in ("4:4:4", "4:2:2", "4:2:0", "gray", "rgb"):
+        assert found[f"jpeg-{name}"] == {"rgb": "4:4:4"}.get(name, name)
+    assert found["jpeg-440"] == "4:4:0"
+    for name, sampling in found.items():
+        if any(kind in name for kind in ("progressive", "411", "cmyk", "ycck")):
+            assert not sampling
+    assert not any(header(data).sampling for data in pngs().values())
+
+
+def test_a_baseline_jpeg_in_several_scans_has_no_sampling():
+    data = bytearray(jpegs()["jpeg-4:2:0"])
+    scan = data.index(b"\xff\xda")
+    data[scan + 4] = 1
+    assert not header(bytes(data)).sampling
+    assert not header(bytes(data[:scan])).sampling
+
+
 def with_segments(data, *segments):
     """The JPEG with APPn segments, given by number and content, in place of those it has."""
     position = 2

@@ -12,13 +12,13 @@ import numpy as np
 
 # Minimax polynomials in float64 for [-pi/4, pi/4]: those of Arm's Optimized Routines
 # (math/sincosf.h, MIT), which glibc and others have, too.
-_SINE = tuple(
+SINE = tuple(
     map(
         float.fromhex,
         ("-0x1.555545995a603p-3", "0x1.1107605230bc4p-7", "-0x1.994eb3774cf24p-13"),
     )
 )
-_COSINE = tuple(
+COSINE = tuple(
     map(
         float.fromhex,
         (
@@ -29,46 +29,23 @@ _COSINE = tuple(
         ),
     )
 )
-_LARGEST_REDUCED = 120.0
+LARGEST_REDUCED = 120.0
 
 
 def sine_and_cosine(radians: np.float32) -> tuple[np.float32, np.float32]:
     """Sine and cosine of an angle, float32."""
     x = float(radians)
-    if abs(x) >= _LARGEST_REDUCED:
+    if abs(x) >= LARGEST_REDUCED:
         return np.float32(math.sin(x)), np.float32(math.cos(x))
     quarter = math.floor(x * (2 / math.pi) + 0.5) if abs(x) >= math.pi / 4 else 0
     x -= quarter * (math.pi / 2)
     square = x * x
-    s1, s2, s3 = _SINE
+    s1, s2, s3 = SINE
     cube = x * square
     sine = (x + cube * s1) + cube * square * (s2 + square * s3)
-    c1, c2, c3, c4 = _COSINE
+    c1, c2, c3, c4 = COSINE
     fourth = square * square
     cosine = ((1.0 + square * c1) + fourth * c2) + fourth * square * (c3 + square * c4)
     for _ in range(quarter % 4):
         sine, cosine = cosine, -sine
     return np.float32(sine), np.float32(cosine)
-
-
-def sines_and_cosines(radians: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sine and cosine of many angles, each with the bits of `sine_and_cosine`."""
-    x = radians.astype(np.float64)
-    quarter = np.where(np.abs(x) >= math.pi / 4, np.floor(x * (2 / math.pi) + 0.5), 0.0)
-    x -= quarter * (math.pi / 2)
-    square = x * x
-    s1, s2, s3 = _SINE
-    cube = x * square
-    sine = (x + cube * s1) + cube * square * (s2 + square * s3)
-    c1, c2, c3, c4 = _COSINE
-    fourth = square * square
-    cosine = ((1.0 + square * c1) + fourth * c2) + fourth * square * (c3 + square * c4)
-    turns = quarter % 4
-    odd, back = turns % 2 == 1, turns >= 2
-    sines = np.where(odd, cosine, sine)
-    cosines = np.where(odd, -sine, cosine)
-    sines = np.where(back, -sines, sines).astype(np.float32)
-    cosines = np.where(back, -cosines, cosines).astype(np.float32)
-    for i in np.flatnonzero(np.abs(radians) >= _LARGEST_REDUCED):
-        sines[i], cosines[i] = sine_and_cosine(radians[i])
-    return sines, cosines

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.records import launch_records, quotient_up
+from penstock.kernels.gpu.records import launch_counted
 
 if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
     from penstock.tensors.gpu.queue import Queue
 
 UNITS = 1024
@@ -50,34 +52,36 @@ _SAMPLE = np.dtype(
 
 
 @dataclass(slots=True)
-class Pixels:
-    """Samples with up to two axes of frames, rows, columns and channels, seen through strides.
+class Windows:
+    """Windows of samples with up to two axes of frames, rows, columns and channels.
+
+    Arrays are int64 ``(samples, ndim)``, or ``(1, ndim)`` for what all samples have in common.
 
     Attributes
     ----------
-    dtype
-        Element type.
-    pointers
-        uint64 ``(samples,)``: addresses of the first elements.
-    strides
-        int64 ``(samples, ndim)``: between neighbours, in bytes where pixels are read and in
-        elements where they are written. May be negative.
-    channels
-        int64 ``(samples,)``.
+    anchors, shapes
+        Where each begins, which need not be in the sample, and its extents.
+    extents
+        Of the samples.
+    mirrored_axis
+        Number of the axis along which samples are mirrored.
     """
 
-    dtype: np.dtype
-    pointers: np.ndarray
-    strides: np.ndarray
-    channels: np.ndarray
+    anchors: np.ndarray
+    shapes: np.ndarray
+    extents: np.ndarray
+    mirrored_axis: int
 
 
 def normalize_pixels(
     queue: Queue,
-    source: Pixels,
-    target: Pixels,
-    extents: np.ndarray,
-    inside: tuple[np.ndarray, np.ndarray],
+    source: DeviceBatch | StridedBatch,
+    strides: np.ndarray,
+    windows: Windows,
+    mirror: np.ndarray | None,
+    target: DeviceBatch,
+    target_strides: np.ndarray,
+    target_channels: np.ndarray,
     table: np.ndarray,
 ) -> None:
     """Queue the normalisation of windows of a batch.
@@ -87,85 +91,177 @@ def normalize_pixels(
     queue
         Where to queue it.
     source
-        uint8, int16, uint16, int32, float16 or float32. Its first elements are those of the
-        windows, which need not exist.
+        uint8, int16, uint16, int32, float16 or float32.
+    strides
+        Of its samples, in bytes, in the order of the axes of `windows`; they may be negative. Like
+        all that follows, one row a sample, or one for all.
+    windows
+        What is normalised.
+    mirror
+        Which samples are mirrored, bool ``(samples,)``; `None` for none.
     target
         float32, float16, uint8 or int8. Integers are rounded, halves away from zero, and clamped.
+    target_strides
+        In elements.
+    target_channels
         It may have more channels than the source.
-    extents
-        Of the windows, int64 ``(samples, ndim)``.
-    inside
-        Which coordinates of the windows the source has: where they begin and end, like `extents`.
     table
-        Address, for each sample, of float32 numbers: the means of all channels of the target, then
-        their factors, then their values where there is no source.
+        Address of float32 numbers, uint64: the means of all channels of the target, then their
+        factors, then their values where there is no source.
     """
-    channels, out_channels = source.channels, target.channels
-    height, width = extents[:, -3], extents[:, -2]
-    row, pixel, channel = target.strides[:, -3:].T
-    together = bool((((channel == 1) | (out_channels == 1)) & (pixel == out_channels)).all())
-    parts = 1
-    if bool((source.strides[:, -1] == source.dtype.itemsize).all()):
-        parts = next((n for n in (3, 4) if (channels == n).all() and (out_channels <= 4).all()), 1)
-    groups = planes = np.ones_like(channels)
-    if parts == 1 and together:
-        groups = out_channels
-    elif parts == 1:
-        planes = out_channels
-    mode = SCATTERED
-    if together:
-        mode = PIXELS if bool((row == width * out_channels).all()) else SCATTERED
-    elif bool(((pixel == 1) & (row == width)).all()):
-        mode = PLANES
-    leaves = (inside[0] > 0).any() or (inside[1] < extents).any()
-    checked = bool(leaves or (channels != out_channels).any())
-    most = int(extents.max(initial=0))
-    far = 3 * most * max(_longest(source.strides), _longest(target.strides)) > _MOST_32_BITS
-
-    records = np.zeros(len(channels), _SAMPLE)
-    first = 5 - extents.shape[1]  # of the axes that there are
-    records["source"] = source.pointers
-    records["strides"][:, first:] = source.strides
-    records["out"] = target.pointers
-    records["out_strides"][:, first:] = target.strides
-    records["table"] = table
-    records["inside"][:, :first, 1] = 1
-    records["inside"][:, first:, 0] = inside[0][:, :-1]
-    records["inside"][:, first:, 1] = inside[1][:, :-1]
-    records["inners"] = extents[:, -4] if first < 2 else 1
-    records["height"] = height
-    records["width"] = width
-    records["channels"] = channels
-    records["out_channels"] = out_channels
-    records["planes"] = planes
-    records["groups"] = groups
-    frames = extents[:, :-3].prod(axis=1) * planes
-    units = height * width * groups
-    turns = _turns(queue, frames * quotient_up(units, UNITS))
-    records["turns"] = turns
-    launch_records(
-        queue,
-        kernel(
-            "normalize_pixels.cu",
-            "normalize_pixels",
-            source.dtype,
-            target.dtype,
-            parts,
-            mode,
-            checked,
-            np.dtype(np.int64 if far else np.int32),
-        ),
+    records = np.zeros(len(source.pointers), _SAMPLE)
+    parts, mode, checked, farthest = _describe(
         records,
-        frames * quotient_up(units, UNITS * turns),
+        source.pointers,
+        strides,
+        source.dtype.itemsize,
+        windows.anchors,
+        windows.shapes,
+        windows.extents,
+        _NOBODY if mirror is None else mirror,
+        windows.mirrored_axis,
+        target.pointers,
+        target_strides,
+        target_channels,
+        table,
     )
+    blocks, blocks_each = _count_blocks(records, windows.shapes, UNITS, 1)
+    turns = _turns(queue, blocks)
+    if turns > 1:
+        blocks, blocks_each = _count_blocks(records, windows.shapes, UNITS, turns)
+    name = kernel(
+        "normalize_pixels.cu",
+        "normalize_pixels",
+        source.dtype,
+        target.dtype,
+        parts,
+        mode,
+        checked,
+        _INT64 if farthest > _MOST_32_BITS else _INT32,
+    )
+    launch_counted(queue, name, records, blocks, blocks_each)
 
 
-def _turns(queue: Queue, blocks: np.ndarray) -> int:
+_NOBODY = np.empty(0, np.bool_)
+_INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
+
+
+@compiled
+def _describe(
+    records: np.ndarray,
+    pointers: np.ndarray,
+    strides: np.ndarray,
+    itemsize: int,
+    anchors: np.ndarray,
+    shapes: np.ndarray,
+    extents: np.ndarray,
+    mirror: np.ndarray,
+    mirrored_axis: int,
+    out: np.ndarray,
+    out_strides: np.ndarray,
+    out_channels: np.ndarray,
+    table: np.ndarray,
+) -> tuple[int, int, bool, int]:
+    """Fill `records`, all but how blocks are shared out.
+
+    Returns
+    -------
+    tuple
+        Arguments of the kernel's template: G, MODE and CHECKED; and the longest way, in bytes or
+        elements, between two elements of a frame, or more.
+    """
+    ndim = shapes.shape[1]
+    absent = 5 - ndim  # axes that there are not
+    three, four, few, runs = True, True, True, True
+    together, whole_rows, planes_of_rows = True, True, True
+    leaves, padded = False, False
+    most, longest = 0, 0
+    for i in range(len(records)):
+        record = records[i]
+        window = i if len(shapes) > 1 else 0
+        step, out_step = i if len(strides) > 1 else 0, i if len(out_strides) > 1 else 0
+        for k in range(absent):
+            record.inside[k, 1] = 1
+        place = np.int64(pointers[i])
+        for axis in range(ndim):
+            stride, extent = strides[step, axis], shapes[window, axis]
+            anchor = anchors[window, axis]
+            place += anchor * stride
+            begin = min(max(-anchor, 0), extent)
+            size = extents[i if len(extents) > 1 else 0, axis]
+            end = min(max(size - anchor, begin), extent)
+            if axis == mirrored_axis and mirror.size and mirror[i]:
+                place += (extent - 1) * stride
+                stride = -stride
+                begin, end = extent - end, extent - begin
+            leaves |= begin > 0 or end < extent
+            most = max(most, extent)
+            if axis >= ndim - 3:
+                longest = max(longest, abs(stride), abs(out_strides[out_step, axis]))
+            record.strides[absent + axis] = stride
+            record.out_strides[absent + axis] = out_strides[out_step, axis]
+            if axis < ndim - 1:
+                record.inside[absent + axis, 0] = begin
+                record.inside[absent + axis, 1] = end
+        record.source = place
+        record.out = out[i]
+        record.table = table[i if len(table) > 1 else 0]
+        record.inners = shapes[window, ndim - 4] if ndim > 3 else 1
+        record.height = shapes[window, ndim - 3]
+        record.width = shapes[window, ndim - 2]
+        channels = shapes[window, ndim - 1]
+        made = out_channels[i if len(out_channels) > 1 else 0]
+        record.channels = channels
+        record.out_channels = made
+        row, pixel = record.out_strides[2], record.out_strides[3]
+        three &= channels == 3
+        four &= channels == 4
+        few &= made <= 4
+        runs &= record.strides[4] == itemsize
+        together &= (record.out_strides[4] == 1 or made == 1) and pixel == made
+        whole_rows &= row == record.width * made
+        planes_of_rows &= pixel == 1 and row == record.width
+        padded |= channels != made
+    parts, mode = 1, SCATTERED
+    if runs and few:
+        parts = 3 if three else 4 if four else 1
+    if together:
+        mode = PIXELS if whole_rows else SCATTERED
+    elif planes_of_rows:
+        mode = PLANES
+    for record in records:
+        record.groups = record.out_channels if parts == 1 and together else 1
+        record.planes = record.out_channels if parts == 1 and not together else 1
+    return parts, mode, leaves or padded, 3 * most * longest
+
+
+@compiled
+def _count_blocks(
+    records: np.ndarray, shapes: np.ndarray, block_units: int, turns: int
+) -> tuple[int, int]:
+    """Share out blocks that make `block_units` units `turns` times.
+
+    Returns
+    -------
+    tuple of int
+        How many there are; and how many a sample has, if all have as many, else 0.
+    """
+    blocks, each = 0, 0
+    for i in range(len(records)):
+        record = records[i]
+        frames = np.int64(record.planes)
+        for axis in range(shapes.shape[1] - 3):
+            frames *= shapes[i if len(shapes) > 1 else 0, axis]
+        units = np.int64(record.height) * record.width * record.groups
+        own = frames * -(-units // (block_units * turns))
+        record.turns = turns
+        record.first_block = blocks
+        each = own if i == 0 or own == each else 0
+        blocks += own
+    return blocks, each
+
+
+def _turns(queue: Queue, blocks: int) -> int:
     """How much work a block does, so that every multiprocessor still gets enough blocks."""
-    found = int(blocks.sum()) // (_BLOCKS * queue.runtime.multiprocessors)
+    found = blocks // (_BLOCKS * queue.runtime.multiprocessors)
     return min(max(found, 1), _MOST_TURNS)
-
-
-def _longest(strides: np.ndarray) -> int:
-    """The longest step between neighbours in a frame."""
-    return int(np.abs(strides[:, -3:]).max(initial=0))

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.pointwise_reading import Reading, reading
 from penstock.kernels.gpu.pointwise_terms import Call, Term, number, source
-from penstock.kernels.gpu.pointwise_text import THREADS, PointwiseKernel, pointwise_kernel
+from penstock.kernels.gpu.pointwise_text import THREADS, pointwise_kernel
 from penstock.kernels.gpu.program import C_TYPES
+from penstock.kernels.gpu.windows import element_counts
+from penstock.tensors.gpu.batch import shape_rows
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
@@ -46,16 +49,19 @@ def compute(
     faults
         Address of an int32 for each `Fault` of the term, if it has any.
     """
-    sizes = out.sizes()
-    if not sizes.any():
+    rows = shape_rows(out)
+    sizes = np.empty(len(rows), np.int64)
+    if not len(out) or not element_counts(rows, sizes):
         return
     shape = out.uniform_shape
     found = reading(out.shapes, sizes, shape, sources)
     kernel = pointwise_kernel(term, found.accesses, found.axes, wide=found.wide)
     together = shape is not None and not faults and _one_sample(out, sources, numbers, found)
-    count = 1 if together else len(out)
+    count = len(out)
+    if together:
+        sizes, count = sizes * count, 1
     table, fields = np.empty(count, kernel.row), kernel.row.names or ()
-    table["size"] = sizes.sum() if together else sizes
+    table["size"] = sizes
     table["out"] = out.pointers[:count]
     for k, (batch, strides) in enumerate(zip(sources, found.strides, strict=True)):
         if f"source{k}" in fields:
@@ -67,7 +73,11 @@ def compute(
     for k, values in enumerate(numbers):
         if f"number{k}" in fields:
             table[f"number{k}"] = values[:count]
-    tiles, tiles_each = _lay_tiles(table, kernel, out.dtype.itemsize)
+    shifts, firsts = np.empty(count, np.int64), np.empty(count, np.int64)
+    tiles, tiles_each = _lay_tiles(
+        out.pointers, sizes, out.dtype.itemsize, kernel.length, kernel.tile, shifts, firsts
+    )
+    table["shift"], table["first_tile"] = shifts, firsts
     queue.launch(
         kernel,
         (tiles, 1, 1),
@@ -88,23 +98,53 @@ def _one_sample(
     """Whether the whole batch can be computed as if it were one sample."""
     return (
         all(access is None for access in found.accesses)
+        and all(not v.strides[0] or bool(v[0] == v[-1] and (v == v[0]).all()) for v in numbers)
         and out.is_dense
         and all(getattr(batch, "is_dense", False) for batch in sources)
-        and all(not v.strides[0] or bool((v == v[0]).all()) for v in numbers)
     )
 
 
-def _lay_tiles(table: np.ndarray, kernel: PointwiseKernel, itemsize: int) -> tuple[int, int]:
-    """Fill in which tile begins which sample; number of tiles, and of each sample's if equal."""
-    shift = (table["out"] // np.uint64(itemsize) % np.uint64(kernel.length)).astype(np.int64)
-    table["shift"] = shift
-    sizes = table["size"]
-    tiles = -(-(sizes + shift) // kernel.tile)
-    if (sizes == sizes[0]).all():
-        each = int(tiles.max())
-        table["first_tile"] = np.arange(len(table)) * each
-        return each * len(table), each
-    tiles[sizes == 0] = 0
-    ends = np.cumsum(tiles)
-    table["first_tile"] = ends - tiles
-    return int(ends[-1]), 0
+@compiled
+def _lay_tiles(
+    pointers: np.ndarray,
+    sizes: np.ndarray,
+    itemsize: int,
+    length: int,
+    tile: int,
+    shifts: np.ndarray,
+    firsts: np.ndarray,
+) -> tuple[int, int]:
+    """Find out which tile begins which sample.
+
+    Parameters
+    ----------
+    pointers
+        Addresses of the outputs.
+    sizes
+        Numbers of elements, one a sample or one for all.
+    itemsize, length, tile
+        Bytes of an element, and elements of an access and of a tile.
+    shifts
+        Filled with the elements of the first access that are in front of each sample.
+    firsts
+        Filled with the number of each sample's first tile.
+
+    Returns
+    -------
+    tuple of int
+        Number of tiles; and that of each sample, if all have as many, else 0.
+    """
+    most, end, equal = 0, 0, True
+    for i in range(len(shifts)):
+        size = sizes[i if len(sizes) > 1 else 0]
+        shifts[i] = np.int64(pointers[i] // np.uint64(itemsize) % np.uint64(length))
+        own = -(-(size + shifts[i]) // tile)
+        most = max(most, own)
+        firsts[i] = end
+        end += own if size else 0
+        equal &= size == sizes[0]
+    if not equal:
+        return end, 0
+    for i in range(len(shifts)):
+        firsts[i] = i * most
+    return most * len(shifts), most

@@ -19,7 +19,7 @@ from penstock.kernels.gpu.program import C_TYPES, program
 THREADS = 256
 _VECTOR_BYTES = 16
 _MOST_VECTORS = 4
-_MOST_ELEMENTS = 32
+_MOST_ELEMENTS = 64
 
 Access = tuple[int, ...] | None
 """How a source is read: `None` in step with the output; else by its place along these axes of the

@@ -45,23 +45,44 @@ def launch_records(
         If there are more blocks than a launch can have: for batches of some terabytes.
     """
     ends = np.cumsum(blocks)
-    total = int(ends[-1]) if len(ends) else 0
-    if total == 0:
-        return
-    if total > _MOST_BLOCKS:
-        raise ValueError(
-            f"A batch needs {total} blocks of threads, and the GPU takes {_MOST_BLOCKS} at a time."
-        )
     records["first_block"] = ends - blocks
-    uniform = int(blocks[0]) if (blocks == blocks[0]).all() else 0
+    total = int(ends[-1]) if len(ends) else 0
+    uniform = int(blocks[0]) if total and (blocks == blocks[0]).all() else 0
+    launch_counted(queue, kernel, records, total, uniform, *args, shared_bytes=shared_bytes)
+
+
+def launch_counted(
+    queue: Queue,
+    kernel: Kernel,
+    records: np.ndarray,
+    blocks: int,
+    blocks_each: int,
+    *args: Any,
+    shared_bytes: int = 0,
+) -> None:
+    """`launch_records` where ``first_block`` is filled in already.
+
+    Parameters
+    ----------
+    blocks
+        The number of blocks of all samples.
+    blocks_each
+        That of each sample if all have as many, else 0.
+    """
+    if blocks == 0:
+        return
+    if blocks > _MOST_BLOCKS:
+        raise ValueError(
+            f"A batch needs {blocks} blocks of threads, and the GPU takes {_MOST_BLOCKS} at a time."
+        )
     queue.launch(
         kernel,
-        (total, 1, 1),
+        (blocks, 1, 1),
         (THREADS, 1, 1),
         queue.upload(records),
         np.uint32(records.itemsize),
         np.uint32(len(records)),
-        np.uint32(uniform),
+        np.uint32(blocks_each),
         *args,
         shared_bytes=shared_bytes,
     )

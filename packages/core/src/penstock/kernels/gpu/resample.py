@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.normalize_pixels import PIXELS, PLANES, SCATTERED, UNITS
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.records import launch_records, quotient_up
+from penstock.kernels.gpu.records import launch_counted, launch_records, quotient_up
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.resample_taps import Taps
     from penstock.tensors.gpu.queue import Queue
 
 _TILE_ROWS = 32
-_TILE_UNITS = {1: 128, 3: 32, 4: 32}
+_TILE_UNITS = (0, 128, 0, 32, 32)
+"""By the channels that a thread works on at a time."""
 _MOST_TILED_CHANNELS = 16
 
 LIMITS: dict[np.dtype, tuple[float, float]] = {
@@ -33,6 +35,9 @@ LIMITS: dict[np.dtype, tuple[float, float]] = {
     np.dtype(np.int16): (-32768.0, 32767.0),
 }
 """Integers that pixels can be rounded to."""
+
+_ROUNDING = {kind: (np.int32(1), *map(np.float32, limits)) for kind, limits in LIMITS.items()}
+_NO_ROUNDING = np.int32(0), np.float32(0), np.float32(0)
 
 _SAMPLE = np.dtype(
     [
@@ -82,58 +87,149 @@ _BLENDED = np.dtype(
 )
 
 
+FRAMES = np.dtype(
+    [(name, np.int64) for name in ("outer", "inner", "row", "outers", "inners", "channels")]
+)
+"""Images that are read: each sample has two axes of frames, `outer` and `inner`. Strides, in bytes,
+may be negative; the elements of a row lie side by side. Behind them are the extents of the two axes
+and the number of channels.
+"""
+
+PLACES = np.dtype(
+    [
+        (name, np.int64)
+        for name in ("outer", "inner", "row", "pixel", "channel", "channels", "table")
+    ]
+)
+"""Where pixels are written: strides in elements, and the number of channels: as many as are read,
+or more with a `table`. That is the address of means, factors and values outside, one after the
+other, of all channels, or 0 where pixels are not normalised.
+"""
+
+
 @dataclass(slots=True)
 class Frames:
-    """Images of a batch that are read: each sample has two axes of frames, outer and inner.
+    """Images of a batch that are read.
 
-    All arrays are ``(samples,)``; strides are in bytes and may be negative. The elements of a row
-    lie side by side.
+    Attributes
+    ----------
+    pointers
+        uint64 ``(samples,)``.
+    layout
+        `FRAMES`, one a sample or one for all.
     """
 
     dtype: np.dtype
     pointers: np.ndarray
-    outer: np.ndarray
-    inner: np.ndarray
-    row: np.ndarray
-    outers: np.ndarray
-    """Extent of the outer axis."""
-    inners: np.ndarray
-    """Extent of the inner axis."""
-    channels: np.ndarray
+    layout: np.ndarray
 
 
 @dataclass(slots=True)
 class Target:
-    """Images of a batch that are written; strides are in elements.
+    """Images of a batch that are written.
 
     Attributes
     ----------
-    channels
-        Of the output: as many as the source has, or more with a `table`.
-    table
-        Addresses of means, factors and values outside, one after the other, of all channels;
-        0 where pixels are not normalised.
+    pointers
+        uint64 ``(samples,)``.
+    layout
+        `PLACES`, one a sample or one for all.
     """
 
     dtype: np.dtype
     pointers: np.ndarray
-    outer: np.ndarray
-    inner: np.ndarray
-    row: np.ndarray
-    pixel: np.ndarray
-    channel: np.ndarray
-    channels: np.ndarray
-    table: np.ndarray | int = 0
+    layout: np.ndarray
+
+
+def contiguous_frames(
+    shapes: np.ndarray, itemsize: int, row: int, *, channels_last: bool
+) -> np.ndarray:
+    """`FRAMES` of contiguous samples of `shapes`, int64 ``(n, ndim)``; axis `row` has the rows."""
+    layout = np.empty(len(shapes), FRAMES)
+    _lay_frames(shapes, _NO_STRIDES, itemsize, row, channels_last, layout)
+    return layout
+
+
+def strided_frames(
+    shapes: np.ndarray, strides: np.ndarray, row: int, *, channels_last: bool
+) -> np.ndarray:
+    """The same of samples with these strides, in bytes."""
+    layout = np.empty(len(shapes), FRAMES)
+    _lay_frames(shapes, np.ascontiguousarray(strides), 0, row, channels_last, layout)
+    return layout
+
+
+_NO_STRIDES = np.empty((0, 0), np.int64)
+
+
+@compiled
+def _lay_frames(
+    shapes: np.ndarray,
+    strides: np.ndarray,
+    itemsize: int,
+    row: int,
+    channels_last: bool,
+    layout: np.ndarray,
+) -> None:
+    ndim = shapes.shape[1]
+    for i in range(len(shapes)):
+        frame, shape = layout[i], shapes[i]
+        frame.outer = frame.inner = frame.row = 0
+        step = itemsize
+        for axis in range(ndim - 1, -1, -1):
+            stride = strides[i, axis] if strides.size else step
+            if axis == row:
+                frame.row = stride
+            elif axis == row - 1:
+                frame.inner = stride
+            elif axis == row - 2:
+                frame.outer = stride
+            step *= shape[axis]
+        frame.outers = shape[row - 2] if row > 1 else 1
+        frame.inners = shape[row - 1] if row > 0 else 1
+        frame.channels = shape[ndim - 1] if channels_last else 1
+
+
+def places_of(
+    strides: np.ndarray, row: int, channels: np.ndarray | int, table: np.ndarray | int = 0
+) -> np.ndarray:
+    """`PLACES` of outputs with these strides, in elements.
+
+    Parameters
+    ----------
+    strides
+        int64 ``(n, ndim)``, in the order of the axes that are read; the last may be a column.
+    row
+        Which axis has the rows.
+    channels, table
+        As of `PLACES`: one for each row of `strides`, or a number.
+    """
+    places = np.zeros(len(strides), PLACES)
+    if row > 1:
+        places["outer"] = strides[:, row - 2]
+    if row > 0:
+        places["inner"] = strides[:, row - 1]
+    places["row"] = strides[:, row]
+    places["pixel"] = strides[:, row + 1]
+    places["channel"] = strides[:, -1] if row + 2 < strides.shape[1] else 1
+    places["channels"] = channels
+    places["table"] = table
+    return places
+
+
+def contiguous_places(shapes: np.ndarray, row: int, *, channels_last: bool) -> np.ndarray:
+    """`PLACES` of contiguous samples of `shapes`, int64 ``(n, ndim)``."""
+    frames = contiguous_frames(shapes, 1, row, channels_last=channels_last)
+    places = np.zeros(len(shapes), PLACES)
+    for name in ("outer", "inner", "row", "channels"):
+        places[name] = frames[name]
+    places["pixel"] = frames["channels"]
+    places["channel"] = 1
+    return places
 
 
 def resample_images(
-    queue: Queue,
-    source: Frames,
-    taps: Taps,
-    height: np.ndarray,
-    width: np.ndarray,
-    target: Target,
-    rounds_to: np.dtype | None,
+    queue: Queue, source: Frames, taps: Taps, target: Target, rounds_to: np.dtype | None
 ) -> None:
     """Queue the resampling of images into `target`.
 
@@ -145,37 +241,31 @@ def resample_images(
         uint8, int16, uint16 or float32 pixels.
     taps
         What output rows (last but one) and columns (last) are made of.
-    height, width
-        Extents of the output, ``(samples,)``.
     target
         Where it goes: float32, float16 or an integer type of up to 16 bits.
     rounds_to
         The integer type that pixels are rounded to first, halves to even.
     """
-    channels = source.channels
-    row_taps, column_taps = taps.taps[-2], taps.taps[-1]
-    parts = _parts(channels)
-    groups = channels // parts
-    pixels = (target.channel == 1) & (target.pixel == target.channels)
-    planes = (target.pixel == 1) & ~pixels
-    most = int(max(row_taps.max(initial=0), column_taps.max(initial=0)))
-    in_order = bool(pixels.all() or planes.all())
-    few = most <= 2 and bool((pixels | (groups == 1)).all())
-    direct = few or not in_order or int(channels.max(initial=0)) > _MOST_TILED_CHANNELS
-
-    records = np.empty(len(channels), _SAMPLE)
-    frames = source.outers * source.inners
-    some = (height > 0) & (width > 0) & (channels > 0)
-    if direct:
-        mode = SCATTERED
-        if (target.row == width * target.pixel).all():
-            whole = (groups == 1) | (target.channels == channels)
-            if (pixels & whole).all():
-                mode = PIXELS
-            elif (planes & (groups == 1)).all() and target.dtype.itemsize < 4:
-                mode = PLANES
-        records["tile_pixels"] = 0
-        blocks = frames * quotient_up(height * width * groups, UNITS)
+    records = np.empty(len(source.pointers), _SAMPLE)
+    blocks, blocks_each, most, parts, mode = _describe(
+        records,
+        source.pointers,
+        source.layout,
+        taps.axes,
+        taps.columns,
+        target.pointers,
+        target.layout,
+        target.dtype.itemsize,
+        UNITS,
+        _TILE_ROWS,
+        _TILE_UNITS,
+        _MOST_TILED_CHANNELS,
+        (SCATTERED, PIXELS, PLANES),
+    )
+    if mode == _TILED:
+        name = kernel("resample_tiles.cu", "resample_tiles", source.dtype, target.dtype, parts)
+    else:
+        counted = most if most <= 2 else 0
         name = kernel(
             "resample_direct.cu",
             "resample_direct",
@@ -183,57 +273,117 @@ def resample_images(
             target.dtype,
             parts,
             mode,
-            most if most <= 2 else 0,
+            counted,
         )
-    else:
-        tile_pixels = _TILE_UNITS[parts] // np.maximum(groups, 1)
-        records["tile_pixels"] = tile_pixels
-        blocks = frames * quotient_up(height, _TILE_ROWS) * quotient_up(width, tile_pixels)
-        name = kernel("resample_tiles.cu", "resample_tiles", source.dtype, target.dtype, parts)
-    records["source"] = source.pointers
-    records["outer"] = source.outer
-    records["inner"] = source.inner
-    records["row"] = source.row
-    records["out"] = target.pointers
-    records["out_outer"] = target.outer
-    records["out_inner"] = target.inner
-    records["out_row"] = target.row
-    records["out_pixel"] = target.pixel
-    records["out_channel"] = target.channel
-    records["table"] = target.table
-    records["row_first"], records["column_first"] = taps.first[-2], taps.first[-1]
-    records["row_weights"], records["column_weights"] = taps.weights[-2], taps.weights[-1]
-    records["row_taps"] = row_taps
-    records["column_taps"] = column_taps
-    records["inners"] = source.inners
-    records["height"] = height
-    records["width"] = width
-    records["channels"] = channels
-    records["out_channels"] = target.channels
-    records["planar"] = ~pixels
-    low, high = (0.0, 0.0) if rounds_to is None else LIMITS[rounds_to]
-    launch_records(
-        queue,
-        name,
-        records,
-        np.where(some, blocks, 0),
-        np.int32(rounds_to is not None),
-        np.float32(low),
-        np.float32(high),
-    )
+    rounding = _NO_ROUNDING if rounds_to is None else _ROUNDING[rounds_to]
+    launch_counted(queue, name, records, blocks, blocks_each, *rounding)
 
 
-def _parts(channels: np.ndarray) -> int:
-    """How many channels a thread works on at a time: all of a pixel, or a single one."""
-    return next((n for n in (3, 4) if (channels == n).all()), 1)
+_TILED = -1
+
+
+@compiled
+def _describe(
+    records: np.ndarray,
+    pointers: np.ndarray,
+    frames: np.ndarray,
+    axes: np.ndarray,
+    columns: np.ndarray,
+    out: np.ndarray,
+    places: np.ndarray,
+    itemsize: int,
+    units: int,
+    tile_rows: int,
+    tile_units: tuple[int, ...],
+    most_tiled_channels: int,
+    modes: tuple[int, int, int],
+) -> tuple[int, int, int, int, int]:
+    """Fill `records`, and choose a kernel.
+
+    Returns
+    -------
+    tuple of int
+        The number of blocks; that of each sample if all have as many, else 0; the most taps of an
+        axis; how many channels a thread works on at a time; and how `resample_direct` writes, or
+        `_TILED` for the other kernel.
+    """
+    rows_axis, columns_axis = axes.shape[0] - 2, axes.shape[0] - 1
+    most, most_channels = 0, 0
+    parts = frames[0].channels
+    for frame in frames:
+        most_channels = max(most_channels, frame.channels)
+        if frame.channels != parts:
+            parts = 1
+    if parts != 3 and parts != 4:
+        parts = 1
+    pixels, planes, single, whole, one_or_pixels, together = True, True, True, True, True, True
+    for i in range(len(records)):
+        record = records[i]
+        frame, place = frames[i if len(frames) > 1 else 0], places[i if len(places) > 1 else 0]
+        rows = axes[rows_axis, columns[rows_axis, i] if columns.size else i]
+        line = axes[columns_axis, columns[columns_axis, i] if columns.size else i]
+        record.source = pointers[i]
+        record.outer = frame.outer
+        record.inner = frame.inner
+        record.row = frame.row
+        record.out = out[i]
+        record.out_outer = place.outer
+        record.out_inner = place.inner
+        record.out_row = place.row
+        record.out_pixel = place.pixel
+        record.out_channel = place.channel
+        record.table = place.table
+        record.row_first = rows.first
+        record.row_weights = rows.weights
+        record.row_taps = rows.taps
+        record.height = rows.length
+        record.column_first = line.first
+        record.column_weights = line.weights
+        record.column_taps = line.taps
+        record.width = line.length
+        record.inners = frame.inners
+        record.channels = frame.channels
+        record.out_channels = place.channels
+        most = max(most, rows.taps, line.taps)
+        by_pixels = place.channel == 1 and place.pixel == place.channels
+        record.planar = not by_pixels
+        one_group = frame.channels == parts
+        pixels &= by_pixels
+        planes &= not by_pixels and place.pixel == 1
+        single &= one_group
+        one_or_pixels &= by_pixels or one_group
+        whole &= by_pixels and (one_group or place.channels == frame.channels)
+        together &= place.row == line.length * place.pixel
+    mode = _TILED
+    few = most <= 2 and one_or_pixels
+    if few or not (pixels or planes) or most_channels > most_tiled_channels:
+        mode, by_pixels, by_planes = modes
+        if together and whole:
+            mode = by_pixels
+        elif together and planes and single and itemsize < 4:
+            mode = by_planes
+    total, each = 0, 0
+    for i in range(len(records)):
+        record, frame = records[i], frames[i if len(frames) > 1 else 0]
+        blocks = 0
+        record.tile_pixels = 0
+        if record.height > 0 and record.width > 0 and record.channels > 0:
+            groups = frame.channels // parts
+            images = frame.outers * frame.inners
+            if mode == _TILED:
+                tile = tile_units[parts] // groups
+                record.tile_pixels = tile
+                blocks = images * -(-record.height // tile_rows) * -(-record.width // tile)
+            else:
+                blocks = images * -(-(record.height * record.width * groups) // units)
+        record.first_block = total
+        each = blocks if i == 0 or blocks == each else 0
+        total += blocks
+    return total, each, most, parts, mode
 
 
 def blend_slices(
-    queue: Queue,
-    source: Frames,
-    taps: Taps,
-    depth: np.ndarray,
-    elements: np.ndarray,
+    queue: Queue, source: Frames, taps: Taps, depth: np.ndarray, elements: np.ndarray
 ) -> np.ndarray:
     """Queue the resampling of volumes along their depth; the addresses of the float32 results.
 
@@ -255,19 +405,22 @@ def blend_slices(
     numpy.ndarray
         uint64 ``(samples,)``. The results are contiguous: outer axis, depth, slices.
     """
-    slices = source.outers * depth
+    layout, axes = source.layout, taps.axes[0]
+    if taps.columns.size:
+        axes = axes[taps.columns[0]]
+    slices = layout["outers"] * depth
     sizes = slices * elements * 4
     ends = np.cumsum(sizes)
     out = (queue.scratch(int(ends[-1])) + ends - sizes).astype(np.uint64)
     records = np.empty(len(depth), _BLENDED)
     records["source"] = source.pointers
-    records["outer"] = source.outer
-    records["slice"] = source.inner
+    records["outer"] = layout["outer"]
+    records["slice"] = layout["inner"]
     records["out"] = out
-    records["first"] = taps.first[0]
-    records["weights"] = taps.weights[0]
+    records["first"] = axes["first"]
+    records["weights"] = axes["weights"]
     records["elements"] = elements
-    records["taps"] = taps.taps[0]
+    records["taps"] = axes["taps"]
     records["depth"] = depth
     name = kernel("resample_blend.cu", "blend_slices", source.dtype)
     launch_records(queue, name, records, slices * quotient_up(elements, UNITS))

@@ -14,6 +14,7 @@ from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
 from penstock.kernels.gpu.strided_axes import Axes
 from penstock.kernels.gpu.transpose import copy_tiles
+from penstock.tensors.gpu.batch import in_one_piece
 from penstock.tensors.gpu.queue import install_strided_copy
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def copy_strided(queue: Queue, source: StridedBatch, target: DeviceBatch) -> Non
         Of the shapes and the element type of `source`; not the same memory.
     """
     axes = Axes.of(source, target)
-    if axes.are_one_piece:
+    if axes.are_one_piece and in_one_piece(source.owners, source.pointers):
         size = int(axes.extents.sum()) * axes.itemsize
         if size:
             queue.runtime.copy(int(axes.target[0]), int(axes.source[0]), size, queue.stream)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from penstock.kernels.gpu.strided_copy import gather
+from penstock.tensors.gpu.batch import in_one_piece
 from penstock.tensors.gpu.pinned import is_pinned
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def to_host(queue: Queue, batch: DeviceBatch) -> HostCopy:
     span = int((batch.pointers + sizes.astype(np.uint64)).max()) - begin
     total = int(sizes.sum())
     queue.keep(batch)
-    if len(batch.owners) == 1 and span <= 2 * total:
+    if span <= 2 * total and in_one_piece(batch.owners, batch.pointers):
         # Samples of one piece of memory come with the gaps between them.
         flat = queue.pinned.empty(span, np.uint8)
         queue.runtime.copy(flat.ctypes.data, begin, span, queue.stream)

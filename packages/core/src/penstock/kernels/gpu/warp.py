@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.kernels.cpu.warp import saturated_number
+from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import kernel
+from penstock.tensors.gpu.batch import shape_rows
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
@@ -50,33 +52,33 @@ def warp(
         Same rank and channels, of the same type or float32, or of any of the types if `source` is
         float32.
     matrices
-        float32 ``(samples, 2, 3)`` or ``(samples, 3, 4)``; they map (x, y[, z], 1) of the output to
-        the input, in elements.
+        float32 ``(samples, 2, 3)`` or ``(samples, 3, 4)``, or one for all; they map
+        (x, y[, z], 1) of the output to the input, in elements.
     nearest
         Take the nearest element instead of interpolating between 4 (8) neighbours.
     fill
         Value of everything outside of the input, in the units of `out`; `None` repeats the
         border, for which samples must not be empty, unless their output is.
     """
-    rank = source.ndim - 1
-    canvas = out.shapes[:, :-1]
-    across = -(-canvas[:, -1] // _TILE_WIDTH)
-    tiles = across * -(-canvas[:, :-1].prod(axis=1) // _TILE_ROWS)
-    channels = _common_channels(source.shapes[:, -1])
-    if not len(out) or not out.sizes().any():
+    if not len(out):
         return
-    samples = np.zeros(len(out), _SAMPLE)
-    samples["source"], samples["out"] = source.pointers, out.pointers
-    samples["fill"] = _fills(source, out.dtype, fill, nearest=nearest)
-    samples["matrix"][:, :rank, :rank] = matrices[:, :, :rank]
-    samples["matrix"][:, :rank, 3] = matrices[:, :, rank]
-    samples["extent"][:, 0] = samples["canvas"][:, 0] = 1
-    samples["extent"][:, 3 - rank :] = source.shapes
-    samples["canvas"][:, 3 - rank :] = canvas
-    samples["tiles_across"] = across
-    most = int(tiles.max())
+    inside, beyond = _fills(source, out.dtype, fill, nearest=nearest)
+    samples = np.empty(len(out), _SAMPLE)
+    most, channels = _describe(
+        samples,
+        source.pointers,
+        shape_rows(source),
+        out.pointers,
+        shape_rows(out),
+        matrices,
+        inside,
+        beyond,
+        _TILE_WIDTH,
+        _TILE_ROWS,
+        _MOST_CHANNELS,
+    )
     queue.launch(
-        kernel("warp.cu", "warp", source.dtype, out.dtype, rank, channels, nearest),
+        kernel("warp.cu", "warp", source.dtype, out.dtype, source.ndim - 1, channels, nearest),
         (most * len(out), 1, 1),
         (_THREADS, 1, 1),
         queue.upload(samples),
@@ -85,21 +87,74 @@ def warp(
     )
 
 
-def _common_channels(channels: np.ndarray) -> int:
-    """The number of channels of all samples; 0 where the kernel has to look."""
-    first = int(channels[0]) if len(channels) else 0
-    return first if first <= _MOST_CHANNELS and (channels == first).all() else 0
+@compiled
+def _describe(
+    samples: np.ndarray,
+    pointers: np.ndarray,
+    shapes: np.ndarray,
+    out: np.ndarray,
+    out_shapes: np.ndarray,
+    matrices: np.ndarray,
+    fill: float,
+    fill_of_empty: float,
+    tile_width: int,
+    tile_rows: int,
+    most_channels: int,
+) -> tuple[int, int]:
+    """Fill `samples`.
+
+    Returns
+    -------
+    tuple of int
+        The most tiles of a sample, 0 if there is nothing to do; and the number of channels of all
+        samples, 0 where the kernel has to look.
+    """
+    rank = shapes.shape[1] - 1
+    absent = 3 - rank
+    most, common = 0, shapes[0, rank]
+    some = False
+    for i in range(len(samples)):
+        sample = samples[i]
+        shape = shapes[i if len(shapes) > 1 else 0]
+        out_shape = out_shapes[i if len(out_shapes) > 1 else 0]
+        matrix = matrices[i if len(matrices) > 1 else 0]
+        sample.source = pointers[i]
+        sample.out = out[i]
+        elements, made, lines = 1, 1, 1
+        for k in range(3):
+            for j in range(4):
+                sample.matrix[k, j] = 0
+        for k in range(absent):
+            sample.extent[k] = sample.canvas[k] = 1
+        for k in range(rank):
+            for j in range(rank):
+                sample.matrix[k, j] = matrix[k, j]
+            sample.matrix[k, 3] = matrix[k, rank]
+            sample.canvas[absent + k] = out_shape[k]
+            if k < rank - 1:
+                lines *= out_shape[k]
+        for k in range(rank + 1):
+            sample.extent[absent + k] = shape[k]
+            elements *= shape[k]
+            made *= out_shape[k]
+        sample.fill = fill if elements else fill_of_empty
+        across = -(-out_shape[rank - 1] // tile_width)
+        sample.tiles_across = across
+        most = max(most, across * -(-lines // tile_rows))
+        some |= made > 0
+        if shape[rank] != common:
+            common = 0
+    return most if some else 0, common if common <= most_channels else 0
 
 
 def _fills(
     source: DeviceBatch, dtype: np.dtype, fill: float | None, *, nearest: bool
-) -> np.ndarray | float:
-    """What elements outside have in each sample."""
+) -> tuple[float, float]:
+    """What elements outside have, in a sample and in one without elements."""
     if fill is None:
-        return 0.0
-    value = saturated_number(fill, dtype)
+        return 0.0, 0.0
+    value = float(saturated_number(fill, dtype))
     if nearest:
-        return value
+        return value, value
     # Where neighbours are interpolated, they also take on the type of the input, if there is one.
-    blended = float(np.float32(saturated_number(value, source.dtype)))
-    return np.where(source.sizes() == 0, value, blended)
+    return float(np.float32(saturated_number(value, source.dtype))), value

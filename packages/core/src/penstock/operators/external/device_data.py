@@ -12,45 +12,14 @@ from penstock.errors import ArgumentValueError, DataTypeError
 if TYPE_CHECKING:
     from penstock.tensors.gpu.tensor_list import TensorListGPU
 
-_PROTOCOLS = ("__cuda_array_interface__", "__dlpack_device__")
+_PROTOCOLS = ("__dlpack_device__", "__cuda_array_interface__")  # the latter is slow to look at
+_ON_HOST = (np.ndarray, np.generic, bytes, int, float, list, type(None))
 _INTERNAL_STREAM = -1
 _INTERNAL_STREAM_AS_POINTER = ctypes.c_void_p(_INTERNAL_STREAM).value
 
 
-def is_on_gpu(batch: Any) -> bool:
-    """Whether a batch, one array or a list of samples, is on a GPU.
-
-    Raises
-    ------
-    DataTypeError
-        If some samples are and some are not.
-    """
-    if not isinstance(batch, (list, tuple)):
-        return _is_on_gpu(batch)
-    found = [_is_on_gpu(sample) for sample in batch]
-    if len(set(found)) > 1:
-        raise DataTypeError(
-            f"Samples of a batch are on the host or on a GPU, all of them: sample "
-            f"{found.index(False)} is on the host, sample {found.index(True)} on a GPU."
-        )
-    return bool(found) and found[0]
-
-
-def _is_on_gpu(value: Any) -> bool:
-    if isinstance(value, (np.ndarray, np.generic, bytes, int, float, list)) or value is None:
-        return False
-    name = type(value).__name__
-    if name in ("TensorListGPU", "TensorListCPU"):
-        return name == "TensorListGPU"
-    if name != "PyCapsule" and not any(hasattr(value, protocol) for protocol in _PROTOCOLS):
-        return False
-    from penstock.tensors.gpu.foreign import is_on_gpu
-
-    return is_on_gpu(value)
-
-
-def own_batch(data: Any, stream: Any, *, copy: bool) -> TensorListGPU:
-    """The samples of a batch on a GPU.
+def batch_on_gpu(data: Any, stream: Any, *, copy: bool) -> TensorListGPU | None:
+    """The samples of a batch that is on a GPU; None if it is on the host.
 
     Parameters
     ----------
@@ -62,30 +31,84 @@ def own_batch(data: Any, stream: Any, *, copy: bool) -> TensorListGPU:
     copy
         Whether the result gets memory of its own. Work that the writers of the data queue from
         now on comes behind the copy.
+
+    Raises
+    ------
+    DataTypeError
+        If some samples are on a GPU and some are not.
     """
+    if _surely_on_host(data):
+        return None
     from penstock.tensors.gpu.streams import likely_streams, stream_number
-    from penstock.tensors.gpu.tensor_list import TensorListGPU
 
     internal = _is_internal(stream)
-    shared = TensorListGPU(data, contiguous=False, stream=None if internal else stream)
-    layout = shared.layout()
-    if not layout and type(data).__name__ == "TensorGPU":
-        layout = data.layout()
-        shared.set_layout(layout[1:] if layout.startswith("N") else None)
-    if not copy:
-        return shared
+    found = _shared(data, None if internal else stream)
+    if found is None or not copy:
+        return None if found is None else found[0]
+    shared, writers = found
+    import penstock.kernels.gpu.strided_copy  # noqa: F401 - copies of many samples are one launch
+
     copied = shared._make_copy()
     access = copied._access
     if internal:
         access.grant_host()
         return copied
-    writers = set(likely_streams(access.runtime))
+    writers.update(likely_streams(access.runtime))
     if stream is not None:
         writers.add(stream_number(stream))
-    elif shared.stream is not None:
-        writers.add(shared.stream)
     access.hold_back(writers)
     return copied
+
+
+def _shared(data: Any, stream: Any) -> tuple[TensorListGPU, set[int]] | None:
+    """The samples, in the memory they are in, and the streams that write it."""
+    from penstock.tensors.gpu.foreign_list import all_on_gpu
+    from penstock.tensors.gpu.tensor_list import TensorListGPU
+
+    if isinstance(data, (list, tuple)):
+        alike = all_on_gpu(data, stream)
+        if alike is not None:
+            return TensorListGPU._from_foreign(alike), set(alike.writers)
+    if not _is_on_gpu(data):
+        return None
+    shared = TensorListGPU(data, contiguous=False, stream=stream)
+    layout = shared.layout()
+    if not layout and type(data).__name__ == "TensorGPU":
+        layout = data.layout()
+        shared.set_layout(layout[1:] if layout.startswith("N") else None)
+    return shared, set() if shared.stream is None else {shared.stream}
+
+
+def _surely_on_host(data: Any) -> bool:
+    """Whether types alone tell that a batch, one array or a list of samples, is on the host."""
+    if not isinstance(data, (list, tuple)):
+        return isinstance(data, _ON_HOST)
+    return all(issubclass(kind, _ON_HOST) for kind in set(map(type, data)))
+
+
+def _is_on_gpu(batch: Any) -> bool:
+    if not isinstance(batch, (list, tuple)):
+        return _is_sample_on_gpu(batch)
+    found = [_is_sample_on_gpu(sample) for sample in batch]
+    if len(set(found)) > 1:
+        raise DataTypeError(
+            f"Samples of a batch are on the host or on a GPU, all of them: sample "
+            f"{found.index(False)} is on the host, sample {found.index(True)} on a GPU."
+        )
+    return bool(found) and found[0]
+
+
+def _is_sample_on_gpu(value: Any) -> bool:
+    if isinstance(value, _ON_HOST):
+        return False
+    name = type(value).__name__
+    if name in ("TensorListGPU", "TensorListCPU"):
+        return name == "TensorListGPU"
+    if name != "PyCapsule" and not any(hasattr(value, protocol) for protocol in _PROTOCOLS):
+        return False
+    from penstock.tensors.gpu.foreign import is_on_gpu
+
+    return is_on_gpu(value)
 
 
 def _is_internal(stream: Any) -> bool:

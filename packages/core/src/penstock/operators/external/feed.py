@@ -26,7 +26,7 @@ from penstock.operators.external.data import (
     per_output,
     samples_of,
 )
-from penstock.operators.external.device_data import check_device, is_on_gpu, own_batch
+from penstock.operators.external.device_data import batch_on_gpu, check_device
 from penstock.operators.schema import Spec
 from penstock.tensors.pool import HOST_POOL
 from penstock.types import BatchInfo, DALIDataType, SampleInfo, to_dali_type
@@ -202,8 +202,9 @@ class Feed:
     def _batch_delivery(
         self, output: int, data: Any, layout: str | None, stream: Any
     ) -> AnyDelivery:
-        if is_on_gpu(data):
-            return self._delivery_from_gpu(output, data, layout, stream)
+        on_gpu = batch_on_gpu(data, stream, copy=self._on_gpu and not self._no_copy)
+        if on_gpu is not None:
+            return self._delivery_from_gpu(output, on_gpu, layout)
         samples, dense, own_layout = samples_of(data)
         if not samples:
             raise empty_batch()
@@ -219,8 +220,10 @@ class Feed:
         return Delivery(samples, dense, spec)
 
     def _sample_delivery(self, output: int, values: list[Any]) -> AnyDelivery:
-        if is_on_gpu(values):
-            return self._delivery_from_gpu(output, values, None, self._cuda_stream)
+        copy = self._on_gpu and not self._no_copy
+        on_gpu = batch_on_gpu(values, self._cuda_stream, copy=copy)
+        if on_gpu is not None:
+            return self._delivery_from_gpu(output, on_gpu, None)
         samples = [as_array(value) for value in values]
         layout = common_layout(values)
         check_uniform(samples)
@@ -230,9 +233,8 @@ class Feed:
         return Delivery(*own_copies(samples, self._pools[output]), spec)
 
     def _delivery_from_gpu(
-        self, output: int, data: Any, layout: str | None, stream: Any
+        self, output: int, batch: TensorListGPU, layout: str | None
     ) -> AnyDelivery:
-        batch = own_batch(data, stream, copy=self._on_gpu and not self._no_copy)
         if not len(batch):
             raise empty_batch()
         spec = self._checked(output, batch.dtype, batch.ndim(), layout, batch.layout())

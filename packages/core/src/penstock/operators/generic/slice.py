@@ -78,6 +78,6 @@ class Slice(Operator):
 
     def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
         data: LazyBatch = inputs[0]
-        positional = [batch.rows for batch in inputs[1:]]
+        positional = [batch.rows if batch.dense is None else batch.dense for batch in inputs[1:]]
         windows = slice_windows(self._window, c, data.shapes, *positional)
         return self._cutter.cut_batch(c, data, *windows)

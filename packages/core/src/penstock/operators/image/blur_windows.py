@@ -10,6 +10,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.operators.vector_arguments import vectors
+from penstock.tensors.gpu.batch import plain
 
 if TYPE_CHECKING:
     from penstock.operators.operator import BatchContext
@@ -36,22 +37,24 @@ def resolved(
 def resolved_of_batch(c: BatchContext, count: int) -> tuple[np.ndarray, np.ndarray]:
     """`resolved` of all samples: float64 and int64 ``(samples, count)``.
 
+    There is one row if both arguments are constants.
+
     Raises
     ------
     ArgumentValueError
         If the values of a sample are not allowed; says which sample.
     """
-    sigmas = vectors(c, "sigma", count, repeat=True)
-    sizes = vectors(c, "window_size", count, np.int64, repeat=True)
+    from penstock.kernels.gpu.blur_windows import resolve_windows
+
+    sigmas = vectors(c, "sigma", count, repeat=True, spread=False)
+    sizes = vectors(c, "window_size", count, np.int64, repeat=True, spread=False)
     if sigmas is None or sizes is None:
         return _resolved_of_each(c, count)
-    valid = (sigmas >= 0) & (sigmas < _HUGE)
-    valid &= np.where(sizes == 0, sigmas > 0, (sizes > 0) & (sizes % 2 == 1))
-    if not valid.all():
+    shape = max(len(sigmas), len(sizes)), count
+    found = np.empty(shape, np.float64), np.empty(shape, np.int64)
+    if not resolve_windows(plain(sigmas), plain(sizes), _HUGE, *found):
         return _resolved_of_each(c, count)
-    reaches = np.ceil(np.float32(3) * sigmas.astype(np.float32)).astype(np.int64)
-    derived = 0.3 * (sizes // 2 - 1) + 0.8
-    return np.where(sigmas == 0, derived, sigmas), np.where(sizes == 0, 2 * reaches + 1, sizes)
+    return found
 
 
 def _resolved_of_each(c: BatchContext, count: int) -> tuple[np.ndarray, np.ndarray]:

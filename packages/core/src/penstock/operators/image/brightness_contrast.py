@@ -14,7 +14,7 @@ from penstock.operators.operator import BatchContext, Operator, SampleContext, o
 from penstock.operators.pointwise_batch import PointwiseBatch, pointwise
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.operators.window_arithmetic import as_float32
-from penstock.tensors.gpu.batch import StridedBatch
+from penstock.tensors.gpu.batch import StridedBatch, plain
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ _CONTRAST = (
         per_frame=True,
     ),
 )
+_NAMES = ("brightness", "brightness_shift", "contrast", "contrast_center")
 _DTYPE = Arg("dtype", DTYPE, None, "Element type of the output; the input's when not given.")
 
 
@@ -79,6 +80,7 @@ class _Adjustment(Operator):
     """What the three operators have in common."""
 
     keeps_shape = True
+    elementwise = True
 
     def infer(self, *inputs: Spec) -> Spec:
         data = inputs[0]
@@ -96,6 +98,13 @@ class _Adjustment(Operator):
         )
         self._source = source
         self._center = 0.5 if source.kind == "f" else 2.0 ** (_value_bits(source) - 1)
+        defaults = dict(zip(_NAMES, (1.0, 0.0, 1.0, self._center), strict=True))
+        self._constants = {
+            name: np.array([default if given is None else given], np.float32)
+            for name, default in defaults.items()
+            if name not in self.tensor_args
+            for given in (getattr(self.args, name, None),)
+        }
         # Even without an adjustment, int32 is rounded to float32 on its way.
         self._unchanged = dtype == data.dtype and dtype != DALIDataType.INT32
         return data._replace(dtype=dtype)
@@ -121,30 +130,31 @@ class _Adjustment(Operator):
     gpu_takes: ClassVar = (PointwiseBatch, StridedBatch)
 
     def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
+        from penstock.kernels.gpu.adjustments import scales_and_offsets
         from penstock.kernels.gpu.pointwise import scale_and_shift
 
         data = inputs[0]
-        brightness = self._each(c, "brightness", 1.0)
-        contrast = self._each(c, "contrast", 1.0)
-        center = self._each(c, "contrast_center", self._center)
-        shift = self._each(c, "brightness_shift", 0.0)
-        # In the order and precision of `cpu`.
-        scale = brightness * contrast
-        shift_in_units = (shift.astype(np.float64) * self._range).astype(np.float32)
-        offset = shift_in_units + brightness * (center - contrast * center)
-        if self._unchanged:
-            same = (brightness == 1) & (contrast == 1) & (shift == 0)
-            if same.all():
-                return data
-            # A negative zero, as a sum with it changes no number; one with 0 changes that of -0.
-            offset = np.where(same, np.float32(-0.0), offset)
+        brightness, shift, contrast, center = (self._each(c, name) for name in _NAMES)
+        count = max(map(len, (brightness, shift, contrast, center)))
+        scale, offset = np.empty(count, np.float32), np.empty(count, np.float32)
+        same = scales_and_offsets(
+            brightness, shift, contrast, center, self._range, self._unchanged, scale, offset
+        )
+        if same:
+            return data
+        if count == 1:
+            scale, offset = np.broadcast_to(scale, c.size), np.broadcast_to(offset, c.size)
         term = scale_and_shift(self._source, self._dtype)
         return pointwise(c.queue, term, (data,), data.shapes, (scale, offset))
 
-    def _each(self, c: BatchContext, name: str, default: float) -> np.ndarray:
-        """Argument `name` of each sample; `default` where it is none or not given."""
-        found = scalars(c, name, np.float32) if name in self.schema.args else None
-        return np.broadcast_to(np.float32(default), (c.size,)) if found is None else found
+    def _each(self, c: BatchContext, name: str) -> np.ndarray:
+        """Argument `name` of each sample, ``(samples,)``, or ``(1,)`` if it is a constant."""
+        constant = self._constants.get(name)
+        if constant is not None:
+            return constant
+        found = scalars(c, name, np.float32)
+        assert found is not None
+        return plain(found)
 
 
 @operator(

@@ -11,7 +11,7 @@ from penstock.errors import ArgumentValueError, DataTypeError, LayoutError
 from penstock.operators.argument_types import BOOL, DTYPE, FLOATS, IMAGE_TYPE, INT, LAYOUT, STRING
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.deferred import DeferredImage
-from penstock.operators.image.normalized_window import NormalizedWindow
+from penstock.operators.image.normalized_window import AxisOrder, NormalizedWindows
 from penstock.operators.image.pixel_normalization import (
     NORMALIZATION_ARGS,
     Coefficients,
@@ -20,16 +20,11 @@ from penstock.operators.image.pixel_normalization import (
 from penstock.operators.image.resized_batch import ResizedBatch
 from penstock.operators.image.resized_image import ResizedImage
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.partial_batch import strided_batch
 from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.shape_memo import ShapeMemo
 from penstock.operators.window import CROP_ARGS, CropWindow, OutOfBounds
-from penstock.operators.window_batch import crop_windows, settled_windows
-from penstock.tensors.gpu.batch import (
-    DeviceBatch,
-    LazyBatch,
-    StridedBatch,
-    contiguous_strides,
-)
+from penstock.operators.window_batch import crop_windows, differ, settled_windows
+from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, plain, shape_rows
 from penstock.types import DALIDataType, to_numpy_type
 
 _IN_TYPES = (
@@ -166,7 +161,9 @@ class CropMirrorNormalize(Operator):
         self._from_input = tuple(data.layout.index(letter) for letter in inner)
         self._to_output = tuple(inner.index(letter) for letter in layout)
         self._from_output = tuple(layout.index(letter) for letter in inner)
-        self._columns_first = layout.index("W") < layout.index("H")
+        self._order = AxisOrder(data.layout, layout)
+        self._windows_differ = differ(self._window)
+        self._windows: ShapeMemo[NormalizedWindows] = ShapeMemo()
         self._rows_out = layout.endswith(("W", "WC"))
         self._pixels_in, self._pixels_out = data.layout.endswith("C"), layout.endswith("C")
         self._fuses = data.layout == "HWC" and layout in ("HWC", "CHW")
@@ -216,35 +213,51 @@ class CropMirrorNormalize(Operator):
 
     def gpu(self, c: BatchContext, *inputs: LazyBatch) -> DeviceBatch:
         data = inputs[0]
-        windows = crop_windows(self._window, c, data.shapes)
-        anchors, shapes, outside = settled_windows(self._bounds, c, *windows, data.shapes)
-        anchors, shapes = anchors[:, self._from_input], shapes[:, self._from_input]
-        channels = shapes[:, -1]
-        fills = self._batch_fills(c, channels)
-        full = shapes.copy()
-        for count, fill in fills.items():
-            full[channels == count, -1] = len(fill)
-        out = c.empty(full[:, self._to_output], self._dtype)
-        window = NormalizedWindow(
-            anchors, shapes, data.shapes[:, self._from_input], scalars(c, "mirror", np.bool_)
-        )
-        numbers, offsets = self._normalization.tables(c, channels, window.shows_data, fills)
-        table = c.queue.upload(numbers) + (4 * offsets).astype(np.uint64)
-        strides = contiguous_strides(out.shapes, 1)[:, self._from_output]
-        fuses = self._pixels_in and self._rows_out and not outside.any()
-        if fuses and isinstance(data, ResizedBatch):
-            window.resample(c, data, self._from_input, out, strides, full[:, -1], table)
-            return out
-        source = strided_batch(c, data).permuted(self._from_input)
-        window.normalize(
-            c, source, out, strides, full[:, -1], table, columns_first=self._columns_first
-        )
+        if self._windows_differ or not self._normalization.is_constant:
+            windows = self._batch_windows(c, data)
+        else:
+            windows = self._windows.of(data, lambda: self._batch_windows(c, data))
+        out = c.empty(windows.out_extents, self._dtype)
+        mirror = scalars(c, "mirror", np.bool_)
+        if mirror is not None and not mirror.any():
+            mirror = None
+        if isinstance(data, ResizedBatch):
+            if windows.inside and self._pixels_in and self._rows_out:
+                windows.resample(c.queue, data, mirror, out)
+                return out
+            data = data.materialise(c.queue)
+        assert isinstance(data, (DeviceBatch, StridedBatch))
+        windows.normalize(c.queue, data, mirror, out)
         return out
+
+    def _batch_windows(self, c: BatchContext, data: LazyBatch) -> NormalizedWindows:
+        """What of the samples of a batch is normalised."""
+        extents = shape_rows(data)
+        if self._windows_differ or not self._normalization.is_constant:
+            extents = plain(data.shapes)
+        found = crop_windows(self._window, c, extents)
+        anchors, shapes, outside = settled_windows(self._bounds, c, *found, extents)
+        channels = shapes[:, self._order.channels]
+        fills = self._batch_fills(c, channels)
+        made = channels.copy()
+        for count, fill in fills.items():
+            made[channels == count] = len(fill)
+
+        def shown() -> np.ndarray:
+            inside = (anchors < extents) & (anchors + shapes > 0) & (shapes > 0) & (extents > 0)
+            return np.asarray(inside.all(axis=1))
+
+        table = self._normalization.table(c, channels, shown, fills)
+        return NormalizedWindows(
+            anchors, shapes, extents, made, self._order, table, inside=not outside.any()
+        )
 
     def _batch_fills(self, c: BatchContext, channels: np.ndarray) -> dict[int, tuple[float, ...]]:
         """`_fill` for every number of channels that there is."""
         fills: dict[int, tuple[float, ...]] = {}
-        for count in dict.fromkeys(channels.tolist()):
+        first = int(channels[0])
+        counts = [first] if (channels == first).all() else list(dict.fromkeys(channels.tolist()))
+        for count in counts:
             try:
                 fills[count] = self._fill(count)
             except ArgumentValueError as error:

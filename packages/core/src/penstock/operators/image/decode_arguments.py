@@ -66,11 +66,10 @@ DECODE_ARGS: tuple[Arg, ...] = (
     Arg(
         "hw_decoder_load",
         FLOAT,
-        0.65,
-        "Share of the JPEG images that the GPU's JPEG engines decode, where it has any; the others "
-        "go to its multiprocessors and the CPU. A negative share follows the idle times: fastest, "
-        "but timing then decides which decoder an image meets, and so maybe the last bit of its "
-        "pixels.",
+        None,
+        "Share, 0 to 1, of the JPEG images that the GPU's JPEG engines decode, of those that they "
+        "can; the others go to its multiprocessors and the CPU. By default the engines get all: "
+        "that is fastest unless many idle processors stand by few engines.",
     ),
     Arg("preallocate_width_hint", INT, 0, "Width in pixels that the JPEG engines prepare for."),
     Arg("preallocate_height_hint", INT, 0, "Height in pixels that the JPEG engines prepare for."),
@@ -153,7 +152,15 @@ _DTYPES = (
 
 
 class ImageDecoder(Operator):
-    """What is common to the image decoders."""
+    """What is common to the image decoders.
+
+    Attributes
+    ----------
+    has_window
+        Whether a part of the image is decoded.
+    """
+
+    has_window = False
 
     def infer(self, *inputs: Spec) -> Spec:
         args = self.args

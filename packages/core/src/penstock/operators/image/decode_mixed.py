@@ -1,7 +1,8 @@
 """What the image decoders do with a batch: bytes on the host, pixels on the GPU.
 
-Headers and windows come from the code of the CPU's side, sample by sample: some 5 microseconds
-each. The rest is `penstock.kernels.gpu.decode`.
+Plain JPEG images that are wanted whole and as they are go through no loop. Headers and windows of
+the others come from the code of the CPU's side, sample by sample: some 5 microseconds each. The
+rest is `penstock.kernels.gpu.decode`.
 """
 
 from __future__ import annotations
@@ -69,9 +70,11 @@ def decode_mixed(
     BadSamplesError
         If samples cannot be decoded, with what `cpu` would have raised for each of them.
     """
+    from penstock.kernels.cpu.decode.jpeg_scan import scan_jpegs
     from penstock.kernels.gpu.decode.batch import decode_batch
     from penstock.kernels.gpu.decode.cache import cache_of
     from penstock.kernels.gpu.decode.host import Sample, without_frames
+    from penstock.kernels.gpu.decode.plain import plain_jpegs
 
     view: Any = BatchSamples(c, list(op.tensor_args))
     samples: list[Sample] = []
@@ -80,12 +83,23 @@ def decode_mixed(
     caching = cache_options(op.args)
     cache = None if caching is None else cache_of(op, c.queue, caching)
     cached: list[tuple[int, Cached]] = []
-    for index, row in enumerate(encoded.rows):
+    scanned = scan_jpegs(encoded.rows)
+    headers = scanned.headers() if op.has_window else None
+    plain = None
+    alone = np.ones(c.size, bool)
+    if cache is None and not op.has_window:
+        plain = plain_jpegs(encoded.rows, scanned, wanted)
+        if plain is not None:
+            alone[plain.positions] = False
+    for index in np.flatnonzero(alone).tolist():
+        row = encoded.rows[index]
         if cache is not None and (image := cache.find(c.source(index))) is not None:
             cached.append((index, image))
             continue
         try:
-            data, header = op._open(row)
+            data, header = row, headers[index] if headers is not None else None
+            if header is None:
+                data, header = op._open(row)
             height, width, channels = wanted.shape(header)
             if others:
                 inputs = (row, *(other.rows[index] for other in others))
@@ -100,7 +114,9 @@ def decode_mixed(
                 height, width = region[2] - region[0], region[3] - region[1]
         samples.append(Sample(index, data, header, region, (height, width, channels)))
     options = decoder_options(op.args)
-    batch, more = decode_batch(c.queue, samples, c.size, wanted, options, c.threads, cached, cache)
+    batch, more = decode_batch(
+        c.queue, samples, c.size, wanted, options, c.threads, cached, cache, plain
+    )
     failures.update(more)
     if cache is not None:
         places = batch.pointers.tolist()

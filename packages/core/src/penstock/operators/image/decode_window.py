@@ -18,6 +18,8 @@ from penstock.operators.operator import SampleContext
 class WindowDecoder(ImageDecoder):
     """A decoder of the window that `_window` chooses for each sample."""
 
+    has_window = True
+
     def _window(
         self, c: SampleContext, height: int, width: int, *inputs: np.ndarray
     ) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -15,6 +15,7 @@ from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu.filter import Windows
     from penstock.tensors.gpu.batch import DeviceBatch
 
 _TYPES = tuple(DALIDataType(t) for t in range(DALIDataType.UINT8, DALIDataType.FLOAT64 + 1))
@@ -85,6 +86,8 @@ class GaussianBlur(Operator):
         self._dtype = np.dtype(to_numpy_type(dtype))
         self._axes = None if data.ndim is None else _data_axes(data.layout, data.ndim)
         self._layout = data.layout
+        self._constant_windows: dict[int, Windows] = {}
+        """By number of axes, where all samples have the same."""
         return data._replace(dtype=dtype)
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
@@ -100,9 +103,13 @@ class GaussianBlur(Operator):
 
         data: DeviceBatch = inputs[0]
         first, count = self._axes or _data_axes(self._layout, data.ndim)
-        sigmas, sizes = resolved_of_batch(c, count)
-        out = c.empty(data.shapes, self._dtype)
-        filter_separably(c.queue, data, out, first, gaussian_windows(sigmas, sizes))
+        windows = self._constant_windows.get(count)
+        if windows is None:
+            windows = gaussian_windows(*resolved_of_batch(c, count))
+            if not self.tensor_args:
+                self._constant_windows[count] = windows
+        out = c.empty(data.extents, self._dtype)
+        filter_separably(c.queue, data, out, first, windows)
         return out
 
 

@@ -2,117 +2,176 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, plain, shape_rows
+
 if TYPE_CHECKING:
+    from penstock.operators.image.pixel_normalization import NumbersTable
     from penstock.operators.image.resized_batch import ResizedBatch
-    from penstock.operators.operator import BatchContext
-    from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
+    from penstock.tensors.gpu.queue import Queue
 
 
-class NormalizedWindow:
-    """What of each sample is normalised.
+class AxisOrder:
+    """Where the axes of samples are in the output.
+
+    Parameters
+    ----------
+    layout, out_layout
+        Layouts of samples and output, which name the same axes.
+    """
+
+    __slots__ = ("channels", "columns", "inner", "inner_columns", "is_inner", "out", "rows")
+
+    def __init__(self, layout: str, out_layout: str) -> None:
+        self.rows, self.columns = layout.index("H"), layout.index("W")
+        self.channels = layout.index("C")
+        self.out = np.array([layout.index(letter) for letter in out_layout])
+        """Which axis of the samples each axis of the output is."""
+        columns_first = out_layout.index("W") < out_layout.index("H")
+        inner = "WHC" if columns_first else "HWC"
+        outer = [letter for letter in layout if letter not in inner]
+        self.inner = [layout.index(letter) for letter in (*outer, *inner)]
+        """The axes of the samples, those of pixels behind all others, neighbours in the output."""
+        self.inner_columns = self.inner.index(self.columns)
+        self.is_inner = self.inner == list(range(len(layout)))
+        """Whether they are in that order already."""
+
+    def inwards(self, values: np.ndarray) -> np.ndarray:
+        """``(samples, ndim)`` with the axes in the order `inner`."""
+        return plain(values) if self.is_inner else values.take(self.inner, axis=1)
+
+
+class NormalizedWindows:
+    """What of each sample is normalised, and where it goes.
+
+    All arrays have a row a sample, or one for samples that are all alike.
 
     Parameters
     ----------
     anchors, shapes, extents
-        The windows, and the samples, which they may leave; int64 ``(samples, ndim)``, axes in the
-        order others, H, W, C.
-    mirror
-        Which samples are mirrored along W, ``(samples,)``; `None` for none.
+        The windows, and the samples, which they may leave; int64 ``(n, ndim)``, in the order of
+        the axes of the samples.
+    channels
+        How many channels the output has, int64 ``(n,)``.
+    order
+        The axes of samples and output.
+    table
+        The numbers that pixels are normalised with.
+    inside
+        Whether all windows lie inside of their samples.
     """
+
+    __slots__ = (
+        "_anchors",
+        "_channels",
+        "_extents",
+        "_kept_places",
+        "_order",
+        "_shapes",
+        "_strides",
+        "_table",
+        "inside",
+        "out_extents",
+    )
 
     def __init__(
         self,
         anchors: np.ndarray,
         shapes: np.ndarray,
         extents: np.ndarray,
-        mirror: np.ndarray | None,
+        channels: np.ndarray,
+        order: AxisOrder,
+        table: NumbersTable,
+        *,
+        inside: bool,
     ) -> None:
-        self._anchors = anchors
-        self._shapes = shapes
-        self._mirror = mirror if mirror is not None and mirror.any() else None
-        self._begin = np.clip(-anchors, 0, shapes)
-        """Where, in each window, data begins."""
-        self._end = np.clip(extents - anchors, self._begin, shapes)
-        """Where it ends."""
-        self.shows_data = (self._end > self._begin).all(axis=1)
-        """Which windows have any data in them."""
+        from penstock.kernels.gpu.windows import lay_outputs
+
+        self._anchors, self._shapes, self._extents = anchors, shapes, extents
+        self._channels = channels
+        self._order = order
+        self._table = table
+        self.inside = inside
+        out_shapes, self._strides = np.empty_like(shapes), np.empty_like(shapes)
+        alike = lay_outputs(
+            plain(shapes), channels, order.channels, order.out, out_shapes, self._strides
+        )
+        self.out_extents: tuple[int, ...] | np.ndarray = out_shapes
+        """The shape of all outputs, or those of each."""
+        if alike and len(out_shapes):
+            self.out_extents = tuple(out_shapes[0].tolist())
+        self._kept_places: tuple[Queue, np.ndarray] | None = None
 
     def resample(
-        self,
-        c: BatchContext,
-        data: ResizedBatch,
-        from_input: Sequence[int],
-        out: DeviceBatch,
-        strides: np.ndarray,
-        channels: np.ndarray,
-        table: np.ndarray,
+        self, queue: Queue, data: ResizedBatch, mirror: np.ndarray | None, out: DeviceBatch
     ) -> None:
-        """Resample windows inside of the data straight to `out`; `normalize` has the parameters.
+        """Resample windows inside of `data`, whose channels come last, straight to `out`.
 
         Parameters
         ----------
-        from_input
-            Numbers of the axes of `data`, in the order that they have here.
+        queue
+            Where to queue it.
+        data
+            The resized samples.
+        mirror
+            Which samples are mirrored along W, ``(samples,)``; `None` for none.
+        out
+            Memory for the output.
         """
-        back = np.argsort(from_input)
-        part = data.window(self._anchors[:, back], self._shapes[:, back])
-        if self._mirror is not None:
-            part = part.flipped(from_input[-2], self._mirror)
-        part.write(c.queue, out, strides[:, back], channels, table)
+        part = data
+        if not np.array_equal(self._shapes, self._extents):
+            part = data.window(self._anchors, self._shapes)
+        if mirror is not None:
+            part = part.flipped(self._order.columns, mirror)
+        part.write(queue, out, self._places(queue))
+
+    def _places(self, queue: Queue) -> np.ndarray:
+        from penstock.kernels.gpu.resample import places_of
+
+        if self._kept_places is not None and self._kept_places[0] is queue:
+            return self._kept_places[1]
+        row = self._order.rows
+        addresses = self._table.addresses(queue)
+        strides, channels = self._strides, self._channels
+        if len(addresses) > len(strides):
+            strides = np.broadcast_to(strides, (len(addresses), strides.shape[1]))
+        places = places_of(strides, row, channels, addresses)
+        if self._table.is_constant:
+            self._kept_places = queue, places
+        return places
 
     def normalize(
         self,
-        c: BatchContext,
-        source: StridedBatch,
+        queue: Queue,
+        data: DeviceBatch | StridedBatch,
+        mirror: np.ndarray | None,
         out: DeviceBatch,
-        strides: np.ndarray,
-        channels: np.ndarray,
-        table: np.ndarray,
-        *,
-        columns_first: bool,
     ) -> None:
-        """Normalise the windows of `source`, whose axes are in the order that they have here.
+        """Normalise the windows of samples in memory; parameters as of `resample`."""
+        from penstock.kernels.gpu.normalize_pixels import Windows, normalize_pixels
+        from penstock.kernels.gpu.windows import strides_of
 
-        Parameters
-        ----------
-        out
-            Where they go.
-        strides
-            int64 ``(samples, ndim)``: elements between neighbours in `out`.
-        channels
-            How many channels `out` has, int64 ``(samples,)``.
-        table
-            See `penstock.kernels.gpu.normalize_pixels.normalize_pixels`.
-        columns_first
-            Whether the pixels of a column of `out`, not those of a row, are neighbours.
-        """
-        from penstock.kernels.gpu.normalize_pixels import Pixels, normalize_pixels
-
-        begin, end = self._begin, self._end
-        step = source.strides
-        first = source.pointers.astype(np.int64) + (self._anchors * step).sum(axis=1)
-        if self._mirror is not None:
-            width = self._shapes[:, -2]
-            first = np.where(self._mirror, first + (width - 1) * step[:, -2], first)
-            step, begin, end = step.copy(), begin.copy(), end.copy()
-            step[:, -2] = np.where(self._mirror, -step[:, -2], step[:, -2])
-            begin[:, -2] = np.where(self._mirror, width - self._end[:, -2], self._begin[:, -2])
-            end[:, -2] = np.where(self._mirror, width - self._begin[:, -2], self._end[:, -2])
-        shapes = self._shapes
-        if columns_first:
-            order = [*range(shapes.shape[1] - 3), -2, -3, -1]
-            step, strides, shapes = step[:, order], strides[:, order], shapes[:, order]
-            begin, end = begin[:, order], end[:, order]
+        if isinstance(data, StridedBatch):
+            strides = data.strides
+        else:
+            strides = strides_of(shape_rows(data), data.dtype.itemsize)
+        inwards = self._order.inwards
         normalize_pixels(
-            c.queue,
-            Pixels(source.dtype, first.astype(np.uint64), step, source.shapes[:, -1]),
-            Pixels(out.dtype, out.pointers, strides, channels),
-            shapes,
-            (begin, end),
-            table,
+            queue,
+            data,
+            inwards(strides),
+            Windows(
+                inwards(self._anchors),
+                inwards(self._shapes),
+                inwards(self._extents),
+                self._order.inner_columns,
+            ),
+            mirror,
+            out,
+            inwards(self._strides),
+            self._channels,
+            self._table.addresses(queue),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +15,7 @@ from penstock.operators.schema import Arg
 
 if TYPE_CHECKING:
     from penstock.operators.operator import BatchContext, Operator
+    from penstock.tensors.gpu.queue import Queue
 
 Fills = dict[int, tuple[float, ...]]
 
@@ -50,6 +52,38 @@ class Coefficients(NamedTuple):
     """The same for each channel by itself."""
 
 
+class NumbersTable:
+    """Coefficients of a batch on the GPU.
+
+    Parameters
+    ----------
+    numbers
+        float32: tables of means, factors and fill values, one value for each channel of the output.
+    offsets
+        With which number that of each sample begins, int64, one a sample or one for all.
+    is_constant
+        Whether they are the same for further batches, and worth keeping on the device.
+    """
+
+    __slots__ = ("_kept", "_numbers", "_offsets", "is_constant")
+
+    def __init__(self, numbers: np.ndarray, offsets: np.ndarray, *, is_constant: bool) -> None:
+        from penstock.kernels.gpu.device_constant import DeviceConstant
+
+        self._numbers = numbers
+        self._offsets = 4 * offsets
+        self._kept = DeviceConstant(numbers) if is_constant else None
+        self.is_constant = is_constant
+
+    def addresses(self, queue: Queue) -> np.ndarray:
+        """Where the table of each sample begins, for the kernel launched next; uint64."""
+        if self._kept is not None:
+            begin = self._kept.address(queue)
+        else:
+            begin = int(queue.upload(self._numbers))
+        return (self._offsets + begin).astype(np.uint64)
+
+
 class PixelNormalization:
     """What the arguments of `NORMALIZATION_ARGS` ask for.
 
@@ -64,13 +98,20 @@ class PixelNormalization:
         If constants for mean and deviation do not fit together.
     """
 
-    __slots__ = ("_constant", "_scale", "_shift")
+    __slots__ = ("_constant", "_kept", "_scale", "_shift")
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the coefficients are the same for all samples with as many channels."""
+        return self._constant is not None
 
     def __init__(self, op: Operator) -> None:
         args = op.args
         self._scale, self._shift = float(args.scale), float(args.shift)
         constant = "mean" not in op.tensor_args and "std" not in op.tensor_args
         self._constant = (_checked(args.mean, args.std)) if constant else None
+        self._kept: dict[tuple[int, tuple[float, ...]], NumbersTable] = {}
+        """Tables of constants on the GPU, by numbers of channels and values outside."""
 
     def __call__(
         self, args: Any, channels: int, padded_channels: int, fill: tuple[float, ...] = ()
@@ -110,9 +151,18 @@ class PixelNormalization:
                 )
         return mean, std
 
-    def tables(
-        self, c: BatchContext, channels: np.ndarray, wanted: np.ndarray, fills: Fills
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _fits(self, channels: int, padded_channels: int) -> bool:
+        """Whether constants can be those of data of so many channels."""
+        assert self._constant is not None
+        return all(len(v) in (1, channels, padded_channels) for v in self._constant)
+
+    def table(
+        self,
+        c: BatchContext,
+        channels: np.ndarray,
+        wanted: Callable[[], np.ndarray],
+        fills: Fills,
+    ) -> NumbersTable:
         """Coefficients of all samples of a batch, as kernels on the GPU take them.
 
         Parameters
@@ -120,17 +170,13 @@ class PixelNormalization:
         c
             The batch.
         channels
-            How many channels each sample has, int64 ``(samples,)``.
+            How many channels each sample has, int64 ``(samples,)``, or ``(1,)`` if it is the same
+            and the coefficients are constants.
         wanted
-            Which samples are normalised; the arguments of others are not looked at.
+            Tells which samples are normalised, ``(samples,)``; the arguments of others are not
+            looked at.
         fills
             By number of channels: the values of all channels of the output outside of the data.
-
-        Returns
-        -------
-        tuple of numpy.ndarray
-            float32 numbers: tables of means, factors and fill values, one value for each channel of
-            the output; and where that of each sample begins, int64 ``(samples,)``.
 
         Raises
         ------
@@ -140,8 +186,18 @@ class PixelNormalization:
         if self._constant is None and len(fills) == 1:
             found = self._joint_tables(c, channels, fills)
             if found is not None:
-                return found, np.arange(c.size) * found.shape[1]
-        offsets = np.zeros(c.size, np.int64)
+                return NumbersTable(found, np.arange(c.size) * found.shape[1], is_constant=False)
+        if self._constant is not None and len(fills) == 1:
+            ((count, fill),) = fills.items()
+            kept = self._kept.get((count, fill))
+            if kept is None and self._fits(count, len(fill)):
+                numbers = _table(*self._constant, self._scale, self._shift, count, fill)
+                kept = NumbersTable(numbers, np.zeros(1, np.int64), is_constant=True)
+                self._kept[count, fill] = kept
+            if kept is not None:
+                return kept
+        offsets = np.zeros(len(channels), np.int64)
+        shown = wanted()
         tables: list[np.ndarray] = []
         mean: tuple[float, ...]
         std: tuple[float, ...]
@@ -155,7 +211,7 @@ class PixelNormalization:
             offsets[members] = end
             fill = fills[count]
             mean, std = (0.0,), (1.0,)
-            used = members[wanted[members]]
+            used = members[shown[members]]
             if used.size:
                 index = int(used[0])
                 args = SimpleNamespace(**{name: v[index] for name, v in by_sample.items()})
@@ -165,7 +221,7 @@ class PixelNormalization:
                     raise c.located(error, index) from error
             tables.append(_table(mean, std, self._scale, self._shift, count, fill))
             end += tables[-1].size
-        return np.concatenate(tables), offsets
+        return NumbersTable(np.concatenate(tables), offsets, is_constant=not by_sample)
 
     def _joint_tables(
         self, c: BatchContext, channels: np.ndarray, fills: Fills

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from penstock.errors import ArgumentValueError, ShapeError
-from penstock.kernels.cpu.random import fill_uniform
 from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
 from penstock.operators.argument_types import INTS
 from penstock.operators.image.random_crop_arguments import RANDOM_CROP_ARGS, random_crop_ranges
-from penstock.operators.image.random_crop_batch import choose_crops
 from penstock.operators.image.resample_sample import whole_windows
 from penstock.operators.image.resampling import RESAMPLING_ARGS, RESAMPLING_DTYPES
 from penstock.operators.image.resize_geometry import AxisGeometry
-from penstock.operators.image.resize_geometry_batch import BatchGeometry, OneByOneError
+from penstock.operators.image.resize_geometry_batch import OneByOneError
 from penstock.operators.image.resizing_operator import Plan, ResizingOperator
 from penstock.operators.operator import BatchContext, SampleContext, operator
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu.resample_taps import AxesSampling
+    import numpy as np
+
+    from penstock.kernels.gpu.resample_axes import AxesSampling
 
 
 @operator(
@@ -97,12 +95,22 @@ class RandomResizedCrop(ResizingOperator):
         axes = self.resampling.axes(c.args, geometry)
         return axes, whole_windows(axes)
 
+    draws = True
+
     def batch_plan(self, c: BatchContext, extents: np.ndarray) -> AxesSampling:
-        if not extents.all():
+        from penstock.kernels.gpu.random_crop import random_crops
+
+        axes = random_crops(
+            extents,
+            c.size,
+            self._size,
+            self._area,
+            self._ratio,
+            self._attempts,
+            c.seed,
+            c.iteration,
+            self.resampling.batch_filters(c),
+        )
+        if axes is None:
             raise OneByOneError
-        uniforms = np.empty((c.size, self._count))
-        fill_uniform(uniforms, c.seed, c.iteration, 0, 0.0, 1.0)
-        anchors, sizes = choose_crops(extents, uniforms, self._area, self._ratio, self._attempts)
-        out_size = np.broadcast_to(np.array(self._size)[:, np.newaxis], extents.shape)
-        start, end = anchors.astype(np.float64), (anchors + sizes).astype(np.float64)
-        return self.resampling.batch_axes(c, BatchGeometry(extents, out_size, start, end))
+        return self.sampling(c, axes)

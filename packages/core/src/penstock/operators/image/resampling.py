@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from penstock.kernels.cpu.resample_taps import AxisSampling, Filter
-    from penstock.kernels.gpu.resample_taps import AxesSampling
     from penstock.operators.image.resize_geometry import AxisGeometry
-    from penstock.operators.image.resize_geometry_batch import BatchGeometry
     from penstock.operators.operator import BatchContext, Operator
 
 RESAMPLING_DTYPES = (
@@ -112,6 +110,8 @@ class Resampling:
         The same for NumPy.
     rounds_to
         The integer type of the output, or `None`.
+    antialias
+        Whether filters widen where an axis shrinks.
     by_sample
         Whether filters differ from sample to sample.
 
@@ -122,9 +122,10 @@ class Resampling:
     """
 
     __slots__ = (
-        "_antialias",
         "_constant",
+        "_constant_numbers",
         "_taps",
+        "antialias",
         "by_sample",
         "dtype",
         "numpy_dtype",
@@ -145,12 +146,14 @@ class Resampling:
         self.dtype: DALIDataType = dtype
         self.numpy_dtype = np.dtype(to_numpy_type(dtype))
         self.rounds_to = None if dtype == DALIDataType.FLOAT else self.numpy_dtype
-        self._antialias: bool = op.args.antialias
+        self.antialias: bool = op.args.antialias
         names = ("interp_type", "min_filter", "mag_filter")
         self.by_sample = any(name in op.tensor_args for name in names)
         self._constant = (
             (resample_taps.Filter.TRIANGULAR,) * 2 if self.by_sample else self._filters(op.args)
         )
+        shrinking, enlarging = (np.array([kind], np.int64) for kind in self._constant)
+        self._constant_numbers = shrinking, enlarging
 
     def _filters(self, args: Any) -> tuple[Filter, Filter]:
         """The filters for shrinking and for enlarging."""
@@ -175,45 +178,24 @@ class Resampling:
         except KeyError:
             raise ArgumentValueError(f"{interpolation!r} is not an interpolation.") from None
 
-    def batch_axes(self, c: BatchContext, geometry: BatchGeometry) -> AxesSampling:
-        """How the spatial axes of all samples are resampled.
+    def batch_filters(self, c: BatchContext) -> tuple[np.ndarray, np.ndarray]:
+        """The filters for axes that shrink and for others, int64, one a sample or one for all.
 
         Raises
         ------
         OneByOneError
             If a sample asks for what is no interpolation.
         """
-        from penstock.kernels.gpu.resample_taps import AxesSampling
-
-        in_size, out_size, start, end = geometry
-        shrinking: np.ndarray | int
-        enlarging: np.ndarray | int
-        shrinking, enlarging = self._batch_filters(c) if self.by_sample else self._constant
-        if shrinking is enlarging:
-            kinds = np.broadcast_to(shrinking, in_size.shape)
-        else:
-            # The extent is rounded to single precision, so that equal extents count as equal.
-            extent = np.abs(end - start).astype(np.float32)
-            kinds = np.where(extent > out_size, shrinking, enlarging)
-        return AxesSampling.whole(
-            in_size,
-            out_size,
-            start.astype(np.float32),
-            end.astype(np.float32),
-            kinds,
-            self._antialias,
-        )
-
-    def _batch_filters(self, c: BatchContext) -> tuple[np.ndarray, np.ndarray]:
-        """The filters of all samples for shrinking and for enlarging."""
-        usual = self._batch_filter(c, "interp_type", np.intp(self._taps.Filter.TRIANGULAR))
+        if not self.by_sample:
+            return self._constant_numbers
+        usual = self._batch_filter(c, "interp_type", self._taps.Filter.TRIANGULAR)
         shrinking = self._batch_filter(c, "min_filter", usual)
         return shrinking, self._batch_filter(c, "mag_filter", usual)
 
     def _batch_filter(self, c: BatchContext, name: str, missing: Any) -> np.ndarray:
         given = scalars(c, name, np.int64)
         if given is None:
-            return np.broadcast_to(missing, (c.size,))
+            return np.full(c.size, missing, np.int64)
         filters = np.full(max(_FILTERS) + 1, _NO_FILTER)
         for interpolation in _FILTERS:
             with contextlib.suppress(ArgumentValueError):
@@ -236,6 +218,6 @@ class Resampling:
             extent = _float32.unpack(_float32.pack(abs(end - start)))[0]
             kind = shrinking if extent > out_size else enlarging
             samplings.append(
-                make(in_size, out_size, start, end, kind, self._antialias, position != last)
+                make(in_size, out_size, start, end, kind, self.antialias, position != last)
             )
         return tuple(samplings)

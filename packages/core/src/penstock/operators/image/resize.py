@@ -22,7 +22,7 @@ from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.resample_taps import AxisSampling
-    from penstock.kernels.gpu.resample_taps import AxesSampling
+    from penstock.kernels.gpu.resample_axes import AxesSampling
 
 _MOST_KNOWN = 4096
 
@@ -102,7 +102,8 @@ class Resize(ResizingOperator):
         return axes, whole_windows(axes)
 
     def batch_plan(self, c: BatchContext, extents: np.ndarray) -> AxesSampling:
-        return self.resampling.batch_axes(c, self._request.batch(c, extents))
+        filters = self.resampling.batch_filters(c)
+        return self.sampling(c, self._request.batch(c, extents, filters))
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> Any:
         out = super().cpu(c, *inputs)

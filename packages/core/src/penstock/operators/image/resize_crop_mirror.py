@@ -20,10 +20,10 @@ from penstock.operators.image.resizing_operator import Plan, ResizingOperator
 from penstock.operators.operator import BatchContext, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.operators.window import CROP_ARGS, CropWindow
-from penstock.operators.window_batch import crop_windows
+from penstock.operators.window_batch import crop_windows, differ
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu.resample_taps import AxesSampling
+    from penstock.kernels.gpu.resample_axes import AxesSampling
 
 _FAR = 1 << 30
 
@@ -89,10 +89,16 @@ class ResizeCropMirror(ResizingOperator):
         return axes, windows
 
     def batch_plan(self, c: BatchContext, extents: np.ndarray) -> AxesSampling:
-        axes = self.resampling.batch_axes(c, self._request.batch(c, extents))
-        anchors, lengths = (found.T for found in crop_windows(self._window, c, axes.out_size.T))
+        filters = self.resampling.batch_filters(c)
+        found = self._request.batch(c, extents, filters)
+        sizes = np.ascontiguousarray(found["out_size"].T)
+        if differ(self._window):
+            sizes = np.broadcast_to(sizes, (c.size, len(extents)))
+        anchors, lengths = crop_windows(self._window, c, sizes)
         # Windows may leave the image; how far does not matter to what they show.
-        axes = axes.window(np.clip(anchors, -_FAR, _FAR), np.where(extents > 0, lengths, 0))
+        anchors = np.clip(anchors, -_FAR, _FAR)
+        lengths = np.where(extents.T > 0, lengths, 0)
+        axes = self.sampling(c, found).window(anchors, lengths)
         mirror = scalars(c, "mirror", np.int64)
         assert mirror is not None
         if mirror.any():

@@ -11,12 +11,7 @@ from penstock.errors import ArgumentValueError, UsageError
 from penstock.operators.argument_types import BOOL, FLOAT, FLOATS, STRING
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.image.resize_geometry import MODES, AxisGeometry, resize_geometry, single
-from penstock.operators.image.resize_geometry_batch import (
-    BatchGeometry,
-    OneByOneError,
-    batch_geometry,
-    singles,
-)
+from penstock.operators.image.resize_geometry_batch import OneByOneError
 from penstock.operators.schema import Arg
 
 if TYPE_CHECKING:
@@ -135,6 +130,7 @@ class ResizeRequest:
         "_relative",
         "_roi",
         "_subpixel",
+        "_tensors",
         "_way",
         "fixes_each_axis",
     )
@@ -171,6 +167,7 @@ class ResizeRequest:
         self._roi = op.given("roi_start")
         self._relative: bool = args.roi_relative
         self._subpixel: bool = args.subpixel_scale
+        self._tensors = frozenset(op.tensor_args)
         self._max_size = None
         if args.max_size is not None:
             self._max_size = self._extents(args.max_size, "max_size")
@@ -209,35 +206,66 @@ class ResizeRequest:
         size = self._size(args)
         return resize_geometry(extents, size, self._mode, self._max_size, roi, self._subpixel)
 
-    def batch(self, c: BatchContext, extents: np.ndarray) -> BatchGeometry:
-        """Geometry of all samples, whose spatial extents are int64 ``(axes, samples)``.
+    def batch(
+        self, c: BatchContext, extents: np.ndarray, filters: tuple[np.ndarray, np.ndarray]
+    ) -> np.ndarray:
+        """How the axes of all samples are resampled; see `batch_geometry`.
+
+        Parameters
+        ----------
+        c
+            The batch.
+        extents
+            Spatial extents, int64 ``(axes, samples)``, or ``(axes, 1)`` if they are the same.
+        filters
+            For axes that shrink, and for others.
 
         Raises
         ------
         OneByOneError, ShapeError
             If only the samples one by one can tell.
         """
+        from penstock.operators.image.resize_geometry_batch import batch_geometry
+
         roi = None
         if self._roi:
             roi = self._regions(c, "roi_start", extents), self._regions(c, "roi_end", extents)
         return batch_geometry(
-            extents, self._sizes(c), self._mode, self._max_size, roi, self._subpixel
+            extents, self._sizes(c), self._mode, self._max_size, roi, self._subpixel, filters
         )
 
     def _sizes(self, c: BatchContext) -> np.ndarray:
-        """`_size` of all samples, ``(axes, samples)``."""
+        """`_size` of all samples, ``(axes, samples)``; one column if it is a constant."""
         if self._way == "size":
-            return _by_axis(c, "size", self._ndim)
-        if self._way == "separate":
-            given = [scalars(c, name, np.float64) for name in self._names]
-            return np.stack([np.zeros(c.size) if v is None else v for v in given])
-        one = scalars(c, self._way, np.float64)
-        assert one is not None
-        return np.broadcast_to(one, (self._ndim, c.size))
+            return self._by_axis(c, "size")
+        names = self._names if self._way == "separate" else (self._way,) * self._ndim
+        if not self._tensors.intersection(names):
+            return np.array(self._size(c.args), np.float64)[:, np.newaxis]
+        sizes = np.zeros((self._ndim, c.size))
+        for axis, name in enumerate(names):
+            given = scalars(c, name, np.float64)
+            if given is not None:
+                sizes[axis] = given
+        return sizes
 
     def _regions(self, c: BatchContext, name: str, extents: np.ndarray) -> np.ndarray:
-        corner = _by_axis(c, name, self._ndim)
-        return singles(corner) * extents if self._relative else corner
+        corner = self._by_axis(c, name)
+        if not self._relative:
+            return corner
+        with np.errstate(over="ignore"):
+            return np.asarray(corner.astype(np.float32).astype(np.float64) * extents)
+
+    def _by_axis(self, c: BatchContext, name: str) -> np.ndarray:
+        """Argument `name`, a number an axis, of all samples: ``(axes, samples)``."""
+        if name not in self._tensors:
+            constant = self._extents(getattr(c.args, name), name)
+            return np.array(constant, np.float64)[:, np.newaxis]
+        found = c.array(name, np.float64)
+        assert found is not None
+        found = found.reshape(c.size, -1)
+        if found.shape[1] not in (1, self._ndim):
+            raise OneByOneError
+        return np.ascontiguousarray(np.broadcast_to(found.T, (self._ndim, c.size)))
 
     def _extents(self, values: Sequence[float], name: str) -> tuple[float, ...]:
         """One number an axis."""
@@ -255,13 +283,3 @@ class ResizeRequest:
         if self._relative:
             return tuple([single(v) * e for v, e in zip(corner, extents, strict=True)])
         return corner
-
-
-def _by_axis(c: BatchContext, name: str, count: int) -> np.ndarray:
-    """Argument `name` of all samples, a number for each of `count` axes: ``(axes, samples)``."""
-    found = c.array(name, np.float64)
-    assert found is not None
-    found = found.reshape(c.size, -1)
-    if found.shape[1] not in (1, count):
-        raise OneByOneError
-    return np.broadcast_to(found.T, (count, c.size))

@@ -6,11 +6,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, contiguous_strides
+from penstock.tensors.gpu.batch import (
+    DeviceBatch,
+    LazyBatch,
+    StridedBatch,
+    contiguous_strides,
+    plain,
+    same_shapes,
+    shape_rows,
+)
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.resample import Frames
-    from penstock.kernels.gpu.resample_taps import AxesSampling, Taps
+    from penstock.kernels.gpu.resample_axes import AxesSampling
+    from penstock.kernels.gpu.resample_taps import Taps
     from penstock.tensors.gpu.queue import Queue
 
 
@@ -29,11 +38,23 @@ class ResizedBatch(LazyBatch):
         How their spatial axes are resampled, and which pixels are wanted.
     first
         Position of the first spatial axis.
+    row
+        Position of the axis of rows; that of columns is the next one.
     rounds_to
         The integer type that pixels are rounded to, or `None` for floating point.
     """
 
-    __slots__ = ("axes", "dtype", "first", "rounds_to", "shapes", "source")
+    __slots__ = (
+        "_rows",
+        "_uniform",
+        "axes",
+        "dtype",
+        "first",
+        "rounds_to",
+        "row",
+        "shapes",
+        "source",
+    )
 
     def __init__(
         self,
@@ -46,31 +67,41 @@ class ResizedBatch(LazyBatch):
         self.source = source
         self.axes = axes
         self.first = first
+        self.row = first + axes.rank - 2
         self.dtype = dtype
         self.rounds_to = rounds_to
-        self.shapes = source.shapes.copy()
-        self.shapes[:, self._spatial] = axes.length.T
+        self._rows, alike = axes.out_shapes(shape_rows(source), first)
+        self._uniform: tuple[int, ...] | None = None
+        self.shapes = self._rows
+        if alike and len(source):
+            self._uniform = tuple(self._rows[0].tolist())
+            self._rows = self._rows[:1]
+            self.shapes = same_shapes(self._uniform, len(source))
 
     @property
-    def _spatial(self) -> slice:
-        return slice(self.first, self.first + len(self.axes.length))
+    def uniform_shape(self) -> tuple[int, ...] | None:
+        """The shape that all samples have; `None` if they differ (or there are none)."""
+        return self._uniform
 
     @property
     def channels_last(self) -> bool:
         """Whether the last axis is not a spatial one."""
-        return bool(self._spatial.stop < self.ndim)
+        return self.row + 2 < self.ndim
 
     def _with(self, source: DeviceBatch | StridedBatch, axes: AxesSampling) -> ResizedBatch:
         return ResizedBatch(source, axes, self.first, self.dtype, self.rounds_to)
 
     def window(self, anchors: np.ndarray, shapes: np.ndarray) -> ResizedBatch:
-        """The part of each sample that begins at `anchors`, inside of it, ``(samples, ndim)``."""
-        spatial = self._spatial
-        axes = self.axes.window(anchors[:, spatial].T, shapes[:, spatial].T)
-        others = np.ones(self.ndim, np.bool_)
-        others[spatial] = False
+        """The part of each sample that begins at `anchors`, inside of it.
+
+        Both are ``(samples, ndim)``, or ``(1, ndim)`` for what all samples have in common.
+        """
+        from penstock.kernels.gpu.windows import same_outside
+
+        axes = self.axes.window(anchors, shapes, self.first)
         source = self.source
-        if (shapes[:, others] != self.shapes[:, others]).any():
+        if not same_outside(plain(shapes), self._rows, self.first, self.row + 2):
+            others = [*range(self.first), *range(self.row + 2, self.ndim)]
             # Frames and channels are not resampled: those that are not wanted are not read.
             begin, size = np.zeros_like(source.shapes), source.shapes.copy()
             begin[:, others], size[:, others] = anchors[:, others], shapes[:, others]
@@ -79,25 +110,24 @@ class ResizedBatch(LazyBatch):
 
     def flipped(self, axis: int, where: np.ndarray) -> ResizedBatch:
         """Axis number `axis` in the opposite order, in the samples where `where` is true."""
-        if axis in range(self.ndim)[self._spatial]:
-            return self._with(self.source, self.axes.flipped(axis - self.first, where))
+        if self.first <= axis < self.row + 2:
+            turned = ResizedBatch.__new__(ResizedBatch)
+            for name in ResizedBatch.__slots__:
+                setattr(turned, name, getattr(self, name))
+            turned.axes = self.axes.flipped(axis - self.first, where)
+            return turned
         return self._with(StridedBatch.of(self.source).flipped(axis, where), self.axes)
 
     def materialise(self, queue: Queue) -> DeviceBatch:
         """The samples in device memory."""
-        out = queue.empty(self.shapes, self.dtype)
-        strides = contiguous_strides(self.shapes, 1)
-        self.write(queue, out, strides)
+        from penstock.kernels.gpu.resample import contiguous_places
+
+        out = queue.empty(self.extents, self.dtype, len(self))
+        places = contiguous_places(self._rows, self.row, channels_last=self.channels_last)
+        self.write(queue, out, places)
         return out
 
-    def write(
-        self,
-        queue: Queue,
-        out: DeviceBatch,
-        strides: np.ndarray,
-        channels: np.ndarray | None = None,
-        table: np.ndarray | int = 0,
-    ) -> None:
+    def write(self, queue: Queue, out: DeviceBatch, places: np.ndarray) -> None:
         """Queue the computation into memory of any order of axes.
 
         Parameters
@@ -106,95 +136,79 @@ class ResizedBatch(LazyBatch):
             Where to queue it.
         out
             Memory, and element type, of the output.
-        strides
-            int64 ``(samples, ndim)``: elements between neighbours in `out`, in the order of the
-            axes here.
-        channels, table
-            To normalise on the way, where channels come last: how many channels `out` has, and the
-            table of `penstock.kernels.gpu.resample.Target`.
+        places
+            `penstock.kernels.gpu.resample.PLACES`, in elements of `out`; to normalise on the way,
+            where channels come last, with a table.
         """
         from penstock.kernels.gpu.resample import Target, resample_images
         from penstock.kernels.gpu.resample_taps import axes_taps
 
-        shapes, first = self.shapes, self.first
-        row = first + len(self.axes.length) - 2
-        if not shapes.all(axis=1).any():
+        if not _any_elements(self._rows):
             return
         taps = axes_taps(queue, self.axes)
         frames = self._frames(queue, taps)
-        nothing = np.zeros(len(shapes), np.int64)
-        # Volumes have no more than one axis of frames where strides are not those of a contiguous
-        # output, images up to two.
-        outer = row - 2
-        target = Target(
-            out.dtype,
-            out.pointers,
-            strides[:, outer] if outer >= 0 else nothing,
-            strides[:, row - 1] if row else nothing,
-            strides[:, row],
-            strides[:, row + 1],
-            strides[:, -1] if self.channels_last else np.ones_like(nothing),
-            frames.channels if channels is None else channels,
-            table,
-        )
         resample_images(
-            queue, frames, taps, shapes[:, row], shapes[:, row + 1], target, self.rounds_to
+            queue, frames, taps, Target(out.dtype, out.pointers, places), self.rounds_to
         )
 
     def _frames(self, queue: Queue, taps: Taps) -> Frames:
         """The images that are resampled along rows and columns."""
-        from penstock.kernels.gpu.resample import Frames, blend_slices
+        from penstock.kernels.gpu.resample import Frames, contiguous_frames, strided_frames
 
-        shapes, first, is_volume = self.shapes, self.first, len(self.axes.length) == 3
-        row = first + 1 if is_volume else first
-        source = _with_contiguous_end(queue, self.source, row if is_volume else row + 1)
+        source, row = self.source, self.row
+        if self.axes.rank == 3:
+            return self._slices(queue, taps)
+        last = self.channels_last
+        if isinstance(source, StridedBatch):
+            source = _with_contiguous_end(queue, source, row + 1)
+            layout = strided_frames(source.shapes, source.strides, row, channels_last=last)
+        else:
+            rows = shape_rows(source)
+            layout = contiguous_frames(rows, source.dtype.itemsize, row, channels_last=last)
+        return Frames(source.dtype, source.pointers, layout)
+
+    def _slices(self, queue: Queue, taps: Taps) -> Frames:
+        """The slices of volumes, blended where they are not slices of the source."""
+        from penstock.kernels.gpu.resample import Frames, blend_slices, strided_frames
+
+        shapes, first, row = self.shapes, self.first, self.row
+        source = _with_contiguous_end(queue, StridedBatch.of(self.source), row)
         strides = source.strides
-        one = np.ones(len(shapes), np.int64)
-        frames = Frames(
-            source.dtype,
-            source.pointers,
-            strides[:, row - 2] if row > 1 else one,
-            strides[:, row - 1] if row else one,
-            strides[:, row],
-            shapes[:, row - 2] if row > 1 else one,
-            shapes[:, row - 1] if row else one,
-            shapes[:, -1] if self.channels_last else one,
-        )
-        if not is_volume:
-            return frames
+        if first == 2 and (strides[:, 0] != strides[:, 1] * shapes[:, 1]).any():
+            source = StridedBatch.of(source.materialise(queue))
+            return self._with(source, self.axes)._slices(queue, taps)
+        layout = strided_frames(source.shapes, strides, row, channels_last=self.channels_last)
+        # Inner frames are slices, of the output; there is one more axis of frames, or two as one.
+        layout["inners"] = shapes[:, first]
         if first == 2:
-            if (strides[:, 0] != strides[:, 1] * shapes[:, 1]).any():
-                source = StridedBatch.of(source.materialise(queue))
-                return self._with(source, self.axes)._frames(queue, taps)
-            frames.outers = shapes[:, 0] * shapes[:, 1]
-        if self._keeps_slices():
-            begin = (self.axes.begin[0] * frames.inner).astype(np.uint64)
+            layout["outers"] = shapes[:, 0] * shapes[:, 1]
+        frames = Frames(source.dtype, source.pointers, layout)
+        depth = self.axes.each(0)
+        last = depth["begin"] + depth["step"] * (depth["length"] - 1)
+        inside = np.minimum(depth["begin"], last) >= 0
+        inside &= np.maximum(depth["begin"], last) < depth["in_size"]
+        if (self.axes.keeps(0) & inside).all():
+            begin = (depth["begin"] * layout["inner"]).astype(np.uint64)
             frames.pointers = frames.pointers + begin
-            frames.inner = frames.inner * self.axes.step[0]
+            layout["inner"] *= depth["step"]
             return frames
-        frames.row = contiguous_strides(source.shapes, 4)[:, row]
         elements = source.shapes[:, row:].prod(axis=1)
         frames.pointers = blend_slices(queue, frames, taps, shapes[:, first], elements)
         frames.dtype = np.dtype(np.float32)
-        frames.inner = elements * 4
-        frames.outer = frames.inner * shapes[:, first]
+        layout["row"] = contiguous_strides(source.shapes, 4)[:, row]
+        layout["inner"] = elements * 4
+        layout["outer"] = layout["inner"] * shapes[:, first]
         return frames
 
-    def _keeps_slices(self) -> bool:
-        """Whether the slices of volumes are slices of the source."""
-        axes = self.axes
-        begin, last = axes.begin[0], axes.begin[0] + axes.step[0] * (axes.length[0] - 1)
-        inside = (np.minimum(begin, last) >= 0) & (np.maximum(begin, last) < axes.in_size[0])
-        return bool((axes.keeps()[0] & inside).all())
+
+def _any_elements(rows: np.ndarray) -> bool:
+    if len(rows) == 1:
+        return 0 not in rows
+    return bool(rows.all(axis=1).any())
 
 
-def _with_contiguous_end(
-    queue: Queue, source: DeviceBatch | StridedBatch, axis: int
-) -> StridedBatch:
+def _with_contiguous_end(queue: Queue, source: StridedBatch, axis: int) -> StridedBatch:
     """`source` with the elements of its axes from number `axis` on in one piece."""
-    if isinstance(source, StridedBatch):
-        expected = contiguous_strides(source.shapes[:, axis:], source.dtype.itemsize)
-        fits = (source.strides[:, axis:] == expected) | (source.shapes[:, axis:] <= 1)
-        if not fits.all():
-            source = source.materialise(queue)
-    return StridedBatch.of(source)
+    expected = contiguous_strides(source.shapes[:, axis:], source.dtype.itemsize)
+    fits = (source.strides[:, axis:] == expected) | (source.shapes[:, axis:] <= 1)
+    return source if fits.all() else StridedBatch.of(source.materialise(queue))

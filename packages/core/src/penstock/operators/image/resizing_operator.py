@@ -17,11 +17,12 @@ from penstock.operators.image.resize_geometry_batch import OneByOneError
 from penstock.operators.image.resized_image import ResizedImage
 from penstock.operators.operator import BatchContext, Operator, SampleContext
 from penstock.operators.schema import Spec
-from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
+from penstock.operators.shape_memo import ShapeMemo
+from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, shape_rows
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.resample_taps import AxisSampling
-    from penstock.kernels.gpu.resample_taps import AxesSampling
+    from penstock.kernels.gpu.resample_axes import AxesSampling
 
 Plan = tuple[Sequence["AxisSampling"], Sequence[OutputWindow]]
 """How each spatial axis of a sample is resampled, and what of it is wanted."""
@@ -42,6 +43,7 @@ class ResizingOperator(Operator):
         self.resampler = SampleResampler(data.layout)
         self.resampling = Resampling(self, data.dtype)
         self._image = data.layout == "HWC"
+        self._plans: ShapeMemo[AxesSampling] = ShapeMemo()
         return data._replace(dtype=self.resampling.dtype)
 
     def plan(self, c: SampleContext, extents: tuple[int, ...]) -> Plan:
@@ -70,8 +72,18 @@ class ResizingOperator(Operator):
 
     gpu_takes = (StridedBatch,)
 
+    draws = False
+    """Whether plans are drawn at random."""
+
     def batch_plan(self, c: BatchContext, extents: np.ndarray) -> AxesSampling:
-        """What happens to the samples of a batch, with spatial extents int64 ``(axes, samples)``.
+        """What happens to the samples of a batch.
+
+        Parameters
+        ----------
+        c
+            The batch.
+        extents
+            Spatial extents, int64 ``(axes, samples)``, or ``(axes, 1)`` if they are the same.
 
         Raises
         ------
@@ -80,20 +92,37 @@ class ResizingOperator(Operator):
         """
         raise OneByOneError
 
+    def sampling(self, c: BatchContext, axes: np.ndarray) -> AxesSampling:
+        """The plan made of `AXIS` ``(axes, samples)``, or ``(axes, 1)`` for all samples."""
+        from penstock.kernels.gpu.resample_axes import AxesSampling
+
+        antialias = self.resampling.antialias
+        if axes.shape[1] == 1:
+            return AxesSampling.in_common(axes, antialias, c.size)
+        return AxesSampling(axes, antialias)
+
     def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
         from penstock.operators.image.resized_batch import ResizedBatch
 
         data: DeviceBatch | StridedBatch = inputs[0]
-        resampler, resampling = self.resampler, self.resampling
-        first = resampler.first
-        extents = np.ascontiguousarray(data.shapes[:, first : first + resampler.spatial_ndim].T)
-        try:
-            axes = self.batch_plan(c, extents)
-        except (OneByOneError, ShapeError):
-            axes = plan_one_by_one(self, c, extents)
+        resampling = self.resampling
+        if self.draws or self.tensor_args:
+            axes = self._batch_plan(c, data)
+        else:
+            axes = self._plans.of(data, lambda: self._batch_plan(c, data))
         if data.dtype == resampling.numpy_dtype and axes.copies():
             return data
-        return ResizedBatch(data, axes, first, resampling.numpy_dtype, resampling.rounds_to)
+        return ResizedBatch(
+            data, axes, self.resampler.first, resampling.numpy_dtype, resampling.rounds_to
+        )
+
+    def _batch_plan(self, c: BatchContext, data: LazyBatch) -> AxesSampling:
+        first, count = self.resampler.first, self.resampler.spatial_ndim
+        extents = np.ascontiguousarray(shape_rows(data)[:, first : first + count].T)
+        try:
+            return self.batch_plan(c, extents)
+        except (OneByOneError, ShapeError):
+            return plan_one_by_one(self, c, np.broadcast_to(extents, (count, c.size)))
 
     def _copies(
         self,
@@ -135,32 +164,21 @@ class _SampleOfBatch:
 
 def plan_one_by_one(op: ResizingOperator, c: BatchContext, extents: np.ndarray) -> AxesSampling:
     """The plans of all samples together, each made by `plan`; it knows all rules and errors."""
-    from penstock.kernels.gpu.resample_taps import AxesSampling
+    from penstock.kernels.gpu.resample_axes import AXIS, AxesSampling
 
     values = {name: c.values(name) for name in op.tensor_args}
-    plans = []
+    table = np.empty((len(extents), c.size), AXIS)
     for i, shape in enumerate(map(tuple, extents.T.tolist())):
         args = SimpleNamespace(**vars(c.args))
         for name, found in values.items():
             setattr(args, name, found[i])
         sample: Any = _SampleOfBatch(c, i, args)
         try:
-            plans.append(op.plan(sample, shape))
+            axes, windows = op.plan(sample, shape)
         except Exception as error:
             raise c.located(error, i) from error
-
-    def gathered(part: int, name: str, dtype: Any) -> np.ndarray:
-        found = [[getattr(axis, name) for axis in plan[part]] for plan in plans]
-        return np.array(found, dtype).reshape(len(plans), len(extents)).T
-
-    return AxesSampling(
-        gathered(0, "in_size", np.int64),
-        gathered(0, "out_size", np.int64),
-        gathered(0, "start", np.float32),
-        gathered(0, "end", np.float32),
-        gathered(0, "filter", np.int64),
-        bool(op.args.antialias),
-        gathered(1, "begin", np.int64),
-        gathered(1, "length", np.int64),
-        gathered(1, "step", np.int64),
-    )
+        table[:, i] = [
+            (*axis[:5], window.begin, window.length, window.step)
+            for axis, window in zip(axes, windows, strict=True)
+        ]
+    return AxesSampling(table, bool(op.args.antialias))

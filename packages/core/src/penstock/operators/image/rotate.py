@@ -13,6 +13,7 @@ from penstock.errors import ArgumentValueError, DataTypeError, ShapeError
 from penstock.kernels.cpu.warp import warp
 from penstock.operators.argument_types import BOOL, DTYPE, FLOAT, FLOATS, INTERP_TYPE
 from penstock.operators.image.rotation import (
+    SLACK,
     Canvas,
     canvas_of_image,
     canvas_of_volume,
@@ -23,11 +24,13 @@ from penstock.operators.image.rotation import (
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
 from penstock.operators.vector_arguments import vectors
+from penstock.tensors.gpu.batch import plain, shape_rows
 from penstock.types import DALIDataType, DALIInterpType, to_numpy_type
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
 
+_NO_AXES = np.empty((0, 3))
 _TYPES = (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.FLOAT)
 
 
@@ -133,6 +136,7 @@ class Rotate(Operator):
                 "`axis` is not given: a volume (DHWC) is rotated around a direction, such as "
                 "axis=(0, 0, 1)."
             )
+        self._keeps_size: bool = self.args.keep_size and not self.given("size")
         # What the frames of a sequence have in common, if there is such a thing.
         self.args.canvas = None
         return data._replace(dtype=dtype)
@@ -152,15 +156,21 @@ class Rotate(Operator):
         from penstock.kernels.gpu.warp import warp
 
         data: DeviceBatch = inputs[0]
-        canvas, matrices = self._geometry_of_batch(c, data.shapes[:, :-1])
-        shapes = np.concatenate((canvas, data.shapes[:, -1:]), axis=1)
+        rows = shape_rows(data)
+        canvas, matrices = self._geometry_of_batch(c, np.ascontiguousarray(rows[:, :-1]))
+        if self._keeps_size:
+            out = c.empty(data.extents, self._dtype)
+        else:
+            count = max(len(canvas), len(rows))
+            shapes = np.empty((count, data.ndim), np.int64)
+            shapes[:, :-1], shapes[:, -1] = canvas, rows[:, -1]
+            out = c.empty(tuple(shapes[0].tolist()) if count == 1 else shapes, self._dtype)
         fill = c.args.fill_value
-        if fill is None:
-            lacking = (data.sizes() == 0) & shapes.all(axis=1)
+        if fill is None and 0 in rows:
+            lacking = (data.sizes() == 0) & out.shapes.all(axis=1)
             if lacking.any():
                 index = int(lacking.argmax())
                 raise c.located(_no_border(tuple(data.shapes[index].tolist())), index)
-        out = c.empty(shapes, self._dtype)
         warp(c.queue, data, out, matrices, nearest=self._nearest, fill=fill)
         return out
 
@@ -174,38 +184,56 @@ class Rotate(Operator):
     def _geometry_of_batch(
         self, c: BatchContext, extents: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """`_geometry` of all samples: int64 ``(samples, rank)`` and float32 matrices."""
-        from penstock.operators.image import rotation_batch as rotations
+        """Canvases, int64 ``(samples, rank)``, and float32 matrices of all samples.
 
-        angles, axes = vectors(c, "angle", 1), None
-        valid = angles is not None and np.isfinite(angles).all()
-        if valid and extents.shape[1] == 3:
-            axes = vectors(c, "axis", 3)
-            valid = axes is not None and np.isfinite(axes).all() and axes.any(axis=1).all()
-        if not valid:
-            return self._geometry_of_each(c, extents)
-        assert angles is not None
-        degrees = angles[:, 0]
+        Where something is the same for all, like perhaps their `extents`, there is one row of it.
+        """
+        found = self._geometry_at_once(c, extents)
+        return self._geometry_of_each(c, extents) if found is None else found
+
+    def _geometry_at_once(
+        self, c: BatchContext, extents: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """`_geometry_of_batch`, or `None` where an argument of a sample is invalid."""
+        from penstock.kernels.gpu import rotations
+
+        angles, axes = vectors(c, "angle", 1, spread=False), _NO_AXES
+        rank = extents.shape[1]
+        if rank == 3 and angles is not None:
+            found = vectors(c, "axis", 3, spread=False)
+            angles, axes = (None, axes) if found is None else (angles, plain(found))
+        if angles is None:
+            return None
+        degrees = plain(angles.reshape(-1))
+        count = max(len(extents), len(degrees), len(axes))
         shared = c.array("canvas", np.int64)
         if self.given("size"):
-            canvas = self._sizes(c, extents.shape[1])
-            if canvas is None:
-                return self._geometry_of_each(c, extents)
-        elif self.args.keep_size:
+            sizes = self._sizes(c, rank)
+            if sizes is None:
+                return None
+            canvas = plain(sizes)
+        elif self._keeps_size:
             canvas = extents
         elif shared is not None:
-            canvas = shared
-        elif axes is None:
-            canvas = rotations.own_canvases(rotations.canvases_of_images(extents, degrees))
+            canvas = plain(shared)
         else:
-            canvas = rotations.own_canvases(rotations.canvases_of_volumes(extents, degrees, axes))
-        if axes is None:
-            return canvas, rotations.image_matrices(extents, canvas, degrees)
-        return canvas, rotations.volume_matrices(extents, canvas, degrees, axes)
+            canvas = np.empty((count, rank), np.int64)
+            if rank == 2:
+                valid = rotations.canvases_of_images(extents, degrees, SLACK, canvas)
+            else:
+                valid = rotations.canvases_of_volumes(extents, degrees, axes, SLACK, canvas)
+            if not valid:
+                return None
+        matrices = np.empty((max(count, len(canvas)), rank, rank + 1), np.float32)
+        if rank == 2:
+            valid = rotations.image_matrices(extents, canvas, degrees, matrices)
+        else:
+            valid = rotations.volume_matrices(extents, canvas, degrees, axes, matrices)
+        return (canvas, matrices) if valid else None
 
     def _sizes(self, c: BatchContext, rank: int) -> np.ndarray | None:
         """Argument `size` of all samples; `None` where one is invalid."""
-        sizes = vectors(c, "size", rank)
+        sizes = vectors(c, "size", rank, spread=False)
         if sizes is None or not (sizes >= 0).all():
             return None
         if "size" in self.tensor_args:
@@ -219,6 +247,7 @@ class Rotate(Operator):
         names = ("angle", "axis", "size", "keep_size", "canvas")
         values = {name: c.values(name) for name in names}
         found = []
+        extents = np.broadcast_to(extents, (c.size, extents.shape[1]))
         for index, extent in enumerate(extents.tolist()):
             args = SimpleNamespace(**{name: values[name][index] for name in names})
             try:

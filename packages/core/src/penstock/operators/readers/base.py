@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -162,6 +162,14 @@ class Reader(Operator):
     def source_info(self, entry: int) -> str:
         """File or key that `entry` is read from."""
         raise NotYetSupportedError(f"`{self.schema.name}` does not know where samples come from.")
+
+    def load_ahead(self, entries: Sequence[int]) -> list[Any] | None:
+        """Read what can be read together; `load` finds its part as ``c.ahead``.
+
+        For one output, the first: an array that ``c.adopt`` makes it without a copy, or `None`
+        where `load` is to do everything. `None` for a reader that reads one by one.
+        """
+        return None
 
     def load(self, c: SampleContext, entry: int) -> tuple[np.ndarray, ...]:
         """Read one sample: one array for each output.

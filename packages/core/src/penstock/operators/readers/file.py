@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,9 +18,10 @@ from penstock.operators.readers.listing import (
     list_classes,
     read_file_list,
 )
-from penstock.operators.readers.storage import read_file
+from penstock.operators.readers.storage import read_file, read_together
 from penstock.operators.registry import register
 from penstock.operators.schema import Arg, Spec
+from penstock.tensors.pool import HOST_POOL
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
@@ -123,9 +125,17 @@ class FileReader(Reader):
     def source_info(self, entry: int) -> str:
         return self._listing.names[entry]
 
+    def load_ahead(self, entries: Sequence[int]) -> list[np.ndarray | None]:
+        path = self._listing.path
+        return read_together([path(entry) for entry in entries], HOST_POOL.empty)
+
     def load(self, c: SampleContext, entry: int) -> tuple[np.ndarray, ...]:
         listing = self._listing
-        data = read_file(listing.path(entry), c.empty)
+        ahead: np.ndarray | None = getattr(c, "ahead", None)
+        if ahead is None:
+            data = read_file(listing.path(entry), c.empty)
+        else:
+            data = c.adopt(ahead)  # type: ignore[attr-defined]
         if not data.size and not self.args.dont_use_mmap:
             raise BadSampleError(
                 f"The file {listing.path(entry)!r} is empty. `dont_use_mmap=True` lets empty files "

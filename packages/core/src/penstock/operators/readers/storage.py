@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from penstock.errors import ArgumentValueError, BadSampleError, MissingDependenc
 _LARGEST_READ = 1 << 30  # Linux reads at most 2 GiB - 4 KiB at once
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _HAS_PREADV = hasattr(os, "preadv")
+_ALIGNMENT = 64
 
 Allocate = Callable[[tuple[int, ...], Any], np.ndarray]
 
@@ -62,6 +63,38 @@ def read_file(path: str, allocate: Allocate) -> np.ndarray:
         raise BadSampleError(_why_not(path, error)) from error
     except ValueError as error:  # a NUL character in the path
         raise BadSampleError(f"The file {path!r} cannot be read: {error}.") from error
+
+
+def read_together(paths: Sequence[str], empty: Allocate) -> list[np.ndarray | None]:
+    """Contents of several files, for those that can simply be read.
+
+    `None` stands for the others: addresses, and files that `read_file` is to say what is wrong
+    with. What is returned shares one piece of memory from `empty`.
+    """
+    if not _HAS_PREADV or any("://" in path or "\0" in path for path in paths):
+        return [None] * len(paths)
+    from penstock.kernels.cpu.file_reading import open_files, read_files
+
+    names = [os.fsencode(path) for path in paths]
+    begins = np.cumsum([0, *(len(name) + 1 for name in names[:-1])])
+    count = len(names)
+    descriptors, sizes = np.empty(count, np.int32), np.empty(count, np.int64)
+    open_files(np.frombuffer(b"\0".join((*names, b"")), np.uint8), begins, descriptors, sizes)
+    ends = np.cumsum(-(-sizes // _ALIGNMENT) * _ALIGNMENT)
+    offsets = ends - (-(-sizes // _ALIGNMENT) * _ALIGNMENT)
+    try:
+        memory = empty((int(ends[-1]),), np.uint8)
+    except MemoryError:
+        for descriptor in descriptors[descriptors >= 0].tolist():
+            os.close(descriptor)
+        raise
+    read_files(descriptors, sizes, memory, offsets)
+    return [
+        memory[offset : offset + size] if descriptor >= 0 else None
+        for descriptor, offset, size in zip(
+            descriptors.tolist(), offsets.tolist(), sizes.tolist(), strict=True
+        )
+    ]
 
 
 def _read_local(path: str, allocate: Allocate) -> np.ndarray:

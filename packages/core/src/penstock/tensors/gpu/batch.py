@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +53,38 @@ def uniform_shape(shapes: np.ndarray) -> tuple[int, ...] | None:
     return tuple(shapes[0].tolist())
 
 
+def plain(values: np.ndarray) -> np.ndarray:
+    """`values`, or a copy: C-contiguous and writable, as compiled functions expect an array.
+
+    They would take any other, too, but at the price of being compiled once more.
+    """
+    found = np.ascontiguousarray(values)
+    return found if found.flags.writeable else found.copy()
+
+
+@lru_cache(maxsize=1024)
+def same_shapes(shape: tuple[int, ...], count: int) -> np.ndarray:
+    """`shape`, the same for all of `count` samples, ``(count, ndim)`` without as much memory."""
+    return as_shapes(np.array(shape, np.int64).reshape(-1), count)
+
+
+@lru_cache(maxsize=1024)
+def _shape_row(shape: tuple[int, ...]) -> np.ndarray:
+    return np.array(shape, np.int64).reshape(1, -1)
+
+
+def shape_rows(batch: LazyBatch) -> np.ndarray:
+    """The shapes of a batch in as few rows as it takes, C-contiguous int64, not to be written to.
+
+    ``(1, ndim)`` where all samples are alike, so that what is worked out of shapes alone is worked
+    out once; else ``(samples, ndim)``.
+    """
+    shape = batch.uniform_shape
+    if shape is not None:
+        return _shape_row(shape)
+    return plain(batch.shapes)
+
+
 class LazyBatch:
     """A batch whose samples are not in memory yet: a recipe that a consumer may take over.
 
@@ -82,6 +115,12 @@ class LazyBatch:
         """The shape that all samples have; `None` if they differ (or there are none)."""
         return uniform_shape(self.shapes)
 
+    @property
+    def extents(self) -> tuple[int, ...] | np.ndarray:
+        """The shape that all samples have, or else `shapes`: what memory is asked for with."""
+        shape = self.uniform_shape
+        return self.shapes if shape is None else shape
+
     def materialise(self, queue: Queue) -> DeviceBatch:
         """The samples in device memory, C-contiguous."""
         raise NotImplementedError
@@ -93,6 +132,20 @@ def note_use(owners: tuple[Any, ...], stream: int) -> None:
         note = getattr(owner, "used_on", None)
         if note is not None:
             note(stream)
+
+
+def in_one_piece(owners: tuple[Any, ...], pointers: np.ndarray) -> bool:
+    """Whether all these addresses are known to lie in one piece of memory.
+
+    What copies memory refuses to go on from one piece to the next, even where there is no gap.
+    """
+    if len(pointers) <= 1:
+        return True
+    if len(owners) <= 1:
+        return not any(getattr(owner, "is_scattered", False) for owner in owners)
+    first, last = int(pointers.min()), int(pointers.max())
+    pieces = [owner for owner in owners if hasattr(owner, "size_bytes")]
+    return any(p.address <= first and last < p.address + p.size_bytes for p in pieces)
 
 
 class DeviceBatch(LazyBatch):
@@ -140,7 +193,9 @@ class DeviceBatch(LazyBatch):
 
     @property
     def is_dense(self) -> bool:
-        """Whether all samples have one shape and follow one another without gaps."""
+        """Whether all samples have one shape and follow one another without gaps, in one piece of
+        memory.
+        """
         if self._dense is None:
             self._dense = self._find_dense()
         return self._dense
@@ -151,7 +206,8 @@ class DeviceBatch(LazyBatch):
             return False
         step = int(np.prod(shape, dtype=np.int64)) * self.dtype.itemsize
         pointers = self.pointers.astype(np.int64)
-        return bool((np.diff(pointers) == step).all())
+        follow = bool((np.diff(pointers) == step).all())
+        return follow and in_one_piece(self.owners, self.pointers)
 
     def sizes(self) -> np.ndarray:
         """Number of elements of each sample, int64."""

@@ -6,20 +6,26 @@ The copies that a pipeline makes for itself are operators; these are what users 
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penstock.tensors.gpu.access import Access
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, in_one_piece
 from penstock.tensors.gpu.device import get_device
+from penstock.tensors.gpu.foreign_memory import keep_behind
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.device import Device
+    from penstock.tensors.gpu.queue import Queue
     from penstock.tensors.gpu.runtime import Runtime
+
+_FEW = 8
+"""As many copies of the driver's cost as much as a kernel that does them all."""
 
 
 @contextlib.contextmanager
@@ -36,8 +42,9 @@ def duplicated(access: Access, batch: DeviceBatch) -> tuple[Access, DeviceBatch]
     """A copy of a batch in one piece of new memory, queued and not waited for."""
     runtime = access.runtime
     with _borrowed_stream(runtime) as stream:
-        out = get_device(runtime.device_id).queue(stream).empty(batch.shapes, batch.dtype)
-        _copy(access, batch, out.pointers.astype(np.int64), stream)
+        queue = get_device(runtime.device_id).queue(stream)
+        out = queue.empty(batch.shapes, batch.dtype)
+        _gather(access, batch, out, queue)
         return Access(runtime, out.owners, stream, runtime.record(stream)), out
 
 
@@ -49,13 +56,17 @@ def packed(access: Access, batch: DeviceBatch) -> tuple[Access, int]:
         queue = get_device(runtime.device_id).queue(stream)
         out = queue.empty((int(sizes.sum()),), batch.dtype, 1)
         begin = int(out.pointers[0])
-        targets = begin + np.cumsum(sizes) * batch.dtype.itemsize - sizes * batch.dtype.itemsize
-        _copy(access, batch, targets, stream)
+        offsets = (np.cumsum(sizes) - sizes) * batch.dtype.itemsize
+        pointers = (begin + offsets).astype(np.uint64)
+        parts = DeviceBatch(runtime, out.owners, pointers, batch.shapes, batch.dtype)
+        _gather(access, batch, parts, queue)
         return Access(runtime, out.owners, stream, runtime.record(stream)), begin
 
 
 def address_of_all(batch: DeviceBatch) -> int | None:
     """Where the samples of a batch lie, one after the other without gaps; None if they do not."""
+    if batch.is_dense:
+        return int(batch.pointers[0])
     sizes = batch.sizes() * batch.dtype.itemsize
     used = np.flatnonzero(sizes)
     if not len(used):
@@ -63,29 +74,48 @@ def address_of_all(batch: DeviceBatch) -> int | None:
     pointers = batch.pointers[used].astype(np.int64)
     if (pointers[1:] != pointers[:-1] + sizes[used][:-1]).any():
         return None
+    if not in_one_piece(batch.owners, batch.pointers[used]):
+        return None
     return int(pointers[0])
 
 
-def _copy(access: Access, batch: DeviceBatch, targets: np.ndarray, stream: int) -> None:
-    """Queue copies of the samples to addresses, int64 ``(samples,)``."""
-    access.grant(stream)
-    for target, source, size in _runs(batch, targets):
-        access.runtime.copy(target, source, size, stream)
+def _gather(access: Access, batch: DeviceBatch, target: DeviceBatch, queue: Queue) -> None:
+    """Queue a copy of the samples to those of `target`, on the GPU."""
+    access.grant(queue.stream)
+    if batch.is_dense and target.is_dense:
+        size = math.prod(batch.uniform_shape or ()) * len(batch) * batch.dtype.itemsize
+        _copy_runs(
+            access.runtime, [(int(target.pointers[0]), int(batch.pointers[0]), size)], queue.stream
+        )
+    elif len(batch) > _FEW and queue.has_kernels:
+        flat = batch.reshaped(batch.sizes()[:, np.newaxis])
+        queue.copy_strided(StridedBatch.of(flat), target)
+        keep_behind(access.runtime, queue.stream, queue.finish())
+    else:
+        _copy_runs(access.runtime, _runs(batch, target.pointers.astype(np.int64)), queue.stream)
 
 
-def _runs(batch: DeviceBatch, targets: np.ndarray) -> Iterator[tuple[int, int, int]]:
+def _copy_runs(runtime: Runtime, runs: list[tuple[int, int, int]], stream: int) -> None:
+    for target, source, size in runs:
+        if size:
+            runtime.copy(target, source, size, stream)
+
+
+def _runs(batch: DeviceBatch, targets: np.ndarray) -> list[tuple[int, int, int]]:
     """Target, source and bytes of the copies that bring the samples to `targets`."""
     sizes = batch.sizes() * batch.dtype.itemsize
     used = np.flatnonzero(sizes)
     if not len(used):
-        return
+        return []
     to, of = targets[used], batch.pointers[used].astype(np.int64)
     sizes = sizes[used]
     # What goes on without a gap on both sides is one copy.
     starts = (to[1:] != to[:-1] + sizes[:-1]) | (of[1:] != of[:-1] + sizes[:-1])
+    if not in_one_piece(batch.owners, batch.pointers[used]):
+        starts[:] = True
     first = np.flatnonzero(np.concatenate(([True], starts)))
     totals = np.add.reduceat(sizes, first)
-    yield from zip(to[first].tolist(), of[first].tolist(), totals.tolist(), strict=True)
+    return list(zip(to[first].tolist(), of[first].tolist(), totals.tolist(), strict=True))
 
 
 def uploaded(
@@ -136,7 +166,7 @@ def _rows_below(batch: DeviceBatch, copies: list[tuple[int, int, int]]) -> list[
     if len(batch):
         begin = int(batch.pointers.min())
         span = int((batch.pointers.astype(np.int64) + sizes).max()) - begin
-        if len(batch.owners) == 1 and span <= 2 * int(sizes.sum()):
+        if span <= 2 * int(sizes.sum()) and in_one_piece(batch.owners, batch.pointers):
             # Samples of one piece of memory come at once, with the gaps between them.
             flat = HOST_POOL.empty(span, np.uint8)
             copies.append((flat.ctypes.data, begin, span))
@@ -160,6 +190,7 @@ def copy_to_address(
     runtime = access.runtime
     sizes = batch.sizes() * batch.dtype.itemsize
     with runtime.active():
-        _copy(access, batch, address + np.cumsum(sizes) - sizes, stream)
+        access.grant(stream)
+        _copy_runs(runtime, _runs(batch, address + np.cumsum(sizes) - sizes), stream)
         if wait:
             runtime.synchronize(stream)

@@ -56,3 +56,20 @@ def get_device(device_id: int) -> Device:
         if device is None or device.runtime is not runtime:
             device = _devices[device_id] = Device(runtime)
     return device
+
+
+def trim_devices() -> int:
+    """Give idle memory of all GPUs in use back to their drivers, and page-locked memory.
+
+    Returns
+    -------
+    int
+        Bytes freed.
+    """
+    with _lock:
+        devices = list(_devices.values())
+    freed = 0
+    for device in devices:
+        with device.runtime.active():
+            freed += device.memory.trim() + device.pinned.trim()
+    return freed

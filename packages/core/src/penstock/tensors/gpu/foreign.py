@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError
 from penstock.tensors.device import DLDeviceType
+from penstock.tensors.gpu import libraries
 from penstock.tensors.gpu.access import Access
 from penstock.tensors.gpu.dlpack import consume, device_of_capsule
 from penstock.tensors.gpu.foreign_memory import ForeignMemory
@@ -16,7 +17,8 @@ from penstock.tensors.gpu.runtime import current_device, device_of, get_runtime
 from penstock.tensors.gpu.streams import DEFAULT_STREAM, stream_number
 from penstock.tensors.interop import device_name, is_dlpack_capsule, strided
 
-_ON_GPU = (DLDeviceType.kDLCUDA, DLDeviceType.kDLCUDAManaged)
+ON_GPU = (DLDeviceType.kDLCUDA, DLDeviceType.kDLCUDAManaged)
+"""DLPack's devices whose memory a GPU reads as its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,14 @@ class Foreign:
 
 def is_on_gpu(value: Any) -> bool:
     """Whether `value` says that its data is on a GPU."""
+    known = libraries.is_on_gpu(value)
+    if known is not None:
+        return known
     if is_dlpack_capsule(value):
-        return device_of_capsule(value)[0] in _ON_GPU
+        return device_of_capsule(value)[0] in ON_GPU
     device = getattr(value, "__dlpack_device__", None)
     if device is not None:
-        return int(device()[0]) in _ON_GPU
+        return int(device()[0]) in ON_GPU
     return getattr(value, "__cuda_array_interface__", None) is not None
 
 
@@ -73,6 +78,10 @@ def on_gpu(value: Any, stream: Any = None, device_id: int | None = None) -> Fore
     """
     if is_dlpack_capsule(value):
         return _from_capsule(value, stream_number(stream))
+    known = libraries.described((value,))
+    if known is not None:
+        access = access_behind(known, stream)
+        return Foreign(access, known.addresses[0], tuple(known.shapes[0]), known.dtype)
     if not is_on_gpu(value):
         raise ArgumentTypeError(
             f"{type(value).__name__} has no data on a GPU that can be shared. Pass a CuPy array, "
@@ -82,6 +91,23 @@ def on_gpu(value: Any, stream: Any = None, device_id: int | None = None) -> Fore
     if getattr(value, "__dlpack__", None) is not None:
         return _from_dlpack(value, stream)
     return _from_interface(value, stream, device_id)
+
+
+def access_behind(known: libraries.Arrays, stream: Any) -> Access:
+    """The way to memory that work on a library's current stream writes.
+
+    `stream` is made to wait for that, where the user has said that the data is written there.
+    """
+    runtime = get_runtime(known.device_id)
+    written_on = stream_number(known.stream)
+    with runtime.active():
+        event = runtime.record(written_on)
+        if stream is not None and stream_number(stream) != written_on:
+            written_on = stream_number(stream)
+            runtime.wait(written_on, event)
+            event = runtime.record(written_on)
+    memory = ForeignMemory(runtime, known.owner, is_scattered=len(known.addresses) > 1)
+    return Access(runtime, (memory,), written_on, event)
 
 
 def _from_dlpack(value: Any, stream: Any) -> Foreign:
@@ -111,7 +137,7 @@ def _exported(value: Any, stream: int) -> Any:
 def _from_capsule(capsule: Any, stream: int) -> Foreign:
     found = consume(capsule)
     kind, device_id = found.device
-    if kind not in _ON_GPU:
+    if kind not in ON_GPU:
         raise ArgumentTypeError(
             f"The data of this DLPack capsule is in the memory of {device_name(kind)}, not on a "
             "GPU; `TensorCPU` takes data of the host."
@@ -134,12 +160,16 @@ def _from_interface(value: Any, stream: Any, device_id: int | None) -> Foreign:
         device_id = device_of(address) if address else current_device()
     if stream is not None:
         written_on: int | None = stream_number(stream)
-    elif interface.get("version", 0) < 3:  # it has no word for streams
-        written_on = DEFAULT_STREAM
     else:
-        told = interface.get("stream")
-        written_on = None if told is None else stream_number(told)
+        written_on = told_stream(interface.get("version", 0), interface.get("stream"))
     return Foreign(_access(device_id, value, written_on), address, shape, dtype)
+
+
+def told_stream(version: int, stream: Any) -> int | None:
+    """The stream that a CUDA array interface of that version tells of; None if it is written."""
+    if version < 3:  # it has no word for streams
+        return DEFAULT_STREAM
+    return None if stream is None else stream_number(stream)
 
 
 def _access(device_id: int, owner: Any, stream: int | None) -> Access:

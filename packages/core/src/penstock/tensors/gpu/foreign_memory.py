@@ -28,13 +28,16 @@ class ForeignMemory:
     runtime
         The GPU.
     owner
-        What keeps the memory alive: another library's array.
+        What keeps the memory alive: another library's array, or several.
+    is_scattered
+        Whether it may be several pieces of memory.
     """
 
-    __slots__ = ("__weakref__", "_owner", "_runtime", "_streams")
+    __slots__ = ("__weakref__", "_owner", "_runtime", "_streams", "is_scattered")
 
-    def __init__(self, runtime: Runtime, owner: Any) -> None:
+    def __init__(self, runtime: Runtime, owner: Any, *, is_scattered: bool = False) -> None:
         settle()
+        self.is_scattered = is_scattered
         self._owner = owner
         self._runtime = runtime
         self._streams: tuple[int, ...] = ()
@@ -48,6 +51,12 @@ class ForeignMemory:
         # Any thread may be anywhere now, also inside `settle`: one operation that needs no lock.
         if self._streams:
             _dropped.append((self._runtime, self._streams, self._owner))
+
+
+def keep_behind(runtime: Runtime, stream: int, owner: Any) -> None:
+    """Keep `owner` until the work that `stream` has been given so far is done."""
+    memory = ForeignMemory(runtime, owner)
+    memory.used_on(stream)
 
 
 def settle() -> None:

@@ -13,6 +13,7 @@ from penstock.tensors.gpu.batch import (
     DeviceBatch,
     StridedBatch,
     as_shapes,
+    same_shapes,
     uniform_shape,
     volumes,
 )
@@ -67,6 +68,7 @@ class Queue:
         self._uploads = Uploads(runtime, stream, pool, staging, together=uploads_together)
         self._scratch: list[Any] = []
         self._functions: dict[Any, Function] = {}
+        self._ragged: tuple[np.ndarray | None, int, np.ndarray, int] = None, 0, np.empty(0), 0
 
     def empty(
         self, shapes: Any, dtype: Any, count: int | None = None, *, settled: bool = False
@@ -86,27 +88,39 @@ class Queue:
             the stream (see `penstock.tensors.gpu.pool`).
         """
         dtype = np.dtype(dtype)
-        shapes = np.asarray(shapes, np.int64)
-        if shapes.ndim == 1:
-            assert count is not None
-            shapes = as_shapes(shapes, count)
-        count = len(shapes)
-        uniform = uniform_shape(shapes)
-        if uniform is not None:
-            size = math.prod(uniform) * dtype.itemsize
-            offsets = size * _numbers(count)
-            total = size * count
+        if count and type(shapes) is tuple:
+            uniform: tuple[int, ...] | None = shapes
         else:
-            sizes = volumes(shapes) * dtype.itemsize
-            sizes = -(-sizes // SAMPLE_ALIGNMENT_BYTES) * SAMPLE_ALIGNMENT_BYTES
-            ends = np.cumsum(sizes)
-            offsets = ends - sizes
-            total = int(ends[-1]) if count else 0
+            shapes = np.asarray(shapes, np.int64)
+            if shapes.ndim == 1:
+                assert count is not None
+                shapes = as_shapes(shapes, count)
+            count = len(shapes)
+            uniform = None if shapes is self._ragged[0] else uniform_shape(shapes)
+        if uniform is not None:
+            shapes, offsets, total = _dense_layout(uniform, dtype.itemsize, count)
+        else:
+            offsets, total = self._ragged_layout(shapes, dtype.itemsize)
         memory = self._pool.take(max(total, 1), self.stream, settled=settled)
         pointers = (memory.address + offsets).view(np.uint64)
         batch = DeviceBatch(self.runtime, (memory,), pointers, shapes, dtype)
         batch.note_layout(uniform)
         return batch
+
+    def _ragged_layout(self, shapes: np.ndarray, itemsize: int) -> tuple[np.ndarray, int]:
+        """Where samples of differing shapes begin, and the bytes of all.
+
+        Batches that become one another, step by step, share one array of shapes.
+        """
+        known, of_size, offsets, total = self._ragged
+        if known is shapes and of_size == itemsize:
+            return offsets, total
+        sizes = volumes(shapes) * itemsize
+        sizes = -(-sizes // SAMPLE_ALIGNMENT_BYTES) * SAMPLE_ALIGNMENT_BYTES
+        ends = np.cumsum(sizes)
+        total = int(ends[-1]) if len(ends) else 0
+        self._ragged = shapes, itemsize, ends - sizes, total
+        return self._ragged[2], total
 
     def scratch(self, size_bytes: int) -> int:
         """Address of uninitialised device memory for work that is queued here now."""
@@ -141,6 +155,11 @@ class Queue:
             self._functions[kernel] = function
         function(grid, block, args, shared_bytes, self.stream)
 
+    @property
+    def has_kernels(self) -> bool:
+        """Whether it is known how `copy_strided` is done: it is where operators may run."""
+        return _copy_strided is not None
+
     def copy_strided(self, source: StridedBatch, target: DeviceBatch) -> None:
         """Queue a copy of samples seen through strides."""
         assert _copy_strided is not None
@@ -157,9 +176,13 @@ class Queue:
         return kept
 
 
-@lru_cache(maxsize=64)
-def _numbers(count: int) -> np.ndarray:
-    return np.arange(count)
+@lru_cache(maxsize=1024)
+def _dense_layout(
+    shape: tuple[int, ...], itemsize: int, count: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Shapes of `count` samples of one shape, where each begins, and the bytes of all."""
+    size = math.prod(shape) * itemsize
+    return same_shapes(shape, count), size * np.arange(count), size * count
 
 
 _copy_strided: Callable[[Queue, StridedBatch, DeviceBatch], None] | None = None

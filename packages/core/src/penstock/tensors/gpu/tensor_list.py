@@ -18,7 +18,7 @@ from penstock.tensors.base import (
 )
 from penstock.tensors.batch_memory import BatchMemory, not_one_shape
 from penstock.tensors.gpu.access import Access, joined
-from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.batch import DeviceBatch, in_one_piece
 from penstock.tensors.gpu.copies import (
     address_of_all,
     downloaded,
@@ -27,12 +27,13 @@ from penstock.tensors.gpu.copies import (
     uploaded,
 )
 from penstock.tensors.gpu.device import get_device
+from penstock.tensors.gpu.foreign_list import ForeignList, all_on_gpu
 from penstock.tensors.gpu.runtime import current_device, get_runtime
 from penstock.tensors.gpu.streams import stream_number
 from penstock.tensors.gpu.tensor import TensorGPU, copy_to_external
 from penstock.tensors.interop import check_layout, is_dlpack_capsule
 from penstock.tensors.tensor_list import TensorListCPU
-from penstock.types.dtypes import storage_dtype
+from penstock.types.dtypes import DALI_OF_NUMPY, storage_dtype
 from penstock.types.enums import DALIDataType
 
 if TYPE_CHECKING:
@@ -102,8 +103,7 @@ class TensorListGPU(TensorListBase[TensorGPU]):
             self._set_empty(current_device() if device_id < 0 else device_id)
             own = ""
         elif isinstance(data, (list, tuple)):
-            samples = [_as_sample(item, k, stream, device_id) for k, item in enumerate(data)]
-            own = self._from_samples(samples, contiguous)
+            own = self._from_list(data, contiguous, stream, device_id)
         else:
             own = self._from_tensor(TensorGPU(data, None, stream, device_id))
         layout = layout or own
@@ -125,7 +125,27 @@ class TensorListGPU(TensorListBase[TensorGPU]):
             np.full((count, len(shape)), shape, np.int64),
             dtype,
         )
+        if count:
+            self._batch.note_layout(tuple(shape))
         return ""
+
+    def _from_list(self, data: Sequence[Any], contiguous: bool, stream: Any, device_id: int) -> str:
+        found = all_on_gpu(data, stream, None if device_id < 0 else device_id)
+        if found is not None:
+            self._set_foreign(found)
+            if contiguous:
+                self._access, self._batch = duplicated(self._access, self._batch)
+            return ""
+        samples = [_as_sample(item, k, stream, device_id) for k, item in enumerate(data)]
+        return self._from_samples(samples, contiguous)
+
+    def _set_foreign(self, found: ForeignList) -> None:
+        access = self._access = found.access
+        self._batch = DeviceBatch(
+            access.runtime, access.owners, found.pointers, found.shapes, found.dtype
+        )
+        self._dtype = DALI_OF_NUMPY[found.dtype]
+        self._ndim = self._batch.ndim
 
     def _from_samples(self, samples: list[TensorGPU], contiguous: bool) -> str:
         layout = common_layout(samples)
@@ -178,6 +198,15 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         self._ndim = batch.ndim
         self._sources = sources
         self._shape_of_none = None
+        return self
+
+    @classmethod
+    def _from_foreign(cls, found: ForeignList) -> TensorListGPU:
+        """The batch over arrays of another library."""
+        self = cls.__new__(cls)
+        self._layout = ""
+        self._sources = self._shape_of_none = None
+        self._set_foreign(found)
         return self
 
     @classmethod
@@ -304,7 +333,7 @@ class TensorListGPU(TensorListBase[TensorGPU]):
     def _whole_memory(self) -> TensorGPU | None:
         """The piece of memory that all samples are in, with the gaps, as a tensor of one axis."""
         batch = self._batch
-        if not len(batch) or len(batch.owners) != 1:
+        if not len(batch) or not in_one_piece(batch.owners, batch.pointers):
             return None
         begin = int(batch.pointers.min())
         ends = batch.pointers.astype(np.int64) + batch.sizes() * batch.dtype.itemsize

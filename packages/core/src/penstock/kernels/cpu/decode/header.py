@@ -17,7 +17,7 @@ from penstock.kernels.cpu.decode.image_header import ImageHeader
 _LONGEST_SIGNATURE = 16
 
 # More than any format's decoder takes; such sizes come from damaged headers.
-_MOST_PIXELS = 1 << 31
+MOST_PIXELS = 1 << 31
 
 _FORMATS = "JPEG, PNG, TIFF, WebP, BMP, PNM and JPEG 2000"
 
@@ -69,7 +69,7 @@ def read_header(data: memoryview) -> ImageHeader:
     else:
         raise BadSampleError(_unknown(start, len(data)))
     height, width = header.height, header.width
-    if not (height > 0 and width > 0 and header.channels > 0 and height * width <= _MOST_PIXELS):
+    if not (height > 0 and width > 0 and header.channels > 0 and height * width <= MOST_PIXELS):
         raise BadSampleError(
             f"The {header.codec} header describes an impossible image: {header.height} rows, "
             f"{header.width} columns, {header.channels} channels."

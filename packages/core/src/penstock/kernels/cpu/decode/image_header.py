@@ -36,6 +36,11 @@ class ImageHeader(NamedTuple):
     unsupported: str = ""
     """What it is that no decoder takes, such as ``"a JPEG of 12 bits a sample"``."""
 
+    sampling: str = ""
+    """Of a baseline JPEG that is all in one scan, how densely chroma is sampled: ``"4:4:4"``,
+    ``"4:2:2"``, ``"4:2:0"``, ``"4:4:0"`` or, if it has none, ``"gray"``; empty for any other image.
+    """
+
     def size(self, adjust_orientation: bool) -> tuple[int, int]:
         """Height and width of the decoded image."""
         if adjust_orientation and turned(self.orientation):

@@ -15,11 +15,20 @@ _LOSSLESS = frozenset((0xC3, 0xC7, 0xCB, 0xCF))
 _WITHOUT_LENGTH = frozenset((0x01, *range(0xD0, 0xD9)))
 _APP0, _APP1, _APP14, _END, _SCAN = 0xE0, 0xE1, 0xEE, 0xD9, 0xDA
 _OF_INTEREST = _FRAME_STARTS | _WITHOUT_LENGTH | {_APP1, _APP14, _END, _SCAN, 0xFF}
+_BASELINE = 0xC0
 _ARITHMETIC = 0xC9
 _EXIF = b"Exif\0\0"
 _JFIF = b"JFIF\0"
 _ADOBE = b"Adobe"
-_MOST_PIXELS_A_BYTE = 4 * 8 * 64  # with subsampled chroma, and generously
+MOST_PIXELS_A_BYTE = 4 * 8 * 64  # with subsampled chroma, and generously
+_SAMPLINGS = {
+    b"\x11": "gray",
+    b"\x11\x11\x11": "4:4:4",
+    b"\x21\x11\x11": "4:2:2",
+    b"\x22\x11\x11": "4:2:0",
+    b"\x12\x11\x11": "4:4:0",
+}
+"""By the sampling factors of the components."""
 _segment = struct.Struct(">BBH")
 _frame = struct.Struct(">BHHB")
 
@@ -32,6 +41,7 @@ def read(data: memoryview) -> ImageHeader:
     adobe_color: int | None = None
     frame = None
     frame_at = 0
+    scan_at = 0
     segment = _segment.unpack_from
     while position + 4 <= size:
         mark, kind, length = segment(data, position)
@@ -46,6 +56,7 @@ def read(data: memoryview) -> ImageHeader:
             position += 1 if kind == 0xFF else 2
             continue
         if kind in (_END, _SCAN):
+            scan_at = position if kind == _SCAN else 0
             break
         if kind in _FRAME_STARTS:
             if position + 10 > size:
@@ -66,7 +77,7 @@ def read(data: memoryview) -> ImageHeader:
         )
     kind, bits, height, width, channels = frame
     # A Huffman-coded block of 64 samples takes at least one bit.
-    if kind < _ARITHMETIC and height * width > _MOST_PIXELS_A_BYTE * size:
+    if kind < _ARITHMETIC and height * width > MOST_PIXELS_A_BYTE * size:
         raise BadSampleError(
             f"The JPEG header promises {height} x {width} pixels, more than {size} bytes can hold."
         )
@@ -77,6 +88,10 @@ def read(data: memoryview) -> ImageHeader:
         variant = "lossless"
     elif channels == 3 and _is_rgb(data, frame_at, adobe_color):
         variant = "rgb"
+    sampling = ""
+    if kind == _BASELINE and bits == 8 and 0 < scan_at < size - 4 and data[scan_at + 4] == channels:
+        factors = data[frame_at + 11 : frame_at + 10 + 3 * channels : 3]
+        sampling = _SAMPLINGS.get(bytes(factors), "")
     return ImageHeader(
         "jpeg",
         height,
@@ -86,6 +101,7 @@ def read(data: memoryview) -> ImageHeader:
         orientation or UPRIGHT,
         variant,
         "" if bits == 8 else f"a JPEG of {bits} bits a sample",
+        sampling,
     )
 
 

@@ -3,6 +3,7 @@
 #include "arithmetic.cuh"
 #include "cast.cuh"
 #include "pointwise.cuh"
+#include "sample_search.cuh"
 
 // What one access of memory brings.
 template <int size> struct Word;
@@ -40,20 +41,6 @@ __device__ __forceinline__ void put_vector(T* address, const Vector<T, count>& v
 
 template <int count, typename T> __device__ __forceinline__ bool aligned(const T* address) {
   return reinterpret_cast<uint64>(address) % (sizeof(T) * count) == 0;
-}
-
-// The sample that this block's tile belongs to. Samples of one shape have `tiles_each` tiles; for
-// others that is 0, and the last sample that begins at the tile or before is searched for.
-template <typename Sample>
-__device__ __forceinline__ int32 sample_of(const Sample* samples, int32 count, uint32 tiles_each) {
-  if (tiles_each != 0) return blockIdx.x / tiles_each;
-  int32 low = 0, high = count;
-  while (high - low > 1) {
-    const int32 middle = (low + high) / 2;
-    if (samples[middle].first_tile <= blockIdx.x) low = middle;
-    else high = middle;
-  }
-  return low;
 }
 
 // Where an element is in a sample of several axes; moves on element by element.
@@ -96,8 +83,12 @@ __global__ void __launch_bounds__(256)
 pointwise(const typename Body::Sample* samples, int32 count, uint32 tiles_each, int32* faults) {
   constexpr int length = Body::length, threads = 256;
   constexpr int tile = threads * length * Body::count;
-  const int32 sample = sample_of(samples, count, tiles_each);
-  const Body body(samples[sample], sample, faults);
+  // Samples of one shape have `tiles_each` tiles; for others that is 0.
+  const uint32 sample =
+      tiles_each ? blockIdx.x / tiles_each
+                 : sample_of(uint32(count), blockIdx.x,
+                             [&](uint32 sample) { return samples[sample].first_tile; });
+  const Body body(samples[sample], int32(sample), faults);
   auto* const out = body.sample.out;
   const int64 size = body.sample.size;
   const int64 first =

@@ -4,7 +4,7 @@
 // A batch is a table of records, one a sample, `pitch` bytes apart. The first member of each is the
 // number of the sample's first block; axes follow behind the members.
 #pragma once
-#include "common.cuh"
+#include "sample_search.cuh"
 
 struct Table {
   const uint8* records;
@@ -18,21 +18,17 @@ struct Share {
   uint32 block;  // number of this block among those of the sample
 };
 
+// To be called by whole warps.
 __device__ __forceinline__ Share share_of(const Table& table, uint32 block) {
   if (table.uniform) {
     const uint32 sample = block / table.uniform;
     return {table.records + uint64(sample) * table.pitch, block - sample * table.uniform};
   }
-  // The last sample whose first block is not behind this one; samples without blocks come before.
-  uint32 low = 0, high = table.samples;
-  while (high - low > 1) {
-    const uint32 middle = (low + high) / 2;
-    const uint8* record = table.records + uint64(middle) * table.pitch;
-    if (*reinterpret_cast<const uint32*>(record) <= block) low = middle;
-    else high = middle;
-  }
-  const uint8* record = table.records + uint64(low) * table.pitch;
-  return {record, block - *reinterpret_cast<const uint32*>(record)};
+  const auto first_of = [&](uint32 sample) {
+    return *reinterpret_cast<const uint32*>(table.records + uint64(sample) * table.pitch);
+  };
+  const uint32 sample = sample_of(table.samples, block, first_of);
+  return {table.records + uint64(sample) * table.pitch, block - first_of(sample)};
 }
 
 template <typename Index> struct Quotient {

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from penstock.kernels.cpu.decode.exif import UPRIGHT, stored_region, turned
 from penstock.kernels.cpu.decode.pixels import Wanted
 from penstock.kernels.gpu.decode.cache import Cached, DecodedCache
-from penstock.kernels.gpu.decode.convert import Decoded, convert
-from penstock.kernels.gpu.decode.host import HostDecoding, Sample
-from penstock.kernels.gpu.decode.nvimagecodec import (
-    DeviceDecoder,
-    DeviceMemory,
-    decoder_of,
+from penstock.kernels.gpu.decode.decoders import (
+    Decoders,
+    decoders_of,
     host_threads,
+    thread_of_engines,
 )
+from penstock.kernels.gpu.decode.engines import JpegEngines
+from penstock.kernels.gpu.decode.host import HostDecoding, Sample
+from penstock.kernels.gpu.decode.job import Job
+from penstock.kernels.gpu.decode.nvimagecodec import DeviceDecoder
 from penstock.kernels.gpu.decode.options import DecoderOptions
+from penstock.kernels.gpu.decode.plain import PlainJob, PlainJpegs
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
-
-_ALIGNMENT = 64
 
 
 def decode_batch(
@@ -36,6 +37,7 @@ def decode_batch(
     threads: int = 0,
     cached: Sequence[tuple[int, Cached]] = (),
     cache: DecodedCache | None = None,
+    plain: PlainJpegs | None = None,
 ) -> tuple[DeviceBatch, dict[int, Exception]]:
     """Queue the decoding of a batch. Waits for the decoders' work on the CPU.
 
@@ -51,6 +53,8 @@ def decode_batch(
         What the pixels are to be like, and how the device decodes.
     threads
         How many threads of the CPU may take part; 0 for as many as there are processors.
+    plain
+        More images: JPEG files that are as most are.
     cached, cache
         Samples that have been decoded before, with their places in the batch, and where they are.
 
@@ -62,122 +66,101 @@ def decode_batch(
     shapes = np.zeros((count, 3), np.int64)
     if samples:
         shapes[[s.position for s in samples]] = [s.shape for s in samples]
+    if plain is not None:
+        shapes[plain.positions] = plain.shapes
     for position, image in cached:
         shapes[position] = image.shape
     out = queue.empty(shapes, wanted.dtype, settled=True)
     addresses = out.pointers.tolist()
     if cache is not None and cached:
         cache.fetch(queue, [image for _, image in cached], [addresses[p] for p, _ in cached])
-    decoder = decoder_of(queue.runtime, options, threads, count)
+    decoders = decoders_of(queue.runtime, options, threads)
+    decoders.begin(count)
     host = HostDecoding(queue, wanted, host_threads(queue.runtime, threads))
-    by_color: dict[str, list[Sample]] = {}
-    for sample in samples:
-        _, data, header, region, shape = sample
-        color = wanted.stored_color(shape[2])
-        if decoder is not None and decoder.takes(data, header, color, region):
-            by_color.setdefault(color, []).append(sample)
-        else:
+    work = _assigned(queue, samples, plain, wanted, decoders, out, host)
+    rejected: list[tuple[DeviceDecoder | None, Sample]] = []
+    for decoder, job, good in _decoded(queue, work):
+        for sample in job.finish(queue, good, wanted):
+            rejected.append((decoder, sample))
             host.submit(sample, addresses[sample.position])
-    rejected: list[Sample] = []
-    for color, group in by_color.items():
-        assert decoder is not None
-        rejected += _decode_on_device(queue, decoder, group, color, wanted, addresses)
-    for sample in rejected:
-        host.submit(sample, addresses[sample.position])
     failures = host.finish()
-    for sample in rejected:
-        if sample.position not in failures:
-            assert decoder is not None
+    for decoder, sample in rejected:
+        if decoder is not None and sample.position not in failures:
             decoder.note_rejected(sample.header.codec)
     return out, failures
 
 
-class _Plan(NamedTuple):
-    """How one image reaches its place."""
+class _Work(NamedTuple):
+    """Who decodes what on the device."""
 
-    region: tuple[int, int, int, int] | None
-    """Of the image as it is stored."""
-    shape: tuple[int, int, int]
-    """Of the image as it is stored, or of `region`."""
-    dtype: np.dtype
-    orientation: int
-    """What is still to be undone."""
-    is_final: bool
-    """Whether decoded pixels need no conversion."""
+    engines: JpegEngines | None
+    for_engines: list[Job | PlainJob]
+    for_others: list[tuple[DeviceDecoder, Job]]
 
 
-def _plan(sample: Sample, wanted: Wanted, channels: int) -> _Plan:
-    _, _, header, region, (height, width, _) = sample
-    native = header.dtype
-    assert native is not None
-    orientation = header.orientation if wanted.adjust_orientation else UPRIGHT
-    final = orientation == UPRIGHT and native == wanted.dtype and wanted.color != "YCbCr"
-    if orientation != UPRIGHT:
-        if region is not None:
-            region = stored_region(region, *header.size(True), orientation)
-        if turned(orientation):
-            height, width = width, height
-    return _Plan(region, (height, width, channels), native, orientation, final)
-
-
-def _decode_on_device(
+def _assigned(
     queue: Queue,
-    decoder: DeviceDecoder,
     samples: list[Sample],
-    color: str,
+    plain: PlainJpegs | None,
     wanted: Wanted,
-    addresses: list[int],
-) -> list[Sample]:
-    """Decode samples to `color`, and what has to follow; return those that are refused."""
-    channels = 1 if color == "GRAY" else 3
-    plans = [_plan(sample, wanted, channels) for sample in samples]
-    places = [addresses[sample.position] for sample in samples]
-    unfinished = [i for i, plan in enumerate(plans) if not plan.is_final]
-    if unfinished:
-        sizes = np.array([_bytes(plans[i]) for i in unfinished], np.int64)
-        sizes = -(-sizes // _ALIGNMENT) * _ALIGNMENT
-        between = queue.empty(sizes[:, np.newaxis], np.uint8, settled=True)
-        queue.keep(between)
-        for i, place in zip(unfinished, between.pointers.tolist(), strict=True):
-            places[i] = place
-    targets: list[Any]
-    if decoder.on_host:
-        targets = [queue.pinned.empty(plan.shape, plan.dtype) for plan in plans]
+    decoders: Decoders,
+    out: DeviceBatch,
+    host: HostDecoding,
+) -> _Work:
+    """Choose a decoder for each image; what is for the CPU is submitted to `host`."""
+    engines: JpegEngines | None = None
+    for_engines: list[Job | PlainJob] = []
+    for_others: list[tuple[DeviceDecoder, Job]] = []
+    if plain is not None:
+        engines, chosen = decoders.for_engines(plain)
+        if chosen.any():
+            images = plain.only(chosen)
+            targets = out.pointers[images.positions]
+            for_engines.append(PlainJob(images, targets, wanted.color))
+        samples = samples + plain.only(~chosen).samples()
+    addresses = out.pointers.tolist()
+    by_decoder: dict[tuple[JpegEngines | DeviceDecoder, str], list[Sample]] = {}
+    for sample in samples:
+        color = wanted.stored_color(sample.shape[2])
+        decoder = decoders.choose(sample, color)
+        if decoder is None:
+            host.submit(sample, addresses[sample.position])
+        else:
+            by_decoder.setdefault((decoder, color), []).append(sample)
+    for (decoder, color), some in by_decoder.items():
+        job = Job.of(queue, some, color, wanted, addresses, cuts=decoder.cuts)
+        if isinstance(decoder, JpegEngines):
+            engines = decoder
+            for_engines.append(job)
+        else:
+            for_others.append((decoder, job))
+    return _Work(engines, for_engines, for_others)
+
+
+def _decoded(
+    queue: Queue, work: _Work
+) -> Iterator[tuple[DeviceDecoder | None, Job | PlainJob, Any]]:
+    """Decode, by engines and others at the same time.
+
+    Yields
+    ------
+    Decoder (`None` for engines) and job, and for each image whether it was decoded.
+    """
+    engines, jobs = work.engines, work.for_engines
+    if engines is None or not jobs:
+        for decoder, job in work.for_others:
+            yield decoder, job, decoder.decode(queue, job)
+        return
+    queue.keep(jobs)
+    if not work.for_others:
+        found = engines.decode(jobs, queue.stream)
     else:
-        stream = queue.stream
-        targets = [
-            DeviceMemory(place, plan.shape, plan.dtype.str, stream)
-            for place, plan in zip(places, plans, strict=True)
-        ]
-    good, kept = decoder.decode(
-        [sample.data for sample in samples],
-        [plan.region for plan in plans],
-        [plan.shape for plan in plans],
-        targets,
-        color,
-        queue.stream,
-    )
-    queue.keep(kept)
-    if decoder.on_host:
-        queue.keep(targets)
-        for array, place in zip(targets, places, strict=True):
-            queue.runtime.copy(place, array.ctypes.data, array.nbytes, queue.stream)
-    waiting: dict[np.dtype, list[Decoded]] = {}
-    for i in unfinished:
-        if good[i]:
-            plan = plans[i]
-            target = addresses[samples[i].position]
-            image = Decoded(places[i], target, *plan.shape, plan.orientation)
-            waiting.setdefault(plan.dtype, []).append(image)
-    for native, images in waiting.items():
-        convert(queue, images, native, wanted.dtype, ycbcr=wanted.color == "YCbCr")
-    for codec in {sample.header.codec for sample, well in zip(samples, good, strict=True) if well}:
-        decoder.note_success(codec)
-    if all(good):
-        return []
-    return [sample for sample, well in zip(samples, good, strict=True) if not well]
-
-
-def _bytes(plan: _Plan) -> int:
-    height, width, channels = plan.shape
-    return height * width * channels * plan.dtype.itemsize
+        beside = thread_of_engines(queue.runtime).submit(engines.decode, jobs, queue.stream)
+        try:
+            for decoder, job in work.for_others:
+                yield decoder, job, decoder.decode(queue, job)
+        finally:
+            wait([beside])  # it writes to memory that is let go of otherwise
+        found = beside.result()
+    for each, good in zip(jobs, found, strict=True):
+        yield None, each, good

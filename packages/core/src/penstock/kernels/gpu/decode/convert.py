@@ -40,7 +40,7 @@ _DESCRIPTOR = np.dtype(
 
 
 class Decoded(NamedTuple):
-    """An image in device memory as it is stored, HWC without gaps, that waits for conversion."""
+    """An image in device memory as it is stored, HWC, that waits for conversion."""
 
     source: int
     """Its address."""
@@ -51,6 +51,8 @@ class Decoded(NamedTuple):
     channels: int
     orientation: int
     """EXIF orientation to be undone, 1 to 8."""
+    row_pixels: int
+    """How many pixels lie between the begins of two rows: at least `columns`."""
 
 
 def convert(
@@ -65,14 +67,14 @@ def convert(
     ycbcr
         Whether RGB becomes YCbCr.
     """
-    table = np.array(images, np.int64).reshape(len(images), 6)
+    table = np.array(images, np.int64).reshape(len(images), 7)
     orientation = table[:, 5]
     descriptors = _descriptors(table, native.itemsize)
     matrix = np.uint64(0)
     if ycbcr:
         matrix = queue.upload(ycbcr_matrix(native, target))
     turned = orientation >= 5
-    flat = (orientation == UPRIGHT) & (not ycbcr)
+    flat = (orientation == UPRIGHT) & (table[:, 3] == table[:, 6]) & (not ycbcr)
     for chosen, launch in (
         (flat, _launch_elements),
         (~flat & ~turned, _launch_pixels),
@@ -85,12 +87,12 @@ def convert(
 
 def _descriptors(table: np.ndarray, itemsize: int) -> np.ndarray:
     """The kernels' descriptors: strides that show the stored images upright."""
-    source, target, rows, columns, channels, orientation = table.T
+    source, target, rows, columns, channels, orientation, row_pixels = table.T
     turned = orientation >= 5
     height = np.where(turned, columns, rows)
     width = np.where(turned, rows, columns)
-    row_step = np.where(turned, channels, columns * channels)
-    column_step = np.where(turned, columns * channels, channels)
+    row_step = np.where(turned, channels, row_pixels * channels)
+    column_step = np.where(turned, row_pixels * channels, channels)
     last_first = np.isin(orientation, (3, 4, 7, 8))
     right_first = np.isin(orientation, (2, 3, 6, 7))
     begin = np.where(last_first, (height - 1) * row_step, 0)

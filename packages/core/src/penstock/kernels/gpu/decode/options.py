@@ -9,9 +9,9 @@ from dataclasses import dataclass
 class DecoderOptions:
     """How the device decodes."""
 
-    hardware_load: float = 0.65
-    """Share of the images that the JPEG engines get. Negative: it starts at 0.65 and follows the
-    idle times of engines and CPU; which decoder an image meets then depends on timing.
+    hardware_load: float | None = None
+    """Share of the images that the JPEG engines could decode and that they get, 0 to 1; `None` for
+    all of them.
     """
     fancy_upsampling: bool = False
     hybrid_huffman_threshold: int = 1_000_000
@@ -22,15 +22,9 @@ class DecoderOptions:
     device_padding_jpeg2k_bytes: int = 0
     host_padding_jpeg2k_bytes: int = 0
 
-    def text(self, batch_size: int) -> str:
-        """The options in nvImageCodec's words."""
+    def text(self) -> str:
+        """The options of nvImageCodec's decoders, in its words."""
         by_decoder = {
-            "nvjpeg_hw_decoder": {
-                "fancy_upsampling": int(self.fancy_upsampling),
-                "preallocate_width_hint": max(1, self.preallocate_width),
-                "preallocate_height_hint": max(1, self.preallocate_height),
-                "preallocate_batch_size": max(1, batch_size),
-            },
             "nvjpeg_cuda_decoder": {
                 "fancy_upsampling": int(self.fancy_upsampling),
                 "hybrid_huffman_threshold": self.hybrid_huffman_threshold,

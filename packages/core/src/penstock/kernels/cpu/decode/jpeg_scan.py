@@ -1,0 +1,149 @@
+"""Headers of a batch of JPEG files at once, compiled: those that are as most are.
+
+Most files of a data set are JPEG without any peculiarity. Where there are hundreds at a time, what
+the interpreter would do for each of them is worth avoiding: `read` takes 3 microseconds for a file
+here, and far more where the processor's caches have been used for other things.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from penstock.kernels.cpu.decode.exif import UPRIGHT
+from penstock.kernels.cpu.decode.header import MOST_PIXELS
+from penstock.kernels.cpu.decode.image_header import U8, ImageHeader
+from penstock.kernels.cpu.decode.jpeg_header import MOST_PIXELS_A_BYTE
+
+SAMPLINGS = ("", "gray", "4:4:4", "4:2:2", "4:2:0", "4:4:0")
+"""What `ImageHeader.sampling` says, by the numbers that stand for it here."""
+_GRAY, _444, _422, _420, _440 = range(1, 6)
+_E, _X, _I, _F = b"Exif"
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedJpegs:
+    """What is known of a batch of files.
+
+    Attributes
+    ----------
+    addresses, sizes
+        uint64 ``(samples,)``: where each file lies in memory, and its length; the latter is 0 where
+        its bytes have gaps.
+    facts
+        int32 ``(samples, 4)``: height, width, channels and sampling (see `SAMPLINGS`) of each plain
+        file, and 0 for any other. A plain file is a JPEG that has a `sampling`, no orientation and
+        no `variant`, and ends with the marker of the end.
+    """
+
+    addresses: np.ndarray
+    sizes: np.ndarray
+    facts: np.ndarray
+
+    def headers(self) -> list[ImageHeader | None]:
+        """The header of each plain file: what `read_header` would say."""
+        return [
+            ImageHeader("jpeg", height, width, channels, U8, UPRIGHT, "", "", SAMPLINGS[sampling])
+            if sampling
+            else None
+            for height, width, channels, sampling in self.facts.tolist()
+        ]
+
+
+def scan_jpegs(rows: list[np.ndarray]) -> ScannedJpegs:
+    """Look at the headers of files, each a uint8 array."""
+    addresses = np.array([row.ctypes.data for row in rows], np.uint64)
+    sizes = np.array([row.size if row.strides == (1,) else 0 for row in rows], np.uint64)
+    facts = np.zeros((len(rows), 4), np.int32)
+    _scan(addresses, sizes, facts)
+    return ScannedJpegs(addresses, sizes, facts)
+
+
+@intrinsic  # type: ignore[misc]
+def _pointer(typing: Any, address: Any) -> Any:
+    """Pointer to the bytes at an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+    return types.CPointer(types.uint8)(types.uint64), generate
+
+
+@numba.njit(nogil=True, cache=True)
+def _scan(addresses: np.ndarray, sizes: np.ndarray, facts: np.ndarray) -> None:
+    for i in range(addresses.size):
+        if sizes[i] >= 32:
+            _scan_one(numba.carray(_pointer(addresses[i]), (np.int64(sizes[i]),)), facts[i])
+
+
+@numba.njit(nogil=True, cache=True)
+def _scan_one(data: np.ndarray, facts: np.ndarray) -> None:
+    """Write down the facts if `data` is a plain file. Mirrors `jpeg_header.read`."""
+    size = data.size
+    if data[0] != 0xFF or data[1] != 0xD8 or data[2] != 0xFF:
+        return
+    if data[size - 2] != 0xFF or data[size - 1] != 0xD9:
+        return
+    position = 2
+    frame = 0
+    while True:
+        if position + 16 > size or data[position] != 0xFF:
+            return
+        kind = data[position + 1]
+        length = 256 * int(data[position + 2]) + data[position + 3]
+        if kind == 0xDA:
+            break
+        if kind == 0xC0:
+            if frame:
+                return
+            frame = position
+        elif kind == 0xE1:
+            if (
+                data[position + 4] == _E
+                and data[position + 5] == _X
+                and data[position + 6] == _I
+                and data[position + 7] == _F
+            ):
+                return  # there may be an orientation
+        elif kind == 0xEE:
+            if data[position + 15] == 0:
+                return  # if it is Adobe's, the file may not be YCbCr
+        elif kind < 0xC4 or (0xC4 < kind < 0xDB) or kind == 0xFF:
+            return  # another kind of frame, or a segment of another form
+        if length < 2:
+            return
+        position += 2 + length
+    if not frame or data[frame + 4] != 8:
+        return
+    height = 256 * int(data[frame + 5]) + data[frame + 6]
+    width = 256 * int(data[frame + 7]) + data[frame + 8]
+    channels = int(data[frame + 9])
+    if data[position + 4] != channels or frame + 10 + 3 * channels > size:
+        return
+    if not 0 < height * width <= min(MOST_PIXELS, MOST_PIXELS_A_BYTE * size):
+        return
+    sampling = 0
+    first = int(data[frame + 11])
+    if channels == 1 and first == 0x11:
+        sampling = _GRAY
+    elif channels == 3 and data[frame + 14] == 0x11 and data[frame + 17] == 0x11:
+        if data[frame + 10] == ord("R"):
+            return  # it may be called so, and be RGB
+        if first == 0x11:
+            sampling = _444
+        elif first == 0x21:
+            sampling = _422
+        elif first == 0x22:
+            sampling = _420
+        elif first == 0x12:
+            sampling = _440
+    if sampling:
+        facts[0] = height
+        facts[1] = width
+        facts[2] = channels
+        facts[3] = sampling

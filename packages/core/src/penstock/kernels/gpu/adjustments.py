@@ -1,0 +1,56 @@
+"""Numbers of brightness and contrast of all samples of a batch, worked out on the host."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.kernels.gpu.compiled import compiled
+
+_ZERO, _ONE = np.float32(0), np.float32(1)
+
+
+@compiled
+def scales_and_offsets(
+    brightness: np.ndarray,
+    shift: np.ndarray,
+    contrast: np.ndarray,
+    center: np.ndarray,
+    shift_unit: float,
+    keeps: bool,
+    scales: np.ndarray,
+    offsets: np.ndarray,
+) -> bool:
+    """What elements are multiplied with, and what is added then.
+
+    Parameters
+    ----------
+    brightness, shift, contrast, center
+        Arguments of the operators, float32, one a sample or one for all.
+    shift_unit
+        The unit of `shift`.
+    keeps
+        Whether a sample without adjustment is to stay what it is, to the last bit.
+    scales, offsets
+        What to fill, float32, as long as the longest argument.
+
+    Returns
+    -------
+    bool
+        Whether all samples stay what they are.
+    """
+    unchanged = keeps
+    for i in range(len(scales)):
+        by = brightness[i if len(brightness) > 1 else 0]
+        added = shift[i if len(shift) > 1 else 0]
+        factor = contrast[i if len(contrast) > 1 else 0]
+        middle = center[i if len(center) > 1 else 0]
+        # In the order and precision of the CPU.
+        scales[i] = by * factor
+        in_units = np.float32(np.float64(added) * shift_unit)
+        offsets[i] = in_units + by * (middle - factor * middle)
+        if keeps and by == _ONE and factor == _ONE and added == _ZERO:
+            # A negative zero, as a sum with it changes no number; one with 0 changes that of -0.
+            offsets[i] = -_ZERO
+        else:
+            unchanged = False
+    return unchanged

@@ -1,0 +1,237 @@
+"""The part of nvJPEG's C interface that drives the JPEG engines of a GPU.
+
+Source: NVIDIA's `nvjpeg.h`, versions 11.9 to 13.2, and the nvJPEG documentation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import sys
+from ctypes import POINTER, byref, c_int, c_size_t, c_uint, c_void_p
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from penstock.kernels.cpu.decode import nvimagecodec
+
+_HARDWARE = 3  # NVJPEG_BACKEND_HARDWARE
+_INTERPOLATE = 1 << 5  # NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION
+_CSS_444 = 0
+_PLANES = 4
+
+FORMATS = {"GRAY": 2, "RGB": 5, "BGR": 6}
+"""Output formats, by colour: NVJPEG_OUTPUT_Y, _RGBI, _BGRI."""
+
+IMAGE = np.dtype([("channel", np.uint64, _PLANES), ("pitch", np.uint64, _PLANES)])
+"""`nvjpegImage_t`: where an image is to be written, and how long its rows are in bytes."""
+
+_CREATING = {
+    "nvjpegCreateEx": (c_int, c_void_p, c_void_p, c_uint, POINTER(c_void_p)),
+    "nvjpegDestroy": (c_void_p,),
+    "nvjpegGetHardwareDecoderInfo": (c_void_p, POINTER(c_uint), POINTER(c_uint)),
+    "nvjpegJpegStateCreate": (c_void_p, POINTER(c_void_p)),
+    "nvjpegJpegStateDestroy": (c_void_p,),
+    "nvjpegJpegStreamCreate": (c_void_p, POINTER(c_void_p)),
+    "nvjpegJpegStreamDestroy": (c_void_p,),
+    "nvjpegDecodeParamsCreate": (c_void_p, POINTER(c_void_p)),
+    "nvjpegDecodeParamsDestroy": (c_void_p,),
+    "nvjpegDecodeBatchedPreAllocate": (c_void_p, c_void_p, *(c_int,) * 5),
+    "nvjpegDecodeBatched": (c_void_p,) * 6,
+    "nvjpegDecodeBatchedEx": (c_void_p,) * 7,
+}
+"""Functions that may take long, and the types of their arguments."""
+_QUICK = {
+    "nvjpegJpegStreamParseHeader": (c_void_p, c_void_p, c_size_t, c_void_p),
+    "nvjpegDecodeBatchedSupported": (c_void_p, c_void_p, POINTER(c_int)),
+    "nvjpegDecodeParamsSetROI": (c_void_p, *(c_int,) * 4),
+    "nvjpegDecodeBatchedInitialize": (c_void_p, c_void_p, *(c_int,) * 3),
+}
+"""Functions that take a microsecond or two: to hand the interpreter to other threads meanwhile, and
+to wait for it afterwards, would take far longer.
+"""
+
+
+class Tables(NamedTuple):
+    """What a batch is made of."""
+
+    sources: np.ndarray
+    """uint64 ``(samples,)``: addresses of encoded images on the host."""
+    sizes: np.ndarray
+    """uint64 ``(samples,)``: their lengths."""
+    images: np.ndarray
+    """`IMAGE` ``(samples,)``: where they are to be decoded to."""
+    regions: list[tuple[int, int, int, int] | None] | None
+    """First row and column, and one past the last; `None` for a whole image, or for all of them."""
+
+    def part(self, begin: int, end: int) -> Tables:
+        """The images from number `begin` to before `end`."""
+        sources, sizes, images, regions = self
+        some = slice(begin, end)
+        cut = None if regions is None else regions[some]
+        return Tables(sources[some], sizes[some], images[some], cut)
+
+    @classmethod
+    def together(cls, tables: list[Tables]) -> Tables:
+        """Several batches as one."""
+        if len(tables) == 1:
+            return tables[0]
+        regions = None
+        if any(table.regions for table in tables):
+            regions = [r for t in tables for r in t.regions or [None] * len(t.sources)]
+        return cls(
+            np.concatenate([table.sources for table in tables]),
+            np.concatenate([table.sizes for table in tables]),
+            np.concatenate([table.images for table in tables]),
+            regions,
+        )
+
+
+class NvJpegError(RuntimeError):
+    """nvJPEG refuses to do something."""
+
+
+class Functions:
+    """The functions of the library, each an attribute of its name.
+
+    Raises
+    ------
+    RuntimeError, OSError, ImportError
+        If there is no such library, or none that knows JPEG engines.
+    """
+
+    def __init__(self) -> None:
+        from cuda.pathfinder import load_nvidia_dynamic_lib
+
+        with contextlib.suppress(ImportError):
+            nvimagecodec.module()  # if it has found the library already, this is the one
+        path = load_nvidia_dynamic_lib("nvjpeg").abs_path
+        library = ctypes.CDLL(path)
+        quick = ctypes.PyDLL(path, handle=library._handle)
+        for owner, declared in ((library, _CREATING), (quick, _QUICK)):
+            for name, types in declared.items():
+                function = getattr(owner, name, None)
+                if function is None:
+                    raise NvJpegError(f"nvJPEG in {path} is too old: it has no `{name}`.")
+                function.argtypes = types
+                setattr(self, name, function)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
+
+
+@cache
+def functions() -> Functions:
+    """The library's functions."""
+    return Functions()
+
+
+class Engines:
+    """A decoder of nvJPEG's for the JPEG engines of the current device, and what belongs to it.
+
+    Used by one thread at a time.
+
+    Parameters
+    ----------
+    interpolate
+        Whether chroma is interpolated.
+    batch_size, width, height
+        What to get memory for beforehand.
+
+    Raises
+    ------
+    NvJpegError
+        If the device has no such engines.
+    RuntimeError, OSError, ImportError
+        If there is no library.
+    """
+
+    def __init__(
+        self, *, interpolate: bool, batch_size: int = 1, width: int = 1, height: int = 1
+    ) -> None:
+        self._made: list[tuple[Any, c_void_p]] = []
+        self._do = functions()
+        handle = c_void_p()
+        flags = _INTERPOLATE if interpolate else 0
+        _check(self._do.nvjpegCreateEx(_HARDWARE, None, None, flags, byref(handle)))
+        self._handle = handle
+        self._made.append((self._do.nvjpegDestroy, handle))
+        engines, cores = c_uint(), c_uint()
+        _check(self._do.nvjpegGetHardwareDecoderInfo(handle, byref(engines), byref(cores)))
+        if not engines.value * cores.value:
+            raise NvJpegError("The GPU has no JPEG engines.")
+        self._state = self._make("JpegState")
+        self._stream = self._make("JpegStream")
+        self._params: list[c_void_p] = []
+        """One for each image of a batch with regions. Images cannot share parameters, nor can
+        they be used twice: nvJPEG writes the size of the image into them.
+        """
+        # NVIDIA: use the pool of memory also where sizes are unknown; it is much faster.
+        _check(
+            self._do.nvjpegDecodeBatchedPreAllocate(
+                handle, self._state, batch_size, width, height, _CSS_444, FORMATS["RGB"]
+            )
+        )
+
+    def _make(self, what: str) -> c_void_p:
+        made = c_void_p()
+        _check(getattr(self._do, f"nvjpeg{what}Create")(self._handle, byref(made)))
+        self._made.append((getattr(self._do, f"nvjpeg{what}Destroy"), made))
+        return made
+
+    def take(self, address: int, size_bytes: int) -> bool:
+        """Whether the engines decode the JPEG file at an address of the host."""
+        do, stream, answer = self._do, self._stream, c_int(-1)
+        return (
+            not do.nvjpegJpegStreamParseHeader(self._handle, address, size_bytes, stream)
+            and not do.nvjpegDecodeBatchedSupported(self._handle, stream, byref(answer))
+            and answer.value == 0
+        )
+
+    def decode(self, tables: Tables, color: str, stream: int) -> bool:
+        """Decode a batch; whether that went well for all of it.
+
+        Parameters
+        ----------
+        color
+            One of `FORMATS`.
+        stream
+            Who reads the images reads them there.
+        """
+        do, handle, state = self._do, self._handle, self._state
+        count = len(tables.sources)
+        if do.nvjpegDecodeBatchedInitialize(handle, state, count, 1, FORMATS[color]):
+            return False
+        batch = [table.ctypes.data for table in tables[:3]]
+        if tables.regions is None:
+            return not do.nvjpegDecodeBatched(handle, state, *batch, stream)
+        params = np.array([self._region(*each) for each in enumerate(tables.regions)], np.uint64)
+        return not do.nvjpegDecodeBatchedEx(handle, state, *batch, params.ctypes.data, stream)
+
+    def _region(self, index: int, region: tuple[int, int, int, int] | None) -> int | None:
+        """Handle of the parameters of an image of a batch."""
+        if index == len(self._params):
+            self._params.append(self._make("DecodeParams"))
+        params = self._params[index]
+        if region is None:
+            _check(self._do.nvjpegDecodeParamsSetROI(params, 0, 0, -1, -1))
+        else:
+            y, x, end_y, end_x = region
+            _check(self._do.nvjpegDecodeParamsSetROI(params, x, y, end_x - x, end_y - y))
+        return params.value
+
+    def close(self) -> None:
+        """Give everything back."""
+        while self._made:
+            destroy, made = self._made.pop()
+            destroy(made)
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():  # then the driver is about to go, or has gone
+            self.close()
+
+
+def _check(status: int) -> None:
+    if status:
+        raise NvJpegError(f"nvJPEG reports error {status}.")

@@ -1,0 +1,150 @@
+"""Random windows for whole batches: `penstock.kernels.cpu.random_crop`, compiled.
+
+The windows are those of `choose_crop`, all of them, with the numbers that `sample_uniforms` draws.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from penstock.kernels.cpu.philox import ELEVEN, HALF, TWO_53, block
+from penstock.kernels.gpu.compiled import compiled
+from penstock.kernels.gpu.resample_axes import AXIS
+
+_WORD = 0xFFFFFFFF
+_FAR = float(1 << 40)
+"""More than any image has; what is beyond does not fit, however far."""
+
+
+def random_crops(
+    extents: np.ndarray,
+    count: int,
+    size: tuple[int, int],
+    area: tuple[float, float],
+    aspect_ratio: tuple[float, float],
+    num_attempts: int,
+    seed: int,
+    iteration: int,
+    filters: tuple[np.ndarray, np.ndarray],
+) -> np.ndarray | None:
+    """How the rows and columns of random windows of each image of a batch become `size`.
+
+    Parameters
+    ----------
+    extents
+        Heights and widths of the images, int64 ``(2, samples)``, or ``(2, 1)`` if they are the
+        same.
+    count
+        Number of samples.
+    size
+        Height and width of the outputs.
+    area, aspect_ratio, num_attempts
+        As of `choose_crop`.
+    seed, iteration
+        Of the random numbers.
+    filters
+        For axes that shrink, and for others, int64 ``(samples,)`` or ``(1,)``.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        `AXIS` ``(2, samples)``; `None` if an image is empty.
+    """
+    axes = np.empty((2, count), AXIS)
+    key = iteration & _WORD, iteration >> 32, seed & _WORD, (seed >> 32) & _WORD
+    good = _draw(axes, extents, size, area, aspect_ratio, num_attempts, key, *filters)
+    return axes if good else None
+
+
+@compiled
+def _draw(
+    axes: np.ndarray,
+    extents: np.ndarray,
+    size: tuple[int, int],
+    area: tuple[float, float],
+    aspect_ratio: tuple[float, float],
+    num_attempts: int,
+    key: tuple[int, int, int, int],
+    shrinking: np.ndarray,
+    enlarging: np.ndarray,
+) -> bool:
+    windows = np.empty((2, 2), np.int64)
+    for i in range(axes.shape[1]):
+        column = i if extents.shape[1] > 1 else 0
+        height, width = extents[0, column], extents[1, column]
+        if height <= 0 or width <= 0:
+            return False
+        rows, columns = _choose(height, width, area, aspect_ratio, num_attempts, i, key)
+        first, second = _two_uniforms(max(num_attempts, 0), i, key)
+        windows[0, 0], windows[0, 1] = int(first * (height - rows + 1)), rows
+        windows[1, 0], windows[1, 1] = int(second * (width - columns + 1)), columns
+        for k in range(2):
+            axis = axes[k, i]
+            axis.in_size = extents[k, column]
+            axis.out_size = axis.length = size[k]
+            axis.start = windows[k, 0]
+            axis.end = windows[k, 0] + windows[k, 1]
+            # The extent is rounded to single precision, so that equal extents count as equal.
+            if np.float32(windows[k, 1]) > size[k]:
+                axis.filter = shrinking[i if len(shrinking) > 1 else 0]
+            else:
+                axis.filter = enlarging[i if len(enlarging) > 1 else 0]
+            axis.begin = 0
+            axis.step = 1
+    return True
+
+
+@compiled
+def _choose(
+    height: int,
+    width: int,
+    area: tuple[float, float],
+    aspect_ratio: tuple[float, float],
+    num_attempts: int,
+    sample: int,
+    key: tuple[int, int, int, int],
+) -> tuple[int, int]:
+    """Height and width of a window; see `choose_crop`."""
+    smallest_ratio, largest_ratio = aspect_ratio
+    whole = height * width
+    widest = _whole_pixels(height * largest_ratio)
+    tallest = _whole_pixels(width / smallest_ratio)
+    smallest_area = area[0] * whole
+    if height * widest < smallest_area:
+        return height, widest
+    if width * tallest < smallest_area:
+        return tallest, width
+    area_span = area[1] * whole - smallest_area
+    smallest_log = math.log(smallest_ratio)
+    log_span = math.log(largest_ratio) - smallest_log
+    for attempt in range(num_attempts):
+        first, second = _two_uniforms(attempt, sample, key)
+        wanted = smallest_area + area_span * first
+        ratio = math.exp(smallest_log + log_span * second)
+        columns = _whole_pixels(math.sqrt(wanted * ratio) + 0.5)
+        rows = _whole_pixels(math.sqrt(wanted / ratio) + 0.5)
+        if columns <= width and rows <= height:
+            # Rounding to pixels moves the ratio; small crops can leave the range by it.
+            rounded_ratio = columns / rows
+            if smallest_ratio <= rounded_ratio and rounded_ratio <= largest_ratio:
+                return rows, columns
+    rows, columns = min(height, tallest), min(width, widest)
+    shrink = math.sqrt(min(1.0, area[1] * height * width / (rows * columns)))
+    return _whole_pixels(rows * shrink), _whole_pixels(columns * shrink)
+
+
+@compiled
+def _two_uniforms(place: int, sample: int, key: tuple[int, int, int, int]) -> tuple[float, float]:
+    """Numbers ``2 * place`` and ``2 * place + 1`` of a sample: those of one block."""
+    w0, w1, w2, w3 = block(place, sample, *key)
+    first = (np.uint64(w0) << HALF) | np.uint64(w1)
+    second = (np.uint64(w2) << HALF) | np.uint64(w3)
+    return np.float64(first >> ELEVEN) * TWO_53, np.float64(second >> ELEVEN) * TWO_53
+
+
+@compiled
+def _whole_pixels(extent: float) -> int:
+    """An extent without its fraction, at least 1."""
+    return int(min(max(extent, 1.0), _FAR))

@@ -1,0 +1,158 @@
+"""Shapes and windows of all samples of a batch, worked out on the host."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.kernels.gpu.compiled import compiled
+
+
+@compiled
+def cut_windows(
+    extents: np.ndarray,
+    axes: np.ndarray,
+    sizes: np.ndarray,
+    places: np.ndarray,
+    truncates: bool,
+    anchors: np.ndarray,
+    shapes: np.ndarray,
+    wrong: np.ndarray,
+) -> None:
+    """Anchors and shapes of windows of given sizes at relative positions.
+
+    Parameters
+    ----------
+    extents
+        Of the samples, int64 ``(samples, ndim)``.
+    axes
+        The axes that are cut, int64 ``(n,)``.
+    sizes, places
+        Extents of the windows along these, int64, and where between 0 and 1 they lie, float64:
+        ``(n, samples)``, or ``(n, 1)`` if they are the same. An extent of 0 keeps the whole axis.
+    truncates
+        Whether fractions of a start are dropped; otherwise they are rounded, halves away from zero.
+    anchors, shapes
+        What to fill, like `extents`.
+    wrong
+        Set where a sample has a position that is none, ``(samples,)``.
+    """
+    for i in range(len(extents)):
+        for axis in range(extents.shape[1]):
+            anchors[i, axis] = 0
+            shapes[i, axis] = extents[i, axis]
+        for k in range(len(axes)):
+            axis = axes[k]
+            size = sizes[k, i if sizes.shape[1] > 1 else 0]
+            if size <= 0:
+                continue
+            place = places[k, i if places.shape[1] > 1 else 0]
+            if not (0.0 <= place <= 1.0):
+                wrong[i] = True
+                continue
+            start = place * (extents[i, axis] - size)
+            first = int(start)
+            if not truncates:
+                rest = start - first
+                if rest >= 0.5:
+                    first += 1
+                elif rest <= -0.5:
+                    first -= 1
+            anchors[i, axis] = first
+            shapes[i, axis] = size
+
+
+@compiled
+def leaves(
+    anchors: np.ndarray, shapes: np.ndarray, extents: np.ndarray, outside: np.ndarray
+) -> bool:
+    """Whether any window leaves its sample; which do goes to `outside`, ``(samples,)``."""
+    some = False
+    for i in range(len(anchors)):
+        outside[i] = False
+        for axis in range(anchors.shape[1]):
+            if anchors[i, axis] < 0 or anchors[i, axis] + shapes[i, axis] > extents[i, axis]:
+                outside[i] = some = True
+    return some
+
+
+@compiled
+def element_counts(shapes: np.ndarray, counts: np.ndarray) -> int:
+    """Fill `counts` with the numbers of elements of samples of `shapes`; the largest."""
+    most = 0
+    for i in range(len(shapes)):
+        counts[i] = 1
+        for axis in range(shapes.shape[1]):
+            counts[i] *= shapes[i, axis]
+        most = max(most, counts[i])
+    return most
+
+
+@compiled
+def strides_of(shapes: np.ndarray, itemsize: int) -> np.ndarray:
+    """Strides in bytes, ``(samples, ndim)``, of C-contiguous samples of `shapes`."""
+    strides = np.empty_like(shapes)
+    for i in range(len(shapes)):
+        step = itemsize
+        for axis in range(shapes.shape[1] - 1, -1, -1):
+            strides[i, axis] = step
+            step *= shapes[i, axis]
+    return strides
+
+
+@compiled
+def lay_outputs(
+    shapes: np.ndarray,
+    channels: np.ndarray,
+    channel_axis: int,
+    order: np.ndarray,
+    out_shapes: np.ndarray,
+    strides: np.ndarray,
+) -> bool:
+    """Shapes of outputs with other channels, and axes in another order.
+
+    Parameters
+    ----------
+    shapes
+        Of the samples before that, int64 ``(samples, ndim)``.
+    channels
+        How many channels the outputs have, int64 ``(samples,)``.
+    channel_axis
+        Which axis of `shapes` they are.
+    order
+        Which axis of `shapes` each axis of the outputs is, int64 ``(ndim,)``.
+    out_shapes
+        Filled with the shapes of the outputs.
+    strides
+        Filled with their strides in elements, in the order of the axes of `shapes`.
+
+    Returns
+    -------
+    bool
+        Whether all outputs have one shape.
+    """
+    alike = True
+    for i in range(len(shapes)):
+        step = 1
+        for k in range(len(order) - 1, -1, -1):
+            axis = order[k]
+            extent = channels[i] if axis == channel_axis else shapes[i, axis]
+            out_shapes[i, k] = extent
+            strides[i, axis] = step
+            step *= extent
+            alike &= extent == out_shapes[0, k]
+    return alike
+
+
+@compiled
+def same_outside(shapes: np.ndarray, others: np.ndarray, begin: int, end: int) -> bool:
+    """Whether shapes differ along the axes from number `begin` to `end` only.
+
+    Both are int64 ``(samples, ndim)``; either may have one row for all.
+    """
+    for i in range(max(len(shapes), len(others))):
+        shape = shapes[i if len(shapes) > 1 else 0]
+        other = others[i if len(others) > 1 else 0]
+        for axis in range(len(shape)):
+            if (axis < begin or axis >= end) and shape[axis] != other[axis]:
+                return False
+    return True
