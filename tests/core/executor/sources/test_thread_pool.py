@@ -90,9 +90,12 @@ def test_sources_that_exit():
 
 
 def test_threads_end_with_the_pipeline():
+    before = set(threading.enumerate())
     pipe = threaded(sources.numbered, batch=False)
     pipe.run()
-    threads = [t for t in threading.enumerate() if t.name.startswith("penstock-source")]
+    threads = [
+        t for t in set(threading.enumerate()) - before if t.name.startswith("penstock-source")
+    ]
     assert len(threads) == 2
     del pipe
     for thread in threads:

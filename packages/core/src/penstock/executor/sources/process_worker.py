@@ -38,7 +38,6 @@ def in_worker_process() -> bool:
     return _is_worker
 
 
-
 @dataclass(frozen=True)
 class Sources:
     """The sources of a pipeline, for a worker."""

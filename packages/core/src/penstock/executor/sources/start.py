@@ -23,7 +23,7 @@ def start_threads(feeds: list[tuple[ParallelFeed, str]], count: int) -> Workers 
     entries = _entries(chosen)
     pool = ThreadPool(entries, _count(entries, count))
     for number, (feed, _) in enumerate(chosen):
-        pool.copy_to(number, feed.copies_to)
+        pool.set_owner(number, feed)
     _attach(chosen, pool)
     return pool
 

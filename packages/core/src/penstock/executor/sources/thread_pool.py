@@ -7,7 +7,7 @@ import os
 import queue
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import SourceWorkerError, UsageError
 from penstock.operators.external.parallel.parcel import Part, copied
@@ -15,6 +15,8 @@ from penstock.operators.external.parallel.tasks import RewindTask, SourceRunner
 from penstock.operators.external.parallel.workers import Entry, Ticket
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.operators.external.parallel.tasks import Task
     from penstock.tensors.pool import HostPool
 
@@ -23,21 +25,32 @@ _LOOKS_UP_SECONDS = 0.5
 _FAREWELL_SECONDS = 1.0
 
 
+class Owner(Protocol):
+    """What the data of a source is for."""
+
+    @property
+    def copies_to(self) -> list[HostPool] | None:
+        """Whose memory data of the host is copied to, for each output; None for no copies."""
+
+    def take_from_gpu(self, data: Any) -> Any:
+        """Take over data that is on a GPU."""
+
+
 class _Job:
     """A task and all that is needed to do it: an idle thread refers to no source."""
 
-    __slots__ = ("done", "pools", "runner", "ticket")
+    __slots__ = ("done", "owner", "runner", "ticket")
 
     def __init__(
         self,
         ticket: Ticket,
         runner: SourceRunner,
-        pools: list[HostPool] | None,
+        owner: Owner | None,
         done: queue.SimpleQueue[None],
     ) -> None:
         self.ticket = ticket
         self.runner = runner
-        self.pools = pools
+        self.owner = owner
         self.done = done
 
     def run(self) -> None:
@@ -56,10 +69,18 @@ class _Job:
         self.done.put(None)
 
     def _owned(self, parts: list[Part]) -> list[Part]:
-        """Copies of `parts`, unless the source has promised not to touch them any more."""
-        if self.pools is None:
+        """The parts, copied unless the source has promised not to touch its data any more."""
+        owner = self.owner
+        if owner is None:
             return parts
-        return [copied(part, pool) for part, pool in zip(parts, self.pools, strict=False)]
+        pools: Sequence[HostPool | None] = owner.copies_to or [None] * len(parts)
+        found = []
+        for part, pool in zip(parts, pools, strict=False):
+            if part.on_gpu is not None:
+                # Here, as which stream is current is a matter of the thread.
+                part.on_gpu = owner.take_from_gpu(part.on_gpu)
+            found.append(part if pool is None else copied(part, pool))
+        return found
 
 
 def _work(jobs: queue.SimpleQueue[_Job | None]) -> None:
@@ -85,7 +106,7 @@ class ThreadPool:
         # Each thread has its own, which knows which sample it is at; what only goes forward
         # belongs to one thread.
         self._runners = [[SourceRunner(e.source, e.traits) for e in entries] for _ in range(count)]
-        self._pools: dict[int, list[HostPool] | None] = {}
+        self._owners: dict[int, Owner] = {}
         self._done: queue.SimpleQueue[None] = queue.SimpleQueue()
         """Wakes the consumer. No lock, which a Ctrl-C might leave in an odd state."""
         self._tickets = 0
@@ -102,11 +123,9 @@ class ThreadPool:
         for thread in self._threads:
             thread.start()
 
-    def copy_to(self, source: int, pools: list[HostPool] | None) -> None:
-        """Say whose memory the data of a source is copied to, for each output; None for not at
-        all.
-        """
-        self._pools[source] = pools
+    def set_owner(self, source: int, owner: Owner) -> None:
+        """Say whose a source is."""
+        self._owners[source] = owner
 
     def submit(self, source: int, task: Task, worker: int | None = None) -> Ticket:
         """Have a task done; see `Workers`."""
@@ -119,7 +138,7 @@ class ThreadPool:
         ticket = Ticket(self._tickets, source, task, worker)
         self._tickets += 1
         runner = self._runners[worker][source]
-        self._queues[worker].put(_Job(ticket, runner, self._pools.get(source), self._done))
+        self._queues[worker].put(_Job(ticket, runner, self._owners.get(source), self._done))
         return ticket
 
     def discard(self, tickets: list[Ticket]) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentTypeError
 from penstock.operators.external.data import check_uniform, common_layout_of, own_copies
+from penstock.operators.external.device_data import batch_on_gpu
 from penstock.operators.external.feed import AnyDelivery, Declared, Delivery, Feed, empty_batch
 from penstock.operators.external.parallel.ahead import ForwardAhead, IndexedAhead
 from penstock.operators.external.parallel.tasks import traits_of
@@ -14,6 +15,7 @@ from penstock.tensors.pool import HOST_POOL
 if TYPE_CHECKING:
     from penstock.operators.external.parallel.parcel import Part
     from penstock.operators.external.parallel.workers import Workers
+    from penstock.tensors.gpu.tensor_list import TensorListGPU
 
 
 class ParallelFeed(Feed):
@@ -107,6 +109,13 @@ class ParallelFeed(Feed):
         """Whose memory the workers, if they are threads, copy the data to; None for no copies."""
         return None if self._no_copy else self._pools
 
+    def take_from_gpu(self, data: Any) -> TensorListGPU:
+        """What a thread's source returned on a GPU, behind the work that this thread has queued."""
+        copy = self._on_gpu and not self._no_copy
+        batch = batch_on_gpu(data, self._cuda_stream, copy=copy)
+        assert batch is not None
+        return batch
+
     def new_epoch(self) -> None:
         """Rewind the source."""
         if self._ahead is not None:
@@ -120,10 +129,7 @@ class ParallelFeed(Feed):
 
     def _delivery(self, output: int, parts: list[Part]) -> AnyDelivery:
         if any(part.on_gpu is not None for part in parts):
-            whole = parts[0].on_gpu
-            if len(parts) > 1:
-                whole = [sample for part in parts for sample in part.on_gpu or part.samples]
-            return self._delivery_from_gpu(output, whole, None, self._cuda_stream)
+            return self._delivery_from_gpu(output, _joined(parts), None)
         samples = [sample for part in parts for sample in part.samples]
         if not samples:
             raise empty_batch()
@@ -139,6 +145,20 @@ class ParallelFeed(Feed):
     def prepare(self, data: Any, layout: str | None = None, cuda_stream: Any = None) -> Any:
         """Never possible: the data comes from the source."""
         raise self._has_its_own_source()
+
+
+def _joined(parts: list[Part]) -> TensorListGPU:
+    """Batches on a GPU, one behind the other."""
+    if len(parts) == 1:
+        whole: TensorListGPU = parts[0].on_gpu
+        return whole
+    samples: list[Any] = []
+    for part in parts:
+        batch = part.samples if part.on_gpu is None else part.on_gpu
+        samples += [batch[k] for k in range(len(batch))]
+    joined = batch_on_gpu(samples, None, copy=False)  # it says so if some are on the host
+    assert joined is not None
+    return joined
 
 
 def check_parallel(value: Any) -> bool | str:
