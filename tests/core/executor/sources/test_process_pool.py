@@ -242,6 +242,24 @@ def test_batches_outlive_the_pipeline():
     assert (np.asarray(batch.as_array()) == 5).all()
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="files are counted in /proc")
+def test_shared_memory_is_given_back_with_the_pipeline():
+    def open_segments():
+        links = [f"/proc/self/fd/{n}" for n in os.listdir("/proc/self/fd")]
+        return sum("memfd:penstock" in os.readlink(p) for p in links if os.path.lexists(p))
+
+    gc.disable()
+    try:
+        before = open_segments()
+        pipe = pipeline(sources.forever)
+        run(pipe)
+        assert open_segments() > before
+        del pipe
+        assert open_segments() <= before
+    finally:
+        gc.enable()
+
+
 def test_shared_memory_is_used_again():
     pipe = pipeline(lambda i: [np.full((30, 30), i)] * 4)
     for _ in range(50):

@@ -80,6 +80,8 @@ class SourceWorkers:
         for pool in (self._processes, self._threads):
             if pool is not None:
                 pool.close()
+        for feed, _ in self._feeds:
+            feed.drop()  # it may be in a cycle, and batches are large
 
 
 class WorkersPipeline(DefinablePipeline):

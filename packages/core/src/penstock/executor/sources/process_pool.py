@@ -433,6 +433,7 @@ def _end_processes(processes: list[_Process], pid: int) -> None:
         worker.channel.close()
         worker.watch.close()
         worker.waiting.clear()
+        worker.segments.clear()
     latest = time.monotonic() + _FAREWELL_SECONDS
     for worker in processes:
         worker.process.join(max(0.0, latest - time.monotonic()))

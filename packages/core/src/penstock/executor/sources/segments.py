@@ -180,6 +180,10 @@ class SegmentReader:
         for number in numbers:
             del self._segments[number]
 
+    def clear(self) -> None:
+        """Unmap all segments, as `drop` does."""
+        self._segments.clear()
+
     def sizes(self) -> list[int]:
         """Size of each segment, in bytes."""
         return [s.size for s in self._segments.values()]

@@ -115,6 +115,10 @@ class IndexedAhead:
         self._asked.clear()
         self._workers.discard(tickets)
 
+    def drop(self) -> None:
+        """Let go of all that is there, now that the workers are gone."""
+        self._asked.clear()
+
     def new_epoch(self) -> None:
         """Begin at the beginning."""
         self._forget()
@@ -197,6 +201,10 @@ class ForwardAhead:
             self._rewinds.append(self._workers.submit(self._number, RewindTask(shard), place))
         self._alive = list(range(len(self._places)))
         self._turn = 0
+
+    def drop(self) -> None:
+        """Let go of all that is there, now that the workers are gone."""
+        self._asked.clear()
 
     def new_epoch(self) -> None:
         """Rewind what can be rewound."""

@@ -109,6 +109,11 @@ class ParallelFeed(Feed):
         """Whose memory the workers, if they are threads, copy the data to; None for no copies."""
         return None if self._no_copy else self._pools
 
+    def drop(self) -> None:
+        """Let go of batches that were made ahead: the pipeline has ended."""
+        if self._ahead is not None:
+            self._ahead.drop()
+
     def take_from_gpu(self, data: Any) -> TensorListGPU:
         """What a thread's source returned on a GPU, behind the work that this thread has queued."""
         copy = self._on_gpu and not self._no_copy
