@@ -172,7 +172,7 @@ from penstock import fn, pipeline_def
 from penstock.plugin import squirrel
 
 shard = Path({str(tmp_path)!r}) / "shard.gz"
-shard.write_bytes(gzip.compress(b"\x81\xa5label\x07" * 2))  # twice {{"label": 7}}
+shard.write_bytes(gzip.compress(b"\\x81\\xa5label\\x07" * 2))  # twice {{"label": 7}}
 
 @pipeline_def(batch_size=2, num_threads=1, device_id=None)
 def pipe():

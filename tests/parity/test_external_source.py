@@ -603,11 +603,6 @@ DIFFERENT = {
         KeyError,
         TypeError,
     ),
-    "parallel": (
-        first(lambda lib: array(1), parallel=True),
-        TypeError,
-        NotImplementedError,
-    ),
 }
 
 

@@ -106,6 +106,10 @@ class BadSamplesError(PenstockError, RuntimeError):
         super().__init__(f"{first}{more}")
 
 
+class SourceWorkerError(PenstockError, RuntimeError):
+    """A worker of a parallel source died, hung, or raised what cannot be passed on."""
+
+
 class LayoutError(ArgumentValueError, RuntimeError):
     """Data has a layout that an operator does not take, or a layout does not fit the data."""
 

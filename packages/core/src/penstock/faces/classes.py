@@ -49,7 +49,17 @@ class OperatorInstance:
                     f"The argument `{name}` was already specified in `__init__` of "
                     f"`ops.{type(self).__name__}`."
                 )
-        return type(self)._function(*inputs, **{**self._arguments, **arguments})
+        return type(self)._function(*inputs, **self._completed({**self._arguments, **arguments}))
+
+    def _completed(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        return arguments
+
+
+class ExternalSourceInstance(OperatorInstance):
+    """Base of `ops.ExternalSource`, whose parallel sources return samples unless told otherwise."""
+
+    def _completed(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        return {"batch": not arguments.get("parallel"), **arguments}
 
 
 def class_of(schema: OpSchema, module: str) -> type[OperatorInstance]:
@@ -57,7 +67,7 @@ def class_of(schema: OpSchema, module: str) -> type[OperatorInstance]:
     name = class_name(schema)
     return type(
         name,
-        (OperatorInstance,),
+        (ExternalSourceInstance if schema.name == "external_source" else OperatorInstance,),
         {
             "__module__": module,
             "__doc__": docstring_for(schema, "ops"),

@@ -654,8 +654,8 @@ def external_source(
     dtype: DALIDataType | Sequence[DALIDataType | None] | None = None,
     layout: str | Sequence[str | None] | None = None,
     ndim: int | Sequence[int | None] | None = None,
-    no_copy: bool | None = False,
-    parallel: bool | None = False,
+    no_copy: bool | None = None,
+    parallel: bool | str | None = False,
     prefetch_queue_depth: int | None = None,
     preserve: bool | None = False,
     repeat_last: bool | None = False,
@@ -709,19 +709,18 @@ def external_source(
         Layout of the samples, or one for each output.
     ndim : int or list, optional
         Number of dimensions that samples must have, or a list.
-    no_copy : bool, default False
+    no_copy : bool, optional
         Use the source's memory without a copy; it must then not be changed while the batch is
         in use.
     num_outputs : int, optional
         Number of outputs; when given, the source returns a tuple and a list of nodes is
         returned.
-    parallel : bool, default False
-        Run the source in worker processes.
-
-        Only the default is taken yet: running a source in worker processes is to come; leave
-        `parallel` out.
+    parallel : bool or "threads", default False
+        Run the source in worker processes (`True`), or in threads of its own (``"threads"``);
+        how many, `py_num_workers` of the pipeline says.
     prefetch_queue_depth : int, optional
-        Batches computed ahead by parallel workers.
+        Batches computed ahead by the workers of a parallel source. When not given: one, or,
+        where a batch is made by one worker, one for each worker.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     repeat_last : bool, default False

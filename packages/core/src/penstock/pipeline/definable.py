@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from penstock.errors import UsageError
 from penstock.graph import scope
 from penstock.graph.dot import to_dot
+from penstock.graph.order import needed_nodes
 from penstock.graph.scope import GraphScope
-from penstock.pipeline.outputs import no_outputs, to_output_edges
+from penstock.pipeline.outputs import no_outputs, to_output_edges, warn_of_unused_outputs
 from penstock.pipeline.properties import PipelineProperties
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class DefinablePipeline(PipelineProperties):
         self._outputs: list[DataNode] | None = None
         self._sinks: list[DataNode] = []
         self._nodes: list[OpNode] = []
+        """What is needed for the outputs; empty until that is known."""
 
     def __enter__(self) -> Self:
         scope.push(self._scope)
@@ -77,6 +79,23 @@ class DefinablePipeline(PipelineProperties):
     def build(self) -> None:
         """Make the graph ready to run."""
         raise NotImplementedError
+
+    def _define(self) -> list[OpNode]:
+        """The operators that are needed, found once."""
+        self._settings.check_for_build()
+        if self._nodes:
+            return self._nodes
+        if self._outputs is None:
+            with self:
+                defined = self.define_graph()
+            self.set_outputs(*(defined if isinstance(defined, (tuple, list)) else (defined,)))
+        if not self._outputs:
+            raise no_outputs()
+        nodes = needed_nodes(self._scope.nodes, [*self._outputs, *self._sinks])
+        self._check_origin(nodes)
+        warn_of_unused_outputs(nodes, [*self._outputs, *self._sinks])
+        self._nodes = nodes
+        return nodes
 
     def _check_origin(self, nodes: list[OpNode]) -> None:
         names: dict[str, OpNode] = {}

@@ -21,14 +21,12 @@ from penstock.executor.plan import make_plan
 from penstock.executor.worker import join_all
 from penstock.graph.data_node import DataNode
 from penstock.graph.fuse import merge_expressions
-from penstock.graph.order import needed_nodes
 from penstock.graph.seeds import assign_seeds
 from penstock.graph.transfers import insert_transfers
-from penstock.pipeline.definable import DefinablePipeline
 from penstock.pipeline.feeding import Feeding
 from penstock.pipeline.output_checks import check_output, per_output
-from penstock.pipeline.outputs import no_outputs, warn_of_unused_outputs
 from penstock.pipeline.settings import Settings
+from penstock.pipeline.source_workers import WorkersPipeline
 from penstock.types import DALIDataType, OperatorConcurrency, PipelineAPIType, StreamPolicy
 
 if TYPE_CHECKING:
@@ -49,7 +47,7 @@ EXIT_SECONDS = 5.0
 """How long the end of the program waits for operators that are at work."""
 
 
-class Pipeline(DefinablePipeline):
+class Pipeline(WorkersPipeline):
     """Runs a graph of operators, batch after batch, on threads of its own.
 
     Parameters
@@ -76,7 +74,10 @@ class Pipeline(DefinablePipeline):
     enable_checkpointing, checkpoint
         Saving and restoring the state of a pipeline: to come.
     py_num_workers, py_start_method, py_callback_pickler
-        Processes of parallel external sources, which are to come.
+        Workers of parallel external sources: their number; how processes are started (``"fork"``,
+        ``"spawn"``, ``"forkserver"``); what packs the sources for those that are started anew.
+    py_worker_timeout_seconds : float, optional
+        How long such a process may neither return nor compute; any time if None.
     output_dtype, output_ndim, output_layout
         What outputs must be, one value for all or one for each; checked in every iteration.
     exec_dynamic : bool, optional
@@ -110,6 +111,7 @@ class Pipeline(DefinablePipeline):
         py_num_workers: int = 1,
         py_start_method: str = "fork",
         py_callback_pickler: Any = None,
+        py_worker_timeout_seconds: float | None = 60.0,
         output_dtype: DALIDataType | Sequence[DALIDataType | None] | None = None,
         output_ndim: int | Sequence[int | None] | None = None,
         output_layout: str | Sequence[str | None] | None = None,
@@ -137,7 +139,6 @@ class Pipeline(DefinablePipeline):
         self._retrying = False
         self._is_set_up = False
         """Whether `iter_setup` was called for the next iteration."""
-        self._building = threading.RLock()
         self._scheduling = threading.Lock()
         self._in_use: deque[tuple[Batch, ...]] = deque()
         self._skipped_in_last_outputs = 0
@@ -156,17 +157,9 @@ class Pipeline(DefinablePipeline):
 
     def _build(self) -> None:
         settings = self._settings
-        settings.check_for_build()
-        if self._outputs is None:
-            with self:
-                defined = self.define_graph()
-            self.set_outputs(*(defined if isinstance(defined, (tuple, list)) else (defined,)))
-        if not self._outputs:
-            raise no_outputs()
-        nodes = needed_nodes(self._scope.nodes, [*self._outputs, *self._sinks])
-        self._check_origin(nodes)
-        warn_of_unused_outputs(nodes, [*self._outputs, *self._sinks])
-        self._nodes = nodes
+        nodes = self._define()
+        self._py_pool.start_processes(nodes, self.max_batch_size)
+        assert self._outputs is not None
         run_nodes, run_outputs = insert_transfers(nodes, self._outputs)
         if settings.fuse:
             run_nodes, run_outputs = merge_expressions(run_nodes, run_outputs)
@@ -184,6 +177,7 @@ class Pipeline(DefinablePipeline):
             self._readers[id(node)] = _opened(node, self.max_batch_size, plan.seeds)
         device = self._device(plan)
         self._feeding = Feeding(plan, self.max_batch_size, device)
+        self._py_pool.start_threads()
         executor = Executor(
             plan,
             self._readers,
@@ -531,10 +525,6 @@ class Pipeline(DefinablePipeline):
             found["host_pool"] = HOST_POOL.stats()
         return found
 
-    def external_source_shm_statistics(self) -> dict[str, list[int]]:
-        """Shared memory of parallel external sources, of which there are none yet."""
-        return {"capacities": [], "per_sample_capacities": []}
-
     def output_dtype(self) -> list[DALIDataType | None]:
         """Demanded element type of each output; `None` where any will do."""
         self.build()
@@ -557,10 +547,13 @@ class Pipeline(DefinablePipeline):
         executor, self._executor = self._executor, None
         if executor is not None:
             executor.shutdown()
+            self._py_pool.close()
 
     def __del__(self) -> None:
         if getattr(self, "_executor", None) is not None:
             self._shutdown()
+        elif hasattr(self, "_py_pool"):
+            self._py_pool.close()
 
 
 class _NoReaderError(UnknownNameError, RuntimeError):

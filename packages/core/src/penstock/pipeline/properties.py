@@ -107,12 +107,12 @@ class PipelineProperties:
 
     @property
     def py_num_workers(self) -> int:
-        """As given; for parallel external sources, which are to come."""
+        """Number of workers of parallel external sources."""
         return self._settings.py_num_workers
 
     @property
     def py_start_method(self) -> str:
-        """As given; for parallel external sources, which are to come."""
+        """How worker processes of parallel external sources are started."""
         return self._settings.py_start_method
 
     @property
@@ -132,11 +132,6 @@ class PipelineProperties:
 
     def output_stream(self) -> None:
         """Stream that outputs on the GPU are made on; `None` on the CPU."""
-
-    def start_py_workers(self) -> None:
-        """Start the processes of parallel external sources; those are to come, so there is
-        nothing to start.
-        """
 
     def serialize(self, define_graph: Any = None, filename: str | None = None) -> bytes:
         """To come: the graph as bytes."""

@@ -45,6 +45,7 @@ class Settings:
     py_num_workers: int = 1
     py_start_method: str = "fork"
     py_callback_pickler: Any = None
+    py_worker_timeout_seconds: float | None = 60.0
     output_dtype: Any = None
     output_ndim: Any = None
     output_layout: Any = None
@@ -150,6 +151,12 @@ class Settings:
             raise ArgumentValueError(
                 '`py_callback_pickler` has no use with `py_start_method`="fork", which pickles '
                 "nothing; leave it out."
+            )
+        seconds = self.py_worker_timeout_seconds
+        if seconds is not None and not seconds > 0:
+            raise ArgumentValueError(
+                f"`py_worker_timeout_seconds` is {seconds}; it must be positive, or None for no "
+                "limit."
             )
 
     def check_for_build(self) -> None:

@@ -105,7 +105,7 @@ class HostPool:
 
     def __init__(self, idle_limit_bytes: int | None = None) -> None:
         if idle_limit_bytes is None:
-            idle_limit_bytes = _memory_bytes() // 8
+            idle_limit_bytes = memory_bytes() // 8
         self.idle_limit_bytes = idle_limit_bytes
         self._lock = threading.Lock()
         # Idle buffers by size; of each size, the one returned last is at the right.
@@ -262,7 +262,7 @@ class HostPool:
             del self._leases[id(self._returned.popleft().block)]
 
 
-def _memory_bytes() -> int:
+def memory_bytes() -> int:
     """Memory this process may use: of the machine, or of its container where that is less."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

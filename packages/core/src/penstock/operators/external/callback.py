@@ -26,6 +26,35 @@ def cycle_policy(cycle: Any) -> str:
     )
 
 
+def kind_of(source: Any, cycle: Any) -> str:
+    """``"iterable"``, ``"function"`` (without argument) or ``"position"`` (a function of it).
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If `source` cannot be a source, or `cycle` does not go with it.
+    """
+    policy = cycle_policy(cycle)
+    if inspect.isgenerator(source) and policy != "no":
+        raise ArgumentTypeError(
+            "Cannot cycle through a generator, it can be run only once. If it comes from a "
+            "generator function, pass that function as `source`."
+        )
+    if _is_generator_function(source) or _is_iterable(source):
+        return "iterable"
+    if not callable(source):
+        raise ArgumentTypeError(
+            f"`source` is a {type(source).__name__}; it must be callable, iterable or a "
+            "generator function without parameters."
+        )
+    if cycle is not None:
+        raise ArgumentValueError(
+            "`cycle` can only be given if `source` is iterable; a function is called "
+            "until it raises StopIteration."
+        )
+    return "position" if _takes_one_argument(source) else "function"
+
+
 class Callback:
     """Calls a source; knows what to pass to it and how to rewind it.
 
@@ -63,30 +92,13 @@ class Callback:
         return self._takes_position
 
     def _classify(self, source: Any, cycle: Any) -> None:
-        if inspect.isgenerator(source) and self._cycle != "no":
-            raise ArgumentTypeError(
-                "Cannot cycle through a generator, it can be run only once. If it comes from a "
-                "generator function, pass that function as `source`."
-            )
-        if _is_generator_function(source):
+        kind = kind_of(source, cycle)
+        if kind == "iterable":
             self._iterable = source
-            self._iterator = iter(source())
-        elif _is_iterable(source):
-            self._iterable = source
-            self._iterator = iter(source)
-        elif callable(source):
-            if cycle is not None:
-                raise ArgumentValueError(
-                    "`cycle` can only be given if `source` is iterable; a function is called "
-                    "until it raises StopIteration."
-                )
-            self._function = source
-            self._takes_position = _takes_one_argument(source)
+            self._restart()
         else:
-            raise ArgumentTypeError(
-                f"`source` is a {type(source).__name__}; it must be callable, iterable or a "
-                "generator function without parameters."
-            )
+            self._function = source
+            self._takes_position = kind == "position"
 
     def _restart(self) -> None:
         source = self._iterable

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.errors import (
+    ArgumentTypeError,
     DataTypeError,
     LayoutError,
     OutOfRangeError,
@@ -107,6 +108,28 @@ def samples_of(batch: Any) -> tuple[list[np.ndarray], np.ndarray | None, str]:
     return [array[i, ...] for i in range(len(array))], array, layout
 
 
+def per_output(data: Any, count: int | None) -> list[Any]:
+    """What a source returned, taken apart into `count` outputs; the only one if that is None.
+
+    Raises
+    ------
+    ArgumentTypeError, OutOfRangeError
+        If it is not as many.
+    """
+    if count is None:
+        return [data]
+    if isinstance(data, np.ndarray) and data.ndim and len(data) == count:
+        return list(data)  # the outermost dimension counts the outputs
+    if not isinstance(data, (tuple, list)):
+        raise ArgumentTypeError(
+            f"With num_outputs={count} the source must return a tuple or list "
+            f"with one element for each output, got a {type(data).__name__}."
+        )
+    if len(data) < count:
+        raise OutOfRangeError(f"The source returned {len(data)} elements for num_outputs={count}.")
+    return list(data[:count])
+
+
 def common_layout(samples: Sequence[Any]) -> str:
     """The layout that the tensors among `samples` have; those without one say nothing.
 
@@ -115,10 +138,15 @@ def common_layout(samples: Sequence[Any]) -> str:
     LayoutError
         If there are several.
     """
-    layouts = {t.layout() for t in samples if _is_tensor(t)} - {""}
-    if len(layouts) > 1:
-        raise LayoutError(f"The samples of a batch differ in layout: {sorted(layouts)}.")
-    return layouts.pop() if layouts else ""
+    return common_layout_of(t.layout() or "" for t in samples if _is_tensor(t))
+
+
+def common_layout_of(layouts: Iterable[str]) -> str:
+    """The layout among `layouts`, empty ones aside; a LayoutError if there are several."""
+    found = set(layouts) - {""}
+    if len(found) > 1:
+        raise LayoutError(f"The samples of a batch differ in layout: {sorted(found)}.")
+    return found.pop() if found else ""
 
 
 def _is_tensor_list(value: Any) -> bool:

@@ -60,6 +60,17 @@ def batch_on_gpu(data: Any, stream: Any, *, copy: bool) -> TensorListGPU | None:
     return copied
 
 
+def is_on_gpu(data: Any) -> bool:
+    """Whether a batch, one array or a list of samples, is on a GPU.
+
+    Raises
+    ------
+    DataTypeError
+        If some samples are on a GPU and some are not.
+    """
+    return not _surely_on_host(data) and _is_on_gpu(data)
+
+
 def _shared(data: Any, stream: Any) -> tuple[TensorListGPU, set[int]] | None:
     """The samples, in the memory they are in, and the streams that write it."""
     from penstock.tensors.gpu.foreign_list import all_on_gpu

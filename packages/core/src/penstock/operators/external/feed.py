@@ -23,6 +23,7 @@ from penstock.operators.external.data import (
     check_uniform,
     common_layout,
     own_copies,
+    per_output,
     samples_of,
 )
 from penstock.operators.external.device_data import batch_on_gpu, check_device
@@ -143,12 +144,15 @@ class Feed:
     ) -> list[AnyDelivery]:
         """Check a batch to be fed; the result is for `append`."""
         if self._callback is not None:
-            raise UsageError(
-                f'Cannot use `feed_input` on the external source "{self.name}", which has a '
-                "`source` of its own."
-            )
+            raise self._has_its_own_source()
         stream = self._cuda_stream if cuda_stream is None else cuda_stream
         return [self._batch_delivery(0, data, layout, stream)]
+
+    def _has_its_own_source(self) -> UsageError:
+        return UsageError(
+            f'Cannot use `feed_input` on the external source "{self.name}", which has a '
+            "`source` of its own."
+        )
 
     def append(self, batch: list[AnyDelivery]) -> None:
         """Append a batch to the queue."""
@@ -196,20 +200,7 @@ class Feed:
         return [self._sample_delivery(k, column) for k, column in enumerate(columns)]
 
     def _per_output(self, data: Any) -> list[Any]:
-        if self._single:
-            return [data]
-        if isinstance(data, np.ndarray) and data.ndim and len(data) == len(self.outputs):
-            return list(data)  # the outermost dimension counts the outputs
-        if not isinstance(data, (tuple, list)):
-            raise ArgumentTypeError(
-                f"With num_outputs={len(self.outputs)} the source must return a tuple or list "
-                f"with one element for each output, got a {type(data).__name__}."
-            )
-        if len(data) < len(self.outputs):
-            raise OutOfRangeError(
-                f"The source returned {len(data)} elements for num_outputs={len(self.outputs)}."
-            )
-        return list(data[: len(self.outputs)])
+        return per_output(data, None if self._single else len(self.outputs))
 
     def _batch_delivery(
         self, output: int, data: Any, layout: str | None, stream: Any
@@ -219,7 +210,7 @@ class Feed:
             return self._delivery_from_gpu(output, on_gpu, layout)
         samples, dense, own_layout = samples_of(data)
         if not samples:
-            raise _empty_batch()
+            raise empty_batch()
         check_uniform(samples)
         spec = self._checked_host(output, samples, layout, own_layout)
         if dense is not None:
@@ -248,7 +239,7 @@ class Feed:
         self, output: int, batch: TensorListGPU, layout: str | None
     ) -> AnyDelivery:
         if not len(batch):
-            raise _empty_batch()
+            raise empty_batch()
         spec = self._checked(output, batch.dtype, batch.ndim(), layout, batch.layout())
         if self._on_gpu:
             check_device(batch, self._device_id)
@@ -284,7 +275,7 @@ class Feed:
             raise ArgumentTypeError(f"The layout of a batch is a string, got {fed_layout!r}.")
         layout = fed_layout or own_layout
         if declared.layout:
-            if layout and layout != declared.layout and self._callback is None:
+            if layout and layout != declared.layout and not self.has_source:
                 raise LayoutError(
                     f'Expected data with layout: "{declared.layout}" and got: "{layout}".'
                 )
@@ -308,5 +299,6 @@ def _check_change(before: Spec, now: Spec) -> None:
             )
 
 
-def _empty_batch() -> ShapeError:
+def empty_batch() -> ShapeError:
+    """What to raise where a batch has no samples."""
     return ShapeError("External data came as an empty batch; a batch has samples.")

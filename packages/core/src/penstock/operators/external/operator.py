@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from penstock.errors import (
     ArgumentValueError,
     LayoutError,
@@ -13,6 +15,7 @@ from penstock.errors import (
 )
 from penstock.operators.argument_types import BOOL, DTYPE, INT, LAYOUT, OBJECT, ArgType
 from penstock.operators.external.feed import Declared, Feed
+from penstock.operators.external.parallel.feed import ParallelFeed, check_parallel
 from penstock.operators.operator import Operator, operator
 from penstock.operators.schema import Arg, Spec
 
@@ -30,6 +33,7 @@ def _one_or_list(one: ArgType) -> ArgType:
 _LAYOUTS = _one_or_list(LAYOUT)
 _DTYPES = _one_or_list(DTYPE)
 _NDIMS = _one_or_list(INT)
+_PARALLEL = ArgType('bool or "threads"', "bool | str", check_parallel)
 
 
 @operator(
@@ -67,7 +71,7 @@ _NDIMS = _one_or_list(INT)
         Arg(
             "no_copy",
             BOOL,
-            False,
+            None,
             "Use the source's memory without a copy; it must then not be changed while the batch "
             "is in use.",
         ),
@@ -85,16 +89,17 @@ _NDIMS = _one_or_list(INT)
         ),
         Arg(
             "parallel",
-            BOOL,
+            _PARALLEL,
             False,
-            "Run the source in worker processes.",
-            unsupported="running a source in worker processes is to come; leave `parallel` out",
+            "Run the source in worker processes (`True`), or in threads of its own "
+            '(``"threads"``); how many, `py_num_workers` of the pipeline says.',
         ),
         Arg(
             "prefetch_queue_depth",
             INT,
             None,
-            "Batches computed ahead by parallel workers.",
+            "Batches computed ahead by the workers of a parallel source. When not given: one, or, "
+            "where a batch is made by one worker, one for each worker.",
         ),
         Arg(
             "cuda_stream",
@@ -148,9 +153,7 @@ _OF_PARALLEL = ("prefetch_queue_depth", "bytes_per_sample_hint")
 def make_feed(args: dict[str, Any], name: str | None) -> Feed:
     """The supply line for a call with the converted arguments `args`."""
     source, count = args["source"], args["num_outputs"]
-    for key in _OF_PARALLEL:
-        if args[key] is not None:
-            raise ArgumentValueError(f"`{key}` is for parallel sources only (`parallel=True`).")
+    _check_parallel_only(args)
     if count is not None:
         if source is None:
             raise ArgumentValueError(
@@ -174,6 +177,20 @@ def make_feed(args: dict[str, Any], name: str | None) -> Feed:
         _declare(outputs, what, args[what], single=count is None)
     for declared in outputs:
         _check_declared(declared)
+    if args["parallel"]:
+        return ParallelFeed(
+            source,
+            outputs,
+            single=count is None,
+            cycle=args["cycle"],
+            batch=args["batch"],
+            batch_info=args["batch_info"],
+            no_copy=bool(args["no_copy"]),
+            cuda_stream=args["cuda_stream"],
+            threads=args["parallel"] == "threads",
+            depth=args["prefetch_queue_depth"],
+            bytes_per_sample=_bytes_per_sample(args),
+        )
     return Feed(
         source,
         outputs,
@@ -181,11 +198,34 @@ def make_feed(args: dict[str, Any], name: str | None) -> Feed:
         cycle=args["cycle"],
         batch=args["batch"],
         batch_info=args["batch_info"],
-        no_copy=args["no_copy"],
+        no_copy=bool(args["no_copy"]),
         repeat_last=args["repeat_last"],
         blocking=args["blocking"],
         cuda_stream=args["cuda_stream"],
     )
+
+
+def _check_parallel_only(args: dict[str, Any]) -> None:
+    parallel = args["parallel"]
+    for key in _OF_PARALLEL:
+        if args[key] is None:
+            continue
+        if not parallel:
+            raise ArgumentValueError(f"`{key}` is for parallel sources only (`parallel=True`).")
+        if np.min(args[key]) < 1:
+            raise ArgumentValueError(f"`{key}` is {np.min(args[key])}; it must be positive.")
+    if parallel and args["source"] is None:
+        raise ArgumentValueError("`parallel` needs a `source`; what is fed runs nowhere.")
+    if parallel is True and args["no_copy"] is False:
+        raise ArgumentValueError(
+            "`no_copy` cannot be False together with `parallel`: what workers hand over is memory "
+            "that they share with this process. Leave it out."
+        )
+
+
+def _bytes_per_sample(args: dict[str, Any]) -> int:
+    hint = args["bytes_per_sample_hint"]
+    return 0 if hint is None else int(np.max(hint))
 
 
 def _declare(outputs: list[Declared], what: str, value: Any, *, single: bool) -> None:

@@ -1,10 +1,12 @@
-"""Iterators that feed PyTorch, under the names DALI gives them."""
+"""Iterators that feed PyTorch, under the names DALI gives them, and sources of its datasets."""
 
 from __future__ import annotations
 
 from penstock.plugin.base_iterator import LastBatchPolicy
 from penstock.plugin.pytorch import torch_utils
 from penstock.plugin.pytorch.convert import feed_ndarray, to_torch_type
+from penstock.plugin.pytorch.dataset_source import DatasetSource
+from penstock.plugin.pytorch.iterable_source import IterableDatasetSource
 from penstock.plugin.pytorch.iterator import DALIClassificationIterator, DALIGenericIterator
 from penstock.plugin.pytorch.ragged import DALIRaggedIterator
 
@@ -12,6 +14,8 @@ __all__ = [
     "DALIClassificationIterator",
     "DALIGenericIterator",
     "DALIRaggedIterator",
+    "DatasetSource",
+    "IterableDatasetSource",
     "LastBatchPolicy",
     "feed_ndarray",
     "to_torch_type",

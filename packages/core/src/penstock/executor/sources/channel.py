@@ -1,0 +1,110 @@
+"""Messages between two processes over a socket, with open files in their baggage."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import socket
+import struct
+import threading
+from typing import Any
+
+_HEADER = struct.Struct("<Q")
+
+
+class Channel:
+    """One end of a connection that carries Python objects, and open files beside them.
+
+    Sending is safe from several threads, receiving is for one.
+
+    Parameters
+    ----------
+    connection
+        A connected stream socket of the machine itself.
+    patience_seconds
+        How long the other end may keep this one from sending or completing a message; forever if
+        None. Waiting for a message to begin is not part of it.
+    """
+
+    def __init__(self, connection: socket.socket, patience_seconds: float | None = None) -> None:
+        # Python's default timeout, which a program may set for its own sockets, is not meant.
+        connection.settimeout(patience_seconds)
+        self._socket = connection
+        self._sending = threading.Lock()
+
+    @staticmethod
+    def pair() -> tuple[socket.socket, socket.socket]:
+        """Two connected sockets, an end for each side."""
+        return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+
+    def fileno(self) -> int:
+        """Number of the socket, for waiting on several."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """End the connection; the other end notices."""
+        self._socket.close()
+
+    def ready(self) -> bool:
+        """Whether a message, or the end of the connection, is there already."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(0))
+
+    @staticmethod
+    def packed(message: Any) -> bytes:
+        """`message` as it travels."""
+        body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+        return _HEADER.pack(len(body)) + body
+
+    def send(self, message: Any, file: int | None = None) -> None:
+        """Send `message`, and the open file with the number `file`; errors are those of
+        `send_packed`.
+        """
+        self.send_packed(self.packed(message), file)
+
+    def send_packed(self, packed: bytes, file: int | None = None) -> None:
+        """Send a message that was packed before.
+
+        Raises
+        ------
+        OSError
+            If the other end is gone, or does not read (`TimeoutError`).
+        """
+        data = memoryview(packed)
+        with self._sending:
+            if file is not None:
+                data = data[socket.send_fds(self._socket, [data], [file]) :]
+            self._socket.sendall(data)
+
+    def receive(self) -> tuple[Any, int | None]:
+        """The next message and the number of the file that came with it, which is the receiver's
+        to close.
+
+        Raises
+        ------
+        EOFError
+            If the other end is gone.
+        OSError
+            If the connection failed, or the other end stopped in the middle of a message.
+        """
+        header, files, _, _ = socket.recv_fds(self._socket, _HEADER.size, 1)
+        for file in files:
+            os.set_inheritable(file, False)
+        while len(header) < _HEADER.size:
+            header += self._some(_HEADER.size - len(header), bool(header))
+        body = bytearray(_HEADER.unpack(header)[0])
+        missing = memoryview(body)
+        while missing:
+            count = self._socket.recv_into(missing)
+            if not count:
+                raise EOFError
+            missing = missing[count:]
+        return pickle.loads(body), files[0] if files else None
+
+    def _some(self, most: int, begun: bool) -> bytes:
+        data = self._socket.recv(most) if begun else b""
+        if not data:
+            raise EOFError
+        return data

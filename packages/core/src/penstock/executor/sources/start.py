@@ -1,0 +1,91 @@
+"""Starts the workers of all parallel sources of a pipeline."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import NotYetSupportedError, UsageError
+from penstock.operators.external.parallel.workers import Entry, Workers, useful_workers
+
+if TYPE_CHECKING:
+    from penstock.operators.external.parallel.feed import ParallelFeed
+
+
+def start_threads(feeds: list[tuple[ParallelFeed, str]], count: int) -> Workers | None:
+    """Threads for those of `feeds` (each with its place) that want threads."""
+    from penstock.executor.sources.thread_pool import ThreadPool
+
+    chosen = [(feed, where) for feed, where in feeds if feed.threads]
+    if not chosen:
+        return None
+    entries = _entries(chosen)
+    pool = ThreadPool(entries, _count(entries, count))
+    for number, (feed, _) in enumerate(chosen):
+        pool.set_owner(number, feed)
+    _attach(chosen, pool)
+    return pool
+
+
+def start_processes(
+    feeds: list[tuple[ParallelFeed, str]],
+    count: int,
+    *,
+    start_method: str,
+    pickler: Any,
+    timeout_seconds: float | None,
+) -> Any:
+    """Processes for those of `feeds` (each with its place) that want processes."""
+    chosen = [(feed, where) for feed, where in feeds if not feed.threads]
+    if not chosen:
+        return None
+    if os.name != "posix":
+        raise NotYetSupportedError(
+            "Parallel external sources run in processes on Linux and macOS only; use "
+            'parallel="threads" here.'
+        )
+    from penstock.executor.sources.process_pool import ProcessPool
+
+    entries = _entries(chosen)
+    pool = ProcessPool(
+        entries,
+        _count(entries, count),
+        start_method=start_method,
+        pickler=pickler,
+        timeout_seconds=timeout_seconds,
+    )
+    _attach(chosen, pool)
+    return pool
+
+
+def _entries(feeds: list[tuple[ParallelFeed, str]]) -> list[Entry]:
+    return [Entry(feed.source, feed.traits, where) for feed, where in feeds]
+
+
+def _count(entries: list[Entry], wanted: int) -> int:
+    if wanted < 1:
+        raise UsageError(
+            f"`py_num_workers` is {wanted}, but the pipeline has parallel external sources, which "
+            "need workers. Give it at least one, or leave `parallel` out."
+        )
+    count = useful_workers(entries, wanted)
+    if count < wanted:
+        warnings.warn(
+            f"Only {count} of {wanted} workers (`py_num_workers`) are started: the parallel "
+            "external sources are iterables, each of which belongs to one worker.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return count
+
+
+def _attach(feeds: list[tuple[ParallelFeed, str]], workers: Workers) -> None:
+    given = 0
+    for number, (feed, _) in enumerate(feeds):
+        places: list[int] = []
+        if not feed.traits.indexed:
+            units = max(1, feed.traits.shards)
+            places = [(given + k) % workers.size for k in range(units)]
+            given += units
+        feed.attach(workers, number, places)

@@ -1,0 +1,106 @@
+"""The processes and threads that run a pipeline's parallel external sources."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from penstock.operators.external.parallel.feed import ParallelFeed
+from penstock.pipeline.definable import DefinablePipeline
+
+if TYPE_CHECKING:
+    from penstock.graph.nodes import OpNode
+    from penstock.pipeline.settings import Settings
+
+
+class SourceWorkers:
+    """Starts the workers of a pipeline, and knows them.
+
+    Parameters
+    ----------
+    settings
+        How many, and how to start them.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._processes: Any = None
+        self._threads: Any = None
+        self._started = False
+        self._feeds: list[tuple[ParallelFeed, str]] = []
+        self._batch_size = 1
+
+    def start_processes(self, nodes: list[OpNode], batch_size: int) -> None:
+        """Start the processes for the sources among `nodes`. Does nothing a second time."""
+        if self._started:
+            return
+        self._feeds = [
+            (node.attachment, f'the external source "{node.name}", created at {node.user_line}')
+            for node in nodes
+            if isinstance(node.attachment, ParallelFeed)
+        ]
+        self._batch_size = batch_size
+        if self._feeds:
+            from penstock.executor.sources.start import start_processes
+
+            settings = self._settings
+            self._processes = start_processes(
+                self._feeds,
+                settings.py_num_workers,
+                start_method=settings.py_start_method,
+                pickler=settings.py_callback_pickler,
+                timeout_seconds=settings.py_worker_timeout_seconds,
+            )
+        self._started = True
+
+    def start_threads(self) -> None:
+        """Start the threads, now that the sources know where their data is wanted."""
+        if self._feeds and self._threads is None:
+            from penstock.executor.sources.start import start_threads
+
+            self._threads = start_threads(self._feeds, self._settings.py_num_workers)
+
+    def pids(self) -> list[int]:
+        """Numbers of the worker processes."""
+        return [] if self._processes is None else list(self._processes.pids())
+
+    def shared_memory(self) -> dict[str, list[int]]:
+        """Sizes of the pieces of shared memory, in bytes, and how much of each a sample has."""
+        if self._processes is None:
+            return {"capacities": [], "per_sample_capacities": []}
+        sizes = list(self._processes.shared_memory_sizes())
+        pieces = 1
+        if all(feed.traits.indexed and not feed.traits.batch for feed, _ in self._feeds):
+            pieces = self._processes.size
+        samples = -(-self._batch_size // pieces)
+        return {"capacities": sizes, "per_sample_capacities": [s // samples for s in sizes]}
+
+    def close(self) -> None:
+        """End all of them."""
+        for pool in (self._processes, self._threads):
+            if pool is not None:
+                pool.close()
+        for feed, _ in self._feeds:
+            feed.drop()  # it may be in a cycle, and batches are large
+
+
+class WorkersPipeline(DefinablePipeline):
+    """A pipeline as far as its parallel external sources go."""
+
+    def _begin_definition(self) -> None:
+        super()._begin_definition()
+        self._building = threading.RLock()
+        self._py_pool = SourceWorkers(self._settings)
+
+    def start_py_workers(self) -> None:
+        """Start the processes of parallel external sources, which `build` does otherwise.
+
+        With ``py_start_method="fork"``, processes are best started before anything else has
+        threads, another pipeline for instance.
+        """
+        with self._building:
+            self._py_pool.start_processes(self._define(), self.max_batch_size)
+
+    def external_source_shm_statistics(self) -> dict[str, list[int]]:
+        """Bytes of shared memory that parallel external sources have, piece by piece."""
+        return self._py_pool.shared_memory()
