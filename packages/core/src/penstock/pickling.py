@@ -108,7 +108,8 @@ def _advice(value: Any, error: Exception) -> str:
     return (
         f"The `source` {value!r} of a parallel external source cannot be pickled, which it has to "
         f"be for workers that are started anew: {error}. Move what it refers to to the top of a "
-        'module, install penstock[workers] (cloudpickle), use py_start_method="fork", or parallel="threads".'
+        'module, install penstock[workers] (cloudpickle), use py_start_method="fork", or '
+        'parallel="threads".'
     )
 
 
