@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import penstock.kernels.gpu.filter as filter_module
 from penstock.kernels.cpu.filter import filter_separably as filter_on_cpu
 from penstock.kernels.cpu.filter import gaussian_window
 from penstock.kernels.gpu.filter import Windows, filter_separably, gaussian_windows
@@ -66,6 +67,34 @@ def test_types_of_long_windows_and_of_floating_point_outputs(dtype):
 def test_windows(reach):
     rows = [noise((*shape, 3), "uint8") for shape in SHAPES]
     check(rows, "uint8", 0, [(reach, reach), (reach, 0), (0, reach), (reach // 2, reach)])
+
+
+@pytest.mark.parametrize("reach", [1, 2, 3, 5, 8, 11, 16, 21, 32])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_windows_that_reach_as_far(reach, dtype):
+    rows = [noise((*shape, 3), dtype) for shape in SHAPES]
+    check(rows, dtype, 0, [(reach, reach)] * 4)
+
+
+@pytest.mark.parametrize("reaches", [(2, 2), (7, 3), (13, 9), (20, 32)])
+def test_tall_strips(reaches, monkeypatch):
+    monkeypatch.setattr(filter_module, "_ENOUGH_STRIPS", 0)
+    rows = [noise((*shape, 3), "uint8") for shape in [(150, 65), (128, 131), (300, 64)]]
+    check(rows, "uint8", 0, [reaches] * 3)
+    check([noise((2, *row.shape), "uint8") for row in rows], "uint8", 1, [reaches] * 3)
+
+
+def test_limits_of_bytes_are_not_left():
+    rows = [np.full((20, 70, 3), value, dtype) for value, dtype in [(255, "uint8"), (0, "uint8")]]
+    check(rows, "uint8", 0, [(8, 8), (5, 32)])
+    check([np.full((40, 70, 3), 65535, "uint16")], "uint16", 0, [(32, 32)])
+
+
+def test_long_lines():
+    rows = [noise((2, 70, 3), "float64")] * 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(filter_module, "_MOST_LINE_BYTES", 70 * 3 * 8 - 1)
+        check(rows, "float64", 0, [(1, 2), (3, 3)])
 
 
 @pytest.mark.parametrize("channels", [1, 2, 4, 5])

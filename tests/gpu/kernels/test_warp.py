@@ -85,12 +85,49 @@ def test_volumes(dtype, channels, nearest, fill):
     check(rows, shapes, dtype, matrices(3, 3), nearest=nearest, fill=fill)
 
 
-def test_points_far_outside():
-    rows = [noise((4, 5, 1), "float32")] * 2
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_points_far_outside(dtype):
+    rows = [noise((4, 5, 1), dtype)] * 2
     far = np.array([[[1e12, 0, -3e18], [0, -1e12, 1]]] * 2, np.float32)
     for fill in (None, 3.0):
         for nearest in (False, True):
-            check(rows, [(7, 9, 1)] * 2, "float32", far, nearest=nearest, fill=fill)
+            check(rows, [(7, 9, 1)] * 2, dtype, far, nearest=nearest, fill=fill)
+
+
+def turned(degrees, shape, out, zoom=1.0):
+    """A rotation about the centres of both images."""
+    angle = np.deg2rad(degrees)
+    linear = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) / zoom
+    centre, target = np.array(shape[1::-1]) / 2, np.array(out[1::-1]) / 2
+    return np.column_stack([linear, centre - linear @ target]).astype(np.float32)
+
+
+@pytest.mark.parametrize("fill", [None, 7.5])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_turned_bytes(channels, fill):
+    angles = [0, 10, -26.5, 45, 63, 90, 180, 271]
+    shapes = [(75 + k, 290 + k, channels) for k in range(8)]
+    outs = [(*shape[1::-1], channels) if k % 3 else shape for k, shape in enumerate(shapes)]
+    maps = np.stack([turned(*args) for args in zip(angles, shapes, outs, strict=True)])
+    rows = [noise(shape, "uint8", k) for k, shape in enumerate(shapes)]
+    check(rows, outs, "uint8", maps, nearest=False, fill=fill)
+
+
+@pytest.mark.parametrize("fill", [None, 7.5])
+@pytest.mark.parametrize("zoom", [0.3, 0.9, 20])
+def test_scaled_bytes(zoom, fill):
+    shapes = [(150, 160, 3), (41, 43, 3), (4, 4, 3)]
+    maps = np.stack([turned(20, shape, shapes[0], zoom) for shape in shapes])
+    rows = [noise(shape, "uint8", k) for k, shape in enumerate(shapes)]
+    check(rows, [shapes[0]] * 3, "uint8", maps, nearest=False, fill=fill)
+
+
+@pytest.mark.parametrize("fill", [None, 7.5])
+def test_narrow_bytes(fill):
+    shapes = [(9, 3, 3), (50, 60, 3)]
+    maps = np.stack([turned(20, shape, shapes[1]) for shape in shapes])
+    rows = [noise(shape, "uint8") for shape in shapes]
+    check(rows, [shapes[1]] * 2, "uint8", maps, nearest=False, fill=fill)
 
 
 def test_not_a_number_is_blended_where_it_is_a_neighbour():

@@ -69,6 +69,14 @@ def test_integers_saturate_and_round_away_from_zero():
     np.testing.assert_array_equal(found[0], [0, 0, 500000000, 1500000000, 2**32 - 1, 0])
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
+def test_rows_of_several_chunks(dtype):
+    data = [noise(2, 130 + k, 211, 3, seed=k).astype(dtype) for k in range(3)]
+    same(data, axes=(1, 2))
+    same(data, axes=(1, 2, 3), mean=20.0, ddof=1)
+    same(data, axes=(1, 2), stddev=3.0)
+
+
 def test_given_numbers():
     data = ragged((40, 30, 3), "uint8")
     same(data, mean=20.0, stddev=3.0, epsilon=1.0)
@@ -209,10 +217,12 @@ def test_misfits_are_those_of_one_sample(shapes, parameter, axes):
             op._check_shapes(shape, tuple(parameter))
 
 
-def test_three_launches(emulated_gpu):
+def test_launches(emulated_gpu):
     data = ragged((40, 30, 3), "uint8")
     before = len(emulated_gpu.launches)
     run_gpu_operator("normalize", data, axes=(0, 1))
-    assert len(emulated_gpu.launches) == before + 3
+    assert len(emulated_gpu.launches) == before + 2
+    run_gpu_operator("normalize", data, axes=(0, 1), batch=True)
+    assert len(emulated_gpu.launches) == before + 2 + 4
     run_gpu_operator("normalize", data, mean=1.0, stddev=2.0)
-    assert len(emulated_gpu.launches) == before + 4
+    assert len(emulated_gpu.launches) == before + 2 + 4 + 1

@@ -47,6 +47,7 @@ _MAX_THREADS = 1024
 _STACK_BYTES = 64 << 10
 
 _BOUNDS = re.compile(
+    r"(template\s*<[^<>]*>)?\s*"
     r"__global__\s+void\s+__launch_bounds__\s*\(((?:[^(),]|\([^()]*\))*)(?:,[^()]*)?\)\s*(\w+)\s*\("
 )
 
@@ -199,10 +200,10 @@ def _built(source: str, name: str) -> Path:
         flags.append("-DPENSTOCK_FIBERS")
     if sanitizing():
         flags += ["-fsanitize=address", "-g", "-fno-omit-frame-pointer"]
-    most_threads = {f: bound for bound, f in _BOUNDS.findall(source)}.get(
-        function_of(name), str(_MAX_THREADS)
+    text = (
+        f'#line 1 "program"\n{source}\n{_bound(source, name)}\n'
+        f"EMULATED_EXPORT(penstock_bound, &{name})\n"
     )
-    text = f'#line 1 "program"\n{source}\nEMULATED_EXPORT({most_threads}, &{name})\n'
     key = hashlib.sha256("\0".join([text, *flags, *_LIBRARIES, _surroundings()]).encode())
     target = cache_folder("kernels") / f"{key.hexdigest()[:32]}.so"
     if target.exists():
@@ -222,6 +223,17 @@ def _built(source: str, name: str) -> Path:
     finally:
         Path(part.name).unlink(missing_ok=True)
     return target
+
+
+def _bound(source: str, name: str) -> str:
+    """Definition of how many threads a block may have, which may depend on template arguments."""
+    found = {f: (template, bound) for template, bound, f in _BOUNDS.findall(source)}
+    template, bound = found.get(function_of(name), ("", str(_MAX_THREADS)))
+    arguments = name[name.index("<") :] if template else ""
+    return (
+        f"{template} constexpr unsigned penstock_bound_of() {{ return {bound}; }}\n"
+        f"static const unsigned penstock_bound = penstock_bound_of{arguments}();"
+    )
 
 
 @functools.cache

@@ -3,6 +3,17 @@
 
 inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 inline float __fadd_rn(float a, float b) { return a + b; }
+// A double holds the sum of floats, unless one is too small to matter but for the direction.
+inline float __fadd_rd(float a, float b) {
+  const double sum = double(a) + b;
+  const float near = static_cast<float>(sum);
+  return near > sum ? nextafterf(near, -INFINITY) : near;
+}
+inline float __fadd_rz(float a, float b) {
+  const double sum = double(a) + b;
+  const float near = static_cast<float>(sum);
+  return fabs(near) > fabs(sum) ? nextafterf(near, 0.0f) : near;
+}
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }

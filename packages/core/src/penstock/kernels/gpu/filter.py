@@ -12,11 +12,19 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
 
-_THREADS = 256
+_THREADS, _WARP = 256, 32
 _MOST_CHANNELS = 4
 _REACHES = (4, 8, 16, 32)
 """Windows up to which there are kernels that keep neighbours in registers."""
-_TILE_ROWS, _TILE_ELEMENTS = 16, 1024
+_SHORT_REACH, _MIDDLE_REACH = 8, 16
+"""Of these, those that leave registers for 16 rows at a time, and for blocks of wide strips."""
+_STRIP_ROWS, _STRIP_WIDTHS = (128, 64, 32, 16), (128, 64, 32)
+"""What a block may make: the more, the fewer elements are read twice."""
+_ENOUGH_STRIPS = 1024
+_SHARED_BYTES = 48 << 10
+_MOST_LINE_BYTES = 1 << 23
+"""Bytes of a row up to which 32 bits tell those of a strip apart."""
+_TILE_ELEMENTS = 1024
 
 _PLANES_SAMPLE = np.dtype(
     [
@@ -28,8 +36,9 @@ _PLANES_SAMPLE = np.dtype(
         ("column_reach", np.int32),
         ("height", np.int32),
         ("width", np.int32),
-        ("tiles", np.int32),
-        ("tiles_across", np.int32),
+        ("strips", np.uint32),
+        ("strips_across", np.uint32),
+        ("strips_down", np.uint32),
     ],
     align=True,
 )
@@ -63,6 +72,10 @@ class _Window(NamedTuple):
     reaches: np.ndarray
     addresses: np.ndarray
     longest: int
+
+    def common_reach(self) -> int:
+        """How far all windows reach; 0 where they differ."""
+        return self.longest if (self.reaches == self.longest).all() else 0
 
 
 def gaussian_windows(sigmas: np.ndarray, sizes: np.ndarray) -> Windows:
@@ -115,6 +128,9 @@ def filter_separably(
         source, first_axis, along = deep, first_axis + 1, along[1:]
     last_axis = first_axis + len(along) - 1
     channels = _common_channels(source.shapes[:, last_axis + 1 :].prod(axis=1))
+    longest = int(source.shapes[:, last_axis:].prod(axis=1).max())
+    if longest * source.dtype.itemsize > _MOST_LINE_BYTES:
+        channels = 0
     reach = next((r for r in _REACHES if r >= max(w.longest for w in along)), 0)
     if channels and reach:
         if len(along) == 1:
@@ -172,22 +188,51 @@ def _filter_planes(
     if rows.longest == 0:
         # Rows have nothing to do with one another: all planes are one.
         height, planes = height * planes, np.ones_like(planes)
-    across = -(-width // (128 if channels == 1 else 64))
+    # Windows that all reach as far have a kernel of their own.
+    own_reach = rows.common_reach()
+    exact = own_reach > 0 and own_reach == columns.common_reach()
+    reach = own_reach if exact else reach
+    strip_width = _strip_width(channels, reach, out.dtype.itemsize)
+    across = -(-width // strip_width)
+    strip_rows = _strip_rows(int((across * planes).sum()), int(height.max()))
+    down = -(-height // strip_rows)
     samples = np.empty(len(out), _PLANES_SAMPLE)
     samples["source"], samples["out"] = source.pointers, out.pointers
     samples["row_weights"], samples["column_weights"] = rows.addresses, columns.addresses
     samples["row_reach"], samples["column_reach"] = rows.reaches, columns.reaches
     samples["height"], samples["width"] = height, width
-    samples["tiles"] = tiles = planes * -(-height // _TILE_ROWS) * across
-    samples["tiles_across"] = across
-    most = int(tiles.max())
+    samples["strips"] = strips = planes * down * across
+    samples["strips_across"], samples["strips_down"] = across, down
+    most = int(strips.max())
+    arguments = channels, reach, strip_width, exact
     queue.launch(
-        kernel("filter_planes.cu", "filter_planes", source.dtype, out.dtype, channels, reach),
+        kernel("filter_planes.cu", "filter_planes", source.dtype, out.dtype, *arguments),
         (most * len(out), 1, 1),
-        (_THREADS, 1, 1),
+        (-(-(strip_width + 2 * reach) * channels // _WARP) * _WARP, 1, 1),
         queue.upload(samples),
-        np.int32(most),
+        np.uint32(most),
+        np.int32(strip_rows),
     )
+
+
+def _strip_width(channels: int, reach: int, itemsize: int) -> int:
+    """Columns of a strip: as many as a block has shared memory, and then registers, for."""
+    rows = 16 if reach <= _SHORT_REACH else 8
+    for width in _STRIP_WIDTHS[reach > _MIDDLE_REACH :]:
+        margin = -(-reach // 4) * 4
+        between = channels * (rows * (width + 2 * margin + 4) + 16) * 4
+        tables = (_STRIP_ROWS[0] + 4 * reach + 2) * 4
+        if between + rows * (width * channels * itemsize + 4) + tables <= _SHARED_BYTES:
+            break
+    return width
+
+
+def _strip_rows(strips: int, tallest: int) -> int:
+    """Rows of a strip, so that there are strips for all of the device, if that can be."""
+    for rows in _STRIP_ROWS:
+        if strips * -(-tallest // rows) >= _ENOUGH_STRIPS:
+            break
+    return rows
 
 
 def _filter_axis(

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from penstock.kernels.cpu.normalize import needs_double
-from penstock.kernels.gpu.normalize_blocks import ROWS, SHAPE, Blocks, in_parts, in_rows
+from penstock.kernels.gpu.normalize_blocks import (
+    ROW_THREADS,
+    ROWS,
+    SHAPE,
+    Blocks,
+    in_parts,
+    in_rows,
+)
 from penstock.kernels.gpu.program import kernel
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
 
-_THREADS, _ROW_THREADS = 256, 192
-_PARAMETERS = np.dtype(
+_THREADS = 256
+PARAMETERS = np.dtype(
     [
         ("mean", np.uint64),
         ("scale", np.uint64),
@@ -30,7 +37,7 @@ _SAMPLE, _ROWS_SAMPLE = (
         [
             ("source", np.uint64),
             ("out", np.uint64),
-            ("parameters", _PARAMETERS),
+            ("parameters", PARAMETERS),
             ("shape", shape),
             ("blocks", np.int32),
         ],
@@ -38,6 +45,10 @@ _SAMPLE, _ROWS_SAMPLE = (
     )
     for shape in (SHAPE, ROWS)
 )
+
+
+Launch = tuple[Any, ...]
+"""Arguments of `Queue.launch`."""
 
 
 class Parameter(NamedTuple):
@@ -97,7 +108,7 @@ def _spread(
     return found
 
 
-def normalize(
+def normalization(
     queue: Queue,
     data: DeviceBatch,
     out: DeviceBatch,
@@ -105,20 +116,18 @@ def normalize(
     mean: Parameter,
     scale: Parameter,
     shift: float,
-) -> None:
-    """Fill `out` with ``(data - mean) * scale + shift``.
+) -> Launch:
+    """What fills `out` with ``(data - mean) * scale + shift``; it is still to be queued.
 
     Parameters
     ----------
     data
-        Integers of up to 32 bits or float32, of any shapes.
+        Integers of up to 32 bits or float32, of any shapes, not all without elements.
     out
         Of the shapes of `data`; integers are rounded, halves away from zero, and saturate.
     mean, scale
         For each group of `blocks`, of type `mean_type` and float32.
     """
-    if not data.sizes().any():
-        return
     columns = blocks.columns
     samples = np.empty(len(data), _ROWS_SAMPLE if columns else _SAMPLE)
     samples["source"], samples["out"] = data.pointers, out.pointers
@@ -134,10 +143,10 @@ def normalize(
         name = kernel("normalize.cu", "normalize", data.dtype, out.dtype)
     samples["blocks"] = counts
     most = int(counts.max())
-    queue.launch(
+    return (
         name,
         (most * len(data), 1, 1),
-        (_ROW_THREADS if columns else _THREADS, 1, 1),
+        (ROW_THREADS if columns else _THREADS, 1, 1),
         queue.upload(samples),
         np.int32(most),
         np.float32(shift),

@@ -10,7 +10,7 @@ import numpy as np
 from penstock.errors import ShapeError
 
 _THREADS = 256
-_ROW_THREADS = 192
+ROW_THREADS = 192
 _MOST_COLUMNS = 4
 _LONG_ROW = 1024
 """Elements from which on a row is worth a block of threads."""
@@ -136,7 +136,7 @@ def in_rows(blocks: Blocks, rows: np.ndarray, vector: int, vectors: int) -> np.n
         Elements of a vector.
     """
     size = blocks.reduced * blocks.inner
-    chunk = _ROW_THREADS * vector * vectors
+    chunk = ROW_THREADS * vector * vectors
     rows["outer"], rows["size"], rows["chunk"] = blocks.outer, size, chunk
     rows["chunks"] = chunks = np.maximum(-(-size // chunk), 1)
     return blocks.outer * chunks

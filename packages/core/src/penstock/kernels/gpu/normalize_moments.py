@@ -12,6 +12,7 @@ import numpy as np
 from penstock.kernels.gpu.normalize import Parameter, mean_type
 from penstock.kernels.gpu.normalize_blocks import (
     MOST_RUNS,
+    ROW_THREADS,
     ROWS,
     SHAPE,
     Blocks,
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
 
-_THREADS, _ROW_THREADS = 256, 192
-_MANY_PARTS = 32
+_THREADS = 256
+_MANY_PARTS = 8
 """Parts of a group from which on a whole warp puts them together."""
-_MOMENTS_BYTES = 24
+MOMENTS_BYTES = 24
 _SAMPLE, _ROWS_SAMPLE = (
     np.dtype(
         [("source", np.uint64), ("moments", np.uint64), ("shape", shape), ("blocks", np.int32)],
@@ -117,13 +118,13 @@ def _moments_of_chunks(queue: Queue, data: DeviceBatch, blocks: Blocks) -> Momen
         counts = in_parts(blocks, samples["shape"], 256, 32)
         name = kernel("normalize_moments.cu", "moments", data.dtype)
     chunks = samples["shape"]["chunks"].astype(np.int64)
-    addresses = _allocated(queue, blocks.groups * chunks)
+    addresses = allocated(queue, blocks.groups * chunks)
     samples["source"], samples["moments"], samples["blocks"] = data.pointers, addresses, counts
     most = int(counts.max())
     queue.launch(
         name,
         (most * len(data), 1, 1),
-        (_ROW_THREADS if columns else _THREADS, 1, 1),
+        (ROW_THREADS if columns else _THREADS, 1, 1),
         queue.upload(samples),
         np.int32(most),
     )
@@ -138,7 +139,7 @@ def _merged(
         return Moments(parts.addresses, count)
     samples = np.empty(len(outer), _MERGE)
     samples["parts"] = parts.addresses
-    samples["out"] = addresses = _allocated(queue, outer * inner)
+    samples["out"] = addresses = allocated(queue, outer * inner)
     samples["outer"], samples["count"], samples["inner"] = outer, count, inner
     lanes = 32 if count.max() >= _MANY_PARTS else 1
     most = -(-int((outer * inner).max()) * lanes // _THREADS)
@@ -186,13 +187,13 @@ def estimated(
         samples["runs"][:, run] = extent
         samples["kept_runs"] |= (not reduced) << run
     if mean is None:
-        addresses = _allocated(queue, groups, mean_type(dtype).itemsize)
+        addresses = allocated(queue, groups, mean_type(dtype).itemsize)
         samples["mean"] = addresses
         mean = Parameter(addresses, False)
     else:
         samples["centre"], samples["centre_is_single"] = mean
     if factor is None:
-        addresses = _allocated(queue, groups, np.dtype(np.float32).itemsize)
+        addresses = allocated(queue, groups, np.dtype(np.float32).itemsize)
         samples["factor"] = addresses
         factor = Parameter(addresses, False)
     lanes = 32 if parts.counts.max() >= _MANY_PARTS else 1
@@ -210,7 +211,7 @@ def estimated(
     return mean, factor
 
 
-def _allocated(queue: Queue, counts: np.ndarray, itemsize: int = _MOMENTS_BYTES) -> np.ndarray:
+def allocated(queue: Queue, counts: np.ndarray, itemsize: int = MOMENTS_BYTES) -> np.ndarray:
     """Addresses of scratch memory for so many items of each sample, one after the other."""
     ends = np.cumsum(counts) * itemsize
     begins = ends - counts * itemsize

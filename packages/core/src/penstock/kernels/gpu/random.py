@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
 
-_ROUNDS = 4
+_ROUNDS = 8
 _WORD = 0xFFFFFFFF
 _SAMPLE = np.dtype(
     [

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
 
-_TILE_WIDTH, _TILE_ROWS, _THREADS = 64, 32, 256
+_TILE_WIDTH, _STRIP_WIDTH, _TILE_ROWS, _THREADS = 64, 256, 32, 256
 _MOST_CHANNELS = 4
 """Pixels of more channels, and batches of several numbers of channels, have a kernel in common."""
 
@@ -64,7 +64,8 @@ def warp(
         return
     inside, beyond = _fills(source, out.dtype, fill, nearest=nearest)
     samples = np.empty(len(out), _SAMPLE)
-    most, channels = _describe(
+    are_bytes = source.ndim == 3 and source.dtype == out.dtype == np.uint8
+    most, channels, in_strips = _describe(
         samples,
         source.pointers,
         shape_rows(source),
@@ -74,15 +75,19 @@ def warp(
         inside,
         beyond,
         _TILE_WIDTH,
+        _STRIP_WIDTH if are_bytes and not nearest else 0,
         _TILE_ROWS,
         _MOST_CHANNELS,
     )
+    name = kernel("warp.cu", "warp", source.dtype, out.dtype, source.ndim - 1, channels, nearest)
+    if in_strips:
+        name = kernel("warp_bytes.cu", "warp_bytes", channels)
     queue.launch(
-        kernel("warp.cu", "warp", source.dtype, out.dtype, source.ndim - 1, channels, nearest),
+        name,
         (most * len(out), 1, 1),
         (_THREADS, 1, 1),
         queue.upload(samples),
-        np.int32(most),
+        np.uint32(most),
         np.bool_(fill is None),
     )
 
@@ -98,21 +103,39 @@ def _describe(
     fill: float,
     fill_of_empty: float,
     tile_width: int,
+    strip_width: int,
     tile_rows: int,
     most_channels: int,
-) -> tuple[int, int]:
+) -> tuple[int, int, bool]:
     """Fill `samples`.
+
+    Parameters
+    ----------
+    strip_width
+        Columns of a strip, where there is a kernel that works by strips; else 0.
 
     Returns
     -------
-    tuple of int
-        The most tiles of a sample, 0 if there is nothing to do; and the number of channels of all
-        samples, 0 where the kernel has to look.
+    tuple
+        The most tiles or strips of a sample, 0 if there is nothing to do; the number of channels of
+        all samples, 0 where the kernel has to look; and whether to work by strips, for which all
+        images must be at least 4 pixels wide, and less than 2**31 bytes.
     """
     rank = shapes.shape[1] - 1
     absent = 3 - rank
     most, common = 0, shapes[0, rank]
-    some = False
+    some, in_strips = False, strip_width > 0
+    for i in range(len(shapes)):
+        size = 1
+        for k in range(rank + 1):
+            size *= shapes[i, k]
+        in_strips &= size > 0 and size < 1 << 31 and shapes[i, rank - 1] >= 4
+        if shapes[i, rank] != common:
+            common = 0
+    if common > most_channels:
+        common = 0
+    in_strips &= common > 0
+    width = strip_width if in_strips else tile_width
     for i in range(len(samples)):
         sample = samples[i]
         shape = shapes[i if len(shapes) > 1 else 0]
@@ -138,13 +161,11 @@ def _describe(
             elements *= shape[k]
             made *= out_shape[k]
         sample.fill = fill if elements else fill_of_empty
-        across = -(-out_shape[rank - 1] // tile_width)
+        across = -(-out_shape[rank - 1] // width)
         sample.tiles_across = across
         most = max(most, across * -(-lines // tile_rows))
         some |= made > 0
-        if shape[rank] != common:
-            common = 0
-    return most if some else 0, common if common <= most_channels else 0
+    return most if some else 0, common, in_strips
 
 
 def _fills(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from penstock.kernels.gpu.normalize import Given, mean_type, normalize, uploaded
+from penstock.kernels.gpu.normalize import Given, mean_type, normalization, uploaded
 from penstock.kernels.gpu.normalize_blocks import along
+from penstock.kernels.gpu.normalize_estimate import estimate_rows, suits
 from penstock.kernels.gpu.normalize_moments import estimated, moments
 from penstock.tensors.gpu.batch import DeviceBatch
 
@@ -135,25 +136,23 @@ def normalize_samples(
         return
     blocks = along(data.shapes, axes)
     means = factors = None
+    launches = []
     if mean is not None:
         means = uploaded(queue, mean, mean_type(data.dtype), data.shapes, blocks)
     if factor is not None:
         factors = uploaded(queue, factor, np.dtype(np.float32), data.shapes, blocks)
     if means is None or factors is None:
-        ddof, epsilon, scale, batch = estimate
-        parts = moments(queue, data, blocks, batch=batch)
-        means, factors = estimated(
-            queue,
-            data.dtype,
-            blocks,
-            parts,
-            means,
-            factors,
-            ddof=ddof,
-            epsilon=epsilon,
-            scale=scale,
-        )
-    normalize(queue, data, out, blocks, means, factors, shift)
+        settings = estimate._asdict()
+        batch = settings.pop("batch")
+        if not batch and suits(blocks):
+            launch, means, factors = estimate_rows(queue, data, blocks, means, factors, **settings)
+            launches.append(launch)
+        else:
+            parts = moments(queue, data, blocks, batch=batch)
+            means, factors = estimated(queue, data.dtype, blocks, parts, means, factors, **settings)
+    launches.append(normalization(queue, data, out, blocks, means, factors, shift))
+    for launch in launches:
+        queue.launch(*launch)
 
 
 def _chosen(batch: DeviceBatch, members: np.ndarray) -> DeviceBatch:

@@ -15,27 +15,24 @@ __device__ __forceinline__ int mirrored(int position, int extent) {
   return min(position, period - position);
 }
 
-// A sum as an element: rounded, halves away from zero, limits kept.
-template <typename Out> __device__ __forceinline__ Out filtered(float sum) {
+// An element as a float, where nothing else is done with bytes: Hopper converts them as fast as it
+// adds.
+template <typename T> __device__ __forceinline__ float number_of(T value) {
+  return as_float(value);
+}
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+__device__ __forceinline__ float number_of(uint8 value) {
+  return static_cast<float>(static_cast<uint32>(value));
+}
+#endif
+
+// A sum of elements of type `In` as an element: rounded, halves away from zero, limits kept.
+template <typename In, typename Out> __device__ __forceinline__ Out filtered(float sum) {
   if constexpr (!Limits<Out>::is_integer) return cast_to<Out>(sum);
+  // A mean of elements of the same type is a number, and nowhere outside of their limits by as much
+  // as rounding takes off again.
+  else if constexpr (same<In, Out> && Limits<Out>::width <= 16 && !Limits<Out>::is_signed)
+    return static_cast<Out>(static_cast<int32>(sum + 0.49999997f));
   else if constexpr (Limits<Out>::width <= 16) return saturated<Out>(sum);
   else return cast_to<Out>(sum);
-}
-
-// Weighted sums around `Count` neighbouring elements, of which the first is `values[Reach]`. All
-// loops have constant bounds, so that values stay in registers; `reach` ends them early.
-template <int Count, int Reach>
-__device__ __forceinline__ void weigh(const float (&values)[Count + 2 * Reach],
-                                      const float* weights, int reach, float (&sums)[Count]) {
-#pragma unroll
-  for (int i = 0; i < Count; i++) sums[i] = weights[0] * values[Reach + i];
-#pragma unroll
-  for (int k = 1; k <= Reach; k++) {
-    if (k > reach) break;
-    const float weight = weights[k];
-#pragma unroll
-    for (int i = 0; i < Count; i++) {
-      sums[i] = __fmaf_rn(weight, values[Reach + i - k] + values[Reach + i + k], sums[i]);
-    }
-  }
 }

@@ -41,6 +41,6 @@ filter_axis(const Sample* __restrict__ samples, int32 tiles_per_sample) {
                         as_float(centre[before * inner]) + as_float(centre[after * inner]), sum);
       }
     }
-    reinterpret_cast<Out*>(sample.out)[index] = filtered<Out>(sum);
+    reinterpret_cast<Out*>(sample.out)[index] = filtered<In, Out>(sum);
   }
 }

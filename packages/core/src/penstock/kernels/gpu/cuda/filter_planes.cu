@@ -1,116 +1,206 @@
 // Filters planes of pixels down and across in one go; what lies between stays in shared memory.
 //
-// A block makes a tile of one plane. Every thread filters a few neighbouring elements at a time out
-// of registers: first down, from the input, then across, from shared memory, where each channel has
-// rows of its own. The results are stored row by row.
+// A block goes down a strip of one plane, a few rows at a time. Each thread filters down one column
+// of one channel, whose elements it reads once and keeps in registers as long as they are needed;
+// neighbours read side by side. The sums go to shared memory, where each channel has rows of its
+// own. Then threads filter 8 neighbours of a channel across, and the results are stored row by row.
 #include "filter.cuh"
-#include "row_store.cuh"
+#include "packed_rows.cuh"
 
-constexpr int THREADS = 256, ROWS = 16, DOWN = 8, ACROSS = 4;
+constexpr int ACROSS = 8, MOST_ROWS = 128;
 
 struct Sample {
   uint64 source, out;
   uint64 row_weights, column_weights;  // the centre's first
   int32 row_reach, column_reach;
   int32 height, width;
-  int32 tiles, tiles_across;
+  uint32 strips, strips_across, strips_down;
 };
 
-template <typename In, typename Out, int Channels, int Reach>
-__global__ void __launch_bounds__(THREADS)
-filter_planes(const Sample* __restrict__ samples, int32 tiles_per_sample) {
-  constexpr int tile_width = Channels == 1 ? 128 : 64, pitch = tile_width + 2 * Reach;
-  constexpr int staged_pitch = (row_pitch(tile_width * Channels * int(sizeof(Out))) + 7) / 8 * 8;
-  constexpr int between_bytes = Channels * ROWS * pitch * int(sizeof(float));
-  constexpr int staged_bytes = ROWS * staged_pitch;
-  constexpr int memory_bytes = between_bytes > staged_bytes ? between_bytes : staged_bytes;
-  static_assert(Reach % ACROSS == 0, "vectors are aligned");
-  __shared__ __align__(16) uint8 memory[memory_bytes];
+__device__ constexpr int threads_of(int channels, int columns) {
+  return (columns * channels + 31) / 32 * 32;
+}
+
+// Rows at a time: registers of a thread hold them, and `Reach` more on both sides.
+template <int Reach> constexpr int rows_of = Reach <= 8 ? 16 : 8;
+
+// Blocks that are to share a multiprocessor, which says how many registers a thread may have: no
+// more than it needs.
+template <int Channels, int Reach, int Width> __device__ constexpr int blocks_of() {
+  constexpr int registers = Reach <= 4 ? 64 : Reach <= 8 ? 72 : 128;
+  constexpr int blocks = 65536 / (registers * threads_of(Channels, Width + 2 * Reach));
+  return blocks > 1 ? blocks : 1;
+}
+template <int Channels, int Reach, int Width>
+constexpr int BLOCKS = blocks_of<Channels, Reach, Width>();
+
+// What lies between the steps: (channel, row, column).
+template <int Channels, int Reach, int Width> struct Between {
+  static constexpr int rows = rows_of<Reach>;
+  static constexpr int margin = (Reach + 3) / 4 * 4;  // columns on both sides: whole vectors
+  // Rows are an odd number of vectors of 16 bytes apart: eight threads that read one each, one
+  // below the other, use all banks. So do threads that write neighbours in all channels.
+  static constexpr int pitch = Width + 2 * margin + 4;
+  static constexpr int plane = rows * pitch + (32 / Channels + 3) / 4 * 4 % 32;
+  static_assert(Width % ACROSS == 0, "vectors are aligned");
+};
+
+// Sums around `Count` elements, of which the first is `values[Margin]`, from the centre to the
+// farthest. All loops have constant bounds, so that values stay in registers. Where all windows
+// reach as far, there is nothing to ask at each step.
+template <int Count, int Reach, bool Exact, int Margin>
+__device__ __forceinline__ void weigh(const float (&values)[Count + 2 * Margin],
+                                      const float* weights, int reach, float (&sums)[Count]) {
+#pragma unroll
+  for (int i = 0; i < Count; i++) sums[i] = weights[0] * values[Margin + i];
+#pragma unroll
+  for (int k = 1; k <= Reach; k++) {
+    if (!Exact && k > reach) break;
+    const float weight = weights[k];
+#pragma unroll
+    for (int i = 0; i < Count; i++) {
+      sums[i] = __fmaf_rn(weight, values[Margin + i - k] + values[Margin + i + k], sums[i]);
+    }
+  }
+}
+
+// Elements of a column, of rows that begin so many bytes behind its first one.
+template <int From, int To, int Size, typename In>
+__device__ __forceinline__ void read_column(const uint8* column, const uint32* lines,
+                                            float (&values)[Size]) {
+  In elements[To - From];
+#pragma unroll
+  for (int k = From; k < To; k++) {
+    elements[k - From] = __ldg(reinterpret_cast<const In*>(column + lines[k]));
+  }
+#pragma unroll
+  for (int k = From; k < To; k++) values[k] = number_of(elements[k - From]);
+}
+
+// Elements of 8 bytes need not be at multiples of 8: rows are an odd number of words apart.
+template <typename T> __device__ __forceinline__ void put(uint8* to, T element) {
+  if constexpr (sizeof(T) == 8) {
+    const uint64 bits = __builtin_bit_cast(uint64, element);
+    reinterpret_cast<uint32*>(to)[0] = static_cast<uint32>(bits);
+    reinterpret_cast<uint32*>(to)[1] = static_cast<uint32>(bits >> 32);
+  } else {
+    *reinterpret_cast<T*>(to) = element;
+  }
+}
+
+// Windows reach `Reach` elements to both sides if `Exact`, at most so far else.
+template <typename In, typename Out, int Channels, int Reach, int Width, bool Exact>
+__global__ void __launch_bounds__(threads_of(Channels, Width + 2 * Reach),
+                                  BLOCKS<Channels, Reach, Width>)
+filter_planes(const Sample* __restrict__ samples, uint32 strips_per_sample, int32 strip_rows) {
+  using Tile = Between<Channels, Reach, Width>;
+  constexpr int THREADS = threads_of(Channels, Width + 2 * Reach), ROWS = Tile::rows;
+  constexpr int line_count = MOST_ROWS + 2 * Reach, groups = Width / ACROSS;
+  constexpr int staged_pitch = Width * Channels * int(sizeof(Out)) / 4 + 1;  // words: odd
+  __shared__ __align__(16) float between[Channels * Tile::plane];
+  __shared__ __align__(8) uint32 staged[ROWS * staged_pitch];
   __shared__ float row_weights[Reach + 1], column_weights[Reach + 1];
-  __shared__ int lines[ROWS + 2 * Reach], columns[pitch];
+  __shared__ __align__(16) uint32 lines[line_count];
 
-  const Sample& sample = samples[blockIdx.x / tiles_per_sample];
-  const int tile = blockIdx.x % tiles_per_sample;
-  if (tile >= sample.tiles) return;
-  const int height = sample.height, width = sample.width;
-  const int tiles_down = (height + ROWS - 1) / ROWS, tiles_across = sample.tiles_across;
-  const int first_column = tile % tiles_across * tile_width;
-  const int first_row = tile / tiles_across % tiles_down * ROWS;
-  const int64 plane = int64(tile / tiles_across / tiles_down) * height;
-  const int row_reach = sample.row_reach, column_reach = sample.column_reach;
-
-  for (int i = threadIdx.x; i < pitch; i += THREADS) {
-    columns[i] = mirrored(first_column + i - Reach, width) * Channels;
-    if (i < ROWS + 2 * Reach) lines[i] = mirrored(first_row + i - Reach, height);
-    if (i <= row_reach) row_weights[i] = reinterpret_cast<const float*>(sample.row_weights)[i];
-    if (i <= column_reach) {
-      column_weights[i] = reinterpret_cast<const float*>(sample.column_weights)[i];
-    }
+  const uint32 number = blockIdx.x / strips_per_sample;
+  const uint32 strip = blockIdx.x - number * strips_per_sample;
+  const Sample& sample = samples[number];
+  if (strip >= sample.strips) return;
+  const int thread = threadIdx.x, height = sample.height, width = sample.width;
+  const int row_reach = Exact ? Reach : sample.row_reach;
+  const int column_reach = Exact ? Reach : sample.column_reach;
+  uint32 strip_row = strip / sample.strips_across, plane = 0;
+  const int first_column = (strip - strip_row * sample.strips_across) * Width;
+  if (sample.strips_down * sample.strips_across < sample.strips) {
+    plane = strip_row / sample.strips_down;
+    strip_row -= plane * sample.strips_down;
   }
+  const int first_row = strip_row * strip_rows, end_row = min(first_row + strip_rows, height);
+  const uint32 pitch = uint32(width) * (Channels * int(sizeof(In)));
+  // The first row that is needed, also of those that are repeated beyond the last one.
+  const int top = max(first_row - MOST_ROWS - Reach, 0);
+#pragma unroll 1
+  for (int i = thread; i < line_count; i += THREADS) {
+    lines[i] = (mirrored(first_row + i - Reach, height) - top) * pitch;
+  }
+  if (thread <= row_reach) {
+    row_weights[thread] = reinterpret_cast<const float*>(sample.row_weights)[thread];
+  }
+  if (thread <= column_reach) {
+    column_weights[thread] = reinterpret_cast<const float*>(sample.column_weights)[thread];
+  }
+  const int count = min(Width, width - first_column);
+  const bool reads = thread < (count + 2 * column_reach) * Channels;
+  const int channel = thread % Channels;
+  const int from = thread / Channels + Tile::margin - column_reach;
+  const uint8* column = reinterpret_cast<const uint8*>(sample.source) +
+                        (int64(plane) * height + top) * pitch + channel * int(sizeof(In));
+  if (reads) {
+    const int position = mirrored(first_column + from - Tile::margin, width);
+    column += int64(position) * (Channels * int(sizeof(In)));
+  }
+  float* const to_between = between + channel * Tile::plane + from;
+  // Of the row that this thread's warp stores first.
+  const int warp = thread / 32, lane = thread % 32;
+  const int64 out_line = int64(width) * (Channels * int(sizeof(Out)));
+  uint8* out = reinterpret_cast<uint8*>(sample.out) +
+               (int64(plane) * height + first_row + warp) * out_line +
+               int64(first_column) * (Channels * int(sizeof(Out)));
   __syncthreads();
 
-  float* const between = reinterpret_cast<float*>(memory);  // (channel, row, column)
-  const int count = min(tile_width, width - first_column);
-  const int needed = (count + 2 * column_reach) * Channels;
-  const In* const source = reinterpret_cast<const In*>(sample.source) + plane * width * Channels;
-  for (int i = threadIdx.x; i < needed * (ROWS / DOWN); i += THREADS) {
-    const int row = i / needed * DOWN, element = i % needed, channel = element % Channels;
-    const int column = element / Channels + Reach - column_reach;
-    const In* const from = source + columns[column] + channel;
-    float values[DOWN + 2 * Reach], sums[DOWN];
+  float values[ROWS + 2 * Reach];
+  if (reads) read_column<0, 2 * Reach, ROWS + 2 * Reach, In>(column, lines, values);
+#pragma unroll 1
+  for (int begin = 0; first_row + begin < end_row; begin += ROWS) {
+    if (reads) {
+      float sums[ROWS];
+      read_column<2 * Reach, 2 * Reach + ROWS, ROWS + 2 * Reach, In>(column, lines + begin, values);
+      weigh<ROWS, Reach, Exact, Reach>(values, row_weights, row_reach, sums);
 #pragma unroll
-    for (int k = 0; k < DOWN + 2 * Reach; k++) {
-      if (k >= Reach - row_reach && k < Reach + DOWN + row_reach) {
-        values[k] = as_float(from[int64(lines[row + k]) * width * Channels]);
+      for (int k = 0; k < ROWS; k++) to_between[k * Tile::pitch] = sums[k];
+#pragma unroll
+      for (int k = 0; k < 2 * Reach; k++) values[k] = values[k + ROWS];
+    }
+    __syncthreads();
+
+#pragma unroll 1
+    for (uint32 item = thread; item < ROWS * groups * Channels; item += THREADS) {
+      // Threads of a warp work on rows one below the other.
+      const uint32 row = item % ROWS, first = item / ROWS % groups * ACROSS;
+      const uint32 c = item / (ROWS * groups);
+      const float* const at = between + c * Tile::plane + row * Tile::pitch + first;
+      float neighbours[ACROSS + 2 * Tile::margin], sums[ACROSS];
+      const auto load = [&](int k) {
+        const float4 four = *reinterpret_cast<const float4*>(at + k);
+        neighbours[k] = four.x, neighbours[k + 1] = four.y;
+        neighbours[k + 2] = four.z, neighbours[k + 3] = four.w;
+      };
+#pragma unroll
+      for (int k = 0; k < ACROSS; k += 4) load(Tile::margin + k);
+#pragma unroll
+      for (int k = 4; k <= Tile::margin; k += 4) {
+        if (!Exact && k - 4 >= column_reach) break;
+        load(Tile::margin - k);
+        load(Tile::margin + ACROSS + k - 4);
+      }
+      weigh<ACROSS, Reach, Exact, Tile::margin>(neighbours, column_weights, column_reach, sums);
+      uint8* const to = reinterpret_cast<uint8*>(staged + row * staged_pitch) +
+                        (first * Channels + c) * int(sizeof(Out));
+#pragma unroll
+      for (int k = 0; k < ACROSS; k++) {
+        put(to + k * (Channels * int(sizeof(Out))), filtered<In, Out>(sums[k]));
       }
     }
-    weigh<DOWN, Reach>(values, row_weights, row_reach, sums);
-#pragma unroll
-    for (int k = 0; k < DOWN; k++) between[(channel * ROWS + row + k) * pitch + column] = sums[k];
-  }
-  __syncthreads();
+    __syncthreads();
 
-  constexpr int groups = tile_width / ACROSS, rounds = ROWS * groups / THREADS;
-  float sums[rounds][Channels][ACROSS];
-#pragma unroll
-  for (int n = 0; n < rounds; n++) {
-    const int item = threadIdx.x + n * THREADS;
-#pragma unroll
-    for (int c = 0; c < Channels; c++) {
-      const float4* const from = reinterpret_cast<const float4*>(
-          between + (c * ROWS + item / groups) * pitch + item % groups * ACROSS);
-      float values[ACROSS + 2 * Reach];
-#pragma unroll
-      for (int k = 0; k < ACROSS + 2 * Reach; k += ACROSS) {
-        if (k + ACROSS > Reach - column_reach && k < Reach + ACROSS + column_reach) {
-          const float4 four = from[k / ACROSS];
-          values[k] = four.x, values[k + 1] = four.y;
-          values[k + 2] = four.z, values[k + 3] = four.w;
-        }
-      }
-      weigh<ACROSS, Reach>(values, column_weights, column_reach, sums[n][c]);
+    constexpr int row_bytes = Width * Channels * int(sizeof(Out));
+    const int rows = min(ROWS, end_row - first_row - begin);
+    uint8* to = out;
+#pragma unroll 1
+    for (int r = warp; r < rows; r += THREADS / 32, to += THREADS / 32 * out_line) {
+      store_packed<row_bytes, 32>(to, staged + r * staged_pitch,
+                                  count * Channels * int(sizeof(Out)), lane);
     }
-  }
-  __syncthreads();  // from here on the memory holds rows of the output
-
-  uint8* const out = reinterpret_cast<uint8*>(sample.out);
-  const auto row_begin = [=](int row) {
-    return out + ((plane + first_row + row) * width + first_column) * Channels * int(sizeof(Out));
-  };
-#pragma unroll
-  for (int n = 0; n < rounds; n++) {
-    const int item = threadIdx.x + n * THREADS, row = item / groups;
-    Out* const to = reinterpret_cast<Out*>(memory + row * staged_pitch + row_phase(row_begin(row))) +
-                    item % groups * ACROSS * Channels;
-#pragma unroll
-    for (int k = 0; k < ACROSS; k++) {
-#pragma unroll
-      for (int c = 0; c < Channels; c++) to[k * Channels + c] = filtered<Out>(sums[n][c][k]);
-    }
-  }
-  __syncthreads();
-  for (int row = threadIdx.x / 32; row < ROWS && first_row + row < height; row += THREADS / 32) {
-    store_row(row_begin(row), memory + row * staged_pitch, count * Channels * int(sizeof(Out)),
-              threadIdx.x % 32, 32);
+    out += ROWS * out_line;
   }
 }

@@ -34,5 +34,10 @@ template <int Columns> struct Row {
     phase = (head + int(threadIdx.x) * length) % Columns;
   }
 
+  // Of the first element, in the sample.
+  __device__ __forceinline__ int64 place(const Rows& rows) const {
+    return outer * rows.size + begin;
+  }
+
   __device__ __forceinline__ int column(int position) const { return (phase + position) % Columns; }
 };

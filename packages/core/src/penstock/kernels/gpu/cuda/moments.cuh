@@ -25,6 +25,11 @@ template <int Lanes> __device__ __forceinline__ double total(double value) {
   return value;
 }
 
+// What another block may have written since the kernel began: read past the multiprocessor's cache.
+__device__ __forceinline__ Moments fresh(const Moments* part) {
+  return {__ldcg(&part->count), __ldcg(&part->sum), __ldcg(&part->squares)};
+}
+
 // Moments of `count` parts, `stride` apart, put together by `Lanes` threads, of which the caller is
 // number `lane`: squared distances to another centre are those to one's own mean and the square of
 // the way between, for each number.
@@ -33,14 +38,15 @@ __device__ __forceinline__ Moments merged(const Moments* parts, int64 stride, in
                                           int lane) {
   Moments whole = {0, 0, 0};
   for (int64 i = lane; i < count; i += Lanes) {
-    whole.count += parts[i * stride].count;
-    whole.sum += parts[i * stride].sum;
+    const Moments part = fresh(parts + i * stride);
+    whole.count += part.count;
+    whole.sum += part.sum;
   }
   whole.count = total<Lanes>(whole.count);
   whole.sum = total<Lanes>(whole.sum);
   const double mean = mean_of(whole);
   for (int64 i = lane; i < count; i += Lanes) {
-    const Moments part = parts[i * stride];
+    const Moments part = fresh(parts + i * stride);
     const double way = mean_of(part) - mean;
     // An empty part has no mean, and from infinity there is no way.
     whole.squares += part.count > 0 && is_finite(mean) ? part.squares + part.count * way * way
@@ -48,4 +54,23 @@ __device__ __forceinline__ Moments merged(const Moments* parts, int64 stride, in
   }
   whole.squares = total<Lanes>(whole.squares);
   return whole;
+}
+
+struct Estimate {
+  double ddof, epsilon, scale;
+};
+
+// What distances to `mean` are multiplied by: `scale` over the standard deviation.
+__device__ __forceinline__ float factor_of(const Moments& whole, double mean,
+                                           const Estimate& estimate) {
+  const double exact = mean_of(whole), way = exact - mean;
+  double squares = 0;
+  if (whole.count > estimate.ddof) {
+    // Distances are to count from the mean that is subtracted, which has been rounded.
+    squares = whole.squares + whole.count * way * way;
+    if (!is_finite(exact)) squares = is_finite(mean) ? whole.squares : way;
+    squares /= whole.count - estimate.ddof;
+  }
+  const double deviation = sqrt(squares + estimate.epsilon);
+  return deviation == 0 ? 0.0f : static_cast<float>(estimate.scale / deviation);
 }

@@ -12,8 +12,9 @@ struct Sample {
 template <typename In, typename Out>
 __global__ void __launch_bounds__(THREADS)
 normalize(const Sample* __restrict__ samples, int32 blocks_per_sample, float shift) {
-  const Sample& sample = samples[blockIdx.x / blocks_per_sample];
-  const int block = blockIdx.x % blocks_per_sample;
+  const uint32 number = blockIdx.x / uint32(blocks_per_sample);
+  const Sample& sample = samples[number];
+  const int block = blockIdx.x - number * blocks_per_sample;
   if (block >= sample.blocks) return;
   const Shape& shape = sample.shape;
   const Part part = part_of(shape, block);
@@ -25,6 +26,6 @@ normalize(const Sample* __restrict__ samples, int32 blocks_per_sample, float shi
   Out* const to = reinterpret_cast<Out*>(sample.out) + begin;
 #pragma unroll 4
   for (int64 r = part.begin + part.lane; r < part.end; r += shape.lanes) {
-    to[r * inner] = scaled<Out>(scaling(from[r * inner]));
+    to[r * inner] = scaled<Out>(scaling(__ldg(from + r * inner)));
   }
 }

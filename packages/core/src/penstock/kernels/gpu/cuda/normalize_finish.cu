@@ -65,22 +65,12 @@ finish_moments(const Finish* __restrict__ samples, int32 blocks_per_sample, doub
   const Moments whole = merged<Lanes>(parts, sample.inner, sample.count, lane);
   if (lane != 0) return;
 
-  const double exact = mean_of(whole);
-  Mean mean = static_cast<Mean>(exact);
+  Mean mean = static_cast<Mean>(mean_of(whole));
   if (sample.centre) {
     mean = reinterpret_cast<const Mean*>(sample.centre)[sample.centre_is_single ? 0 : group];
   }
   if (sample.mean) reinterpret_cast<Mean*>(sample.mean)[group] = mean;
-  if (!sample.factor) return;
-  const double centre = mean, way = exact - centre;
-  double squares = 0;
-  if (whole.count > ddof) {
-    // Distances are to count from the mean that is subtracted, which has been rounded.
-    squares = whole.squares + whole.count * way * way;
-    if (!is_finite(exact)) squares = is_finite(centre) ? whole.squares : way;
-    squares /= whole.count - ddof;
+  if (sample.factor) {
+    reinterpret_cast<float*>(sample.factor)[group] = factor_of(whole, mean, {ddof, epsilon, scale});
   }
-  const double deviation = sqrt(squares + epsilon);
-  reinterpret_cast<float*>(sample.factor)[group] =
-      deviation == 0 ? 0.0f : static_cast<float>(scale / deviation);
 }

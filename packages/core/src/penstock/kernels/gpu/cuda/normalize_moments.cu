@@ -12,8 +12,9 @@ template <typename T>
 __global__ void __launch_bounds__(THREADS)
 moments(const Sample* __restrict__ samples, int32 blocks_per_sample) {
   __shared__ Sums<is_exact<T>> sums[THREADS];
-  const Sample& sample = samples[blockIdx.x / blocks_per_sample];
-  const int block = blockIdx.x % blocks_per_sample;
+  const uint32 number = blockIdx.x / uint32(blocks_per_sample);
+  const Sample& sample = samples[number];
+  const int block = blockIdx.x - number * blocks_per_sample;
   if (block >= sample.blocks) return;
   const Shape& shape = sample.shape;
   const Part part = part_of(shape, block);

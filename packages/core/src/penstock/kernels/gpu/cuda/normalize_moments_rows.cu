@@ -1,6 +1,5 @@
-// Moments of the columns of long rows, read by vectors of 16 bytes.
-#include "long_rows.cuh"
-#include "normalize_sums.cuh"
+// Moments of the columns of long rows.
+#include "normalize_moments_rows.cuh"
 
 struct Sample {
   uint64 source, moments;  // moments: (outer, chunks, columns)
@@ -8,86 +7,14 @@ struct Sample {
   int32 blocks;
 };
 
-// The bytes of word `word` of a vector that are in column `column` of `columns`.
-__device__ constexpr uint32 bytes_in(int word, int column, int columns) {
-  uint32 mask = 0;
-  for (int b = 0; b < 4; b++) {
-    if ((4 * word + b) % columns == column) mask |= 0xffu << (8 * b);
-  }
-  return mask;
-}
-
-// Adds up a vector whose first element is in column 0.
-template <typename T, int Columns>
-__device__ __forceinline__ void add_vector(const uint4& vector, const double (&origins)[Columns],
-                                           ThreadSums<T> (&sums)[Columns]) {
-  const uint32 words[4] = {vector.x, vector.y, vector.z, vector.w};
-#pragma unroll
-  for (int w = 0; w < 4; w++) {
-    if constexpr (sizeof(T) == 1) {
-#pragma unroll
-      for (int j = 0; j < Columns; j++) sums[j].add_bytes(words[w], bytes_in(w, j, Columns));
-    } else if constexpr (sizeof(T) == 2) {
-      sums[2 * w % Columns].add(static_cast<T>(words[w]), 0);
-      sums[(2 * w + 1) % Columns].add(static_cast<T>(words[w] >> 16), 0);
-    } else if constexpr (Limits<T>::is_integer) {
-      sums[w % Columns].add(static_cast<T>(words[w]), origins[w % Columns]);
-    } else {
-      sums[w % Columns].add(__uint_as_float(words[w]), origins[w % Columns]);
-    }
-  }
-}
-
 template <typename T, int Columns>
 __global__ void __launch_bounds__(THREADS)
 moments_of_rows(const Sample* __restrict__ samples, int32 blocks_per_sample) {
-  constexpr int length = 16 / sizeof(T);
-  __shared__ Sums<is_exact<T>> shared[Columns][THREADS];
-  const Sample& sample = samples[blockIdx.x / blocks_per_sample];
-  const int block = blockIdx.x % blocks_per_sample, thread = threadIdx.x;
+  const uint32 number = blockIdx.x / uint32(blocks_per_sample);
+  const Sample& sample = samples[number];
+  const int block = blockIdx.x - number * blocks_per_sample;
   if (block >= sample.blocks) return;
-  const Row<Columns> row(sample.rows, block, sample.source, sizeof(T), length);
-  const T* const elements =
-      reinterpret_cast<const T*>(sample.source) + row.outer * sample.rows.size + row.begin;
-
-  // In the order of columns as the thread's vectors begin.
-  double origins[Columns];
-  ThreadSums<T> sums[Columns];
-#pragma unroll
-  for (int j = 0; j < Columns; j++) {
-    origins[j] = row.count ? origin_of(elements[row.column(j)]) : 0;
-  }
-  const uint4* const vectors = reinterpret_cast<const uint4*>(elements + row.head);
-#pragma unroll 4
-  for (int v = thread; v < row.vectors; v += THREADS) add_vector(vectors[v], origins, sums);
-
-  // What is left before the first vector and behind the last.
-  const int behind = row.head + row.vectors * length;
-  const int left = thread < row.head ? thread : behind + thread - row.head;
-  if (left < row.count) {
-#pragma unroll
-    for (int j = 0; j < Columns; j++) {
-      if (row.column(j) == left % Columns) sums[j].add(elements[left], origins[j]);
-    }
-  }
-
-#pragma unroll
-  for (int j = 0; j < Columns; j++) shared[row.column(j)][thread] = sums[j].all();
-  for (int half = THREADS / 2; half >= 3; half /= 2) {
-    __syncthreads();
-    if (thread < half) {
-#pragma unroll
-      for (int c = 0; c < Columns; c++) {
-        shared[c][thread] = shared[c][thread] + shared[c][thread + half];
-      }
-    }
-  }
-  __syncthreads();
-  if (thread < Columns) {
-    const auto& own = shared[thread];
-    Moments* const to = reinterpret_cast<Moments*>(sample.moments) +
-                        (row.outer * sample.rows.chunks + row.chunk) * Columns + thread;
-    const double origin = row.count ? origin_of(elements[thread]) : 0;
-    *to = moments_of(own[0] + own[1] + own[2], row.count / Columns, origin);
-  }
+  const Row<Columns> row(sample.rows, block, sample.source, sizeof(T), 16 / sizeof(T));
+  write_moments(reinterpret_cast<const T*>(sample.source) + row.place(sample.rows), row,
+                reinterpret_cast<Moments*>(sample.moments) + int64(block) * Columns);
 }

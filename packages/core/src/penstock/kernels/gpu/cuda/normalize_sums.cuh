@@ -39,10 +39,13 @@ template <typename T> __device__ __forceinline__ double origin_of(T number) {
   return is_finite(value) ? value : 0;
 }
 
-// The sums of one thread: of at most 2**15 numbers.
+// The sums of one thread: of at most 2**15 numbers, so that squares of 8 bits fit into 32.
+template <int Bytes> struct SquareType { using type = uint64; };
+template <> struct SquareType<1> { using type = uint32; };
+
 template <typename T, bool Exact = is_exact<T>> struct ThreadSums {
   int32 sum = 0;
-  uint64 squares = 0;
+  typename SquareType<sizeof(T)>::type squares = 0;
   __device__ __forceinline__ void add(T number, double) {
     const int32 value = number;
     sum += value;
@@ -53,11 +56,11 @@ template <typename T, bool Exact = is_exact<T>> struct ThreadSums {
     const uint32 ones = mask & 0x01010101u;
     if constexpr (Limits<T>::is_signed) {
       sum = __dp4a(static_cast<int32>(word), static_cast<int32>(ones), sum);
-      squares += static_cast<uint32>(
-          __dp4a(static_cast<int32>(word & mask), static_cast<int32>(word), 0));
+      squares = static_cast<uint32>(__dp4a(static_cast<int32>(word & mask),
+                                           static_cast<int32>(word), static_cast<int32>(squares)));
     } else {
       sum = static_cast<int32>(__dp4a(word, ones, static_cast<uint32>(sum)));
-      squares += __dp4a(word & mask, word, 0u);
+      squares = __dp4a(word & mask, word, squares);
     }
   }
   __device__ __forceinline__ Sums<true> all() const { return {sum, squares}; }

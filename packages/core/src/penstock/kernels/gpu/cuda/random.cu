@@ -66,11 +66,12 @@ struct Normal32 {
   static constexpr int count = 4;
   template <typename Out>
   static __device__ __forceinline__ void draw(const DrawnSample& s, const Words& words, Out* to) {
+    const float mean = static_cast<float>(s.first), deviation = static_cast<float>(s.second);
 #pragma unroll
     for (int i = 0; i < count; i += 2) {
-      const Pair pair = box_muller(fraction32(words.w[i]) + 0x1p-32, fraction32(words.w[i + 1]));
-      to[i] = drawn_as<Out>(static_cast<float>(s.first + s.second * pair.cosine));
-      to[i + 1] = drawn_as<Out>(static_cast<float>(s.first + s.second * pair.sine));
+      const Pair<float> pair = box_muller(words.w[i], words.w[i + 1]);
+      to[i] = drawn_as<Out>(__fmaf_rn(deviation, pair.cosine, mean));
+      to[i + 1] = drawn_as<Out>(__fmaf_rn(deviation, pair.sine, mean));
     }
   }
 };
@@ -79,7 +80,7 @@ struct Normal53 {
   static constexpr int count = 2;
   template <typename Out>
   static __device__ __forceinline__ void draw(const DrawnSample& s, const Words& words, Out* to) {
-    const Pair pair = box_muller(fraction53(words.w[0], words.w[1]) + 0x1p-53,
+    const Pair<double> pair = box_muller(fraction53(words.w[0], words.w[1]) + 0x1p-53,
                                  fraction53(words.w[2], words.w[3]));
     to[0] = drawn_as<Out>(s.first + s.second * pair.cosine);
     to[1] = drawn_as<Out>(s.first + s.second * pair.sine);
@@ -110,30 +111,33 @@ template <typename T, int count> struct alignas(sizeof(T) * count) Elements {
   T values[count];
 };
 
-constexpr int ROUNDS = 4;  // evaluations of a thread
+constexpr int THREADS = 256, ROUNDS = 8;  // evaluations of a thread
 
 template <typename Draw, typename Out>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(THREADS)
 draw(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, uint32 iteration_low,
      uint32 iteration_high, uint32 key0, uint32 key1) {
   constexpr int count = Draw::count;
   const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
-  const DrawnSample& s = *reinterpret_cast<const DrawnSample*>(share.record);
+  // A copy: what is stored could be part of the record, for all the compiler knows.
+  const DrawnSample s = *reinterpret_cast<const DrawnSample*>(share.record);
   const Stream stream{iteration_low, iteration_high, key0, key1};
-  Out* const out = reinterpret_cast<Out*>(s.out);
+  const int64 begin = int64(share.block) * (THREADS * ROUNDS * count);
+  const int left = static_cast<int>(min(s.size - begin, int64(THREADS * ROUNDS * count)));
+  const uint32 first = share.block * (THREADS * ROUNDS);
+  Out* const out = reinterpret_cast<Out*>(s.out) + begin;
   const bool aligned = s.out % sizeof(Elements<Out, count>) == 0;
 #pragma unroll
   for (int round = 0; round < ROUNDS; ++round) {
-    const int64 number = int64(share.block) * (256 * ROUNDS) + round * 256 + threadIdx.x;
-    const int64 at = number * count;
-    if (at >= s.size) return;
+    const int number = round * THREADS + threadIdx.x, at = number * count;
+    if (at >= left) return;
     Elements<Out, count> drawn;
-    Draw::draw(s, philox_block(stream, static_cast<uint32>(number), s.number), drawn.values);
-    if (aligned && at + count <= s.size) {
+    Draw::draw(s, philox_block(stream, first + number, s.number), drawn.values);
+    if (aligned && at + count <= left) {
       *reinterpret_cast<Elements<Out, count>*>(out + at) = drawn;
     } else {
       for (int i = 0; i < count; ++i) {
-        if (at + i < s.size) out[at + i] = drawn.values[i];
+        if (at + i < left) out[at + i] = drawn.values[i];
       }
     }
   }

@@ -4,10 +4,10 @@
 // along a row, as on the CPU: a few threads do that for the whole tile, then all threads look up
 // their elements. Each warp turns a patch of 8 x 4 elements at a time, whatever the angle its
 // sources lie close together; it collects 4 rows of 32 elements and stores them side by side.
-#include "warp_sampling.cuh"
 #include "row_store.cuh"
+#include "warp_sample.cuh"
+#include "warp_sampling.cuh"
 
-constexpr int RESTART = 256;  // elements of a row after which coordinates start afresh
 constexpr int TILE_WIDTH = 64, TILE_ROWS = 32, WARPS = 8;
 constexpr int PATCH_WIDTH = 8, PATCH_ROWS = 4, SEGMENT = 32;
 // Odd: threads that write one row each, side by side, use different banks.
@@ -15,27 +15,14 @@ constexpr int PITCH = TILE_WIDTH + 9;
 static_assert(RESTART % TILE_WIDTH == 0, "a tile has one start");
 static_assert(WARPS * PATCH_ROWS == TILE_ROWS, "a warp has rows of its own");
 
-struct Sample {
-  uint64 source, out;
-  double fill;
-  float matrix[3][4];  // from (x, y, z, 1) of the output
-  int32 extent[4];     // depth, height, width, channels
-  int32 canvas[3];     // depth, height, width of the output
-  int32 tiles_across;
-};
-
 template <int Rank>
 __device__ __forceinline__ void locate(const Sample& sample, int first_row, int first_column,
                                        float (&at)[Rank][TILE_ROWS][PITCH]) {
   const int axis = threadIdx.x / TILE_ROWS, tile_row = threadIdx.x % TILE_ROWS;
-  const int line = first_row + tile_row, height = sample.canvas[1];
-  if (axis >= Rank || line >= sample.canvas[0] * height) return;
-  const float* const m = sample.matrix[axis];
-  const float step = m[0];
-  float value = step * 0.5f + m[3];
-  value = m[1] * (static_cast<float>(line % height) + 0.5f) + value;
-  if (Rank == 3) value = m[2] * (static_cast<float>(line / height) + 0.5f) + value;
-  for (int i = 0; i < first_column / RESTART; i++) value += float(RESTART) * step;
+  const int line = first_row + tile_row;
+  if (axis >= Rank || line >= sample.canvas[0] * sample.canvas[1]) return;
+  const float step = sample.matrix[axis][0];
+  float value = start_of_run<Rank>(sample, axis, line, first_column / RESTART);
   for (int i = 0; i < first_column % RESTART; i++) value += step;
   for (int i = 0; i < TILE_WIDTH; i++) {
     at[axis][tile_row][i] = value;
@@ -45,7 +32,7 @@ __device__ __forceinline__ void locate(const Sample& sample, int first_row, int 
 
 template <typename In, typename Out, int Rank, int Channels, bool Nearest>
 __global__ void __launch_bounds__(32 * WARPS)
-warp(const Sample* __restrict__ samples, int32 tiles_per_sample, bool clamp) {
+warp(const Sample* __restrict__ samples, uint32 tiles_per_sample, bool clamp) {
   __shared__ float at[Rank][TILE_ROWS][PITCH];
   constexpr int pixel_bytes = Channels * int(sizeof(Out));
   __shared__ __align__(4) uint8 staged[WARPS][PATCH_ROWS][row_pitch(SEGMENT * pixel_bytes)];

@@ -1,0 +1,83 @@
+"""What long rows are normalised by, estimated in one launch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.kernels.gpu.normalize import Launch, Parameter, mean_type
+from penstock.kernels.gpu.normalize_blocks import ROW_THREADS, ROWS, Blocks, in_rows
+from penstock.kernels.gpu.normalize_moments import MOMENTS_BYTES, allocated
+from penstock.kernels.gpu.program import kernel
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+_MOST_ROWS = 1 << 16
+"""Each has a counter, which the host sets to 0."""
+_SAMPLE = np.dtype(
+    [
+        ("source", np.uint64),
+        ("moments", np.uint64),
+        ("done", np.uint64),
+        ("mean", np.uint64),
+        ("factor", np.uint64),
+        ("centre", np.uint64),
+        ("rows", ROWS),
+        ("blocks", np.int32),
+        ("centre_is_single", np.int32),
+    ],
+    align=True,
+)
+
+
+def suits(blocks: Blocks) -> bool:
+    """Whether `estimate_rows` is for them: few long rows, each with moments of its own."""
+    return blocks.columns > 0 and not blocks.runs and int(blocks.outer.sum()) <= _MOST_ROWS
+
+
+def estimate_rows(
+    queue: Queue,
+    data: DeviceBatch,
+    blocks: Blocks,
+    mean: Parameter | None,
+    factor: Parameter | None,
+    *,
+    ddof: int,
+    epsilon: float,
+    scale: float,
+) -> tuple[Launch, Parameter, Parameter]:
+    """`moments` and `estimated` together, of which these are parameters and results.
+
+    The work is still to be queued, with ``queue.launch(*launch)``: what is prepared before goes
+    over to the device together.
+    """
+    samples = np.zeros(len(data), _SAMPLE)
+    samples["blocks"] = counts = in_rows(blocks, samples["rows"], 16 // data.dtype.itemsize, 16)
+    samples["source"] = data.pointers
+    samples["moments"] = allocated(queue, counts * blocks.columns, MOMENTS_BYTES)
+    rows = blocks.outer
+    counters = queue.upload(np.zeros(int(rows.sum()), np.uint32))
+    samples["done"] = counters + ((np.cumsum(rows) - rows) * 4).astype(np.uint64)
+    if mean is None:
+        addresses = allocated(queue, blocks.groups, mean_type(data.dtype).itemsize)
+        samples["mean"], mean = addresses, Parameter(addresses, False)
+    else:
+        samples["centre"], samples["centre_is_single"] = mean
+    if factor is None:
+        addresses = allocated(queue, blocks.groups, np.dtype(np.float32).itemsize)
+        samples["factor"], factor = addresses, Parameter(addresses, False)
+    most = int(counts.max())
+    launch = (
+        kernel("normalize_estimate.cu", "estimate_rows", data.dtype, blocks.columns),
+        (most * len(data), 1, 1),
+        (ROW_THREADS, 1, 1),
+        queue.upload(samples),
+        np.uint32(most),
+        np.float64(ddof),
+        np.float64(epsilon),
+        np.float64(scale),
+    )
+    return launch, mean, factor
