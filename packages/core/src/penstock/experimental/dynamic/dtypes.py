@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import importlib
 import math
 from typing import Any, Final, final
 
@@ -67,6 +68,7 @@ class DType:
     significand_bits: int | None
     type_id: DALIDataType | None
     name: str
+    _hash: int
 
     def __init__(
         self,
@@ -121,7 +123,7 @@ class DType:
         )
 
     def __hash__(self) -> int:
-        return int(self._hash)
+        return self._hash
 
     def __str__(self) -> str:
         return self.name
@@ -149,9 +151,9 @@ class DType:
 
     def __call__(self, data: Any, device: Any = None, layout: str | None = None) -> Any:
         """Make a tensor with elements of this type: ``tensor(data, dtype=self, ...)``."""
-        from penstock.experimental.dynamic import tensor
-
-        return tensor(data, dtype=self, device=device, layout=layout)
+        # The module of all names of dynamic mode is imported after this one.
+        dynamic = importlib.import_module("penstock.experimental.dynamic")
+        return dynamic.tensor(data, dtype=self, device=device, layout=layout)
 
     @staticmethod
     def parse(name: str) -> DType:
