@@ -19,11 +19,17 @@ class Program:
     """The steps of a stage, and the types of everything they produce."""
 
     def __init__(
-        self, plan: Plan, stage: Stage, specs: dict[int, Spec], readers: dict[int, Any], fuse: bool
+        self,
+        plan: Plan,
+        stage: Stage,
+        specs: dict[int, Spec],
+        readers: dict[int, Any],
+        fuse: bool,
+        maker: StepMaker | None = None,
     ) -> None:
         self.plan = plan
         self.stage = stage
-        self._maker = StepMaker(plan, specs, readers)
+        self._maker = StepMaker(plan, specs, readers) if maker is None else maker
         self.specs = self._maker.specs
         self.steps: list[Step] = []
         self.drawn: list[tuple[Step, Any]] = []
