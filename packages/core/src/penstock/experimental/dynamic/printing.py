@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.tensors._repr import shapes_text
 from penstock.types.enums import DALIDataType, DALIImageType, DALIInterpType
 
 if TYPE_CHECKING:
