@@ -1023,8 +1023,8 @@ def mel_filter_bank(
 ) -> DataNode:
     """Sums up a spectrum with triangular weights that are equally wide on the mel scale.
 
-    The extent of ``f`` tells the length of the Fourier transform, ``2 * (extent - 1)``, and so which
-    frequencies the spectrum has.
+    The extent of ``f`` tells the length of the Fourier transform, ``2 * (extent - 1)``, and so
+    which frequencies the spectrum has.
 
     Runs on: cpu (to come: gpu).
 

@@ -1149,8 +1149,8 @@ class GetProperty(OperatorInstance):
 class MelFilterBank(OperatorInstance):
     """Sums up a spectrum with triangular weights that are equally wide on the mel scale.
 
-    The extent of ``f`` tells the length of the Fourier transform, ``2 * (extent - 1)``, and so which
-    frequencies the spectrum has.
+    The extent of ``f`` tells the length of the Fourier transform, ``2 * (extent - 1)``, and so
+    which frequencies the spectrum has.
 
     Runs on: cpu (to come: gpu).
 
