@@ -12,7 +12,7 @@ RNG = np.random.default_rng(0)
 
 
 def matrix_of(bands: Bands, size: int) -> np.ndarray:
-    matrix = np.zeros((bands.count, size))
+    matrix = np.zeros((bands.sums, size))
     for row, (first, count, at) in zip(matrix, bands.ranges, strict=True):
         row[first : first + count] = bands.weights[at : at + count]
     return matrix
@@ -43,7 +43,7 @@ MAKERS = {
 def test_sums(kind, shape, axis):
     data = RNG.standard_normal(shape).astype(np.float32)
     bands = MAKERS[kind](40)
-    out = np.full((*shape[:axis], bands.count, *shape[axis + 1 :]), np.nan, np.float32)
+    out = np.full((*shape[:axis], bands.sums, *shape[axis + 1 :]), np.nan, np.float32)
     apply_bands(data, axis, bands, out)
     expected = np.moveaxis(np.tensordot(matrix_of(bands, 40), data, (1, axis)), 0, axis)
     np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)

@@ -23,7 +23,7 @@ class Bands(NamedTuple):
     """float32, of all sums."""
 
     @property
-    def count(self) -> int:
+    def sums(self) -> int:
         """Number of sums."""
         return len(self.ranges)
 
@@ -190,7 +190,7 @@ def apply_bands(data: np.ndarray, axis: int, bands: Bands, out: np.ndarray) -> N
     bands
         Made for the extent of `axis`.
     out
-        float32, contiguous, of the shape of `data` but for `axis`, which is `bands.count`.
+        float32, contiguous, of the shape of `data` but for `axis`, which is `bands.sums`.
     """
     if out.size == 0:
         return
@@ -206,5 +206,5 @@ def apply_bands(data: np.ndarray, axis: int, bands: Bands, out: np.ndarray) -> N
         *bands,
         out.reshape(-1),
         np.empty(_LANES * max(extent, 1), np.float32),
-        np.empty(_LANES * (bands.count + _LANES), np.float32),
+        np.empty(_LANES * (bands.sums + _LANES), np.float32),
     )

@@ -89,11 +89,20 @@ def _transform(size: int, factors: list[int]) -> Transform:
         places += rest % factor * part
         rest //= factor
         length = part
-    none = np.zeros(1)
-    tables = [np.concatenate([*table, none]).astype(np.float32) for table in (cosines, sines)]
     largest = max((f for f in factors if f % 2), default=1)
-    arrays = map(read_only, (steps, *tables, places))
-    return Transform(size, *arrays, 2 * largest)
+    return Transform(
+        size,
+        read_only(steps),
+        _table(cosines),
+        _table(sines),
+        read_only(places),
+        2 * largest,
+    )
+
+
+def _table(parts: list[np.ndarray]) -> np.ndarray:
+    # Never without elements: compiled loops and the GPU want an address.
+    return read_only(np.concatenate([*parts, np.zeros(1)]).astype(np.float32))
 
 
 @lru_cache(maxsize=64)
@@ -106,5 +115,4 @@ def spectrum_of(length: int) -> Spectrum | None:
         return None
     transform = _transform(size, factors)
     cosine, sine = _turns(np.arange(size), 1 if is_odd else length)
-    tables = (read_only(table.astype(np.float32)) for table in (cosine, sine))
-    return Spectrum(length, transform, *tables)
+    return Spectrum(length, transform, _table([cosine]), _table([sine]))

@@ -127,7 +127,7 @@ class SpectrumPlan:
         signal
             float32 ``(n,)``, any stride, not empty.
         out
-            float32 ``(bins or bands.count, frames)``, contiguous, or with `time_first` transposed.
+            float32 ``(bins or bands.sums, frames)``, contiguous, or with `time_first` transposed.
         memory
             Where scratch memory comes from.
         bands
@@ -143,7 +143,7 @@ class SpectrumPlan:
         frames = self.frames
         bands = NO_BANDS if bands is None else bands
         numbers = scratch_numbers(
-            frames.length, self.length, self._tables[2], bands.count, self._odd_rows
+            frames.length, self.length, self._tables[2], bands.sums, self._odd_rows
         )
         spectrogram(
             read_only(np.ascontiguousarray(signal)),

@@ -60,7 +60,7 @@ class DeferredSpectrum:
     @property
     def shape(self) -> tuple[int, int]:
         """That of the spectrogram, as it is to be now."""
-        rows = self._plan.bins if self.bands is None else self.bands.count
+        rows = self._plan.bins if self.bands is None else self.bands.sums
         return (self._frame_count, rows) if self.time_first else (rows, self._frame_count)
 
     def with_bands(self, bands: Bands) -> DeferredSpectrum:

@@ -101,6 +101,6 @@ class Mfcc(Operator):
         if data.size == 0 and data.shape[axis] == 0:
             return data
         bands = self._bands(data.shape[axis])
-        out = c.empty((*data.shape[:axis], bands.count, *data.shape[axis + 1 :]), np.float32)
+        out = c.empty((*data.shape[:axis], bands.sums, *data.shape[axis + 1 :]), np.float32)
         apply_bands(data, axis, bands, out)
         return out
