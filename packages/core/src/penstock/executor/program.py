@@ -90,8 +90,9 @@ class Program:
                 and self.plan.consumers[r] == 1
                 and not self.plan.leaves_stage[r]
                 and consumer.node.schema.takes_deferred
+                and consumer.node.schema.recipes == schema.recipes
                 and not isinstance(consumer.op, FrameLoop)
-                and self.specs[r].layout == "HWC"
+                and (schema.recipes != "image" or self.specs[r].layout == "HWC")
             ):
                 step.function = step.op.defer
                 step.is_light = True
