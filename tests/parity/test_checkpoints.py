@@ -90,17 +90,15 @@ def test_other_settings(path):
         pipe = make(library, path)
         labels(pipe, 2)
         checkpoint = pipe.checkpoint()
-        found = []
-        for engine in (
+        engines = (
             {"batch_size": 4},
             {"batch_size": 1},
             {"prefetch_queue_depth": 5},
             {"seed": 99},
             {"exec_dynamic": False},
             {"exec_pipelined": False, "exec_async": False},
-        ):
-            found.append(labels(make(library, path, checkpoint=checkpoint, **engine), 3))
-        return found
+        )
+        return [labels(make(library, path, checkpoint=checkpoint, **e), 3) for e in engines]
 
     both(scenario)
 
@@ -155,7 +153,9 @@ def test_sources(source, keywords, before):
     both(scenario)
 
 
-def iterator(library, path, policy, prepared, auto, checkpoints, *, shards=1, batch_size=3, **order):
+def iterator(
+    library, path, policy, prepared, auto, checkpoints, *, shards=1, batch_size=3, **order
+):
     plugin = PLUGINS[library]
     pipes = [
         make(

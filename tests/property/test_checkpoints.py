@@ -34,8 +34,6 @@ ENGINES = st.fixed_dictionaries(
 )
 
 
-
-
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """23 files whose content is their number; those that end in 5 are empty."""

@@ -80,7 +80,9 @@ def test_what_is_no_checkpoint(data: bytes, what: str) -> None:
 
 
 def test_other_versions() -> None:
-    newer = example().packed().replace(b'checkpoint": 1, "written by": "', b'checkpoint": 2, "w": "')
+    newer = (
+        example().packed().replace(b'checkpoint": 1, "written by": "', b'checkpoint": 2, "w": "')
+    )
     with pytest.raises(CheckpointError, match=rf"format 2.*Penstock {__version__}.*format 1"):
         Checkpoint.unpacked(newer)
 

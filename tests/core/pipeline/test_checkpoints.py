@@ -26,7 +26,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 def reading(
-    files: list[str], batch_size: int = 3, *, name: str | None = "R", engine: Any = None, **args: Any
+    files: list[str],
+    batch_size: int = 3,
+    *,
+    name: str | None = "R",
+    engine: Any = None,
+    **args: Any,
 ) -> Pipeline:
     options = {"seed": 1, "enable_checkpointing": True, **(engine or {})}
     pipe = Pipeline(batch_size, 2, None, **options)
@@ -290,8 +295,8 @@ def test_generators_that_have_begun() -> None:
     assert labels(pipe, 2) == [0, 0, 1, 1]
     again = fed(batches(9), pipe.checkpoint())
     assert labels(again) == [2, 2]
+    again = fed(source, pipe.checkpoint())
     with pytest.warns(UserWarning, match="has begun already, and goes on where it is"):
-        again = fed(source, pipe.checkpoint())
         again.build()
     assert labels(again) == [3, 3]  # one had been taken ahead
 
@@ -311,7 +316,7 @@ def test_sources_that_have_become_shorter() -> None:
 def test_sources_of_another_kind() -> None:
     pipe = fed(batches(9))
     labels(pipe)
-    with pytest.raises(CheckpointError, match="is of the kind 'position'; .* 'iterable'"):
+    with pytest.raises(CheckpointError, match=r"is of the kind 'position'; .* 'iterable'"):
         fed(lambda k: np.full((2, 1), k), pipe.checkpoint()).build()
     with pytest.raises(CheckpointError, match="is of the kind 'fed'"):
         fed(None, pipe.checkpoint()).build()
@@ -354,9 +359,7 @@ def test_at_the_end_of_the_data() -> None:
     labels(pipe, 3)
     with pytest.raises(StopIteration):
         pipe.run()
-    again = fed(
-        [np.full((2, 1), k, np.int32) for k in range(3)], pipe.checkpoint(), cycle="raise"
-    )
+    again = fed([np.full((2, 1), k, np.int32) for k in range(3)], pipe.checkpoint(), cycle="raise")
     with pytest.raises(StopIteration):
         again.run()
     again.reset()

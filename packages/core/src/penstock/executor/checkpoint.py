@@ -82,8 +82,11 @@ class Checkpoint:
                 "version that wrote it, or start anew without `checkpoint`."
             )
         body = content.get("state")
-        complete = isinstance(body, dict) and body.keys() == set(cls.__slots__)
-        if not complete or zlib.crc32(_dumped(body).encode()) != content.get("checksum"):
+        if (
+            not isinstance(body, dict)
+            or body.keys() != set(cls.__slots__)
+            or zlib.crc32(_dumped(body).encode()) != content.get("checksum")
+        ):
             raise CheckpointError(
                 "The checkpoint is damaged: its content does not match its checksum. It was "
                 "changed, or not stored in full."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import threading
 import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,6 @@ from penstock.errors import (
     OutOfRangeError,
     UnknownNameError,
     UsageError,
-    located,
 )
 from penstock.executor.executor import Executor
 from penstock.executor.iteration import Iteration
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
 
     from penstock.executor.bad_samples import BadSample
     from penstock.executor.plan import Plan
-    from penstock.graph.nodes import OpNode
     from penstock.tensors.gpu.device import Device
     from penstock.tensors.gpu.tensor_list import TensorListGPU
     from penstock.tensors.tensor_list import TensorListCPU
