@@ -40,10 +40,12 @@ class Driver:
     ----------
     activate
         Makes a context current in the calling thread; called where there is none.
+    library
+        What has the entry points; NVIDIA's library if None.
     """
 
-    def __init__(self, activate: Any) -> None:
-        library = _library()
+    def __init__(self, activate: Any, library: Any = None) -> None:
+        library = _library() if library is None else library
         self._activate = activate
 
         def entry(name: str, *types: Any) -> Any:
