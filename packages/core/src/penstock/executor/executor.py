@@ -26,6 +26,7 @@ from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
     from penstock.executor.bad_samples import BadSample
+    from penstock.executor.gpu_program import GpuProgram
     from penstock.executor.lane import Lane
     from penstock.executor.plan import Plan, Stage
     from penstock.operators.schema import Spec
@@ -84,7 +85,9 @@ class Executor:
         self._recovery = Recovery(plan, readers, on_bad_sample, self.statistics)
         self.fuse = fuse
         self._policy = on_bad_sample
-        self._programs: dict[tuple[Any, ...], Program] = {}
+        self._programs: dict[tuple[Any, ...], Any] = {}
+        """By number of a stage and types of registers."""
+        self._last_programs: dict[int, tuple[list[Spec | None], Any]] = {}
         self.gate = Gate()
         self._lock = self.gate.lock
         self._work = self.gate.work
@@ -98,7 +101,6 @@ class Executor:
         self._threads: list[threading.Thread] = []
         self._device = device
         self._depth = depth
-        self._gpu_programs: dict[tuple[Any, ...], Any] = {}
         self._cancelling = False
         """Whether somebody waits for running samples, and not just for whole iterations."""
         self._runners: list[dict[Program, SampleRunner]] = [{} for _ in range(num_threads)]
@@ -365,15 +367,7 @@ class Executor:
                 self._finished.notify_all()
 
     def _enter_stage(self, iteration: Iteration, number: int) -> Program:
-        stage = self.plan.stages[number]
-        specs: dict[int, Spec] = {
-            r: b.spec for r, b in enumerate(iteration.buffers) if b is not None
-        }
-        key = (number, tuple(sorted(specs.items())))
-        program = self._programs.get(key)
-        if program is None:
-            program = Program(self.plan, stage, specs, self.readers, self.fuse)
-            self._programs[key] = program
+        program: Program = self._program_of(iteration, number, self._cpu_program)
         size, history = iteration.size, self.plan.history
         for r in program.written:
             pool: HostPool = HOST_POOL
@@ -395,6 +389,31 @@ class Executor:
             iteration.first_program = program
         iteration.next = 0 if program.steps else size
         return program
+
+    def _program_of(self, iteration: Iteration, number: int, make: Any) -> Any:
+        """The program of a stage, made ready for the types of all data that there is."""
+        specs = [None if b is None else b.spec for b in iteration.buffers]
+        for r, b in iteration.fed.items():
+            specs[r] = b.spec
+        last = self._last_programs.get(number)
+        # The very same objects, but for types that came up in this iteration.
+        if last is not None and last[0] == specs:
+            return last[1]
+        key = number, tuple(specs)
+        program = self._programs.get(key)
+        if program is None:
+            known = {r: spec for r, spec in enumerate(specs) if spec is not None}
+            program = self._programs[key] = make(self.plan.stages[number], known)
+        self._last_programs[number] = specs, program
+        return program
+
+    def _cpu_program(self, stage: Stage, specs: dict[int, Spec]) -> Program:
+        return Program(self.plan, stage, specs, self.readers, self.fuse)
+
+    def _gpu_program(self, stage: Stage, specs: dict[int, Spec]) -> GpuProgram:
+        from penstock.executor.gpu_program import GpuProgram
+
+        return GpuProgram(self.plan, stage, specs, fuse=self.fuse, threads=self._num_threads)
 
     def run_samples(self, iteration: Iteration, samples: list[int], worker: Worker) -> None:
         """Carry samples through their stage; go on with the iteration if they were the last."""
@@ -530,7 +549,8 @@ class Executor:
         following: Program | str | None = None
         failed: BaseException | None = None
         try:
-            lane.run(self._gpu_program(iteration), iteration)
+            program = self._program_of(iteration, iteration.stage, self._gpu_program)
+            lane.run(program, iteration)
             following = self._following(iteration)
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             try:
@@ -546,19 +566,6 @@ class Executor:
             self._advance(iteration)
             if self._cancelling:
                 self._finished.notify_all()
-
-    def _gpu_program(self, iteration: Iteration) -> Any:
-        stage = self.plan.stages[iteration.stage]
-        specs = {r: b.spec for r, b in enumerate(iteration.buffers) if b is not None}
-        specs.update({r: b.spec for r, b in iteration.fed.items()})
-        key = (stage.number, tuple(sorted(specs.items())))
-        program = self._gpu_programs.get(key)
-        if program is None:
-            from penstock.executor.gpu_program import GpuProgram
-
-            program = GpuProgram(self.plan, stage, specs, fuse=self.fuse, threads=self._num_threads)
-            self._gpu_programs[key] = program
-        return program
 
     def _finish(self, iteration: Iteration) -> None:
         """Mark an iteration as done. Holds the lock."""

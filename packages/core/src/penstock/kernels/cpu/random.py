@@ -13,6 +13,7 @@ from types import ModuleType
 import numpy as np
 
 _WORD = 0xFFFFFFFF
+_FEW = 4096
 
 
 @functools.cache
@@ -27,6 +28,18 @@ def _normal() -> ModuleType:
     from penstock.kernels.cpu import normal
 
     return normal
+
+
+@functools.cache
+def _few() -> ModuleType:
+    from penstock.kernels.cpu import few_draws
+
+    return few_draws
+
+
+def _are_few(out: np.ndarray) -> bool:
+    """Whether to draw without letting other threads have the interpreter meanwhile."""
+    return len(out) > 1 and out.size <= _FEW
 
 
 @functools.cache
@@ -68,7 +81,7 @@ def fill_uniform(
 
     Row ``r`` holds the numbers of sample ``first_sample + r``.
     """
-    kernels = _philox()
+    kernels = _few() if _are_few(out) else _philox()
     fill = kernels.uniform_float32 if out.dtype == np.float32 else kernels.uniform_float64
     fill(
         out,
@@ -89,7 +102,7 @@ def fill_normal(
 
     Row ``r`` holds the numbers of sample ``first_sample + r``.
     """
-    kernels = _normal()
+    kernels = _few() if _are_few(out) else _normal()
     fill = kernels.normal_float32 if out.dtype == np.float32 else kernels.normal_float64
     fill(
         out,
@@ -108,7 +121,8 @@ def fill_index(out: np.ndarray, seed: int, iteration: int, first_sample: int, co
 
     `count` is below 2**32.
     """
-    _philox().index_int64(
+    kernels = _few() if _are_few(out) else _philox()
+    kernels.index_int64(
         out,
         count,
         first_sample,
@@ -123,7 +137,8 @@ def fill_bernoulli(
     out: np.ndarray, seed: int, iteration: int, first_sample: int, probability: float
 ) -> None:
     """Fill a C-contiguous uint8 array (samples, elements): 1 with `probability`, else 0."""
-    _philox().bernoulli_uint8(
+    kernels = _few() if _are_few(out) else _philox()
+    kernels.bernoulli_uint8(
         out,
         round(probability * 2.0**32),
         first_sample,
