@@ -17,7 +17,7 @@ import pstats
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from rich.console import Console
@@ -136,7 +136,7 @@ class _Profiles:
     def __init__(self) -> None:
         self._found: list[cProfile.Profile] = []
 
-    def __enter__(self) -> _Profiles:
+    def __enter__(self) -> Self:
         found = self._found
 
         def profiled(thread: threading.Thread) -> None:

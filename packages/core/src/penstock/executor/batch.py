@@ -151,13 +151,13 @@ class BatchBuffer:
     def _shared_dense(self) -> np.ndarray | None:
         """The whole batch, if it is another one looked at in another way."""
         origin, count = self._shared, len(self.rows)
-        if origin is None or self._shares != count or origin._dense is None:
+        dense = None if origin is None or self._shares != count else origin.dense
+        if dense is None:
             return None
         first = self.rows[0]
         assert first is not None
         same = all(r is not None and r.shape == first.shape for r in self.rows)
-        dense = origin._dense
-        if not (same and all(origin._in_dense) and first.nbytes * count == dense.nbytes):
+        if not (same and first.nbytes * count == dense.nbytes):
             return None
         return dense.view(first.dtype).reshape((count, *first.shape))
 

@@ -233,6 +233,8 @@ class Executor:
         for a lock that is held further up in this very thread, where the garbage collector
         happened to run.
         """
+        if self.gate.exiting:
+            return  # the threads are told, and modules may be torn down already
         if self._process != forks():
             return  # the lock may have been held when the process was forked, and stay so
         self.gate.close()

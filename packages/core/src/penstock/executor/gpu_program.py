@@ -37,14 +37,23 @@ class GpuProgram:
         Whether operators may take over what the one before them has only described.
     threads
         How many threads of the CPU an operator may use.
+    maker
+        What makes the steps, where it is not a new one.
     """
 
     def __init__(
-        self, plan: Plan, stage: Stage, specs: dict[int, Spec], *, fuse: bool, threads: int
+        self,
+        plan: Plan,
+        stage: Stage,
+        specs: dict[int, Spec],
+        *,
+        fuse: bool,
+        threads: int,
+        maker: StepMaker | None = None,
     ) -> None:
         self.plan = plan
         self.stage = stage
-        self._maker = StepMaker(plan, specs, {}, frames=GpuFrames)
+        self._maker = StepMaker(plan, specs, {}, frames=GpuFrames) if maker is None else maker
         self.specs = self._maker.specs
         self._threads = threads
         self._steps = [with_place(n, self._made, n) for n in stage.batch_nodes]

@@ -89,6 +89,13 @@ class EpochCounter(Protocol):
         """
         ...
 
+    def beyond(self, pipelines: int) -> list[int]:
+        """How many samples at the end of the last batch of each pipeline are not the epoch's.
+
+        Bad samples that were skipped are not taken into account.
+        """
+        ...
+
     def next_epoch(self) -> None:
         """Begin the next epoch after the end of this one."""
         ...
@@ -122,6 +129,10 @@ class EndlessCounter:
     def advance(self, deliveries: Sequence[Delivery]) -> Sequence[int | list[int]] | None:
         """Every sample counts."""
         return [d.batch_size for d in deliveries]
+
+    def beyond(self, pipelines: int) -> list[int]:
+        """All samples are the epoch's."""
+        return [0] * pipelines
 
     def next_epoch(self) -> None:
         """There is nothing to count."""
@@ -173,6 +184,16 @@ class SizeCounter:
             kept.append(delivery.kept(max(0, left)))
             left -= delivery.drawn
         return kept
+
+    def beyond(self, pipelines: int) -> list[int]:
+        """Samples of the last batches that are not the epoch's: those of the last pipelines."""
+        left = max(0, self._counter - self.size)
+        each = self._per_step // pipelines
+        found = []
+        for _ in range(pipelines):
+            found.append(min(left, each))
+            left -= found[-1]
+        return found[::-1]
 
     def next_epoch(self) -> None:
         """Begin the next epoch; what was read ahead counts."""
@@ -292,6 +313,13 @@ class ReaderCounter:
         if incomplete and not self._padded:
             return None
         return [d.batch_size for d in deliveries]
+
+    def beyond(self, pipelines: int) -> list[int]:
+        """Samples of the last batches that are not the epoch's."""
+        return [
+            min(self._batch_size, max(0, self._drawn[k] - self._shard_size(k)))
+            for k in self._shards
+        ]
 
     def next_epoch(self) -> None:
         """Begin the next epoch; with ``FILL``, what was read ahead counts."""
