@@ -68,6 +68,22 @@ class BatchBuffer:
         self._shares = 0
         self._shared: BatchBuffer | None = None
 
+    @classmethod
+    def of_values(cls, values: np.ndarray, spec: Spec, history: EdgeHistory) -> BatchBuffer:
+        """The finished batch `values`, whose outermost axis counts the samples."""
+        self: BatchBuffer = _WholeBatch.__new__(_WholeBatch)
+        self.sources = None
+        self.spec = spec
+        self.event = None
+        self._pool = HOST_POOL
+        self._dtype = values.dtype
+        self._history = history
+        self._lock = threading.Lock()
+        self._shares = 0
+        self._shared = None
+        self.adopt(values)
+        return self
+
     def row(self, index: int, shape: tuple[int, ...]) -> np.ndarray:
         """Memory for sample `index`."""
         if self._row_shape is None and not self._history.ragged:
@@ -173,7 +189,7 @@ class BatchBuffer:
             self.event.synchronize()
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self._in_dense)
 
     def tensor_list(self) -> TensorListCPU:
         """The finished batch."""
@@ -195,3 +211,25 @@ class BatchBuffer:
             self.spec.dtype,
             self.sources,
         )
+
+
+class _WholeBatch(BatchBuffer):
+    """A batch that came as one array; its rows are made when somebody asks for them."""
+
+    __slots__ = ("_rows",)
+
+    _rows: list[np.ndarray | None] | None
+
+    @property
+    def rows(self) -> list[np.ndarray | None]:  # type: ignore[override]
+        """The samples."""
+        found = self._rows
+        if found is None:
+            assert self._dense is not None
+            found = self._rows = [self._dense[i, ...] for i in range(len(self._dense))]
+        return found
+
+    def adopt(self, values: np.ndarray) -> None:
+        """Take `values`, the whole batch, as it is."""
+        super().adopt(values)
+        self._rows = None

@@ -51,6 +51,8 @@ class Program:
             *(r for r, _ in self.constants),
         ]
         """Registers that hold batches before the first sample runs."""
+        self.has_work = bool(self.steps or self.batch_steps)
+        """Whether there is anything but what is drawn, or is constant, for whole batches."""
         self.written = [r for step in self.steps for r in step.outputs if plan.leaves_stage[r]]
 
     def _add(self, node: OpNode) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from penstock.kernels.cpu.philox_state import DrawSeed
 
 _WORD = 0xFFFFFFFF
+_FEW = 4096
 
 
 @functools.cache
@@ -63,6 +64,18 @@ def _normal() -> ModuleType:
     from penstock.kernels.cpu import normal
 
     return normal
+
+
+@functools.cache
+def _few() -> ModuleType:
+    from penstock.kernels.cpu import few_draws
+
+    return few_draws
+
+
+def _are_few(out: np.ndarray) -> bool:
+    """Whether to draw without letting other threads have the interpreter meanwhile."""
+    return len(out) > 1 and out.size <= _FEW
 
 
 @functools.cache
@@ -128,7 +141,7 @@ def fill_uniform(
         single = single or out.dtype == np.float32
         _draws().uniform(out, _float32(low), _float32(high), single, *_place(seed, first_sample))
         return
-    kernels = _philox()
+    kernels = _few() if _are_few(out) else _philox()
     fill = kernels.uniform_float32 if out.dtype == np.float32 else kernels.uniform_float64
     fill(
         out,
@@ -160,7 +173,7 @@ def fill_normal(
         single = single or out.dtype == np.float32
         _draws().normal(out, _float32(mean), _float32(stddev), single, *_place(seed, first_sample))
         return
-    kernels = _normal()
+    kernels = _few() if _are_few(out) else _normal()
     fill = kernels.normal_float32 if out.dtype == np.float32 else kernels.normal_float64
     fill(
         out,
@@ -182,7 +195,8 @@ def fill_index(out: np.ndarray, seed: int, iteration: int, first_sample: int, co
     if type(seed) is DrawSeed:
         _draws().index(out, np.uint64(count), *_place(seed, first_sample))
         return
-    _philox().index_int64(
+    kernels = _few() if _are_few(out) else _philox()
+    kernels.index_int64(
         out,
         count,
         first_sample,
@@ -201,7 +215,8 @@ def fill_bernoulli(
         threshold = round(_float32(probability) * 2.0**32)
         _draws().bernoulli(out, threshold, *_place(seed, first_sample))
         return
-    _philox().bernoulli_uint8(
+    kernels = _few() if _are_few(out) else _philox()
+    kernels.bernoulli_uint8(
         out,
         round(probability * 2.0**32),
         first_sample,
