@@ -207,6 +207,25 @@ class Executor:
         if self.gate.closed and not at_exit:
             raise UsageError("The pipeline was shut down while its outputs were awaited.")
 
+    def states(self) -> tuple[Iteration | None, dict[int, Any]]:
+        """The oldest iteration in progress, and the readers' states from before it."""
+        try:
+            with self._lock:
+                oldest = self._queue[0] if self._queue else None
+                found = {} if oldest is None else oldest.states
+                self._cancelling = True
+                while self._beginning and len(found) < len(self.plan.readers):
+                    self._check_open()
+                    self._finished.wait(_LOOKS_UP_SECONDS)
+                self._cancelling = False
+                # Where an iteration has not begun, its readers have not drawn for any behind it.
+                return oldest, {
+                    key: found[key] if key in found else reader.state()
+                    for key, reader in self.readers.items()
+                }
+        except RuntimeError as failed:
+            raise interruption(failed) from None
+
     def cancel(self) -> dict[int, Any] | None:
         """Drop all scheduled iterations; return the readers' states from before them."""
         try:
