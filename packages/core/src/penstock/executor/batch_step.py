@@ -25,9 +25,16 @@ if TYPE_CHECKING:
 class BatchContext:
     """What `cpu_batch` is handed besides the samples."""
 
-    def __init__(self, step: Step, iteration: Iteration, buffers: list[BatchBuffer]) -> None:
+    def __init__(
+        self,
+        step: Step,
+        iteration: Iteration,
+        inputs: list[BatchBuffer],
+        buffers: list[BatchBuffer],
+    ) -> None:
         self._step = step
         self._iteration = iteration
+        self._inputs = inputs
         self._buffers = buffers
         self._arena = Arena()
         self.seed = step.seed
@@ -43,6 +50,12 @@ class BatchContext:
     def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """Scratch memory that lives until the operator returns."""
         return self._arena.empty(shape, dtype)
+
+    def located(self, error: BaseException, index: int) -> BaseException:
+        """`error` with the place of this operator and sample `index`, to be raised."""
+        sources = next((b.sources for b in self._inputs if b.sources is not None), None)
+        source = sources[index] if sources is not None else None
+        return located(error, self._step.node.where(index, source))
 
     def args(self, index: int) -> Any:
         """Arguments of sample `index`."""
@@ -70,10 +83,10 @@ def run_batch_step(
         buffer = BatchBuffer(iteration.size, program.specs[r], history[r])
         iteration.buffers[r] = buffer
         buffers.append(buffer)
-    inputs = [iteration.buffers[r] for r in step.inputs]
-    context = BatchContext(step, iteration, buffers)
+    inputs = [b for b in (iteration.buffers[r] for r in step.inputs) if b is not None]
+    context = BatchContext(step, iteration, inputs, buffers)
     try:
-        result = step.function(context, *[b.rows for b in inputs if b is not None])
+        result = step.function(context, *[b.rows for b in inputs])
         results = result if isinstance(result, tuple) else (result,)
         for buffer, samples in zip(buffers, results, strict=True):
             for index, value in enumerate(samples):
