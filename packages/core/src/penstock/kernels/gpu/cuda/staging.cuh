@@ -68,13 +68,8 @@ __device__ __forceinline__ void stage_spans(uint8* memory, uint32 pitch, const S
           copy_async<Size>(to + k, from + k);
           continue;
         }
-        uint8 bytes[Size];
-#pragma unroll
-        for (uint32 e = 0; e < Size; e++)
-          if (k + e >= phase && k + e < end) bytes[e] = __ldg(from + k + e);
-#pragma unroll
-        for (uint32 e = 0; e < Size; e++)
-          if (k + e >= phase && k + e < end) to[k + e] = bytes[e];
+#pragma unroll 4
+        for (uint32 e = max(k, phase); e < min(k + Size, end); e++) to[e] = __ldg(from + e);
       }
     }
   }

@@ -30,20 +30,37 @@ __device__ __forceinline__ uint4 taken(const uint4& low, const uint4& high, uint
       __funnelshift_r(words[2], words[3], bits), __funnelshift_r(words[3], words[4], bits));
 }
 
+// A vector of which only bytes `begin` to `end` may be read.
+__device__ __forceinline__ uint4 bytes_of(const uint8* from, uint32 begin, uint32 end) {
+  uint4 found = make_uint4(0, 0, 0, 0);
+#pragma unroll 1
+  for (uint32 k = 0; k < BYTES; k += 4) {
+    uint32 word = 0;
+#pragma unroll
+    for (uint32 e = 0; e < 4; e++)
+      if (k + e >= begin && k + e < end) word |= uint32(__ldg(from + k + e)) << (8 * e);
+    found.x = k == 0 ? word : found.x;
+    found.y = k == 4 ? word : found.y;
+    found.z = k == 8 ? word : found.z;
+    found.w = k == 12 ? word : found.w;
+  }
+  return found;
+}
+
 // Bytes `begin` to `end` of a vector whose first byte belongs at `to`, by words where all of a word
 // is among them.
 __device__ __forceinline__ void store_part(uint64 to, const uint4& vector, uint32 begin,
                                            uint32 end) {
-  const uint32 words[4] = {vector.x, vector.y, vector.z, vector.w};
   uint8* const bytes = reinterpret_cast<uint8*>(to);
-#pragma unroll
-  for (uint32 k = 0; k < 4; k++) {
-    if (begin <= 4 * k && end >= 4 * k + 4) {
-      reinterpret_cast<uint32*>(bytes)[k] = words[k];
-    } else if (begin < 4 * k + 4 && end > 4 * k) {
+#pragma unroll 1
+  for (uint32 k = 0; k < BYTES; k += 4) {
+    const uint32 word = k < 8 ? (k < 4 ? vector.x : vector.y) : (k < 12 ? vector.z : vector.w);
+    if (begin <= k && end >= k + 4) {
+      *reinterpret_cast<uint32*>(bytes + k) = word;
+    } else {
 #pragma unroll
       for (uint32 e = 0; e < 4; e++)
-        if (4 * k + e >= begin && 4 * k + e < end) bytes[4 * k + e] = uint8(words[k] >> (8 * e));
+        if (k + e >= begin && k + e < end) bytes[k + e] = uint8(word >> (8 * e));
     }
   }
 }
@@ -53,20 +70,20 @@ copy_rows(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, in
   const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
   const Rows& rows = *reinterpret_cast<const Rows*>(share.record);
   const Axis* axes = reinterpret_cast<const Axis*>(&rows + 1);
-  const uint64 first = uint64(share.block) * VECTORS;
-  const Quotient<uint64> start = divided(first, rows.vectors);
-  const uint32 count = uint32(min(uint64(VECTORS), rows.count - first));
+  const uint64 done = uint64(share.block) * VECTORS;
+  const Quotient<uint64> start = divided(done, rows.vectors);
+  const uint32 count = uint32(min(uint64(VECTORS), rows.count - done));
   const bool is_long = rows.vectors >= VECTORS;
   const Divisor by_vectors(is_long ? 1 : uint32(rows.vectors));
 
   // Nothing is stored before all is read.
   uint4 low[ITEMS], high[ITEMS];
   uint64 targets[ITEMS];
-  uint32 begins[ITEMS], ends[ITEMS], shifts[ITEMS];
+  uint32 parts[ITEMS], shifts[ITEMS];  // first byte, and in the next byte the one behind the last
 #pragma unroll
   for (uint32 i = 0; i < ITEMS; i++) {
     const uint32 index = threadIdx.x + i * THREADS;
-    begins[i] = ends[i] = shifts[i] = 0;
+    parts[i] = shifts[i] = 0;
     low[i] = high[i] = make_uint4(0, 0, 0, 0);
     if (index >= count) continue;
     uint64 row = start.whole, vector = start.rest + index;
@@ -81,8 +98,9 @@ copy_rows(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, in
     }
     const uint64 to = rows.target + row * rows.width;
     const int64 begin = int64(BYTES * vector) - int64(to % BYTES);
-    begins[i] = begin < 0 ? uint32(-begin) : 0;
-    ends[i] = uint32(max(min(int64(rows.width) - begin, int64(BYTES)), int64(0)));
+    const uint32 first = begin < 0 ? uint32(-begin) : 0;
+    const uint32 last = uint32(max(min(int64(rows.width) - begin, int64(BYTES)), int64(0)));
+    parts[i] = first | last << 8;
     targets[i] = to + begin;
     const uint64 from = rows.source + offsets_of(axes, axis_count, row).source + begin;
     const uint32 shift = uint32(from % BYTES);
@@ -93,19 +111,15 @@ copy_rows(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, in
       if (shift) high[i] = __ldg(vectors + 1);
       shifts[i] = shift;
     } else {
-      uint32 words[4] = {};
-#pragma unroll
-      for (uint32 e = 0; e < BYTES; e++)
-        if (e >= begins[i] && e < ends[i])
-          words[e / 4] |= uint32(__ldg(reinterpret_cast<const uint8*>(from) + e)) << (8 * (e % 4));
-      low[i] = make_uint4(words[0], words[1], words[2], words[3]);
+      low[i] = bytes_of(reinterpret_cast<const uint8*>(from), first, last);
     }
   }
 #pragma unroll
   for (uint32 i = 0; i < ITEMS; i++) {
-    if (begins[i] >= ends[i]) continue;
+    const uint32 first = parts[i] & 255, last = parts[i] >> 8;
+    if (first >= last) continue;
     const uint4 vector = taken(low[i], high[i], shifts[i]);
-    if (begins[i] == 0 && ends[i] == BYTES) *reinterpret_cast<uint4*>(targets[i]) = vector;
-    else store_part(targets[i], vector, begins[i], ends[i]);
+    if (parts[i] == BYTES << 8) *reinterpret_cast<uint4*>(targets[i]) = vector;
+    else store_part(targets[i], vector, first, last);
   }
 }

@@ -32,7 +32,7 @@ constexpr uint32 STAGE_BYTES = 17408;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr uint32 BLOCKS = 3;
 #else
-constexpr uint32 BLOCKS = 6;
+constexpr uint32 BLOCKS = 5;
 #endif
 
 template <typename T> struct WordOf { using type = uint32; };
