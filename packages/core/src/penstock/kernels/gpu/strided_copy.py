@@ -104,7 +104,7 @@ def _record(outer: int) -> np.dtype:
 def _copy_rows(queue: Queue, axes: Axes) -> None:
     """Copy rows whose elements lie next to one another."""
     outer = axes.extents.shape[1] - 1
-    records = np.zeros(len(axes.extents), _record(outer))
+    records = np.zeros(len(axes.source), _record(outer))
     blocks, blocks_each = _describe(
         records,
         plain(axes.source),
@@ -145,11 +145,12 @@ def _describe(
     total, each = 0, 0
     for i in range(len(records)):
         record = records[i]
-        width = extents[i, outer] * itemsize
+        row = i if len(extents) > 1 else 0
+        width = extents[row, outer] * itemsize
         low = np.int64(source[i])
         high, step = low + width, width
         for k in range(outer - 1, -1, -1):
-            extent, stride = extents[i, k], strides[i, k]
+            extent, stride = extents[row, k], strides[row, k]
             record.axes[k, 0] = extent
             record.axes[k, 1] = stride
             record.axes[k, 2] = step

@@ -70,7 +70,7 @@ def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: in
         next further out (-1 if there is none).
     """
     outer = axes.extents.shape[1] - len({run, x, a} - {-1})
-    records = np.zeros(len(axes.extents), _near_record(outer))
+    records = np.zeros(len(axes.source), _near_record(outer))
     blocks, blocks_each, inner = _describe(
         records,
         plain(axes.source),
@@ -123,12 +123,13 @@ def _describe(
     total, each, inner = 0, 0, -1
     for i in range(len(records)):
         record = records[i]
+        row = i if len(extents) > 1 else 0
         run, x_extent, a_extent = 1, 1, 1
         x_source, a_source, a_target = 0, 0, 0
         low = np.int64(source[i])
         high, images, step, place = low + itemsize, 1, itemsize, len(record.axes)
         for axis in range(ndim - 1, -1, -1):
-            extent, stride = extents[i, axis], strides[i, axis]
+            extent, stride = extents[row, axis], strides[row, axis]
             if axis == run_axis:
                 run = extent
             elif axis == x_axis:
