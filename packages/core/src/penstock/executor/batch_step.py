@@ -95,8 +95,4 @@ def draw_whole_batch(
 ) -> BatchBuffer:
     """The batch of a random operator whose samples are all drawn at once."""
     values = draw(step.seed, iteration.number, iteration.size)
-    buffer = BatchBuffer(iteration.size, spec, history)
-    for index in range(iteration.size):
-        buffer.rows[index] = values[index, ...]
-    buffer.adopt(values)
-    return buffer
+    return BatchBuffer.of_values(values, spec, history)

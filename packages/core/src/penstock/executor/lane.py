@@ -86,6 +86,10 @@ class Lane:
                 del owners
                 kept.popleft()  # not before: the memory would be lent again
 
+    def synchronize(self) -> None:
+        """Wait for all work of the lane."""
+        self._device.runtime.synchronize(self._stream)
+
     def close(self) -> None:
         """Wait for the work of the lane and give its stream back."""
         if self._kept:

@@ -112,6 +112,9 @@ class OpSchema:
     """`Operator.defer` can hand its consumer a recipe in place of pixels."""
     takes_deferred: bool = False
     """`cpu` takes such a recipe as its first input."""
+    recipes: str = "image"
+    """Of what: ``"image"``, see `penstock.operators.deferred`, or ``"spectrum"``, see
+    `penstock.operators.audio.deferred_spectrum`."""
     reads_metadata: bool = False
     """On the CPU, too, it takes data on the GPU: it looks at type, shape and layout only."""
     keeps_metadata: bool = True

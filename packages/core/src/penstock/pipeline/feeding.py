@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ShapeError, UnknownNameError
 from penstock.executor.batch import BatchBuffer, EdgeHistory
+from penstock.executor.gpu_batch import GpuBatch
 from penstock.operators.external.feed import DeviceDelivery
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
-    from penstock.executor.gpu_batch import GpuBatch
     from penstock.executor.plan import Plan
     from penstock.graph.nodes import OpNode
     from penstock.operators.external.feed import AnyDelivery, Feed
@@ -41,6 +41,11 @@ class Feeding:
         self.changes = 0
         """How often something came that a consumer may be waiting for."""
         self._changed = threading.Condition()
+        # What was fed is taken last: it must not be lost when a source raises.
+        self._feeds = [
+            (node, [plan.registers[id(node), k] for k in range(len(node.outputs))])
+            for node in sorted(plan.feeds, key=lambda n: not n.attachment.has_source)
+        ]
         if device is not None:
             for node in plan.feeds:
                 pools = [_pool(plan, node, k, device) for k in range(len(node.outputs))]
@@ -97,11 +102,9 @@ class Feeding:
         """
         deliveries: list[tuple[OpNode, list[int], list[AnyDelivery]]] = []
         stop = False
-        # What was fed is taken last: it must not be lost when a source raises.
-        for node in sorted(self._plan.feeds, key=lambda n: not n.attachment.has_source):
+        for node, registers in self._feeds:
             if stop and not node.attachment.has_source:
                 break
-            registers = [self._plan.registers[id(node), k] for k in range(len(node.outputs))]
             try:
                 batches = node.attachment.collect(self._max_batch_size, self.iteration, self.epoch)
             except StopIteration:
@@ -127,23 +130,23 @@ class Feeding:
         return size, fed
 
     def _common_size(self, deliveries: list[tuple[OpNode, list[int], list[AnyDelivery]]]) -> int:
-        size, origin = 0, ""
+        size = 0
+        origin: OpNode | None = None
         for node, _, batches in deliveries:
-            source = f'"{node.name}", created at {node.user_line},'
             for delivery in batches:
                 count = len(delivery)
                 if count > self._max_batch_size:
                     raise ShapeError(
                         f"Expected batch_size <= {self._max_batch_size}, actual: {count}, from the "
-                        f"external source {source[:-1]}. Give the pipeline a larger `batch_size`."
+                        f"external source {_place(node)}. Give the pipeline a larger `batch_size`."
                     )
-                if origin and count != size:
+                if origin is not None and count != size:
                     raise ShapeError(
-                        f"Batch size clash! The external source {source} returned a batch of "
-                        f"{count} samples, {origin} one of {size}. All inputs of an iteration "
-                        "must have as many samples."
+                        f"Batch size clash! The external source {_place(node)}, returned a batch "
+                        f"of {count} samples, {_place(origin)}, one of {size}. All inputs of an "
+                        "iteration must have as many samples."
                     )
-                size, origin = count, source
+                size, origin = count, node
         return size or self._max_batch_size
 
     def reset(self) -> None:
@@ -160,6 +163,10 @@ class Feeding:
             node.attachment.new_epoch()
 
 
+def _place(node: OpNode) -> str:
+    return f'"{node.name}", created at {node.user_line}'
+
+
 def _pool(plan: Plan, node: OpNode, output: int, device: Device) -> HostPool:
     """Where batches on the host are copied to: page-locked memory, if they go on to the GPU."""
     register = plan.registers[id(node), output]
@@ -170,8 +177,6 @@ def _pool(plan: Plan, node: OpNode, output: int, device: Device) -> HostPool:
 
 def _buffer(delivery: AnyDelivery) -> BatchBuffer | GpuBatch:
     if isinstance(delivery, DeviceDelivery):
-        from penstock.executor.gpu_batch import GpuBatch
-
         batch = delivery.batch
         access = batch._access
         return GpuBatch(batch._batch, delivery.spec, None, access.event, access.stream)

@@ -72,6 +72,8 @@ class Declared:
     ndim: int | None = None
     seen: Spec | None = None
     """What the first batch turned out to be; later ones must agree."""
+    seen_as: tuple[DALIDataType, int, str | None, str] | None = None
+    """What was said about the last batch: type, axes, the layout given with it, and its own."""
 
 
 class Feed:
@@ -262,6 +264,9 @@ class Feed:
         own_layout: str,
     ) -> Spec:
         declared = self.outputs[output]
+        told = dtype, ndim, fed_layout, own_layout
+        if declared.seen is not None and declared.seen_as == told:
+            return declared.seen
         if declared.dtype not in (None, DALIDataType.NO_TYPE, dtype):
             raise DataTypeError(
                 f"External source expected data of type {declared.dtype.name} and got: "
@@ -283,7 +288,7 @@ class Feed:
         spec = Spec(dtype, ndim, check_layout(layout, ndim))
         if declared.seen is not None and declared.seen != spec:
             _check_change(declared.seen, spec)
-        declared.seen = spec
+        declared.seen, declared.seen_as = spec, told
         return spec
 
 
