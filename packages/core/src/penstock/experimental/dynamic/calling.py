@@ -24,6 +24,7 @@ from penstock.experimental.dynamic.dtypes import DType
 from penstock.experimental.dynamic.invocations import Invocation
 from penstock.experimental.dynamic.modes import THREAD, EvalMode
 from penstock.experimental.dynamic.operations import OPERATIONS, Operation
+from penstock.experimental.dynamic.rng import resolve_rng
 from penstock.experimental.dynamic.slots import Slot
 from penstock.graph.capture import wanted_device
 from penstock.graph.user_line import _PACKAGE, stack_level
@@ -157,7 +158,7 @@ def call(
         tuple([slot.spec for slot in slots]),
         tuple([(name, slot.spec) for name, slot in tensors]) if tensors else (),
     )
-    seed = _drawn_seed(rng) if schema.random else 0
+    seed = resolve_rng(rng).draw_seed() if schema.random else 0
     return dispatch(form, tuple(slots), tuple(tensors), size, seed, frame, external)
 
 
@@ -413,9 +414,3 @@ def _check_tensor_argument(schema: OpSchema, arg: Arg, slot: Slot) -> None:
         )
     if slot.device != "cpu":
         raise MisusedArgumentError(f"{place} must be on the CPU; `.cpu()` moves it there.")
-
-
-def _drawn_seed(rng: Any) -> int:
-    from penstock.experimental.dynamic.seeding import drawn_seed
-
-    return drawn_seed(rng)

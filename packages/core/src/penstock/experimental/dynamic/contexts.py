@@ -7,6 +7,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.errors import ArgumentValueError, UsageError
+from penstock.experimental.dynamic.checkpoint import Checkpoint
 from penstock.experimental.dynamic.devices import Device
 from penstock.experimental.dynamic.evaluators import Evaluator
 from penstock.experimental.dynamic.modes import THREAD
@@ -68,7 +69,7 @@ class EvalContext:
         self._thread: int | None = None
         self._depth = 0
         self._lock = threading.Lock()
-        self._checkpoint: Any = None
+        self._checkpoint: Checkpoint | None = None
         weakref.finalize(self, self._evaluator.close).atexit = False
 
     @staticmethod
@@ -105,6 +106,13 @@ class EvalContext:
             if pool.num_threads != wanted:
                 pool = self._evaluator.pool = ThreadPool(wanted, device_id=self._device_id)
         return pool
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The checkpoint of this context, for whoever wants one that can be found from anywhere."""
+        if self._checkpoint is None:
+            self._checkpoint = Checkpoint()
+        return self._checkpoint
 
     def evaluate_all(self) -> None:
         """Do all work that is left to do, that of calls in deferred mode included.
