@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import EndOfData, UsageError
 from penstock.executor.batch import BatchBuffer
 from penstock.executor.batch_step import draw_whole_batch, run_batch_step
+from penstock.executor.chunks import chunk_size
 from penstock.executor.iteration import Iteration
 from penstock.executor.program import Program
 from penstock.executor.recovery import Recovery
@@ -36,12 +37,6 @@ _LOOKS_UP_SECONDS = 0.5
 """A Ctrl-C that comes just as a thread falls asleep does not wake it, so the consumer wakes now and
 then by itself."""
 _ENTER = "enter"
-_LARGEST_CHUNK = 8
-_LARGEST_CHUNK_OF_LITTLE_WORK = 16
-_CHUNK_THAT_IS_READ = 16
-"""Samples that are only read, for a GPU to decode: a thread takes no fewer. Shared out more finely,
-all threads would do is to wait for one another."""
-_LITTLE_WORK_SECONDS = 5e-5
 
 
 class Executor:
@@ -207,6 +202,25 @@ class Executor:
         if self.gate.closed and not at_exit:
             raise UsageError("The pipeline was shut down while its outputs were awaited.")
 
+    def states(self) -> tuple[Iteration | None, dict[int, Any]]:
+        """The oldest iteration in progress, and the readers' states from before it."""
+        try:
+            with self._lock:
+                oldest = self._queue[0] if self._queue else None
+                found = {} if oldest is None else oldest.states
+                self._cancelling = True
+                while self._beginning and len(found) < len(self.plan.readers):
+                    self._check_open()
+                    self._finished.wait(_LOOKS_UP_SECONDS)
+                self._cancelling = False
+                # Where an iteration has not begun, its readers have not drawn for any behind it.
+                return oldest, {
+                    key: found[key] if key in found else reader.state()
+                    for key, reader in self.readers.items()
+                }
+        except RuntimeError as failed:
+            raise interruption(failed) from None
+
     def cancel(self) -> dict[int, Any] | None:
         """Drop all scheduled iterations; return the readers' states from before them."""
         try:
@@ -267,14 +281,7 @@ class Executor:
                 return iteration, None
             if iteration.program is None:
                 continue
-            remaining = iteration.size - iteration.next
-            little = iteration.program.sample_seconds < _LITTLE_WORK_SECONDS
-            if iteration.program.is_light:
-                most = max(_CHUNK_THAT_IS_READ, -(-iteration.size // self._num_threads))
-            elif little:
-                most = min(_LARGEST_CHUNK_OF_LITTLE_WORK, remaining // (4 * self._num_threads) + 1)
-            else:
-                most = min(_LARGEST_CHUNK, remaining // (4 * self._num_threads) + 1)
+            most = chunk_size(iteration, iteration.program, self._num_threads)
             samples = iteration.take(most)
             if samples:
                 iteration.in_flight += 1

@@ -12,6 +12,8 @@ from penstock.operators.external.feed import DeviceDelivery
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.executor.plan import Plan
     from penstock.graph.nodes import OpNode
     from penstock.operators.external.feed import AnyDelivery, Feed
@@ -30,11 +32,23 @@ class Feeding:
         How many samples a batch may have.
     device
         The GPU that the graph has work for, if it has any.
+    names
+        For pipelines that checkpoints can be made of, what the sources are called in them, by
+        ``id(node)``.
     """
 
-    def __init__(self, plan: Plan, max_batch_size: int, device: Device | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        max_batch_size: int,
+        device: Device | None = None,
+        names: dict[int, str] | None = None,
+    ) -> None:
         self._plan = plan
         self._max_batch_size = max_batch_size
+        self._names = names
+        self._before: dict[str, Any] | None = None
+        """State from before the sources were last asked."""
         self.epoch = 0
         self.iteration = 0
         self.ended = False
@@ -90,6 +104,38 @@ class Feeding:
             while self.changes == seen:
                 self._changed.wait()
 
+    def state(self) -> dict[str, Any]:
+        """Where the sources stand: the epoch, the iteration in it, and by name each of them."""
+        return {
+            "epoch": self.epoch,
+            "iteration": self.iteration,
+            "ended": self.ended,
+            "sources": {
+                self._names[id(node)]: node.attachment.state()
+                for node in self._plan.feeds
+                if self._names is not None
+            },
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go to where `state` was taken; sources whose own state is `None` stay where they are."""
+        assert self._names is not None
+        self.epoch, self.iteration = state["epoch"], state["iteration"]
+        self.ended = state["ended"]
+        sources = state["sources"]
+        for node in self._plan.feeds:
+            own = sources[self._names[id(node)]]
+            if own is None:
+                continue
+            try:
+                node.attachment.restore(own)
+            except Exception as error:
+                error.add_note(
+                    f'raised while the external source "{node.name}", created at '
+                    f"{node.user_line}, was brought to where a checkpoint was made"
+                )
+                raise
+
     def collect(self) -> tuple[int, dict[int, BatchBuffer | GpuBatch]]:
         """Size and fed batches (by register) of the next iteration.
 
@@ -100,6 +146,7 @@ class Feeding:
         Exception
             Whatever a source raised; the same iteration will be asked for again.
         """
+        self._before = None if self._names is None else self.state()
         deliveries: list[tuple[OpNode, list[int], list[AnyDelivery]]] = []
         stop = False
         for node, registers in self._feeds:
@@ -148,6 +195,11 @@ class Feeding:
                     )
                 size, origin = count, node
         return size or self._max_batch_size
+
+    @property
+    def before(self) -> dict[str, Any] | None:
+        """State from before the sources were last asked, where checkpoints can be made."""
+        return self._before
 
     def reset(self) -> None:
         """Begin the next epoch, if the end of one was reached."""

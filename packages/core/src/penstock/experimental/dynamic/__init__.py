@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import Any as _Any
 
 from penstock.experimental.dynamic import calling as _calling
+from penstock.experimental.dynamic import checkpoint as checkpoint
 from penstock.experimental.dynamic import functions as _functions
 from penstock.experimental.dynamic import math as math
+from penstock.experimental.dynamic import random as random
 from penstock.experimental.dynamic.batches import Batch
 from penstock.experimental.dynamic.construction import (
     as_batch,
@@ -76,6 +78,7 @@ __all__ = [
     "batch",
     "bfloat16",
     "bool",
+    "checkpoint",
     "device",
     "dtype",
     "float16",
@@ -90,6 +93,7 @@ __all__ = [
     "int32",
     "int64",
     "math",
+    "random",
     "set_current_stream",
     "set_default_stream",
     "set_num_threads",

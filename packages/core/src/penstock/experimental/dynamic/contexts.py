@@ -7,6 +7,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.errors import ArgumentValueError, UsageError
+from penstock.experimental.dynamic.checkpoint import Checkpoint
 from penstock.experimental.dynamic.devices import Device
 from penstock.experimental.dynamic.evaluators import Evaluator
 from penstock.experimental.dynamic.modes import THREAD
@@ -73,7 +74,7 @@ class EvalContext:
         self._thread: int | None = None
         self._depth = 0
         self._lock = threading.Lock()
-        self._checkpoint: Any = None
+        self._checkpoint: Checkpoint | None = None
         weakref.finalize(self, self._evaluator.close).atexit = False
 
     @staticmethod
@@ -130,6 +131,12 @@ class EvalContext:
         if wanted is not None and wanted is not self._stream:
             self._stream = wanted
             self._evaluator.set_stream(wanted)
+
+    def checkpoint(self) -> Checkpoint:
+        """The checkpoint of this context, for whoever wants one that can be found from anywhere."""
+        if self._checkpoint is None:
+            self._checkpoint = Checkpoint()
+        return self._checkpoint
 
     def evaluate_all(self) -> None:
         """Do all work that is left to do, that of calls in deferred mode included.

@@ -86,7 +86,7 @@ def _beta() -> ModuleType:
 
 
 def sample_uniforms(
-    seed: int, iteration: int, sample: int, count: int, offset: int = 0
+    seed: int, iteration: int, sample: int, count: int, offset: int = 0, *, packed: bool = False
 ) -> np.ndarray:
     """`count` float64 numbers in [0, 1) with 53 random bits each.
 
@@ -98,10 +98,13 @@ def sample_uniforms(
         Whose numbers: the iteration's number and the position in the batch.
     offset
         How many numbers of the same stream to leave out before the first one.
+    packed
+        Whether a `DrawSeed` gives numbers one behind the other, as for `choice` of slices.
     """
     if type(seed) is DrawSeed:
         out = np.empty((1, offset + count), np.float64)
-        _draws().unit(out, *_place(seed, sample))
+        stride = np.uint64(2) if packed else _draws().ELEMENT_STRIDE
+        _draws().unit(out, stride, *_place(seed, sample))
         return out[0, offset:]
     return _philox().uniforms(  # type: ignore[no-any-return]
         count,
@@ -117,7 +120,7 @@ def sample_uniforms(
 def fill_unit(out: np.ndarray, seed: int, iteration: int, first_sample: int) -> None:
     """Fill a C-contiguous float64 array (samples, elements) as `sample_uniforms` does a sample."""
     if type(seed) is DrawSeed:
-        _draws().unit(out, *_place(seed, first_sample))
+        _draws().unit(out, _draws().ELEMENT_STRIDE, *_place(seed, first_sample))
     else:
         fill_uniform(out, seed, iteration, first_sample, 0.0, 1.0)
 
@@ -187,13 +190,21 @@ def fill_normal(
     )
 
 
-def fill_index(out: np.ndarray, seed: int, iteration: int, first_sample: int, count: int) -> None:
+def fill_index(
+    out: np.ndarray,
+    seed: int,
+    iteration: int,
+    first_sample: int,
+    count: int,
+    *,
+    packed: bool = False,
+) -> None:
     """Fill a C-contiguous int64 array (samples, elements) with indices, uniformly from [0, count).
 
-    `count` is below 2**32.
+    `count` is below 2**32. For `packed` see `sample_uniforms`.
     """
     if type(seed) is DrawSeed:
-        _draws().index(out, np.uint64(count), *_place(seed, first_sample))
+        _draws().index(out, np.uint64(count), packed, *_place(seed, first_sample))
         return
     kernels = _few() if _are_few(out) else _philox()
     kernels.index_int64(
