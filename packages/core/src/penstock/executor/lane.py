@@ -12,6 +12,7 @@ from penstock.executor.batch import BatchBuffer, EdgeHistory
 from penstock.executor.gpu_batch import GpuBatch
 from penstock.executor.worker import track
 from penstock.kernels.gpu.transfer import HostCopy
+from penstock.operators.late_batch import LateBatch
 from penstock.tensors.gpu.faults import FaultReport
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class Lane:
             self._kept.append((event, kept))
         for r, (value, sources) in found.items():
             spec = program.specs[r]
+            if isinstance(value, LateBatch):
+                value, spec = value
             if isinstance(value, HostCopy):
                 buffer = BatchBuffer(iteration.size, spec, EdgeHistory())
                 buffer.rows = list(value.rows)
