@@ -260,7 +260,7 @@ def _cut_tiles(
     for i in range(len(records)):
         record = records[i]
         pixel = record.channels * itemsize
-        width, height = np.int64(record.width), np.int64(record.height)
+        width, height = int(record.width), int(record.height)
         # Between rows there are up to 47 bytes of shared memory.
         most = min((stage_bytes - 16 - 47) // pixel, tile_pixels)
         columns, rows = width, 1
@@ -270,7 +270,7 @@ def _cut_tiles(
             room = (stage_bytes - 16) // (width * pixel + 47)
             rows = max(min(min(tile_pixels // width, room), height), 1)
         record.tile_rows, record.tile_columns = rows, columns
-        own = np.int64(0)
+        own = 0
         if width and height:
             own = -(-height // rows) * -(-width // columns)
         for axis in range(shapes.shape[1] - 3):
