@@ -127,9 +127,7 @@ def _flat(data: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=1024)
-def _blocks(
-    shape: tuple[int, ...], axes: tuple[int, ...]
-) -> tuple[int, int, int, tuple[int, ...]]:
+def _blocks(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, int, int, tuple[int, ...]]:
     """`shape` as ``(outer, reduced, inner)`` around the last neighbours among `axes`.
 
     The last result is the shape with these neighbours' extents being 1.
