@@ -254,7 +254,8 @@ class ReaderCounter:
         # Entries of the current epoch that the reader which began with shard k has drawn. Those
         # elsewhere are assumed to draw as many, but for the bad samples that were skipped here.
         self._drawn = [0] * num_shards
-        self._steps = 0
+        self._given = 0
+        """Samples of whole batches in this epoch, padding included."""
 
     @property
     def size(self) -> int:
@@ -264,7 +265,7 @@ class ReaderCounter:
         if self._padded:
             return self._largest
         if self._policy is LastBatchPolicy.FILL:
-            return self._rounded(self._most_left() + self._steps * self._batch_size)
+            return self._rounded(self._most_left() + self._given)
         return self._rounded(self._largest)
 
     def steps_left(self) -> int | None:
@@ -273,7 +274,7 @@ class ReaderCounter:
             # Skipped samples bring the padding forward, but not the end of the epoch: all shards
             # must give the same number of batches.
             given = self._smallest if self._policy is LastBatchPolicy.DROP else self._largest
-            left = max(0, given - self._steps * self._batch_size)
+            left = max(0, given - self._given)
         elif self._policy is LastBatchPolicy.FILL:
             left = self._most_left()
         elif self._policy is LastBatchPolicy.DROP:
@@ -291,7 +292,7 @@ class ReaderCounter:
         if self._padded:
             # DALI reads one batch more only if the smallest shard leaves a part of one. Where just
             # the larger shards do, a batch of nothing but padding then opens the next epoch.
-            return -(-self._largest // self._batch_size) - self._steps
+            return -(-(self._largest - self._given) // self._batch_size)
         return int(max(self._drawn[k] for k in self._shards) < self._smallest)
 
     def advance(self, deliveries: Sequence[Delivery]) -> Sequence[int | list[int]] | None:
@@ -300,7 +301,7 @@ class ReaderCounter:
         self._drawn = [count + self._batch_size for count in self._drawn]
         for shard, delivery in zip(self._shards, deliveries, strict=True):
             self._drawn[shard] += delivery.skipped
-        self._steps += 1
+        self._given += self._batch_size
         if self._policy is LastBatchPolicy.PARTIAL:
             return [
                 delivery.kept(self._shard_size(shard) - count)
@@ -338,18 +339,18 @@ class ReaderCounter:
 
     def state(self) -> dict[str, Any]:
         """What has been drawn of which shards."""
-        return {"rotation": self._rotation, "drawn": list(self._drawn), "steps": self._steps}
+        return {"rotation": self._rotation, "drawn": list(self._drawn), "given": self._given}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from `state`."""
         self._rotation = int(state["rotation"])
         self._drawn = [int(count) for count in state["drawn"]]
-        self._steps = int(state["steps"])
+        self._given = int(state["given"])
 
     def _begin(self, rotation: int) -> None:
         self._rotation = rotation % self._num_shards
         self._drawn = [0] * self._num_shards
-        self._steps = 0
+        self._given = 0
 
     def _shard_size(self, first: int) -> int:
         """Size of the shard that the reader which began with shard `first` reads now."""

@@ -13,7 +13,8 @@ and how words become numbers, were found by comparison with its values:
 * indices are drawn by multiplication, rejecting a bias (D. Lemire, "Fast random integer generation
   in an interval", ACM TOMACS 29(1), 2019).
 
-Every element can so be computed alone, at the price of a whole block of words for each.
+Every element can so be computed alone, at the price of a whole block of words for each. Only
+``choice`` of slices of an array draws one element behind the other.
 """
 
 from __future__ import annotations
@@ -103,18 +104,19 @@ def uniform(
 @njit(nogil=True, cache=True)
 def unit(
     out: np.ndarray,
+    stride: np.uint64,
     first_sample: np.uint64,
     key: np.uint64,
     sequence: np.uint64,
     offset: np.uint64,
     phase: np.uint64,
 ) -> None:
-    """Fill float64 (samples, elements) from [0, 1)."""
+    """Fill float64 (samples, elements) from [0, 1), elements `stride` words apart."""
     samples, count = out.shape
     for s in range(samples):
         stream = sequence + (first_sample + np.uint64(s)) * SAMPLE_STRIDE
         for e in range(count):
-            out[s, e] = double_unit(key, stream, offset, phase + np.uint64(e) * ELEMENT_STRIDE)
+            out[s, e] = double_unit(key, stream, offset, phase + np.uint64(e) * stride)
 
 
 @njit(nogil=True, cache=True)
@@ -173,21 +175,28 @@ def bernoulli(
 def index(
     out: np.ndarray,
     choices: np.uint64,
+    packed: bool,
     first_sample: np.uint64,
     key: np.uint64,
     sequence: np.uint64,
     offset: np.uint64,
     phase: np.uint64,
 ) -> None:
-    """Fill int64 (samples, elements) from 0 ... choices - 1, of which there are at most 2**32."""
+    """Fill int64 (samples, elements) from 0 ... choices - 1, of which there are at most 2**32.
+
+    `packed` draws an element behind the other, without a gap.
+    """
     samples, count = out.shape
     rejected = (np.uint64(1) << HALF) % choices
     for s in range(samples):
         stream = sequence + (first_sample + np.uint64(s)) * SAMPLE_STRIDE
+        number = phase
         for e in range(count):
-            number = phase + np.uint64(e) * ELEMENT_STRIDE
+            if not packed:
+                number = phase + np.uint64(e) * ELEMENT_STRIDE
             product = word(key, stream, offset, number) * choices
+            number += _ONE
             while (product & _LOW) < rejected:
-                number += _ONE
                 product = word(key, stream, offset, number) * choices
+                number += _ONE
             out[s, e] = np.int64(product >> HALF)

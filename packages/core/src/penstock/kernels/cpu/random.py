@@ -18,6 +18,7 @@ import numpy as np
 from penstock.kernels.cpu.philox_state import DrawSeed
 
 _WORD = 0xFFFFFFFF
+_FEW = 4096
 
 
 @functools.cache
@@ -66,6 +67,18 @@ def _normal() -> ModuleType:
 
 
 @functools.cache
+def _few() -> ModuleType:
+    from penstock.kernels.cpu import few_draws
+
+    return few_draws
+
+
+def _are_few(out: np.ndarray) -> bool:
+    """Whether to draw without letting other threads have the interpreter meanwhile."""
+    return len(out) > 1 and out.size <= _FEW
+
+
+@functools.cache
 def _beta() -> ModuleType:
     from penstock.kernels.cpu import beta
 
@@ -73,7 +86,7 @@ def _beta() -> ModuleType:
 
 
 def sample_uniforms(
-    seed: int, iteration: int, sample: int, count: int, offset: int = 0
+    seed: int, iteration: int, sample: int, count: int, offset: int = 0, *, packed: bool = False
 ) -> np.ndarray:
     """`count` float64 numbers in [0, 1) with 53 random bits each.
 
@@ -85,10 +98,13 @@ def sample_uniforms(
         Whose numbers: the iteration's number and the position in the batch.
     offset
         How many numbers of the same stream to leave out before the first one.
+    packed
+        Whether a `DrawSeed` gives numbers one behind the other, as for `choice` of slices.
     """
     if type(seed) is DrawSeed:
         out = np.empty((1, offset + count), np.float64)
-        _draws().unit(out, *_place(seed, sample))
+        stride = np.uint64(2) if packed else _draws().ELEMENT_STRIDE
+        _draws().unit(out, stride, *_place(seed, sample))
         return out[0, offset:]
     return _philox().uniforms(  # type: ignore[no-any-return]
         count,
@@ -104,7 +120,7 @@ def sample_uniforms(
 def fill_unit(out: np.ndarray, seed: int, iteration: int, first_sample: int) -> None:
     """Fill a C-contiguous float64 array (samples, elements) as `sample_uniforms` does a sample."""
     if type(seed) is DrawSeed:
-        _draws().unit(out, *_place(seed, first_sample))
+        _draws().unit(out, _draws().ELEMENT_STRIDE, *_place(seed, first_sample))
     else:
         fill_uniform(out, seed, iteration, first_sample, 0.0, 1.0)
 
@@ -128,7 +144,7 @@ def fill_uniform(
         single = single or out.dtype == np.float32
         _draws().uniform(out, _float32(low), _float32(high), single, *_place(seed, first_sample))
         return
-    kernels = _philox()
+    kernels = _few() if _are_few(out) else _philox()
     fill = kernels.uniform_float32 if out.dtype == np.float32 else kernels.uniform_float64
     fill(
         out,
@@ -160,7 +176,7 @@ def fill_normal(
         single = single or out.dtype == np.float32
         _draws().normal(out, _float32(mean), _float32(stddev), single, *_place(seed, first_sample))
         return
-    kernels = _normal()
+    kernels = _few() if _are_few(out) else _normal()
     fill = kernels.normal_float32 if out.dtype == np.float32 else kernels.normal_float64
     fill(
         out,
@@ -174,15 +190,24 @@ def fill_normal(
     )
 
 
-def fill_index(out: np.ndarray, seed: int, iteration: int, first_sample: int, count: int) -> None:
+def fill_index(
+    out: np.ndarray,
+    seed: int,
+    iteration: int,
+    first_sample: int,
+    count: int,
+    *,
+    packed: bool = False,
+) -> None:
     """Fill a C-contiguous int64 array (samples, elements) with indices, uniformly from [0, count).
 
-    `count` is below 2**32.
+    `count` is below 2**32. For `packed` see `sample_uniforms`.
     """
     if type(seed) is DrawSeed:
-        _draws().index(out, np.uint64(count), *_place(seed, first_sample))
+        _draws().index(out, np.uint64(count), packed, *_place(seed, first_sample))
         return
-    _philox().index_int64(
+    kernels = _few() if _are_few(out) else _philox()
+    kernels.index_int64(
         out,
         count,
         first_sample,
@@ -201,7 +226,8 @@ def fill_bernoulli(
         threshold = round(_float32(probability) * 2.0**32)
         _draws().bernoulli(out, threshold, *_place(seed, first_sample))
         return
-    _philox().bernoulli_uint8(
+    kernels = _few() if _are_few(out) else _philox()
+    kernels.bernoulli_uint8(
         out,
         round(probability * 2.0**32),
         first_sample,
