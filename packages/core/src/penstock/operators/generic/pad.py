@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 from penstock.types import to_numpy_type
 
 _Shape = tuple[int, ...]
-_Batch = TypeVar("_Batch", StridedBatch, DeviceBatch)
 
 
 @operator(
@@ -81,8 +80,9 @@ class Pad(Operator):
         shape = args.get("shape")
         if isinstance(shape, int):
             shape = [shape]
-        known = isinstance(shape, (list, tuple, np.ndarray)) and len(shape) > 0
-        return not known or any(int(extent) <= 0 for extent in shape)
+        if not isinstance(shape, (list, tuple, np.ndarray)) or not len(shape):
+            return True
+        return any(int(extent) <= 0 for extent in shape)
 
     def infer(self, *inputs: Spec) -> Spec:
         data = inputs[0]
@@ -253,10 +253,14 @@ def _check_align(value: int) -> None:
         raise ArgumentValueError(f"`align` must be positive, got {value}.")
 
 
-def _samples(batch: _Batch, some: Any) -> _Batch:
+@overload
+def _samples(batch: StridedBatch, some: Any) -> StridedBatch: ...
+@overload
+def _samples(batch: DeviceBatch, some: Any) -> DeviceBatch: ...
+def _samples(batch: StridedBatch | DeviceBatch, some: Any) -> StridedBatch | DeviceBatch:
     """Some samples of a batch."""
     pointers, shapes = batch.pointers[some], batch.shapes[some]
-    if isinstance(batch, StridedBatch):
-        strides = batch.strides[some]
-        return StridedBatch(batch.runtime, batch.owners, pointers, shapes, strides, batch.dtype)
-    return DeviceBatch(batch.runtime, batch.owners, pointers, shapes, batch.dtype)
+    if isinstance(batch, DeviceBatch):
+        return DeviceBatch(batch.runtime, batch.owners, pointers, shapes, batch.dtype)
+    strides = batch.strides[some]
+    return StridedBatch(batch.runtime, batch.owners, pointers, shapes, strides, batch.dtype)
