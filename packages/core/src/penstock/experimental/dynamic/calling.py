@@ -162,6 +162,13 @@ def call(
     return dispatch(form, tuple(slots), tuple(tensors), size, seed, frame, external)
 
 
+def user_frame(frame: FrameType) -> FrameType:
+    """The first frame from `frame` on that is not the library's own."""
+    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
+
+
 def dispatch(
     form: Any,
     slots: tuple[Slot, ...],
@@ -342,7 +349,7 @@ def _made(
         if value is None:
             continue
         given.add(key)
-        args[key] = _converted(schema, arg, value)
+        args[key] = converted_argument(schema, arg, value)
     for key, slot in tensors:
         arg = _declared(schema, key, name)
         given.add(key)
@@ -382,7 +389,8 @@ def _declared(schema: OpSchema, key: str, name: str) -> Arg:
     return arg
 
 
-def _converted(schema: OpSchema, arg: Arg, value: Any) -> Any:
+def converted_argument(schema: OpSchema, arg: Arg, value: Any) -> Any:
+    """The value of a constant argument, as operators take it."""
     place = f"Argument `{arg.name}` of `ndd.{schema.name}`"
     if value is bool and arg.type.name == "DALIDataType":
         value = DALIDataType.BOOL
