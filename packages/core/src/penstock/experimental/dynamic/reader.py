@@ -19,13 +19,14 @@ from penstock.errors import (
     located,
 )
 from penstock.experimental.dynamic.batches import Batch
-from penstock.experimental.dynamic.calling import converted_argument, user_frame
+from penstock.experimental.dynamic.calling import _converted as converted_argument
 from penstock.experimental.dynamic.contexts import EvalContext
 from penstock.experimental.dynamic.devices import DeviceLike
 from penstock.experimental.dynamic.devices import device as as_device
 from penstock.experimental.dynamic.modes import THREAD, EvalMode
 from penstock.experimental.dynamic.reading import Place, ReadAhead
 from penstock.experimental.dynamic.tensors import Tensor
+from penstock.graph.user_line import _PACKAGE
 
 if TYPE_CHECKING:
     from penstock.experimental.dynamic.slots import Slot
@@ -415,6 +416,13 @@ class Epoch:
 
 
 _ENDED = -1
+
+
+def user_frame(frame: FrameType) -> FrameType:
+    """The first frame from `frame` on that is not the library's own."""
+    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
 
 
 def _checked_size(size: Any, name: str) -> int:
