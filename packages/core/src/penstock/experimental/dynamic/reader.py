@@ -162,9 +162,7 @@ class Reader:
             At the first step, if the reader was used in another way before.
         """
         if capture:
-            from penstock.experimental.dynamic.capture.loops import captured_epoch
-
-            return captured_epoch(self, batch_size, ctx)
+            raise NotYetSupportedError("`capture`=True is to come.")
         return Epoch(self, batch_size, ctx)
 
     def __call__(self, *, batch_size: int | None = None) -> Any:

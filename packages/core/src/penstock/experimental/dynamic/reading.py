@@ -31,7 +31,7 @@ _SMALL_BYTES = 4096
 
 
 class LoadContext:
-    """What a reader is handed while it loads one sample; see `SampleContext`."""
+    """What a reader is handed while it loads one sample: a `SampleContext` without randomness."""
 
     __slots__ = ("ahead", "args", "index", "iteration", "seed", "source")
 
@@ -326,7 +326,7 @@ class _Task:
         context.ahead = ahead
         try:
             context.source = sources[number] = source.source_info(entry)
-            found = source.load(context, entry)
+            found = source.load(context, entry)  # type: ignore[arg-type]
             samples[number] = found if isinstance(found, tuple) else (found,)
         except BaseException as error:
             where = reading.place.where(number, context.source or None)
