@@ -171,6 +171,8 @@ def call(
     except TypeError:  # nothing that could be looked up
         structure = ()
     if operation is None:
+        if tensors is not None:
+            constants = {k: v for k, v in constants.items() if not isinstance(v, Holder)}
         operation = made(schema, where, constants, tensors or (), len(slots))
         if structure:
             operation = OPERATIONS.add(structure, operation)
