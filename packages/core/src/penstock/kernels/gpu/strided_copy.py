@@ -5,14 +5,14 @@ Importing this module makes them known to `penstock.tensors.gpu.queue.Queue.copy
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
-from penstock.kernels.gpu.strided_axes import Axes
+from penstock.kernels.gpu.records import THREADS, launch_counted
+from penstock.kernels.gpu.strided_axes import Axes, follow
 from penstock.kernels.gpu.transpose import copy_tiles
 from penstock.tensors.gpu.batch import in_one_piece
 from penstock.tensors.gpu.queue import install_strided_copy
@@ -26,6 +26,8 @@ _LONG_ROW_BYTES = 64
 """Shorter rows are not worth the threads of a copy of rows."""
 _LONGEST_RUN_BYTES = 1024
 """Longer ones do not fit into the tiles of `copy_tiles`."""
+_WORDS = 6
+"""Of 64 bits, that a ``Rows`` of ``strided_copy.cu`` has; three for each outer axis follow."""
 
 
 def copy_strided(queue: Queue, source: StridedBatch, target: DeviceBatch) -> None:
@@ -40,25 +42,38 @@ def copy_strided(queue: Queue, source: StridedBatch, target: DeviceBatch) -> Non
     target
         Of the shapes and the element type of `source`; not the same memory.
     """
-    axes = Axes.of(source, target)
-    if axes.are_one_piece and in_one_piece(source.owners, source.pointers):
-        size = int(axes.extents.sum()) * axes.itemsize
-        if size:
-            queue.runtime.copy(int(axes.target[0]), int(axes.source[0]), size, queue.stream)
+    if not len(source):
         return
-    runs = axes.run_bytes
-    long_rows = axes.has_runs and (
-        axes.extents.shape[1] == 1
-        or runs.sum() >= _LONG_ROW_BYTES * len(runs)
-        or runs.max(initial=0) > _LONGEST_RUN_BYTES
-    )
-    if long_rows:
+    axes = Axes.of(source, target)
+    extents = axes.extents
+    if axes.has_runs and extents.shape[1] == 1:
+        size = follow(axes.source, axes.target, extents, axes.itemsize)
+        if size >= 0 and in_one_piece(source.owners, source.pointers):
+            if size:
+                queue.runtime.copy(int(axes.target[0]), int(axes.source[0]), size, queue.stream)
+            return
+    if axes.has_runs and _are_long(extents, axes.itemsize, _LONG_ROW_BYTES, _LONGEST_RUN_BYTES):
         _copy_rows(queue, axes)
     else:
         copy_tiles(queue, axes.with_larger_elements())
 
 
 install_strided_copy(copy_strided)
+
+
+@compiled
+def _are_long(extents: np.ndarray, itemsize: int, long_bytes: int, longest_bytes: int) -> bool:
+    """Whether rows are to be copied as such."""
+    rows, count = extents.shape
+    if count == 1:
+        return True
+    total = 0
+    for i in range(rows):
+        size = extents[i, count - 1] * itemsize
+        total += size
+        if size > longest_bytes:
+            return True
+    return total >= long_bytes * rows
 
 
 def gather(queue: Queue, sources: np.ndarray, sizes_bytes: np.ndarray, target: DeviceBatch) -> None:
@@ -77,55 +92,85 @@ def gather(queue: Queue, sources: np.ndarray, sizes_bytes: np.ndarray, target: D
     target
         Where they go.
     """
-    extents = sizes_bytes[:, np.newaxis]
-    _copy_rows(queue, Axes(sources, target.pointers, extents, np.ones_like(extents), 1))
-
-
-@cache
-def _record(outer: int) -> np.dtype:
-    return np.dtype(
-        [
-            ("first_block", np.uint32),
-            ("per_block", np.uint32),
-            ("source", np.uint64),
-            ("target", np.uint64),
-            ("width", np.int64),
-            ("chunks", np.int64),
-            ("pieces", np.int64),
-            ("axes", np.int64, (outer, 3)),
-        ],
-        align=True,
-    )
+    extents = np.ascontiguousarray(sizes_bytes, np.int64)[:, np.newaxis]
+    _copy_rows(queue, Axes(sources, target.pointers, extents, np.ones_like(extents), 1, True))
 
 
 def _copy_rows(queue: Queue, axes: Axes) -> None:
     """Copy rows whose elements lie next to one another."""
-    extents, outer = axes.extents, axes.extents.shape[1] - 1
-    width = extents[:, -1] * axes.itemsize
-    mean = int(width.sum()) // max(len(width), 1)
-    lanes = 4
-    while lanes < 32 and 16 * lanes < mean:
-        lanes *= 2
-    chunks = quotient_up(np.where(width > _CHUNK_BYTES - 16, width + 15, 1), _CHUNK_BYTES)
-    pieces = np.where(width > 0, extents[:, :-1].prod(axis=1) * chunks, 0)
-    # Threads that have copied a short row go on with others, up to a chunk of bytes.
-    per_block = THREADS // lanes * np.clip(_CHUNK_BYTES // np.maximum(width, 1), 1, 8)
-    records = np.empty(len(width), _record(outer))
-    records["per_block"] = per_block
-    records["source"] = axes.source
-    records["target"] = axes.target
-    records["width"] = width
-    records["chunks"] = chunks
-    records["pieces"] = pieces
-    if outer:
-        records["axes"][:, :, 0] = extents[:, :-1]
-        records["axes"][:, :, 1] = axes.strides[:, :-1]
-        records["axes"][:, :, 2] = axes.target_strides[:, :-1]
-    launch_records(
+    outer = axes.extents.shape[1] - 1
+    records = np.empty((len(axes.source), _WORDS + 3 * outer), np.int64)
+    blocks, each, lanes = _describe(
+        records,
+        axes.source,
+        axes.target,
+        axes.extents,
+        axes.strides,
+        axes.itemsize,
+        THREADS,
+    )
+    launch_counted(
         queue,
         kernel("strided_copy.cu", "copy_rows"),
         records,
-        quotient_up(pieces, per_block),
+        blocks,
+        each,
         np.int32(outer),
         np.uint32(lanes),
     )
+
+
+@compiled
+def _describe(
+    records: np.ndarray,
+    source: np.ndarray,
+    target: np.ndarray,
+    extents: np.ndarray,
+    strides: np.ndarray,
+    itemsize: int,
+    threads: int,
+) -> tuple[int, int, int]:
+    """Fill `records`.
+
+    Returns
+    -------
+    tuple of int
+        The number of blocks; that of a sample, if all have as many, else 0; and how many threads
+        copy a row.
+    """
+    count = len(records)
+    rows, outer = extents.shape[0], extents.shape[1] - 1
+    total_width = 0
+    for i in range(rows):
+        total_width += extents[i, outer] * itemsize
+    mean = total_width // max(rows, 1)
+    lanes = 4
+    while lanes < 32 and 16 * lanes < mean:
+        lanes *= 2
+    total, each = 0, 0
+    for i in range(count):
+        record, row = records[i], i if rows > 1 else 0
+        width = extents[row, outer] * itemsize
+        chunks = -(-(width + 15 if width > _CHUNK_BYTES - 16 else 1) // _CHUNK_BYTES)
+        pieces, step = chunks, width
+        for axis in range(outer - 1, -1, -1):
+            extent = extents[row, axis]
+            pieces *= extent
+            record[_WORDS + 3 * axis] = extent
+            record[_WORDS + 3 * axis + 1] = strides[row, axis]
+            record[_WORDS + 3 * axis + 2] = step
+            step *= extent
+        if width <= 0:
+            pieces = 0
+        # Threads that have copied a short row go on with others, up to a chunk of bytes.
+        per_block = threads // lanes * min(max(_CHUNK_BYTES // max(width, 1), 1), 8)
+        record[0] = total | per_block << 32
+        record[1] = np.int64(source[i])
+        record[2] = np.int64(target[i])
+        record[3] = width
+        record[4] = chunks
+        record[5] = pieces
+        blocks = -(-pieces // per_block)
+        each = blocks if i == 0 or blocks == each else 0
+        total += blocks
+    return total, each, lanes
