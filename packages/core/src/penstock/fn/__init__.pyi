@@ -1026,7 +1026,7 @@ def mel_filter_bank(
     The extent of ``f`` tells the length of the Fourier transform, ``2 * (extent - 1)``, and so
     which frequencies the spectrum has.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1093,7 +1093,7 @@ def mfcc(
 
     Without `normalize`, transforms have no factor in front of their sums.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -2256,7 +2256,7 @@ def spectrogram(
     The signal is cut into windows that may overlap; each is weighted and Fourier-transformed. The
     output has the power, or the magnitude, of the frequencies from 0 to half of the sampling rate.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -2389,7 +2389,7 @@ def to_decibels(
 
     The output is ``multiplier * log10(max(data / reference, 10 ** (cutoff_db / multiplier)))``.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------

@@ -1152,7 +1152,7 @@ class MelFilterBank(OperatorInstance):
     The extent of ``f`` tells the length of the Fourier transform, ``2 * (extent - 1)``, and so
     which frequencies the spectrum has.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1230,7 +1230,7 @@ class MFCC(OperatorInstance):
 
     Without `normalize`, transforms have no factor in front of their sums.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -2571,7 +2571,7 @@ class Spectrogram(OperatorInstance):
     The signal is cut into windows that may overlap; each is weighted and Fourier-transformed. The
     output has the power, or the magnitude, of the frequencies from 0 to half of the sampling rate.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -2727,7 +2727,7 @@ class ToDecibels(OperatorInstance):
 
     The output is ``multiplier * log10(max(data / reference, 10 ** (cutoff_db / multiplier)))``.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------

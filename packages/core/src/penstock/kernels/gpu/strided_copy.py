@@ -5,29 +5,29 @@ Importing this module makes them known to `penstock.tensors.gpu.queue.Queue.copy
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.records import THREADS, launch_counted
+from penstock.kernels.gpu.records import launch_counted
 from penstock.kernels.gpu.strided_axes import Axes, follow
 from penstock.kernels.gpu.transpose import copy_tiles
-from penstock.tensors.gpu.batch import in_one_piece
+from penstock.tensors.gpu.batch import in_one_piece, plain
 from penstock.tensors.gpu.queue import install_strided_copy
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
     from penstock.tensors.gpu.queue import Queue
 
-_CHUNK_BYTES = 2048
+_BLOCK_VECTORS = 1024
+"""Vectors of 16 bytes that a block copies, as in ``strided_copy.cu``."""
 _LONG_ROW_BYTES = 64
 """Shorter rows are not worth the threads of a copy of rows."""
 _LONGEST_RUN_BYTES = 1024
 """Longer ones do not fit into the tiles of `copy_tiles`."""
-_WORDS = 6
-"""Of 64 bits, that a ``Rows`` of ``strided_copy.cu`` has; three for each outer axis follow."""
 
 
 def copy_strided(queue: Queue, source: StridedBatch, target: DeviceBatch) -> None:
@@ -52,7 +52,7 @@ def copy_strided(queue: Queue, source: StridedBatch, target: DeviceBatch) -> Non
             if size:
                 queue.runtime.copy(int(axes.target[0]), int(axes.source[0]), size, queue.stream)
             return
-    if axes.has_runs and _are_long(extents, axes.itemsize, _LONG_ROW_BYTES, _LONGEST_RUN_BYTES):
+    if axes.has_runs and _are_long(extents, axes.itemsize):
         _copy_rows(queue, axes)
     else:
         copy_tiles(queue, axes.with_larger_elements())
@@ -62,7 +62,7 @@ install_strided_copy(copy_strided)
 
 
 @compiled
-def _are_long(extents: np.ndarray, itemsize: int, long_bytes: int, longest_bytes: int) -> bool:
+def _are_long(extents: np.ndarray, itemsize: int) -> bool:
     """Whether rows are to be copied as such."""
     rows, count = extents.shape
     if count == 1:
@@ -71,9 +71,9 @@ def _are_long(extents: np.ndarray, itemsize: int, long_bytes: int, longest_bytes
     for i in range(rows):
         size = extents[i, count - 1] * itemsize
         total += size
-        if size > longest_bytes:
+        if size > _LONGEST_RUN_BYTES:
             return True
-    return total >= long_bytes * rows
+    return total >= _LONG_ROW_BYTES * rows
 
 
 def gather(queue: Queue, sources: np.ndarray, sizes_bytes: np.ndarray, target: DeviceBatch) -> None:
@@ -92,31 +92,48 @@ def gather(queue: Queue, sources: np.ndarray, sizes_bytes: np.ndarray, target: D
     target
         Where they go.
     """
-    extents = np.ascontiguousarray(sizes_bytes, np.int64)[:, np.newaxis]
+    extents = plain(sizes_bytes[:, np.newaxis])
     _copy_rows(queue, Axes(sources, target.pointers, extents, np.ones_like(extents), 1, True))
+
+
+@cache
+def _record(outer: int) -> np.dtype:
+    return np.dtype(
+        [
+            ("first_block", np.uint32),
+            ("source", np.uint64),
+            ("target", np.uint64),
+            ("width", np.int64),
+            ("vectors", np.int64),
+            ("count", np.int64),
+            ("low", np.int64),
+            ("high", np.int64),
+            ("axes", np.int64, (max(outer, 1), 3)),
+        ],
+        align=True,
+    )
 
 
 def _copy_rows(queue: Queue, axes: Axes) -> None:
     """Copy rows whose elements lie next to one another."""
     outer = axes.extents.shape[1] - 1
-    records = np.empty((len(axes.source), _WORDS + 3 * outer), np.int64)
-    blocks, each, lanes = _describe(
+    records = np.zeros(len(axes.source), _record(outer))
+    blocks, blocks_each = _describe(
         records,
-        axes.source,
-        axes.target,
+        plain(axes.source),
+        plain(axes.target),
         axes.extents,
         axes.strides,
         axes.itemsize,
-        THREADS,
+        _BLOCK_VECTORS,
     )
     launch_counted(
         queue,
         kernel("strided_copy.cu", "copy_rows"),
         records,
         blocks,
-        each,
+        blocks_each,
         np.int32(outer),
-        np.uint32(lanes),
     )
 
 
@@ -128,49 +145,45 @@ def _describe(
     extents: np.ndarray,
     strides: np.ndarray,
     itemsize: int,
-    threads: int,
-) -> tuple[int, int, int]:
+    block_vectors: int,
+) -> tuple[int, int]:
     """Fill `records`.
 
     Returns
     -------
     tuple of int
-        The number of blocks; that of a sample, if all have as many, else 0; and how many threads
-        copy a row.
+        The number of blocks; and that of each sample, if all have as many, else 0.
     """
-    count = len(records)
-    rows, outer = extents.shape[0], extents.shape[1] - 1
-    total_width = 0
-    for i in range(rows):
-        total_width += extents[i, outer] * itemsize
-    mean = total_width // max(rows, 1)
-    lanes = 4
-    while lanes < 32 and 16 * lanes < mean:
-        lanes *= 2
+    outer = extents.shape[1] - 1
     total, each = 0, 0
-    for i in range(count):
-        record, row = records[i], i if rows > 1 else 0
+    for i in range(len(records)):
+        record = records[i]
+        row = i if len(extents) > 1 else 0
         width = extents[row, outer] * itemsize
-        chunks = -(-(width + 15 if width > _CHUNK_BYTES - 16 else 1) // _CHUNK_BYTES)
-        pieces, step = chunks, width
-        for axis in range(outer - 1, -1, -1):
-            extent = extents[row, axis]
-            pieces *= extent
-            record[_WORDS + 3 * axis] = extent
-            record[_WORDS + 3 * axis + 1] = strides[row, axis]
-            record[_WORDS + 3 * axis + 2] = step
+        low = np.int64(source[i])
+        high, step = low + width, width
+        for k in range(outer - 1, -1, -1):
+            extent, stride = extents[row, k], strides[row, k]
+            record.axes[k, 0] = extent
+            record.axes[k, 1] = stride
+            record.axes[k, 2] = step
             step *= extent
-        if width <= 0:
-            pieces = 0
-        # Threads that have copied a short row go on with others, up to a chunk of bytes.
-        per_block = threads // lanes * min(max(_CHUNK_BYTES // max(width, 1), 1), 8)
-        record[0] = total | per_block << 32
-        record[1] = np.int64(source[i])
-        record[2] = np.int64(target[i])
-        record[3] = width
-        record[4] = chunks
-        record[5] = pieces
-        blocks = -(-pieces // per_block)
+            if stride < 0:
+                low += (extent - 1) * stride
+            else:
+                high += (extent - 1) * stride
+        aligned = (np.int64(target[i]) | width) % 16 == 0
+        vectors = width // 16 if aligned else (width + 30) // 16
+        count = step // width * vectors if width > 0 else 0
+        record.source = source[i]
+        record.target = target[i]
+        record.width = width
+        record.vectors = vectors
+        record.count = count
+        record.low = low
+        record.high = high
+        blocks = -(-count // block_vectors)
+        record.first_block = total
         each = blocks if i == 0 or blocks == each else 0
         total += blocks
-    return total, each, lanes
+    return total, each
