@@ -58,6 +58,4 @@ class DecodeImageRandomCrop(WindowDecoder):
     def batch_regions(self, c: BatchContext, extents: np.ndarray) -> np.ndarray:
         from penstock.kernels.gpu.random_crop import crop_regions
 
-        return crop_regions(
-            extents, self._area, self._ratio, self._attempts, c.seed, c.iteration
-        )
+        return crop_regions(extents, self._area, self._ratio, self._attempts, c.seed, c.iteration)

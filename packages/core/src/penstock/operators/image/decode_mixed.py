@@ -1,8 +1,8 @@
 """What the image decoders do with a batch: bytes on the host, pixels on the GPU.
 
-Plain JPEG images that are wanted as they are, whole or cut at random, go through no loop. Headers and windows of
-the others come from the code of the CPU's side, sample by sample: some 5 microseconds each. The
-rest is `penstock.kernels.gpu.decode`.
+Plain JPEG images that are wanted as they are, whole or cut at random, go through no loop. Headers
+and windows of the others come from the code of the CPU's side, sample by sample: some 5
+microseconds each. The rest is `penstock.kernels.gpu.decode`.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def rows_in_common(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _columns(values: np.ndarray, order: list[int]) -> np.ndarray:
-    """The columns of ``(samples, ndim)`` in another order; rows that are known to be alike stay so."""
+    """Columns of ``(samples, ndim)`` in this order; rows that are known to be alike stay so."""
     if len(values) > 1 and not values.strides[0]:
         return np.broadcast_to(values[:1, order], (len(values), len(order)))
     return values[:, order]
