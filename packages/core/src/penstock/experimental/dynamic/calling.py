@@ -418,7 +418,7 @@ def made(
     given = set()
     for key, value in constants.items():
         arg = _declared(schema, key, name)
-        if value is None:
+        if value is None or isinstance(value, Holder):
             continue
         given.add(key)
         args[key] = _converted(schema, arg, value)
