@@ -205,7 +205,7 @@ def lay_strides(extents: np.ndarray, itemsize: int, strides: np.ndarray) -> None
 @compiled
 def follow(source: np.ndarray, target: np.ndarray, extents: np.ndarray, itemsize: int) -> int:
     """The bytes of all samples, of one axis, if they follow one another on both sides; else -1."""
-    total = 0
+    total = np.int64(0)
     for i in range(len(source)):
         size = np.uint64(extents[i if len(extents) > 1 else 0, 0] * itemsize)
         total += np.int64(size)
@@ -213,4 +213,4 @@ def follow(source: np.ndarray, target: np.ndarray, extents: np.ndarray, itemsize
             source[i + 1] - source[i] != size or target[i + 1] - target[i] != size
         ):
             return -1
-    return total
+    return int(total)
