@@ -20,6 +20,12 @@ hypothesis.settings.load_profile(
 )
 
 
+# JAX looks at this when it makes its devices, and any test of a process may be the first to use it.
+VIRTUAL_DEVICES = "--xla_force_host_platform_device_count=8"
+if VIRTUAL_DEVICES not in os.environ.get("XLA_FLAGS", ""):
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {VIRTUAL_DEVICES}".strip()
+
+
 def _has_gpu() -> bool:
     try:
         import cupy

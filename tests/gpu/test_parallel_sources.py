@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 
 import numpy as np
 import pytest
@@ -42,13 +43,22 @@ def test_data_of_the_host_is_uploaded(parallel, batch):
 def test_threads_may_return_data_on_the_gpu(batch, no_copy):
     import cupy
 
+    streams = threading.local()
+
+    def on_a_stream_of_its_own():
+        # CuPy names the current stream to whoever takes an array, not the one that filled it, so
+        # that stream stays current.
+        if not hasattr(streams, "used"):
+            streams.used = cupy.cuda.Stream(non_blocking=True)
+        streams.used.use()
+
     def of_batch(index):
-        with cupy.cuda.Stream(non_blocking=True):
-            return [cupy.full((50, 70), 4 * index + k, cupy.float32) for k in range(4)]
+        on_a_stream_of_its_own()
+        return [cupy.full((50, 70), 4 * index + k, cupy.float32) for k in range(4)]
 
     def of_sample(info):
-        with cupy.cuda.Stream(non_blocking=True):
-            return cupy.full((50, 70), info.idx_in_epoch, cupy.float32)
+        on_a_stream_of_its_own()
+        return cupy.full((50, 70), info.idx_in_epoch, cupy.float32)
 
     pipe = Pipeline(4, 2, 0, py_num_workers=2)
     with pipe:

@@ -13,6 +13,7 @@ import numpy as np
 
 from penstock.errors import UsageError
 from penstock.operators.readers.order import ReadingOrder
+from penstock.pipeline.settings import Settings
 from penstock.plugin.base_iterator import PipelineBatch, _DaliBaseIterator
 from penstock.tensors import TensorListCPU
 from penstock.types import PipelineAPIType
@@ -42,6 +43,8 @@ class CountingPipeline:
         self.num_outputs = 1
         self.shared = 0
         self.released = 0
+        self._restored = None
+        self._settings = Settings(enable_checkpointing=False)
 
     def _latch_api(self, api: PipelineAPIType) -> None:
         if self.api not in (None, api):

@@ -67,6 +67,10 @@ class CountingReader(Operator):
         """The number before `entry`, or the last one."""
         return (entry - 1) % self.args.count
 
+    def identity(self) -> dict[str, int]:
+        """What the numbers depend on."""
+        return {"number of samples": self.args.count}
+
     def state(self) -> int:
         """Where the reader is."""
         return self.position

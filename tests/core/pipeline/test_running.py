@@ -363,7 +363,6 @@ def test_demands_on_outputs():
         ({"prefetch_queue_depth": {"cpu": 1}}, ValueError),
         ({"device_id": 1000}, (errors.GpuNotAvailableError, errors.ArgumentValueError)),
         ({"on_bad_sample": "ignore"}, ValueError),
-        ({"enable_checkpointing": True}, NotImplementedError),
         ({"seed": 1.5}, TypeError),
         ({"output_dtype": types.NO_TYPE}, ValueError),
     ],

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.errors import ArgumentValueError, NotYetSupportedError, UsageError
+from penstock.errors import ArgumentValueError, UsageError
 from penstock.plugin.base_iterator import LastBatchPolicy
 from penstock.tensors import TensorListCPU
 from penstock.types import PipelineAPIType
@@ -440,12 +440,6 @@ def test_pipelines_that_do_not_fit():
             )
     with pytest.raises(ArgumentValueError, match="size of the data set: 6, 7"):
         NumberIterator([CountingPipeline(6, 2), CountingPipeline(7, 2)], reader_name="reader")
-
-
-def test_checkpoints_are_to_come():
-    it = NumberIterator(CountingPipeline(6, 2), reader_name="reader")
-    with pytest.raises(NotYetSupportedError):
-        it.checkpoints()
 
 
 def test_no_warning_with_reader_name():

@@ -45,13 +45,14 @@ def made(arguments: dict[str, Any], size: int) -> tuple[Operator, GpuContext]:
     tensors = {}
     for name, value in arguments.items():
         if isinstance(value, list) and value and isinstance(value[0], np.ndarray):
-            tensors[name] = (value, ARGS[name].type.sample)
+            tensors[name] = (SimpleNamespace(rows=value), ARGS[name].type.sample)
             constants[name] = None
         else:
             constants[name] = ARGS[name].type.constant(value)
-    specs = {n: Spec(TYPES[rows[0].dtype.kind], rows[0].ndim) for n, (rows, _) in tensors.items()}
+    given = {name: batch.rows[0] for name, (batch, _) in tensors.items()}
+    specs = {name: Spec(TYPES[row.dtype.kind], row.ndim) for name, row in given.items()}
     node = SimpleNamespace(where=lambda index, source: Where("cut", sample=index))
-    context = GpuContext(node, constants, tensors, None, size)
+    context = GpuContext(node, SimpleNamespace(**constants), tensors, None, size)
     return Operator(dict(constants), specs), context
 
 

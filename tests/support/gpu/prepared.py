@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class Prepared:
     specs
         What `infer` says of the outputs.
     tensors
-        Rows and converter of each per-sample argument.
+        Batch and converter of each per-sample argument, as `GpuContext` takes them.
     size
         Number of samples.
     """
@@ -78,14 +79,17 @@ class Prepared:
             for key, values in rows.items()
         }
         self.op: Any = schema.cls(dict(constants), argument_specs)
-        self.constants = vars(self.op.args)
+        self.constants: SimpleNamespace = self.op.args
         if schema.frames and specs and "F" in specs[0].layout:
             self.op = frames(self.op, specs[0], {k: s.layout for k, s in argument_specs.items()})
         inferred = self.op.infer(*specs)
         self.specs = (inferred,) if isinstance(inferred, Spec) else tuple(inferred)
         by_frame = getattr(self.op, "frame_args", ())
         self.tensors = {
-            key: (values, _as_is if key in by_frame else schema.args[key].type.sample or _as_is)
+            key: (
+                SimpleNamespace(rows=values),
+                _as_is if key in by_frame else schema.args[key].type.sample or _as_is,
+            )
             for key, values in rows.items()
         }
 

@@ -131,9 +131,9 @@ def run_cpu_operator_on_batch(
 def _context(
     prepared: Prepared, index: int, seed: int, iteration: int, sources: list[str] | None
 ) -> PlainContext:
-    args = SimpleNamespace(**prepared.constants)
-    for key, (rows, convert) in prepared.tensors.items():
-        setattr(args, key, convert(rows[index]))
+    args = SimpleNamespace(**vars(prepared.constants))
+    for key, (batch, convert) in prepared.tensors.items():
+        setattr(args, key, convert(batch.rows[index]))
     context = PlainContext(args, index, seed)
     context.iteration = iteration
     context.source = sources[index] if sources else ""
@@ -154,6 +154,9 @@ class _BatchContext:
 
     def temp(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         return np.empty(shape, dtype)
+
+    def located(self, error: BaseException, index: int) -> BaseException:
+        return error
 
     def args(self, index: int) -> Any:
         return self._contexts[index].args

@@ -45,6 +45,10 @@ class MisusedArgumentError(ArgumentValueError, UsageError):
     """An argument cannot be used here: together with others, or a second time."""
 
 
+class CheckpointError(ArgumentValueError, UsageError):
+    """A checkpoint cannot be used: damaged, of another version, or of another pipeline."""
+
+
 class UnknownArgumentError(UnknownNameError, ArgumentValueError):
     """There is no argument, or key of an argument, of that name."""
 

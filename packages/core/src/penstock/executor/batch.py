@@ -50,6 +50,9 @@ class BatchBuffer:
         "spec",
     )
 
+    external = False
+    """Nobody else writes to the memory."""
+
     def __init__(
         self, size: int, spec: Spec, history: EdgeHistory, pool: HostPool = HOST_POOL
     ) -> None:
@@ -67,6 +70,22 @@ class BatchBuffer:
         self._lock = threading.Lock()
         self._shares = 0
         self._shared: BatchBuffer | None = None
+
+    @classmethod
+    def of_values(cls, values: np.ndarray, spec: Spec, history: EdgeHistory) -> BatchBuffer:
+        """The finished batch `values`, whose outermost axis counts the samples."""
+        self: BatchBuffer = _WholeBatch.__new__(_WholeBatch)
+        self.sources = None
+        self.spec = spec
+        self.event = None
+        self._pool = HOST_POOL
+        self._dtype = values.dtype
+        self._history = history
+        self._lock = threading.Lock()
+        self._shares = 0
+        self._shared = None
+        self.adopt(values)
+        return self
 
     def row(self, index: int, shape: tuple[int, ...]) -> np.ndarray:
         """Memory for sample `index`."""
@@ -135,13 +154,13 @@ class BatchBuffer:
     def _shared_dense(self) -> np.ndarray | None:
         """The whole batch, if it is another one looked at in another way."""
         origin, count = self._shared, len(self.rows)
-        if origin is None or self._shares != count or origin._dense is None:
+        dense = None if origin is None or self._shares != count else origin.dense
+        if dense is None:
             return None
         first = self.rows[0]
         assert first is not None
         same = all(r is not None and r.shape == first.shape for r in self.rows)
-        dense = origin._dense
-        if not (same and all(origin._in_dense) and first.nbytes * count == dense.nbytes):
+        if not (same and first.nbytes * count == dense.nbytes):
             return None
         return dense.view(first.dtype).reshape((count, *first.shape))
 
@@ -173,7 +192,7 @@ class BatchBuffer:
             self.event.synchronize()
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self._in_dense)
 
     def tensor_list(self) -> TensorListCPU:
         """The finished batch."""
@@ -195,3 +214,25 @@ class BatchBuffer:
             self.spec.dtype,
             self.sources,
         )
+
+
+class _WholeBatch(BatchBuffer):
+    """A batch that came as one array; its rows are made when somebody asks for them."""
+
+    __slots__ = ("_rows",)
+
+    _rows: list[np.ndarray | None] | None
+
+    @property
+    def rows(self) -> list[np.ndarray | None]:  # type: ignore[override]
+        """The samples."""
+        found = self._rows
+        if found is None:
+            assert self._dense is not None
+            found = self._rows = [self._dense[i, ...] for i in range(len(self._dense))]
+        return found
+
+    def adopt(self, values: np.ndarray) -> None:
+        """Take `values`, the whole batch, as it is."""
+        super().adopt(values)
+        self._rows = None

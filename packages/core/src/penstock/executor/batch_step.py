@@ -12,6 +12,7 @@ from penstock.errors import NotYetSupportedError, located
 from penstock.executor.arena import Arena
 from penstock.executor.batch import BatchBuffer, EdgeHistory
 from penstock.executor.frames import FrameLoop
+from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -25,9 +26,16 @@ if TYPE_CHECKING:
 class BatchContext:
     """What `cpu_batch` is handed besides the samples."""
 
-    def __init__(self, step: Step, iteration: Iteration, buffers: list[BatchBuffer]) -> None:
+    def __init__(
+        self,
+        step: Step,
+        iteration: Iteration,
+        inputs: list[BatchBuffer],
+        buffers: list[BatchBuffer],
+    ) -> None:
         self._step = step
         self._iteration = iteration
+        self._inputs = inputs
         self._buffers = buffers
         self._arena = Arena()
         self.seed = step.seed
@@ -43,6 +51,18 @@ class BatchContext:
     def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """Scratch memory that lives until the operator returns."""
         return self._arena.empty(shape, dtype)
+
+    def located(self, error: BaseException, index: int) -> BaseException:
+        """`error` with the place of this operator and sample `index`, to be raised."""
+        sources = next((b.sources for b in self._inputs if b.sources is not None), None)
+        source = sources[index] if sources is not None else None
+        return located(error, self._step.node.where(index, source))
+
+    def whole(self, position: int) -> np.ndarray | None:
+        """All samples of an input as one array; `None` if they do not lie in one piece."""
+        buffer = self._iteration.buffers[self._step.inputs[position]]
+        dense: np.ndarray | None = buffer.dense
+        return dense
 
     def args(self, index: int) -> Any:
         """Arguments of sample `index`."""
@@ -65,25 +85,45 @@ def run_batch_step(
             NotYetSupportedError("Whole-batch operators do not take sequences yet."),
             step.node.where(),
         )
+    late = step.node.schema.tells_late
     buffers = []
-    for r in step.outputs:
+    for r in () if late else step.outputs:
         buffer = BatchBuffer(iteration.size, program.specs[r], history[r])
         iteration.buffers[r] = buffer
         buffers.append(buffer)
-    inputs = [iteration.buffers[r] for r in step.inputs]
-    context = BatchContext(step, iteration, buffers)
+    inputs = [b for b in (iteration.buffers[r] for r in step.inputs) if b is not None]
+    context = BatchContext(step, iteration, inputs, buffers)
     try:
-        result = step.function(context, *[b.rows for b in inputs if b is not None])
+        result = step.function(context, *[b.rows for b in inputs])
         results = result if isinstance(result, tuple) else (result,)
-        for buffer, samples in zip(buffers, results, strict=True):
-            for index, value in enumerate(samples):
-                buffer.put(index, value)
+        if late:
+            buffers = _late_buffers(step, results, iteration, history)
+        else:
+            for buffer, samples in zip(buffers, results, strict=True):
+                for index, value in enumerate(samples):
+                    buffer.put(index, value)
     except BaseException as error:
         raise located(error, step.node.where()) from error
     first = inputs[0] if inputs else None
     if first is not None and first.sources is not None:
         for buffer in buffers:
             buffer.sources = list(first.sources)
+
+
+def _late_buffers(
+    step: Step, results: tuple[Any, ...], iteration: Iteration, history: list[EdgeHistory]
+) -> list[BatchBuffer]:
+    """The outputs of an operator of which only the data tells what they are."""
+    buffers = []
+    for r, (values, spec) in zip(step.outputs, results, strict=True):
+        if not values.flags.writeable:  # it may be somebody else's, and ours are given away
+            values = HOST_POOL.copy_of(values)
+        buffer = BatchBuffer(iteration.size, spec, history[r])
+        buffer.rows = [values[index, ...] for index in range(iteration.size)]
+        buffer.adopt(values)
+        iteration.buffers[r] = buffer
+        buffers.append(buffer)
+    return buffers
 
 
 def draw_whole_batch(
@@ -95,8 +135,4 @@ def draw_whole_batch(
 ) -> BatchBuffer:
     """The batch of a random operator whose samples are all drawn at once."""
     values = draw(step.seed, iteration.number, iteration.size)
-    buffer = BatchBuffer(iteration.size, spec, history)
-    for index in range(iteration.size):
-        buffer.rows[index] = values[index, ...]
-    buffer.adopt(values)
-    return buffer
+    return BatchBuffer.of_values(values, spec, history)

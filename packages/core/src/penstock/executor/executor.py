@@ -7,7 +7,6 @@ thread waits for the last sample of a batch.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import deque
@@ -16,19 +15,21 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import EndOfData, UsageError
 from penstock.executor.batch import BatchBuffer
 from penstock.executor.batch_step import draw_whole_batch, run_batch_step
+from penstock.executor.chunks import chunk_size
 from penstock.executor.iteration import Iteration
 from penstock.executor.program import Program
 from penstock.executor.recovery import Recovery
 from penstock.executor.runner import SampleRunner
 from penstock.executor.statistics import Statistics
 from penstock.executor.step import with_place
-from penstock.executor.worker import Gate, Worker, interruption, join
+from penstock.executor.worker import Gate, Worker, forks, interruption, join
 from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
     from penstock.executor.bad_samples import BadSample
+    from penstock.executor.gpu_program import GpuProgram
     from penstock.executor.lane import Lane
-    from penstock.executor.plan import Plan
+    from penstock.executor.plan import Plan, Stage
     from penstock.operators.schema import Spec
     from penstock.tensors.gpu.device import Device
 
@@ -36,12 +37,6 @@ _LOOKS_UP_SECONDS = 0.5
 """A Ctrl-C that comes just as a thread falls asleep does not wake it, so the consumer wakes now and
 then by itself."""
 _ENTER = "enter"
-_LARGEST_CHUNK = 8
-_LARGEST_CHUNK_OF_LITTLE_WORK = 16
-_CHUNK_THAT_IS_READ = 16
-"""Samples that are only read, for a GPU to decode: a thread takes no fewer. Shared out more finely,
-all threads would do is to wait for one another."""
-_LITTLE_WORK_SECONDS = 5e-5
 
 
 class Executor:
@@ -85,7 +80,9 @@ class Executor:
         self._recovery = Recovery(plan, readers, on_bad_sample, self.statistics)
         self.fuse = fuse
         self._policy = on_bad_sample
-        self._programs: dict[tuple[Any, ...], Program] = {}
+        self._programs: dict[tuple[Any, ...], Any] = {}
+        """By number of a stage and types of registers."""
+        self._last_programs: dict[int, tuple[list[Spec | None], Any]] = {}
         self.gate = Gate()
         self._lock = self.gate.lock
         self._work = self.gate.work
@@ -93,13 +90,12 @@ class Executor:
         self._queue: deque[Iteration] = deque()
         """Scheduled and not yet handed over, oldest first."""
         self._beginning = False
-        self._pid = os.getpid()
+        self._process = forks()
         self._num_threads = num_threads
         self._set_affinity = set_affinity
         self._threads: list[threading.Thread] = []
         self._device = device
         self._depth = depth
-        self._gpu_programs: dict[tuple[Any, ...], Any] = {}
         self._cancelling = False
         """Whether somebody waits for running samples, and not just for whole iterations."""
         self._runners: list[dict[Program, SampleRunner]] = [{} for _ in range(num_threads)]
@@ -113,6 +109,9 @@ class Executor:
         self._last_stage_that_redraws = max(
             (stage.number for stage in plan.stages if stage.lane == "mixed"), default=0
         )
+        self._only_feeds = [_fed_registers(plan, stage) for stage in plan.stages]
+        self._first_lane = ""
+        """The lane whose thread begins iterations, where samples have nothing to do before it."""
 
     @property
     def bad_samples(self) -> list[BadSample]:
@@ -154,7 +153,7 @@ class Executor:
         UsageError
             If it is a fork of it.
         """
-        if self._pid != os.getpid():
+        if self._process != forks():
             raise UsageError(
                 "The pipeline was built in another process, of which this one is a fork: its "
                 "threads are there. Build a pipeline of its own in each process."
@@ -164,7 +163,10 @@ class Executor:
         """Take in the next iteration."""
         with self._lock:
             self._queue.append(iteration)
-            self._work.notify()
+            if self._first_lane:
+                self.gate.lanes[self._first_lane].notify()
+            else:
+                self._wake_worker()
 
     def pending(self) -> int:
         """How many iterations are scheduled and not yet handed over."""
@@ -200,6 +202,25 @@ class Executor:
         if self.gate.closed and not at_exit:
             raise UsageError("The pipeline was shut down while its outputs were awaited.")
 
+    def states(self) -> tuple[Iteration | None, dict[int, Any]]:
+        """The oldest iteration in progress, and the readers' states from before it."""
+        try:
+            with self._lock:
+                oldest = self._queue[0] if self._queue else None
+                found = {} if oldest is None else oldest.states
+                self._cancelling = True
+                while self._beginning and len(found) < len(self.plan.readers):
+                    self._check_open()
+                    self._finished.wait(_LOOKS_UP_SECONDS)
+                self._cancelling = False
+                # Where an iteration has not begun, its readers have not drawn for any behind it.
+                return oldest, {
+                    key: found[key] if key in found else reader.state()
+                    for key, reader in self.readers.items()
+                }
+        except RuntimeError as failed:
+            raise interruption(failed) from None
+
     def cancel(self) -> dict[int, Any] | None:
         """Drop all scheduled iterations; return the readers' states from before them."""
         try:
@@ -226,7 +247,9 @@ class Executor:
         for a lock that is held further up in this very thread, where the garbage collector
         happened to run.
         """
-        if self._pid != os.getpid():
+        if self.gate.exiting:
+            return  # the threads are told, and modules may be torn down already
+        if self._process != forks():
             return  # the lock may have been held when the process was forked, and stay so
         self.gate.close()
         join(self._threads, wait_seconds)
@@ -234,7 +257,7 @@ class Executor:
 
     def shut_down_at_exit(self) -> None:
         """Stop the threads, without waiting for them, because the program ends."""
-        if self._pid == os.getpid():
+        if self._process == forks():
             self.gate.exiting = True
             self.gate.close()
             self._threads = []
@@ -247,9 +270,7 @@ class Executor:
             if iteration.done or iteration.error is not None:
                 continue
             if not iteration.begun:
-                # Readers draw in the order of iterations, one at a time. Where bad samples are
-                # made up for by later ones of the reader, those must not be drawn yet.
-                if self._beginning or (self._policy == "skip" and self._has_reading_before()):
+                if self._first_lane or not self._may_begin():
                     return None
                 self._beginning = True
                 iteration.begun = True
@@ -260,21 +281,42 @@ class Executor:
                 return iteration, None
             if iteration.program is None:
                 continue
-            remaining = iteration.size - iteration.next
-            little = iteration.program.sample_seconds < _LITTLE_WORK_SECONDS
-            if iteration.program.is_light:
-                most = max(_CHUNK_THAT_IS_READ, -(-iteration.size // self._num_threads))
-            elif little:
-                most = min(_LARGEST_CHUNK_OF_LITTLE_WORK, remaining // (4 * self._num_threads) + 1)
-            else:
-                most = min(_LARGEST_CHUNK, remaining // (4 * self._num_threads) + 1)
+            most = chunk_size(iteration, iteration.program, self._num_threads)
             samples = iteration.take(most)
             if samples:
                 iteration.in_flight += 1
-                if iteration.next < iteration.size or iteration.queue:
-                    self._work.notify()
+                self._wake_worker()
                 return iteration, samples
         return None
+
+    def _may_begin(self) -> bool:
+        """Whether the oldest iteration that is not begun may be. Holds the lock.
+
+        Readers draw in the order of iterations, one at a time. Where bad samples are made up for by
+        later ones of the reader, those must not be drawn yet.
+        """
+        redraws = self._policy == "skip" and bool(self.plan.readers)
+        return not (self._beginning or (redraws and self._has_reading_before()))
+
+    def _wake_worker(self) -> None:
+        """Wake a worker if there is something to do for one. Holds the lock.
+
+        Waking a thread costs more than much of what there is to do, and even more where it finds
+        nothing: it takes the interpreter from those that have work.
+        """
+        for iteration in self._queue:
+            if iteration.done or iteration.error is not None:
+                continue
+            if not iteration.begun:
+                if not self._first_lane and self._may_begin():
+                    self._work.notify()
+                return
+            if iteration.entering or (
+                iteration.program is not None
+                and (iteration.next < iteration.size or iteration.queue)
+            ):
+                self._work.notify()
+                return
 
     def _has_reading_before(self) -> bool:
         last = self._last_stage_that_redraws
@@ -300,7 +342,7 @@ class Executor:
             if failed is not None and iteration.error is None:
                 iteration.error = failed
             self._advance(iteration)
-            self._work.notify()
+            self._wake_worker()
             if self._cancelling:
                 self._finished.notify_all()
 
@@ -325,20 +367,16 @@ class Executor:
             if iteration.error is not None:
                 self._finish(iteration)
             self._advance(iteration)
-            self._work.notify()
+            if program is not None and not (self.plan.readers or program.has_work):
+                self._first_lane = iteration.waiting
+                if iteration.waiting:
+                    self.gate.lanes[iteration.waiting].notify()
+            self._wake_worker()
             if self._cancelling:
                 self._finished.notify_all()
 
     def _enter_stage(self, iteration: Iteration, number: int) -> Program:
-        stage = self.plan.stages[number]
-        specs: dict[int, Spec] = {
-            r: b.spec for r, b in enumerate(iteration.buffers) if b is not None
-        }
-        key = (number, tuple(sorted(specs.items())))
-        program = self._programs.get(key)
-        if program is None:
-            program = Program(self.plan, stage, specs, self.readers, self.fuse)
-            self._programs[key] = program
+        program: Program = self._program_of(iteration, number, self._cpu_program)
         size, history = iteration.size, self.plan.history
         for r in program.written:
             pool: HostPool = HOST_POOL
@@ -360,6 +398,31 @@ class Executor:
             iteration.first_program = program
         iteration.next = 0 if program.steps else size
         return program
+
+    def _program_of(self, iteration: Iteration, number: int, make: Any) -> Any:
+        """The program of a stage, made ready for the types of all data that there is."""
+        specs = [None if b is None else b.spec for b in iteration.buffers]
+        for r, b in iteration.fed.items():
+            specs[r] = b.spec
+        last = self._last_programs.get(number)
+        # The very same objects, but for types that came up in this iteration.
+        if last is not None and last[0] == specs:
+            return last[1]
+        key = number, tuple(specs)
+        program = self._programs.get(key)
+        if program is None:
+            known = {r: spec for r, spec in enumerate(specs) if spec is not None}
+            program = self._programs[key] = make(self.plan.stages[number], known)
+        self._last_programs[number] = specs, program
+        return program
+
+    def _cpu_program(self, stage: Stage, specs: dict[int, Spec]) -> Program:
+        return Program(self.plan, stage, specs, self.readers, self.fuse)
+
+    def _gpu_program(self, stage: Stage, specs: dict[int, Spec]) -> GpuProgram:
+        from penstock.executor.gpu_program import GpuProgram
+
+        return GpuProgram(self.plan, stage, specs, fuse=self.fuse, threads=self._num_threads)
 
     def run_samples(self, iteration: Iteration, samples: list[int], worker: Worker) -> None:
         """Carry samples through their stage; go on with the iteration if they were the last."""
@@ -423,13 +486,13 @@ class Executor:
                 self._finish(iteration)
         elif following == _ENTER:
             iteration.entering = True
-            self._work.notify()
+            self._wake_worker()
         elif isinstance(following, str):
             iteration.waiting = following
             self.gate.lanes[following].notify()
         else:
             iteration.program = following
-            self._work.notify()
+            self._wake_worker()
 
     def _complete_stage(self, iteration: Iteration, program: Program) -> Program | str | None:
         """Deal with failures, run batch operators; return what comes next."""
@@ -446,33 +509,57 @@ class Executor:
         must be waited for first; `None` at the end.
         """
         number = iteration.stage + 1
-        if number >= len(self.plan.stages):
+        stages = self.plan.stages
+        while number < len(stages) and self._pass_fed(iteration, number):
+            iteration.stage = number
+            number += 1
+        if number >= len(stages):
             return None
-        stage = self.plan.stages[number]
+        stage = stages[number]
         if stage.lane != "cpu":
             return stage.lane
         if self.plan.stages[iteration.stage].lane != "cpu":
             return _ENTER
         return self._enter_stage(iteration, number)
 
+    def _pass_fed(self, iteration: Iteration, number: int) -> bool:
+        """Hand on what was fed, if it is all that a stage does and is on the GPU already."""
+        fed = self._only_feeds[number]
+        if not fed:
+            return False
+        batches = [iteration.fed[r] for r in fed]
+        if any(isinstance(batch, BatchBuffer) for batch in batches):
+            return False
+        for r, batch in zip(fed, batches, strict=True):
+            iteration.buffers[r] = batch
+        return True
+
     # -- the lanes' side -------------------------------------------------------------------------
 
     def find_lane_task(self, lane: str) -> Iteration | None:
-        """The oldest iteration that has come to `lane`. Holds the lock."""
+        """The oldest iteration that has come to `lane`, or that begins there. Holds the lock."""
         for iteration in self._queue:
             if iteration.waiting == lane and iteration.error is None:
                 iteration.waiting = ""
                 iteration.in_flight += 1
                 iteration.stage += 1
                 return iteration
+            if not iteration.begun and self._first_lane == lane and self._may_begin():
+                self._beginning = True
+                iteration.begun = True
+                return iteration
         return None
 
     def run_on_lane(self, iteration: Iteration, lane: Lane) -> None:
-        """Queue a stage of an iteration on the GPU, in the thread of the lane."""
+        """Queue a stage of an iteration on the GPU, in the thread of the lane; or begin it."""
+        if iteration.stage < 0:
+            self._begin(iteration)
+            return
         following: Program | str | None = None
         failed: BaseException | None = None
         try:
-            lane.run(self._gpu_program(iteration), iteration)
+            program = self._program_of(iteration, iteration.stage, self._gpu_program)
+            lane.run(program, iteration)
             following = self._following(iteration)
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             try:
@@ -489,19 +576,6 @@ class Executor:
             if self._cancelling:
                 self._finished.notify_all()
 
-    def _gpu_program(self, iteration: Iteration) -> Any:
-        stage = self.plan.stages[iteration.stage]
-        specs = {r: b.spec for r, b in enumerate(iteration.buffers) if b is not None}
-        specs.update({r: b.spec for r, b in iteration.fed.items()})
-        key = (stage.number, tuple(sorted(specs.items())))
-        program = self._gpu_programs.get(key)
-        if program is None:
-            from penstock.executor.gpu_program import GpuProgram
-
-            program = GpuProgram(self.plan, stage, specs, fuse=self.fuse, threads=self._num_threads)
-            self._gpu_programs[key] = program
-        return program
-
     def _finish(self, iteration: Iteration) -> None:
         """Mark an iteration as done. Holds the lock."""
         if not iteration.done:
@@ -509,4 +583,11 @@ class Executor:
             iteration.seconds = time.perf_counter() - iteration.started
             self.statistics.finished(iteration)
             self._finished.notify_all()
-            self._work.notify()
+            self._wake_worker()
+
+
+def _fed_registers(plan: Plan, stage: Stage) -> list[int]:
+    """What external sources feed to a stage on the GPU that does nothing else; else nothing."""
+    if stage.lane == "cpu" or any(node.attachment is None for node in stage.batch_nodes):
+        return []
+    return [plan.registers[id(n), k] for n in stage.batch_nodes for k in range(len(n.outputs))]

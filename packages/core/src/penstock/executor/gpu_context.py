@@ -27,9 +27,10 @@ class GpuContext:
     node
         The operator's node, for error messages.
     args
-        Its constant arguments.
+        Its constant arguments, not to be changed.
     tensors
-        Rows and converter of each argument that is given as a tensor.
+        Each argument that is given as a tensor: a batch, an object with `rows` and maybe `dense`,
+        all of them as one array; and what converts a row.
     queue
         Where the work goes.
     size
@@ -40,24 +41,33 @@ class GpuContext:
         Where each sample came from, if known.
     threads
         How many threads of the CPU the operator may use; 0 where nobody said.
-    dense
-        Arguments of `tensors` whose rows lie in one piece, as one array each.
     """
+
+    __slots__ = (
+        "_node",
+        "_sources",
+        "_tensors",
+        "args",
+        "iteration",
+        "queue",
+        "seed",
+        "size",
+        "threads",
+    )
 
     def __init__(
         self,
         node: OpNode,
-        args: dict[str, Any],
-        tensors: dict[str, tuple[list[np.ndarray], Callable[[np.ndarray], Any]]],
+        args: SimpleNamespace,
+        tensors: dict[str, tuple[Any, Callable[[np.ndarray], Any]]],
         queue: Queue,
         size: int,
         seed: int = 0,
         iteration: int = 0,
         sources: list[str] | None = None,
         threads: int = 0,
-        dense: dict[str, np.ndarray] | None = None,
     ) -> None:
-        self.args = SimpleNamespace(**args)
+        self.args = args
         self.queue = queue
         self.size = size
         self.seed = seed
@@ -66,24 +76,20 @@ class GpuContext:
         self._node = node
         self._tensors = tensors
         self._sources = sources
-        self._dense = dense or {}
 
     def values(self, name: str) -> list[Any]:
         """Argument `name` of each sample, converted as for `cpu`."""
         found = self._tensors.get(name)
         if found is None:
             return [getattr(self.args, name)] * self.size
-        rows, convert = found
+        batch, convert = found
         try:
-            return [convert(row) for row in rows]
+            return [convert(row) for row in batch.rows]
         except (TypeError, ValueError) as error:
             raise ArgumentValueError(f"Argument `{name}`: {error}") from error
 
     def array(self, name: str, dtype: DTypeLike) -> np.ndarray | None:
         """Argument `name` of all samples as one array ``(samples, ...)``, without conversion."""
-        whole = self._dense.get(name)
-        if whole is not None:
-            return whole.astype(dtype, copy=False)
         found = self._tensors.get(name)
         if found is None:
             constant = getattr(self.args, name)
@@ -91,11 +97,14 @@ class GpuContext:
                 return None
             value = np.asarray(constant, dtype)
             return np.broadcast_to(value, (self.size, *value.shape))
-        return stacked(name, found[0], dtype)
+        whole: np.ndarray | None = getattr(found[0], "dense", None)
+        if whole is not None:
+            return whole.astype(dtype, copy=False)
+        return stacked(name, found[0].rows, dtype)
 
     def raw(self, name: str) -> list[np.ndarray]:
         """Argument `name`, given as a tensor, of each sample, without conversion."""
-        return self._tensors[name][0]
+        return self._tensors[name][0].rows  # type: ignore[no-any-return]
 
     def empty(self, shapes: Any, dtype: DTypeLike, output: int = 0) -> DeviceBatch:
         """Uninitialised memory for an output."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import BadSamplesError, DataTypeError, ShapeError, located
@@ -9,6 +10,7 @@ from penstock.executor.gpu_context import GpuContext
 from penstock.executor.gpu_frames import GpuFrames
 from penstock.executor.step import Step, StepMaker, with_place
 from penstock.kernels.gpu.transfer import HostCopy, to_device
+from penstock.operators.late_batch import LateBatch
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, note_use
 from penstock.types import storage_dtype
 
@@ -36,22 +38,44 @@ class GpuProgram:
         Whether operators may take over what the one before them has only described.
     threads
         How many threads of the CPU an operator may use.
+    maker
+        What makes the steps, where it is not a new one.
     """
 
     def __init__(
-        self, plan: Plan, stage: Stage, specs: dict[int, Spec], *, fuse: bool, threads: int
+        self,
+        plan: Plan,
+        stage: Stage,
+        specs: dict[int, Spec],
+        *,
+        fuse: bool,
+        threads: int,
+        maker: StepMaker | None = None,
     ) -> None:
         self.plan = plan
         self.stage = stage
-        self._maker = StepMaker(plan, specs, {}, frames=GpuFrames)
+        self._maker = StepMaker(plan, specs, {}, frames=GpuFrames) if maker is None else maker
         self.specs = self._maker.specs
-        self._fuse = fuse
         self._threads = threads
         self._steps = [with_place(n, self._made, n) for n in stage.batch_nodes]
+        self._args = [SimpleNamespace(**step.args) for step in self._steps]
         last: dict[int, int] = {}
         for number, step in enumerate(self._steps):
             for r in step.inputs:
                 last[r] = number
+        self._dtypes = {
+            r: storage_dtype(self.specs[r].dtype)
+            for step in self._steps
+            if not step.node.schema.tells_late
+            for r in step.outputs
+        }
+        self._lazy = {
+            r: fuse and plan.consumers[r] == 1 and not plan.leaves_stage[r]
+            for step in self._steps
+            for r in step.outputs
+        }
+        """Whether what an operator has only described may go to the next one as it is."""
+        self._leaving = [r for step in self._steps for r in step.outputs if plan.leaves_stage[r]]
         self._dropped: list[list[int]] = [[] for _ in self._steps]
         """Registers that nobody reads behind a step, so that its memory serves the next ones."""
         for r, number in last.items():
@@ -75,24 +99,24 @@ class GpuProgram:
         values: dict[int, Any] = {}
         sources: dict[int, list[str] | None] = {}
         waited: set[int] = set()
-        for step, dropped in zip(self._steps, self._dropped, strict=True):
+        for step, args, dropped in zip(self._steps, self._args, self._dropped, strict=True):
             try:
                 if step.op is None:
                     self._take_fed(step, iteration, queue, values, sources, waited)
                     continue
-                self._do(step, iteration, queue, values, sources, waited)
+                self._do(step, args, iteration, queue, values, sources, waited)
             except BadSamplesError:
                 raise
             except BaseException as error:
                 raise located(error, step.node.where()) from error
             for r in dropped:
                 values.pop(r, None)
-        leaves = self.plan.leaves_stage
-        return {r: (value, sources.get(r)) for r, value in values.items() if leaves[r]}
+        return {r: (values[r], sources.get(r)) for r in self._leaving}
 
     def _do(
         self,
         step: Step,
+        args: SimpleNamespace,
         iteration: Iteration,
         queue: Queue,
         values: dict[int, Any],
@@ -103,17 +127,10 @@ class GpuProgram:
             self._input(step, r, iteration, queue, values, sources, waited) for r in step.inputs
         ]
         origin = sources.get(step.inputs[0]) if step.inputs else None
-        tensors: dict[str, Any] = {}
-        dense: dict[str, np.ndarray] = {}
-        for name, r, convert in step.tensor_args:
-            buffer = iteration.buffers[r]
-            tensors[name] = buffer.rows, convert
-            whole = getattr(buffer, "dense", None)
-            if whole is not None:
-                dense[name] = whole
+        tensors = {name: (iteration.buffers[r], convert) for name, r, convert in step.tensor_args}
         context = GpuContext(
             step.node,
-            step.args,
+            args,
             tensors,
             queue,
             iteration.size,
@@ -121,7 +138,6 @@ class GpuProgram:
             iteration.number,
             origin,
             self._threads,
-            dense,
         )
         result = step.function(context, *inputs)
         results = (result,) if len(step.outputs) == 1 and not _is_several(result) else result
@@ -163,24 +179,21 @@ class GpuProgram:
         return value
 
     def _checked(self, value: Any, r: int, queue: Queue) -> Any:
-        if isinstance(value, HostCopy):
+        if isinstance(value, (HostCopy, LateBatch)):
             return value
         if not isinstance(value, LazyBatch):
             raise DataTypeError(
                 f"The operator made a {type(value).__name__} where a batch on the GPU is expected."
             )
-        expected = storage_dtype(self.specs[r].dtype)
+        expected = self._dtypes[r]
         if value.dtype != expected:
             raise DataTypeError(
                 f"The operator made elements of type {value.dtype} where its declaration says "
                 f"{expected}; its `infer` has to tell the type, or the values be converted."
             )
-        only_described = type(value) is not DeviceBatch
-        if only_described and (
-            not self._fuse or self.plan.consumers[r] != 1 or self.plan.leaves_stage[r]
-        ):
-            return value.materialise(queue)
-        return value
+        if type(value) is DeviceBatch or self._lazy[r]:
+            return value
+        return value.materialise(queue)
 
     def _take_fed(
         self,
@@ -212,4 +225,4 @@ def _no_function(*_: Any) -> Any:
 
 
 def _is_several(result: Any) -> bool:
-    return isinstance(result, tuple) and not isinstance(result, HostCopy)
+    return isinstance(result, tuple) and not isinstance(result, (HostCopy, LateBatch))

@@ -36,17 +36,26 @@ class Iteration:
         "seconds",
         "size",
         "skipped",
+        "sources",
         "stage",
         "started",
         "states",
         "waiting",
     )
 
-    def __init__(self, number: int, size: int, fed: Mapping[int, BatchBuffer | GpuBatch]) -> None:
+    def __init__(
+        self,
+        number: int,
+        size: int,
+        fed: Mapping[int, BatchBuffer | GpuBatch],
+        sources: Mapping[str, Any] | None = None,
+    ) -> None:
         self.number = number
         self.size = size
         self.fed = fed
         """Batches of the external sources, by register."""
+        self.sources = sources
+        """State of the external sources before they were asked, where checkpoints can be made."""
         self.begun = False
         self.stage = -1
         self.program: Program | None = None

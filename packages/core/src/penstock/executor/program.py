@@ -19,11 +19,17 @@ class Program:
     """The steps of a stage, and the types of everything they produce."""
 
     def __init__(
-        self, plan: Plan, stage: Stage, specs: dict[int, Spec], readers: dict[int, Any], fuse: bool
+        self,
+        plan: Plan,
+        stage: Stage,
+        specs: dict[int, Spec],
+        readers: dict[int, Any],
+        fuse: bool,
+        maker: StepMaker | None = None,
     ) -> None:
         self.plan = plan
         self.stage = stage
-        self._maker = StepMaker(plan, specs, readers)
+        self._maker = StepMaker(plan, specs, readers) if maker is None else maker
         self.specs = self._maker.specs
         self.steps: list[Step] = []
         self.drawn: list[tuple[Step, Any]] = []
@@ -45,6 +51,8 @@ class Program:
             *(r for r, _ in self.constants),
         ]
         """Registers that hold batches before the first sample runs."""
+        self.has_work = bool(self.steps or self.batch_steps)
+        """Whether there is anything but what is drawn, or is constant, for whole batches."""
         self.written = [r for step in self.steps for r in step.outputs if plan.leaves_stage[r]]
 
     def _add(self, node: OpNode) -> None:
@@ -84,8 +92,9 @@ class Program:
                 and self.plan.consumers[r] == 1
                 and not self.plan.leaves_stage[r]
                 and consumer.node.schema.takes_deferred
+                and consumer.node.schema.recipes == schema.recipes
                 and not isinstance(consumer.op, FrameLoop)
-                and self.specs[r].layout == "HWC"
+                and (schema.recipes != "image" or self.specs[r].layout == "HWC")
             ):
                 step.function = step.op.defer
                 step.is_light = True

@@ -20,6 +20,26 @@ if TYPE_CHECKING:
 _alive: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
 
+_forks = 0
+
+
+def forks() -> int:
+    """How many forks lie between this process and the one that imported the engine.
+
+    What the number of the process would tell, too, but asking for that is a call of the system.
+    """
+    return _forks
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)
+
+
 def track(thread: threading.Thread) -> None:
     """Have the end of the program wait for `thread`."""
     _alive.add(thread)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
@@ -23,6 +23,8 @@ def _missing(module: str, name: str, root: str) -> AttributeError:
     if root == "penstock.ops":
         functions = zip(known, DALI_CLASSES.values(), strict=True)
         known = [f"{f.rpartition('.')[0]}.{c}".replace(".fn", ".ops") for f, c in functions]
+    elif root != "penstock.fn":
+        known = [f"{root}.{operator}" for operator in DALI_CLASSES]
     wanted = f"{module}.{name}"
     if any(k == wanted or k.startswith(f"{wanted}.") for k in known):
         return OperatorNotReleasedError(
@@ -39,10 +41,14 @@ class Face:
         self._make = make
         self._name_of = name_of
 
+    def _offered(self) -> Iterable[OpSchema]:
+        """The declarations there are faces for."""
+        return registry.all_schemas()
+
     def install(self, root: str) -> None:
         """Create the sub-modules of module `root` that dotted operator names call for."""
         registry.on_replacement(lambda schema: self._forget(root, schema))
-        for schema in registry.all_schemas():
+        for schema in self._offered():
             if schema.module:
                 self._module(root, schema.module)
 
@@ -62,7 +68,7 @@ class Face:
 
     def _members(self, module: str, root: str) -> dict[str, OpSchema]:
         below = module[len(root) + 1 :]
-        return {self._name_of(s): s for s in registry.all_schemas() if s.module == below}
+        return {self._name_of(s): s for s in self._offered() if s.module == below}
 
     def lookup(self, module: str, name: str, root: str | None = None) -> Any:
         """Member `name` of `module`, made now and kept."""
@@ -71,8 +77,7 @@ class Face:
         if schema is None:
             below = f"{module[len(root) + 1 :]}.{name}".lstrip(".")
             if not name.startswith("__") and any(
-                s.module == below or s.module.startswith(below + ".")
-                for s in registry.all_schemas()
+                s.module == below or s.module.startswith(below + ".") for s in self._offered()
             ):
                 return self._module(root, below)
             raise _missing(module, name, root)

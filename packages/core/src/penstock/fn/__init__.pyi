@@ -1080,6 +1080,140 @@ def get_property(
     **arguments: Any,
 ) -> list[Any]: ...
 @overload
+def mel_filter_bank(
+    spectrogram: DataNode | ArrayLike,
+    /,
+    *,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    freq_high: float | None = 0.0,
+    freq_low: float | None = 0.0,
+    mel_formula: str | None = "slaney",
+    nfilter: int | None = 128,
+    normalize: bool | None = True,
+    preserve: bool | None = False,
+    sample_rate: float | None = 44100.0,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Sums up a spectrum with triangular weights that are equally wide on the mel scale.
+
+    The extent of ``f`` tells the length of the Fourier transform, ``2 * (extent - 1)``, and so
+    which frequencies the spectrum has.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    spectrogram : DataNode or array_like, of FLOAT
+        Spectra, along the axis ``f`` of the layout. Without a layout, along the last but one,
+        or the only one.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    freq_high : float, default 0.0
+        Highest frequency that is taken in, hertz; half of `sample_rate` if it is 0 or less.
+    freq_low : float, default 0.0
+        Lowest frequency that is taken in, hertz.
+    mel_formula : {"slaney", "htk"}, default "slaney"
+        The mel scale: ``"slaney"`` (Auditory Toolbox) is linear up to 1 kHz and logarithmic
+        above; ``"htk"`` (O'Shaughnessy) is ``1127 * log(1 + frequency / 700)``.
+    nfilter : int, default 128
+        Number of filters.
+    normalize : bool, default True
+        Whether each triangle has an area of 1 instead of a height of 1.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    sample_rate : float, default 44100.0
+        Sampling rate of the signal, hertz.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        float32, in the layout of the input; the extent of ``f`` is `nfilter`.
+
+    Examples
+    --------
+    >>> mel = fn.mel_filter_bank(fn.spectrogram(audio), sample_rate=16000, nfilter=80)
+    """
+
+@overload
+def mel_filter_bank(
+    spectrogram: list[DataNode],
+    /,
+    *inputs: DataNode | ArrayLike | list[DataNode],
+    **arguments: Any,
+) -> list[Any]: ...
+@overload
+def mfcc(
+    data: DataNode | ArrayLike,
+    /,
+    *,
+    axis: int | None = 0,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dct_type: int | None = 2,
+    lifter: float | None = 0.0,
+    n_mfcc: int | None = 20,
+    normalize: bool | None = False,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Mel-frequency cepstral coefficients: a cosine transform along the mel scale.
+
+    Without `normalize`, transforms have no factor in front of their sums.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, of FLOAT
+        A mel spectrogram, usually in decibels, of at least two axes.
+    axis : int, default 0
+        Axis of the frequencies, which is transformed.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dct_type : {1, 2, 3, 4}, default 2
+        Type of the discrete cosine transform.
+    lifter : float, default 0.0
+        Coefficient k is multiplied by ``1 + lifter / 2 * sin(pi * (k + 1) / lifter)``, which
+        makes those in the middle larger. 0 or less for no such weights.
+    n_mfcc : int, default 20
+        Number of coefficients; no more than there are frequencies are made.
+    normalize : bool, default False
+        Whether the transform is orthonormal, which there is not for `dct_type` 1.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        float32, in the layout of the input; `axis` has the coefficients.
+
+    Examples
+    --------
+    >>> mel = fn.mel_filter_bank(fn.spectrogram(audio), sample_rate=16000)
+    >>> coefficients = fn.mfcc(fn.to_decibels(mel), n_mfcc=13, lifter=22, normalize=True)
+    """
+
+@overload
+def mfcc(
+    data: list[DataNode],
+    /,
+    *inputs: DataNode | ArrayLike | list[DataNode],
+    **arguments: Any,
+) -> list[Any]: ...
+@overload
 def nonsilent_region(
     audio: DataNode | ArrayLike,
     /,
@@ -1323,6 +1457,77 @@ def ones_like(
     **arguments: Any,
 ) -> list[Any]: ...
 @overload
+def pad(
+    data: DataNode | ArrayLike,
+    /,
+    *,
+    align: int | Sequence[int] | DataNode | None = None,
+    axes: int | Sequence[int] | DataNode | None = None,
+    axis_names: str | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    fill_value: float | DataNode | None = 0.0,
+    preserve: bool | None = False,
+    shape: int | Sequence[int] | DataNode | None = None,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Adds elements at the end of axes, so that samples of a batch get the same extents.
+
+    Without `shape` every padded axis becomes as long as that of the largest sample of the batch.
+
+    `fill_value` is converted as in C: fractions are dropped, and what does not fit into the type
+    of the data keeps its lowest bits.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like
+        Data of any layout, of one dimension or more.
+    align : int or list of int, one for each sample allowed, optional
+        Padded extents are rounded up to multiples of this: one value for each padded axis, or
+        one for all.
+    axes : int or list of int, one for each sample allowed, optional
+        Axes to be padded; negative ones count from the last. An empty list, and not giving it,
+        stand for all axes. Excludes `axis_names`.
+    axis_names : layout, optional
+        Axes to be padded, as letters of the layout.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    fill_value : float, one for each sample allowed, default 0.0
+        Value of the elements that are added.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    shape : int or list of int, one for each sample allowed, optional
+        Extents to reach in the padded axes: one for each, or one for all. Samples that are
+        larger stay as they are. A value of 0 or less stands for the largest extent in the
+        batch, and so does not giving it.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The padded data, in the layout of the input.
+
+    Examples
+    --------
+    >>> same = fn.pad(clips)
+    >>> images = fn.pad(images, axis_names="HW", align=32, fill_value=127)
+    """
+
+@overload
+def pad(
+    data: list[DataNode],
+    /,
+    *inputs: DataNode | ArrayLike | list[DataNode],
+    **arguments: Any,
+) -> list[Any]: ...
+@overload
 def peek_image_shape(
     input: DataNode | ArrayLike,
     /,
@@ -1429,6 +1634,63 @@ def per_frame(
 
 @overload
 def per_frame(
+    data: list[DataNode],
+    /,
+    *inputs: DataNode | ArrayLike | list[DataNode],
+    **arguments: Any,
+) -> list[Any]: ...
+@overload
+def power_spectrum(
+    data: DataNode | ArrayLike,
+    /,
+    *,
+    axis: int | None = -1,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    nfft: int | None = None,
+    power: int | None = 2,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Power of the frequencies of signals.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, of FLOAT
+        Signals along one of the axes.
+    axis : int, default -1
+        Axis that is transformed; the last for any negative number.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    nfft : int, optional
+        Length of the Fourier transforms: longer signals are cut off, shorter ones continued by
+        zeros. The signals' own length when it is not given, 0 or negative.
+    power : {1, 2}, default 2
+        Exponent of the magnitudes: 2 for powers, the sum of the squares of real and imaginary
+        part; 1 for its root.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        float32, in the layout of the input; the extent of `axis` is ``nfft // 2 + 1``.
+
+    Examples
+    --------
+    >>> powers = fn.power_spectrum(signals, axis=-1)
+    """
+
+@overload
+def power_spectrum(
     data: list[DataNode],
     /,
     *inputs: DataNode | ArrayLike | list[DataNode],
@@ -2244,6 +2506,91 @@ def slice(
     **arguments: Any,
 ) -> list[Any]: ...
 @overload
+def spectrogram(
+    signal: DataNode | ArrayLike,
+    /,
+    *,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    center_windows: bool | None = True,
+    layout: str | None = "ft",
+    nfft: int | None = None,
+    power: int | None = 2,
+    preserve: bool | None = False,
+    reflect_padding: bool | None = True,
+    window_fn: float | Sequence[float] | None = None,
+    window_length: int | None = 512,
+    window_step: int | None = 256,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Power of the frequencies of a signal over time.
+
+    The signal is cut into windows that may overlap; each is weighted and Fourier-transformed. The
+    output has the power, or the magnitude, of the frequencies from 0 to half of the sampling rate.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    signal : DataNode or array_like, of FLOAT
+        A signal, ``(n,)``; axes with an extent of 1 may stand beside it.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    center_windows : bool, default True
+        Whether windows are centred on multiples of `window_step`, so that the first and last
+        ones reach beyond the signal. Otherwise they start there, and only those are taken that
+        lie inside; for a signal that lacks less than `window_step` elements of a single window,
+        that one is taken, filled with zeros.
+    layout : {"ft", "tf"}, default "ft"
+        Layout of the output: frequencies and then time, or the other way round.
+    nfft : int, optional
+        Length of the Fourier transforms, at least `window_length`, which it is when not given:
+        windows are continued by zeros. Any length is taken; products of 2, 3 and 5 are the
+        fastest.
+    power : {1, 2}, default 2
+        Exponent of the magnitudes: 2 for powers, the sum of the squares of real and imaginary
+        part; 1 for its root.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    reflect_padding : bool, default True
+        Whether the signal is mirrored beyond its ends, without repeating the outermost element,
+        where centred windows reach there. Otherwise it is 0.
+    window_fn : float or list of float, optional
+        Weights of a window's elements, as many as `window_length`. When not given, a Hann
+        window: ``0.5 * (1 - cos(2 * pi * (k + 0.5) / window_length))``.
+    window_length : int, default 512
+        Number of the signal's elements in a window.
+    window_step : int, default 256
+        How many elements windows are apart.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        float32 ``(nfft // 2 + 1, windows)``, or transposed: see `layout`.
+
+    Examples
+    --------
+    25 ms windows every 10 ms, at 16 kHz, on the mel scale and in decibels:
+
+    >>> powers = fn.spectrogram(audio, nfft=512, window_length=400, window_step=160)
+    >>> mel = fn.mel_filter_bank(powers, sample_rate=16000, nfilter=80)
+    >>> decibels = fn.to_decibels(mel, cutoff_db=-80)
+    """
+
+@overload
+def spectrogram(
+    signal: list[DataNode],
+    /,
+    *inputs: DataNode | ArrayLike | list[DataNode],
+    **arguments: Any,
+) -> list[Any]: ...
+@overload
 def squeeze(
     data: DataNode | ArrayLike,
     /,
@@ -2292,6 +2639,65 @@ def squeeze(
 
 @overload
 def squeeze(
+    data: list[DataNode],
+    /,
+    *inputs: DataNode | ArrayLike | list[DataNode],
+    **arguments: Any,
+) -> list[Any]: ...
+@overload
+def to_decibels(
+    data: DataNode | ArrayLike,
+    /,
+    *,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    cutoff_db: float | None = -200.0,
+    multiplier: float | None = 10.0,
+    preserve: bool | None = False,
+    reference: float | None = None,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Turns magnitudes or powers into decibels.
+
+    The output is ``multiplier * log10(max(data / reference, 10 ** (cutoff_db / multiplier)))``.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, of FLOAT
+        Magnitudes or powers of any shape.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    cutoff_db : float, default -200.0
+        Least value of the output, decibels; smaller ones, and those of what is 0, negative or
+        not a number, become this one.
+    multiplier : float, default 10.0
+        What the logarithm is multiplied by: 10 for powers, 20 for magnitudes.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    reference : float, optional
+        Value that is 0 dB. When not given, the largest of each sample, or 1 where none is above
+        0.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        float32 decibels, in the layout of the input.
+
+    Examples
+    --------
+    >>> decibels = fn.to_decibels(fn.spectrogram(audio), reference=1.0, cutoff_db=-80)
+    """
+
+@overload
+def to_decibels(
     data: list[DataNode],
     /,
     *inputs: DataNode | ArrayLike | list[DataNode],

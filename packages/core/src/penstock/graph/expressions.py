@@ -44,7 +44,7 @@ def apply(operation: Operation, *operands: Any) -> DataNode:
             children.append(("input", len(edges)))
             edges.append(operand)
         else:
-            children.append(_constant(operation, operand))
+            children.append(constant_operand(operation, operand))
     if not edges:
         raise ArgumentValueError(
             f"`{operation.shown}`, used at {user_line()}, got constants only; at least one operand "
@@ -58,7 +58,16 @@ def _is_scalar_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.ndim == 0
 
 
-def _constant(operation: Operation, value: Any) -> tuple[str, Any, DALIDataType]:
+def constant_operand(operation: Operation, value: Any) -> tuple[str, Any, DALIDataType]:
+    """The constant of an expression that stands for a number.
+
+    Raises
+    ------
+    NumberOverflowError
+        If it is a Python integer that does not fit into int32.
+    ArgumentTypeError
+        If it is no number.
+    """
     if isinstance(value, ScalarConstant):
         return "const", value.value, value.dtype
     if isinstance(value, (bool, np.bool_)):

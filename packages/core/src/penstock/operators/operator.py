@@ -184,7 +184,7 @@ class Operator:
         raise NotYetSupportedError(f"`{self.schema.name}` has no GPU implementation.")
 
     def defer(self, c: SampleContext, *inputs: Any) -> Any:
-        """Like `cpu`, but return a `DeferredImage`. Only where the schema says `defers`."""
+        """Like `cpu`, but return a recipe, or an output. Only where the schema says `defers`."""
         raise NotImplementedError
 
 

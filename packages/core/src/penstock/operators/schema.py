@@ -112,8 +112,15 @@ class OpSchema:
     """`Operator.defer` can hand its consumer a recipe in place of pixels."""
     takes_deferred: bool = False
     """`cpu` takes such a recipe as its first input."""
+    recipes: str = "image"
+    """Of what: ``"image"``, see `penstock.operators.deferred`, or ``"spectrum"``, see
+    `penstock.operators.audio.deferred_spectrum`."""
     reads_metadata: bool = False
     """On the CPU, too, it takes data on the GPU: it looks at type, shape and layout only."""
+    tells_late: bool = False
+    """Only the data tells what comes out: `cpu_batch` and `gpu` return a `LateBatch` for each
+    output, and what reads it begins when it is there.
+    """
     keeps_metadata: bool = True
     """Output samples carry on the source information of the first input."""
     positional: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from penstock.operators.schema import Input, OpSchema
 
-Api = Literal["fn", "ops"]
+Api = Literal["fn", "ops", "dynamic"]
 _BY_POSITION = Parameter.POSITIONAL_OR_KEYWORD
 
 
@@ -33,7 +33,8 @@ def class_name(schema: OpSchema) -> str:
 
 
 def signature_for(schema: OpSchema, api: Api = "fn") -> Signature:
-    """Signature of ``fn.<name>`` or of the constructor of the operator's class, without ``self``.
+    """Signature of ``fn.<name>``, of the constructor of the operator's class, without ``self``, or
+    of the function of dynamic mode.
 
     Inputs are positional only and arguments keyword only. Annotations are text: the declaration
     knows types by name.
@@ -41,9 +42,57 @@ def signature_for(schema: OpSchema, api: Api = "fn") -> Signature:
     if api == "ops":
         keywords = [*_arguments(schema, required=False), *_generic_arguments()]
         return Signature(keywords, return_annotation=SourceText("None"))
+    if api == "dynamic":
+        return _dynamic_signature(schema)
     keywords = [*_arguments(schema, required=True), *_generic_arguments()]
     return Signature(
         [*_inputs(schema), *keywords], return_annotation=SourceText(return_annotation(schema))
+    )
+
+
+PIPELINE_ARGUMENTS = ("preserve", "bytes_per_sample_hint", "seed")
+"""Arguments that mean something in a pipeline only; dynamic mode has `rng` for the seed."""
+
+
+def _dynamic_signature(schema: OpSchema) -> Signature:
+    values = "Tensor | Batch | ArrayLike"
+    inputs = [p.replace(annotation=_replaced(p, values)) for p in _inputs(schema)]
+    keywords = [
+        Parameter(
+            name, Parameter.KEYWORD_ONLY, default=None, annotation=SourceText(f"{kind} | None")
+        )
+        for name, kind in (("batch_size", "int"), ("device", "DeviceLike"))
+    ]
+    if schema.random:
+        keywords.append(
+            Parameter(
+                "rng", Parameter.KEYWORD_ONLY, default=None, annotation=SourceText("RNG | None")
+            )
+        )
+    for parameter in _arguments(schema, required=True):
+        if parameter.name in PIPELINE_ARGUMENTS:
+            continue
+        keywords.append(
+            parameter.replace(
+                kind=Parameter.KEYWORD_ONLY, annotation=_replaced(parameter, "Tensor | Batch")
+            )
+        )
+    if callable(schema.num_outputs):
+        returned = "Any"
+    elif schema.num_outputs == 0:
+        returned = "None"
+    elif schema.num_outputs == 1:
+        returned = "Tensor | Batch"
+    else:
+        returned = "tuple[Tensor | Batch, ...]"
+    return Signature([*inputs, *keywords], return_annotation=SourceText(returned))
+
+
+def _replaced(parameter: Parameter, values: str) -> SourceText:
+    """The annotation of a parameter, with what dynamic mode has in the place of nodes."""
+    text = str(parameter.annotation).replace("DataNode | ArrayLike", values)
+    return SourceText(
+        text.replace("DataNode", values).replace("DALIDataType", "DType | DALIDataType")
     )
 
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ShapeError, UnknownNameError
 from penstock.executor.batch import BatchBuffer, EdgeHistory
+from penstock.executor.gpu_batch import GpuBatch
 from penstock.operators.external.feed import DeviceDelivery
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
-    from penstock.executor.gpu_batch import GpuBatch
+    from collections.abc import Mapping
+
     from penstock.executor.plan import Plan
     from penstock.graph.nodes import OpNode
     from penstock.operators.external.feed import AnyDelivery, Feed
@@ -30,17 +32,34 @@ class Feeding:
         How many samples a batch may have.
     device
         The GPU that the graph has work for, if it has any.
+    names
+        For pipelines that checkpoints can be made of, what the sources are called in them, by
+        ``id(node)``.
     """
 
-    def __init__(self, plan: Plan, max_batch_size: int, device: Device | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        max_batch_size: int,
+        device: Device | None = None,
+        names: dict[int, str] | None = None,
+    ) -> None:
         self._plan = plan
         self._max_batch_size = max_batch_size
+        self._names = names
+        self._before: dict[str, Any] | None = None
+        """State from before the sources were last asked."""
         self.epoch = 0
         self.iteration = 0
         self.ended = False
         self.changes = 0
         """How often something came that a consumer may be waiting for."""
         self._changed = threading.Condition()
+        # What was fed is taken last: it must not be lost when a source raises.
+        self._feeds = [
+            (node, [plan.registers[id(node), k] for k in range(len(node.outputs))])
+            for node in sorted(plan.feeds, key=lambda n: not n.attachment.has_source)
+        ]
         if device is not None:
             for node in plan.feeds:
                 pools = [_pool(plan, node, k, device) for k in range(len(node.outputs))]
@@ -85,6 +104,38 @@ class Feeding:
             while self.changes == seen:
                 self._changed.wait()
 
+    def state(self) -> dict[str, Any]:
+        """Where the sources stand: the epoch, the iteration in it, and by name each of them."""
+        return {
+            "epoch": self.epoch,
+            "iteration": self.iteration,
+            "ended": self.ended,
+            "sources": {
+                self._names[id(node)]: node.attachment.state()
+                for node in self._plan.feeds
+                if self._names is not None
+            },
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go to where `state` was taken; sources whose own state is `None` stay where they are."""
+        assert self._names is not None
+        self.epoch, self.iteration = state["epoch"], state["iteration"]
+        self.ended = state["ended"]
+        sources = state["sources"]
+        for node in self._plan.feeds:
+            own = sources[self._names[id(node)]]
+            if own is None:
+                continue
+            try:
+                node.attachment.restore(own)
+            except Exception as error:
+                error.add_note(
+                    f'raised while the external source "{node.name}", created at '
+                    f"{node.user_line}, was brought to where a checkpoint was made"
+                )
+                raise
+
     def collect(self) -> tuple[int, dict[int, BatchBuffer | GpuBatch]]:
         """Size and fed batches (by register) of the next iteration.
 
@@ -95,13 +146,12 @@ class Feeding:
         Exception
             Whatever a source raised; the same iteration will be asked for again.
         """
+        self._before = None if self._names is None else self.state()
         deliveries: list[tuple[OpNode, list[int], list[AnyDelivery]]] = []
         stop = False
-        # What was fed is taken last: it must not be lost when a source raises.
-        for node in sorted(self._plan.feeds, key=lambda n: not n.attachment.has_source):
+        for node, registers in self._feeds:
             if stop and not node.attachment.has_source:
                 break
-            registers = [self._plan.registers[id(node), k] for k in range(len(node.outputs))]
             try:
                 batches = node.attachment.collect(self._max_batch_size, self.iteration, self.epoch)
             except StopIteration:
@@ -127,24 +177,29 @@ class Feeding:
         return size, fed
 
     def _common_size(self, deliveries: list[tuple[OpNode, list[int], list[AnyDelivery]]]) -> int:
-        size, origin = 0, ""
+        size = 0
+        origin: OpNode | None = None
         for node, _, batches in deliveries:
-            source = f'"{node.name}", created at {node.user_line},'
             for delivery in batches:
                 count = len(delivery)
                 if count > self._max_batch_size:
                     raise ShapeError(
                         f"Expected batch_size <= {self._max_batch_size}, actual: {count}, from the "
-                        f"external source {source[:-1]}. Give the pipeline a larger `batch_size`."
+                        f"external source {_place(node)}. Give the pipeline a larger `batch_size`."
                     )
-                if origin and count != size:
+                if origin is not None and count != size:
                     raise ShapeError(
-                        f"Batch size clash! The external source {source} returned a batch of "
-                        f"{count} samples, {origin} one of {size}. All inputs of an iteration "
-                        "must have as many samples."
+                        f"Batch size clash! The external source {_place(node)}, returned a batch "
+                        f"of {count} samples, {_place(origin)}, one of {size}. All inputs of an "
+                        "iteration must have as many samples."
                     )
-                size, origin = count, source
+                size, origin = count, node
         return size or self._max_batch_size
+
+    @property
+    def before(self) -> dict[str, Any] | None:
+        """State from before the sources were last asked, where checkpoints can be made."""
+        return self._before
 
     def reset(self) -> None:
         """Begin the next epoch, if the end of one was reached."""
@@ -160,6 +215,10 @@ class Feeding:
             node.attachment.new_epoch()
 
 
+def _place(node: OpNode) -> str:
+    return f'"{node.name}", created at {node.user_line}'
+
+
 def _pool(plan: Plan, node: OpNode, output: int, device: Device) -> HostPool:
     """Where batches on the host are copied to: page-locked memory, if they go on to the GPU."""
     register = plan.registers[id(node), output]
@@ -170,8 +229,6 @@ def _pool(plan: Plan, node: OpNode, output: int, device: Device) -> HostPool:
 
 def _buffer(delivery: AnyDelivery) -> BatchBuffer | GpuBatch:
     if isinstance(delivery, DeviceDelivery):
-        from penstock.executor.gpu_batch import GpuBatch
-
         batch = delivery.batch
         access = batch._access
         return GpuBatch(batch._batch, delivery.spec, None, access.event, access.stream)

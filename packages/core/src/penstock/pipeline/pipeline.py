@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import threading
 import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,6 @@ from penstock.errors import (
     OutOfRangeError,
     UnknownNameError,
     UsageError,
-    located,
 )
 from penstock.executor.executor import Executor
 from penstock.executor.iteration import Iteration
@@ -25,8 +23,8 @@ from penstock.graph.seeds import assign_seeds
 from penstock.graph.transfers import insert_transfers
 from penstock.pipeline.feeding import Feeding
 from penstock.pipeline.output_checks import check_output, per_output
+from penstock.pipeline.resumable import ResumablePipeline
 from penstock.pipeline.settings import Settings
-from penstock.pipeline.source_workers import WorkersPipeline
 from penstock.types import DALIDataType, OperatorConcurrency, PipelineAPIType, StreamPolicy
 
 if TYPE_CHECKING:
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
 
     from penstock.executor.bad_samples import BadSample
     from penstock.executor.plan import Plan
-    from penstock.graph.nodes import OpNode
     from penstock.tensors.gpu.device import Device
     from penstock.tensors.gpu.tensor_list import TensorListGPU
     from penstock.tensors.tensor_list import TensorListCPU
@@ -47,7 +44,7 @@ EXIT_SECONDS = 5.0
 """How long the end of the program waits for operators that are at work."""
 
 
-class Pipeline(WorkersPipeline):
+class Pipeline(ResumablePipeline):
     """Runs a graph of operators, batch after batch, on threads of its own.
 
     Parameters
@@ -71,8 +68,12 @@ class Pipeline(WorkersPipeline):
         Bind each worker thread to a processor.
     enable_memory_stats : bool
         Add memory figures to `executor_statistics`.
-    enable_checkpointing, checkpoint
-        Saving and restoring the state of a pipeline: to come.
+    enable_checkpointing : bool
+        Allow `checkpoint` to be called, and to be given. The order of readers with
+        ``shuffle_after_epoch`` is another one then, from the second epoch on, as in DALI.
+    checkpoint : bytes, optional
+        What the method `checkpoint` of such a pipeline has returned: go on behind the batches that
+        had been taken by then.
     py_num_workers, py_start_method, py_callback_pickler
         Workers of parallel external sources: their number; how processes are started (``"fork"``,
         ``"spawn"``, ``"forkserver"``); what packs the sources for those that are started anew.
@@ -125,21 +126,15 @@ class Pipeline(WorkersPipeline):
         given = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         self._settings = Settings(**given)
         self._begin_definition()
-        self._executor: Executor | None = None
-        self._feeding: Feeding
-        self._readers: dict[int, Any] = {}
         self._expected: list[tuple[Any, Any, Any]] = []
         self._api: PipelineAPIType | None = None
         self._api_checked = True
-        self._iteration = 0
-        """Number of the next iteration to be scheduled, never reset: random streams count by it."""
         self._owed = 0
         """Iterations that were asked for while an external source had not been fed."""
         self._prefetched = False
         self._retrying = False
         self._is_set_up = False
         """Whether `iter_setup` was called for the next iteration."""
-        self._scheduling = threading.Lock()
         self._in_use: deque[tuple[Batch, ...]] = deque()
         self._skipped_in_last_outputs = 0
         self._draw_numbers_in_last_outputs: list[int] | None = None
@@ -158,12 +153,14 @@ class Pipeline(WorkersPipeline):
     def _build(self) -> None:
         settings = self._settings
         nodes = self._define()
+        self._begin_resuming(nodes)
         self._py_pool.start_processes(nodes, self.max_batch_size)
         assert self._outputs is not None
         run_nodes, run_outputs = insert_transfers(nodes, self._outputs)
         if settings.fuse:
             run_nodes, run_outputs = merge_expressions(run_nodes, run_outputs)
-        plan = make_plan(run_nodes, run_outputs, assign_seeds(run_nodes, settings.seed))
+        seeds = self._resumed_seeds(assign_seeds(run_nodes, settings.seed))
+        plan = make_plan(run_nodes, run_outputs, seeds)
         count = len(self._outputs)
         self._expected = list(
             zip(
@@ -174,9 +171,9 @@ class Pipeline(WorkersPipeline):
             )
         )
         for node in plan.readers:
-            self._readers[id(node)] = _opened(node, self.max_batch_size, plan.seeds)
+            self._readers[id(node)] = self._opened(node, plan.seeds)
         device = self._device(plan)
-        self._feeding = Feeding(plan, self.max_batch_size, device)
+        self._feeding = Feeding(plan, self.max_batch_size, device, self._checkpoint_names)
         self._py_pool.start_threads()
         executor = Executor(
             plan,
@@ -188,6 +185,7 @@ class Pipeline(WorkersPipeline):
             device=device,
             depth=settings.depth,
         )
+        self._resume(plan)
         executor.start()
         self._executor = executor
         _running.add(self)
@@ -313,7 +311,7 @@ class Pipeline(WorkersPipeline):
             except StopIteration:
                 self._feeding.ended = True
                 break
-            executor.schedule(Iteration(self._iteration, size, fed))
+            executor.schedule(Iteration(self._iteration, size, fed, self._feeding.before))
             self._iteration += 1
             self._owed -= 1
             self._is_set_up = False
@@ -558,15 +556,6 @@ class Pipeline(WorkersPipeline):
 
 class _NoReaderError(UnknownNameError, RuntimeError):
     """There is no reader of that name."""
-
-
-def _opened(node: OpNode, batch_size: int, seeds: dict[int, int]) -> Any:
-    try:
-        reader = node.schema.cls(node.args)
-        reader.open(batch_size, seeds.get(id(node), 0))  # type: ignore[attr-defined]
-    except Exception as error:
-        raise located(error, node.where()) from error
-    return reader
 
 
 @atexit.register

@@ -125,11 +125,6 @@ class PipelineProperties:
         """As given; concerns the GPU."""
         return self._settings.concurrency
 
-    @property
-    def is_restored_from_checkpoint(self) -> bool:
-        """Whether the pipeline was built from a checkpoint; those are to come."""
-        return False
-
     def output_stream(self) -> None:
         """Stream that outputs on the GPU are made on; `None` on the CPU."""
 
@@ -147,7 +142,3 @@ class PipelineProperties:
     def deserialize_and_build(self, serialized_pipeline: bytes) -> None:
         """To come: take the graph from bytes."""
         raise NotYetSupportedError("Deserialising a pipeline is to come.")
-
-    def checkpoint(self, filename: str | None = None) -> bytes:
-        """To come: the state of the pipeline."""
-        raise NotYetSupportedError("Saving the state of a pipeline is to come.")

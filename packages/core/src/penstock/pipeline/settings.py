@@ -12,7 +12,6 @@ from penstock.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     MisusedArgumentError,
-    NotYetSupportedError,
     UnknownArgumentError,
 )
 from penstock.executor.bad_samples import check_policy
@@ -67,11 +66,6 @@ class Settings:
         self._check_depth()
         self._check_pickler()
         check_policy(self.on_bad_sample)
-        if self.enable_checkpointing or self.checkpoint is not None:
-            raise NotYetSupportedError(
-                "`enable_checkpointing` and `checkpoint`: saving and restoring the state of a "
-                "pipeline is to come; leave both out."
-            )
         if self.bytes_per_sample < 0:
             raise ArgumentValueError(
                 f"`bytes_per_sample` is {self.bytes_per_sample}; it cannot be negative."

@@ -11,11 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from penstock.errors import (
-    ArgumentValueError,
-    NotYetSupportedError,
-    UsageError,
-)
+from penstock.errors import ArgumentValueError, UsageError
 from penstock.plugin.epoch_counter import (
     Delivery,
     EndlessCounter,
@@ -31,6 +27,12 @@ from penstock.plugin.iterator_arguments import (
     reader_counter,
     to_auto_reset,
     to_policy,
+)
+from penstock.plugin.iterator_state import (
+    can_make_checkpoints,
+    check_enabled,
+    found_state,
+    kind_of,
 )
 from penstock.types import PipelineAPIType
 
@@ -144,12 +146,30 @@ class _DaliBaseIterator:
         self._scheduled = False
         self._interrupted = False
         """Whether something, such as a Ctrl-C, ended a step or a reset halfway."""
+        self._resumed = False
+        """Whether it goes on in the middle of an epoch, and nothing has been taken yet."""
+        state = found_state(self._pipes, self._counter)
+        if state is not None:
+            self._restore(state)
         self._first_batch: list[PipelineBatch] | None = None
+        self._before_first: list[bytes] = []
+        """Checkpoints from before the first batch, which was taken ahead."""
         if prepare_first_batch:
+            if can_make_checkpoints(self._pipes):
+                self._before_first = self._checkpoints()
+            self._first_batch = self._take_first()
+
+    def _take_first(self) -> list[PipelineBatch]:
+        """The first batch; from a checkpoint at the end of an epoch, that of the next one."""
+        for again in (self._resumed, False):
             try:
-                self._first_batch = self._take()
+                return self._take()
             except StopIteration:
-                raise UsageError(self._why_no_data()) from None
+                if not again:
+                    break
+                if self._ended:
+                    self._begin_next()
+        raise UsageError(self._why_no_data())
 
     def _why_no_data(self) -> str:
         reason = "It seems that there is no data in the pipeline: it gave not even one batch. "
@@ -185,6 +205,7 @@ class _DaliBaseIterator:
             At the end of the epoch.
         """
         self._interrupted = True
+        self._resumed = False
         try:
             if self._first_batch is None:
                 batches = self._take()
@@ -208,11 +229,13 @@ class _DaliBaseIterator:
         In the middle of an epoch the batches that are being prepared are thrown away and the
         readers go on to the beginning of their next epoch. Nothing happens if no batch has been
         taken since an epoch began, unless a step was interrupted, as by Ctrl-C, and its batch lost.
+        Nor does anything before a batch has been taken behind a checkpoint in the middle of an
+        epoch: the next loop goes through the rest of it.
         """
         if self._interrupted:
             self._restart()
             return
-        if not self._ended and not self._given:
+        if not self._ended and (self._resumed or not self._given):
             return
         self._interrupted = True
         if not self._ended and self._counter.steps_left() == 0:
@@ -315,7 +338,7 @@ class _DaliBaseIterator:
         for pipeline in self._pipes:
             was_empty = pipeline.empty()
             pipeline.reset()
-            if was_empty:
+            if was_empty and self._scheduled:
                 pipeline.schedule_run()
 
     def _restart(self) -> None:
@@ -338,9 +361,50 @@ class _DaliBaseIterator:
         self._given = 0
         self._ended = self._exhausted = False
 
+    # -- checkpoints ---------------------------------------------------------------------------
+
     def checkpoints(self) -> list[bytes]:
-        """To come, with the states of pipelines."""
-        raise NotYetSupportedError("Saving the state of an iterator is to come.")
+        """What each pipeline needs to know to go on behind the batches that were handed out.
+
+        Make the pipelines anew, each with its own as the argument `checkpoint`, and an iterator of
+        them. Its first loop goes through the rest of the epoch. Was that at its end, though not
+        reset, it is a loop through the whole of the next one, or, with
+        ``prepare_first_batch=False``, an empty one.
+
+        Raises
+        ------
+        ArgumentValueError
+            If a pipeline was not made with ``enable_checkpointing=True``.
+        UsageError
+            If a step was interrupted, as by Ctrl-C.
+        """
+        check_enabled(self._pipes)
+        if self._interrupted:
+            raise UsageError(
+                "A step of the iterator was interrupted, and the pipelines may have given "
+                "different numbers of batches. Call `reset`, which begins the next epoch, before "
+                "`checkpoints`."
+            )
+        if self._first_batch is not None:
+            return list(self._before_first)
+        return self._checkpoints()
+
+    def _checkpoints(self) -> list[bytes]:
+        state = {
+            "epochs by": kind_of(self._counter),
+            "size": None if self._reader_name is not None else self._counter.size,
+            "counter": self._counter.state(),
+            "given": self._given,
+            "ended": self._ended,
+            "exhausted": self._exhausted,
+        }
+        return [pipeline._checkpoint(iterator=state) for pipeline in self._pipes]
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._counter.restore(state["counter"])
+        self._given = state["given"]
+        self._ended, self._exhausted = state["ended"], state["exhausted"]
+        self._resumed = True
 
     # -- sizes ---------------------------------------------------------------------------------
 

@@ -89,6 +89,13 @@ class EpochCounter(Protocol):
         """
         ...
 
+    def beyond(self, pipelines: int) -> list[int]:
+        """How many samples at the end of the last batch of each pipeline are not the epoch's.
+
+        Bad samples that were skipped are not taken into account.
+        """
+        ...
+
     def next_epoch(self) -> None:
         """Begin the next epoch after the end of this one."""
         ...
@@ -122,6 +129,10 @@ class EndlessCounter:
     def advance(self, deliveries: Sequence[Delivery]) -> Sequence[int | list[int]] | None:
         """Every sample counts."""
         return [d.batch_size for d in deliveries]
+
+    def beyond(self, pipelines: int) -> list[int]:
+        """All samples are the epoch's."""
+        return [0] * pipelines
 
     def next_epoch(self) -> None:
         """There is nothing to count."""
@@ -173,6 +184,16 @@ class SizeCounter:
             kept.append(delivery.kept(max(0, left)))
             left -= delivery.drawn
         return kept
+
+    def beyond(self, pipelines: int) -> list[int]:
+        """Samples of the last batches that are not the epoch's: those of the last pipelines."""
+        left = max(0, self._counter - self.size)
+        each = self._per_step // pipelines
+        found = []
+        for _ in range(pipelines):
+            found.append(min(left, each))
+            left -= found[-1]
+        return found[::-1]
 
     def next_epoch(self) -> None:
         """Begin the next epoch; what was read ahead counts."""
@@ -233,7 +254,8 @@ class ReaderCounter:
         # Entries of the current epoch that the reader which began with shard k has drawn. Those
         # elsewhere are assumed to draw as many, but for the bad samples that were skipped here.
         self._drawn = [0] * num_shards
-        self._steps = 0
+        self._given = 0
+        """Samples of whole batches in this epoch, padding included."""
 
     @property
     def size(self) -> int:
@@ -243,7 +265,7 @@ class ReaderCounter:
         if self._padded:
             return self._largest
         if self._policy is LastBatchPolicy.FILL:
-            return self._rounded(self._most_left() + self._steps * self._batch_size)
+            return self._rounded(self._most_left() + self._given)
         return self._rounded(self._largest)
 
     def steps_left(self) -> int | None:
@@ -252,7 +274,7 @@ class ReaderCounter:
             # Skipped samples bring the padding forward, but not the end of the epoch: all shards
             # must give the same number of batches.
             given = self._smallest if self._policy is LastBatchPolicy.DROP else self._largest
-            left = max(0, given - self._steps * self._batch_size)
+            left = max(0, given - self._given)
         elif self._policy is LastBatchPolicy.FILL:
             left = self._most_left()
         elif self._policy is LastBatchPolicy.DROP:
@@ -270,7 +292,7 @@ class ReaderCounter:
         if self._padded:
             # DALI reads one batch more only if the smallest shard leaves a part of one. Where just
             # the larger shards do, a batch of nothing but padding then opens the next epoch.
-            return -(-self._largest // self._batch_size) - self._steps
+            return -(-(self._largest - self._given) // self._batch_size)
         return int(max(self._drawn[k] for k in self._shards) < self._smallest)
 
     def advance(self, deliveries: Sequence[Delivery]) -> Sequence[int | list[int]] | None:
@@ -279,7 +301,7 @@ class ReaderCounter:
         self._drawn = [count + self._batch_size for count in self._drawn]
         for shard, delivery in zip(self._shards, deliveries, strict=True):
             self._drawn[shard] += delivery.skipped
-        self._steps += 1
+        self._given += self._batch_size
         if self._policy is LastBatchPolicy.PARTIAL:
             return [
                 delivery.kept(self._shard_size(shard) - count)
@@ -292,6 +314,13 @@ class ReaderCounter:
         if incomplete and not self._padded:
             return None
         return [d.batch_size for d in deliveries]
+
+    def beyond(self, pipelines: int) -> list[int]:
+        """Samples of the last batches that are not the epoch's."""
+        return [
+            min(self._batch_size, max(0, self._drawn[k] - self._shard_size(k)))
+            for k in self._shards
+        ]
 
     def next_epoch(self) -> None:
         """Begin the next epoch; with ``FILL``, what was read ahead counts."""
@@ -310,18 +339,18 @@ class ReaderCounter:
 
     def state(self) -> dict[str, Any]:
         """What has been drawn of which shards."""
-        return {"rotation": self._rotation, "drawn": list(self._drawn), "steps": self._steps}
+        return {"rotation": self._rotation, "drawn": list(self._drawn), "given": self._given}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from `state`."""
         self._rotation = int(state["rotation"])
         self._drawn = [int(count) for count in state["drawn"]]
-        self._steps = int(state["steps"])
+        self._given = int(state["given"])
 
     def _begin(self, rotation: int) -> None:
         self._rotation = rotation % self._num_shards
         self._drawn = [0] * self._num_shards
-        self._steps = 0
+        self._given = 0
 
     def _shard_size(self, first: int) -> int:
         """Size of the shard that the reader which began with shard `first` reads now."""

@@ -83,9 +83,14 @@ def to_numpy_type(dali_type: DALIDataType) -> type:
 
 def storage_dtype(dali_type: DALIDataType) -> np.dtype[Any]:
     """How elements of `dali_type` lie in memory: as `to_numpy_type`, enumerations as int32."""
-    if dali_type in ENUM_TYPES:
-        return _INT32
-    return np.dtype(to_numpy_type(dali_type))
+    found = _STORED.get(dali_type)
+    if found is None:
+        found = _INT32 if dali_type in ENUM_TYPES else np.dtype(to_numpy_type(dali_type))
+        _STORED[dali_type] = found
+    return found
+
+
+_STORED: dict[DALIDataType, np.dtype[Any]] = {}
 
 
 def is_stored(dali_type: DALIDataType) -> bool:

@@ -263,6 +263,32 @@ def store(typing: Any, array: Any, offset: Any, value: Any) -> Any:
 
 
 @intrinsic  # type: ignore[misc]
+def store_first(typing: Any, array: Any, offset: Any, value: Any, count: Any) -> Any:
+    """Write the first `count` lanes of a vector; the memory behind them is not touched."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        given = _from_floats(builder, args[2], array.dtype)
+        place = _pointer(context, builder, array, args[0], args[1])
+        place = _typed(builder, place, given.type)
+        mask = _first_lanes(builder, args[3])
+        name = f"llvm.masked.store.{_suffix(given.type)}.p0"
+        _call(builder, name, ir.VoidType(), [given, place, ir.Constant(_INT, 1), mask])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, vector, types.int64), generate
+
+
+@intrinsic  # type: ignore[misc]
+def add(typing: Any, a: Any, b: Any) -> Any:
+    """Sum, lane by lane."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fadd(*args)
+
+    return vector(vector, vector), generate
+
+
+@intrinsic  # type: ignore[misc]
 def subtract(typing: Any, a: Any, b: Any) -> Any:
     """Difference, lane by lane."""
 
@@ -290,6 +316,26 @@ def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
         return _call(builder, f"llvm.fma.{_suffix(_FLOATS)}", _FLOATS, list(args))
 
     return vector(vector, vector, vector), generate
+
+
+@intrinsic  # type: ignore[misc]
+def square_root(typing: Any, value: Any) -> Any:
+    """Square root, lane by lane."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _call(builder, f"llvm.sqrt.{_suffix(_FLOATS)}", _FLOATS, list(args))
+
+    return vector(vector), generate
+
+
+@intrinsic  # type: ignore[misc]
+def larger(typing: Any, a: Any, b: Any) -> Any:
+    """Where `a` is larger than `b`, `a`, else `b`: also where one of them is no number."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", *args), *args)
+
+    return vector(vector, vector), generate
 
 
 def _rounding(name: str, *, nan_to_zero: bool) -> Any:

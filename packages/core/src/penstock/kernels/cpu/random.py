@@ -3,6 +3,9 @@
 The generator is counter based, so that nothing depends on threads, on the size of a batch or on
 what was drawn before; see `penstock.kernels.cpu.philox` for the generator itself. This module
 holds what other modules import at start-up; the compiled kernels are loaded on the first draw.
+
+A seed may be a `DrawSeed`: the state of a generator, as calls of dynamic mode get it. The numbers
+are then those of `penstock.kernels.cpu.philox_draws`, and do not depend on the iteration.
 """
 
 from __future__ import annotations
@@ -12,7 +15,10 @@ from types import ModuleType
 
 import numpy as np
 
+from penstock.kernels.cpu.philox_state import DrawSeed
+
 _WORD = 0xFFFFFFFF
+_FEW = 4096
 
 
 @functools.cache
@@ -23,10 +29,53 @@ def _philox() -> ModuleType:
 
 
 @functools.cache
+def _draws() -> ModuleType:
+    from penstock.kernels.cpu import philox_draws
+
+    return philox_draws
+
+
+@functools.cache
+def _draws_beta() -> ModuleType:
+    from penstock.kernels.cpu import philox_beta
+
+    return philox_beta
+
+
+def _float32(value: float) -> float:
+    """`value` in the precision in which DALI takes arguments, whatever type is drawn."""
+    return float(np.float32(value))
+
+
+def _place(seed: DrawSeed, first_sample: int) -> tuple[np.uint64, ...]:
+    """Where the kernels of `philox_draws` begin; all of one type, for one compiled version."""
+    state = seed.state
+    return (
+        np.uint64(first_sample),
+        np.uint64(state.key),
+        np.uint64(state.sequence),
+        np.uint64(state.offset),
+        np.uint64(state.phase),
+    )
+
+
+@functools.cache
 def _normal() -> ModuleType:
     from penstock.kernels.cpu import normal
 
     return normal
+
+
+@functools.cache
+def _few() -> ModuleType:
+    from penstock.kernels.cpu import few_draws
+
+    return few_draws
+
+
+def _are_few(out: np.ndarray) -> bool:
+    """Whether to draw without letting other threads have the interpreter meanwhile."""
+    return len(out) > 1 and out.size <= _FEW
 
 
 @functools.cache
@@ -37,7 +86,7 @@ def _beta() -> ModuleType:
 
 
 def sample_uniforms(
-    seed: int, iteration: int, sample: int, count: int, offset: int = 0
+    seed: int, iteration: int, sample: int, count: int, offset: int = 0, *, packed: bool = False
 ) -> np.ndarray:
     """`count` float64 numbers in [0, 1) with 53 random bits each.
 
@@ -49,7 +98,14 @@ def sample_uniforms(
         Whose numbers: the iteration's number and the position in the batch.
     offset
         How many numbers of the same stream to leave out before the first one.
+    packed
+        Whether a `DrawSeed` gives numbers one behind the other, as for `choice` of slices.
     """
+    if type(seed) is DrawSeed:
+        out = np.empty((1, offset + count), np.float64)
+        stride = np.uint64(2) if packed else _draws().ELEMENT_STRIDE
+        _draws().unit(out, stride, *_place(seed, sample))
+        return out[0, offset:]
     return _philox().uniforms(  # type: ignore[no-any-return]
         count,
         offset,
@@ -61,14 +117,34 @@ def sample_uniforms(
     )
 
 
+def fill_unit(out: np.ndarray, seed: int, iteration: int, first_sample: int) -> None:
+    """Fill a C-contiguous float64 array (samples, elements) as `sample_uniforms` does a sample."""
+    if type(seed) is DrawSeed:
+        _draws().unit(out, _draws().ELEMENT_STRIDE, *_place(seed, first_sample))
+    else:
+        fill_uniform(out, seed, iteration, first_sample, 0.0, 1.0)
+
+
 def fill_uniform(
-    out: np.ndarray, seed: int, iteration: int, first_sample: int, low: float, high: float
+    out: np.ndarray,
+    seed: int,
+    iteration: int,
+    first_sample: int,
+    low: float,
+    high: float,
+    *,
+    single: bool = False,
 ) -> None:
     """Fill a C-contiguous float32 or float64 array (samples, elements) uniformly from [low, high).
 
-    Row ``r`` holds the numbers of sample ``first_sample + r``.
+    Row ``r`` holds the numbers of sample ``first_sample + r``. `single` asks for numbers of the
+    precision of float32 where a `DrawSeed` gives them, even if `out` is float64.
     """
-    kernels = _philox()
+    if type(seed) is DrawSeed:
+        single = single or out.dtype == np.float32
+        _draws().uniform(out, _float32(low), _float32(high), single, *_place(seed, first_sample))
+        return
+    kernels = _few() if _are_few(out) else _philox()
     fill = kernels.uniform_float32 if out.dtype == np.float32 else kernels.uniform_float64
     fill(
         out,
@@ -83,13 +159,24 @@ def fill_uniform(
 
 
 def fill_normal(
-    out: np.ndarray, seed: int, iteration: int, first_sample: int, mean: float, stddev: float
+    out: np.ndarray,
+    seed: int,
+    iteration: int,
+    first_sample: int,
+    mean: float,
+    stddev: float,
+    *,
+    single: bool = False,
 ) -> None:
     """Fill a C-contiguous float32 or float64 array (samples, elements) with a normal distribution.
 
-    Row ``r`` holds the numbers of sample ``first_sample + r``.
+    Row ``r`` holds the numbers of sample ``first_sample + r``. For `single` see `fill_uniform`.
     """
-    kernels = _normal()
+    if type(seed) is DrawSeed:
+        single = single or out.dtype == np.float32
+        _draws().normal(out, _float32(mean), _float32(stddev), single, *_place(seed, first_sample))
+        return
+    kernels = _few() if _are_few(out) else _normal()
     fill = kernels.normal_float32 if out.dtype == np.float32 else kernels.normal_float64
     fill(
         out,
@@ -103,12 +190,24 @@ def fill_normal(
     )
 
 
-def fill_index(out: np.ndarray, seed: int, iteration: int, first_sample: int, count: int) -> None:
+def fill_index(
+    out: np.ndarray,
+    seed: int,
+    iteration: int,
+    first_sample: int,
+    count: int,
+    *,
+    packed: bool = False,
+) -> None:
     """Fill a C-contiguous int64 array (samples, elements) with indices, uniformly from [0, count).
 
-    `count` is below 2**32.
+    `count` is below 2**32. For `packed` see `sample_uniforms`.
     """
-    _philox().index_int64(
+    if type(seed) is DrawSeed:
+        _draws().index(out, np.uint64(count), packed, *_place(seed, first_sample))
+        return
+    kernels = _few() if _are_few(out) else _philox()
+    kernels.index_int64(
         out,
         count,
         first_sample,
@@ -123,7 +222,12 @@ def fill_bernoulli(
     out: np.ndarray, seed: int, iteration: int, first_sample: int, probability: float
 ) -> None:
     """Fill a C-contiguous uint8 array (samples, elements): 1 with `probability`, else 0."""
-    _philox().bernoulli_uint8(
+    if type(seed) is DrawSeed:
+        threshold = round(_float32(probability) * 2.0**32)
+        _draws().bernoulli(out, threshold, *_place(seed, first_sample))
+        return
+    kernels = _few() if _are_few(out) else _philox()
+    kernels.bernoulli_uint8(
         out,
         round(probability * 2.0**32),
         first_sample,
@@ -135,9 +239,23 @@ def fill_bernoulli(
 
 
 def fill_beta(
-    out: np.ndarray, seed: int, iteration: int, first_sample: int, alpha: float, beta: float
+    out: np.ndarray,
+    seed: int,
+    iteration: int,
+    first_sample: int,
+    alpha: float,
+    beta: float,
+    *,
+    single: bool = False,
 ) -> None:
-    """Fill a C-contiguous float64 array (samples, elements) with a beta distribution."""
+    """Fill a C-contiguous float64 array (samples, elements) with a beta distribution.
+
+    For `single` see `fill_uniform`.
+    """
+    if type(seed) is DrawSeed:
+        place = _place(seed, first_sample)
+        _draws_beta().beta(out, _float32(alpha), _float32(beta), single, *place)
+        return
     _beta().beta(
         out,
         float(alpha),

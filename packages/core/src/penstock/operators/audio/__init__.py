@@ -1,1 +1,1 @@
-"""Operators of the audio family."""
+"""Operators on audio."""

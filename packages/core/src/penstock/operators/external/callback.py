@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from penstock.errors import ArgumentTypeError, ArgumentValueError
+from penstock.errors import ArgumentTypeError, ArgumentValueError, CheckpointError
 from penstock.operators.external.adapted import adapted
+from penstock.operators.external.plain_state import keeps_state, plain
 from penstock.types import BatchInfo, SampleInfo
 
 
@@ -79,6 +80,14 @@ class Callback:
         self._iterator: Iterator[Any] | None = None
         self._function: Callable[..., Any] | None = None
         self._takes_position = False
+        self._restarts = 0
+        """How often an iterable was begun anew."""
+        self._passes = 0
+        """How often that was after something had been taken from it."""
+        self._taken = 0
+        """What was taken from it since."""
+        self._source = source
+        self._keeps_state = keeps_state(source)
         self._classify(adapted(source), cycle)
 
     @property
@@ -95,12 +104,18 @@ class Callback:
         kind = kind_of(source, cycle)
         if kind == "iterable":
             self._iterable = source
-            self._restart()
+            self._begin()
         else:
             self._function = source
             self._takes_position = kind == "position"
 
     def _restart(self) -> None:
+        self._restarts += 1
+        self._passes += self._taken > 0
+        self._taken = 0
+        self._begin()
+
+    def _begin(self) -> None:
         source = self._iterable
         assert source is not None
         self._iterator = iter(source()) if _is_generator_function(source) else iter(source)  # type: ignore[operator,arg-type]
@@ -119,19 +134,102 @@ class Callback:
             if self._batch and not self._batch_info:
                 return self._function(info.iteration)
             return self._function(info)
+        return self._next()
+
+    def _next(self) -> Any:
         assert self._iterator is not None
         try:
-            return next(self._iterator)
+            value = next(self._iterator)
         except StopIteration:
-            if self._cycle == "quiet":
-                self._restart()
-                return next(self._iterator)
-            raise
+            if self._cycle != "quiet":
+                raise
+            self._restart()
+            value = next(self._iterator)
+        self._taken += 1
+        return value
 
     def new_epoch(self) -> None:
         """Rewind what can be rewound."""
         if self._iterable is not None and self._cycle == "raise":
             self._restart()
+
+    # -- checkpoints -----------------------------------------------------------------------------
+
+    @property
+    def kind(self) -> str:
+        """``"own state"`` if the source keeps one, else as `kind_of` says."""
+        if self._keeps_state:
+            return "own state"
+        if self._function is None:
+            return "iterable"
+        return "position" if self._takes_position else "function"
+
+    def state(self) -> dict[str, Any]:
+        """Where the source stands, for `restore`, in types that JSON keeps.
+
+        Raises
+        ------
+        UsageError
+            If the source says so itself, in other types.
+        """
+        if self._keeps_state:
+            return {"own": plain(self._source.state_dict(), self._source)}
+        if self._function is not None:
+            return {}
+        return {"restarts": self._restarts, "passes": self._passes, "taken": self._taken}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go to where `state` was taken, with a source that is at its beginning.
+
+        Raises
+        ------
+        CheckpointError
+            If the source ends before.
+        """
+        if "own" in state:
+            self._source.load_state_dict(state["own"])
+            if self._iterable is not None:
+                self._begin()
+        elif self._iterable is not None:
+            self.resume(state["restarts"], state["passes"], state["taken"])
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the source is a generator that cannot be begun at its beginning any more."""
+        source = self._iterable
+        return (
+            inspect.isgenerator(source) and inspect.getgeneratorstate(source) != inspect.GEN_CREATED
+        )
+
+    def resume(self, restarts: int, passes: int, taken: int) -> None:
+        """Take from an iterable what was taken before, to go on behind it.
+
+        Parameters
+        ----------
+        restarts, passes, taken
+            How often it was begun anew, how often that was after something had been taken, and what
+            was taken since.
+        """
+        self._restarts, self._passes, self._taken = restarts, passes, 0
+        begin_at_pass = getattr(self._iterable, "begin_at_pass", None)
+        if begin_at_pass is not None:
+            begin_at_pass(passes)
+            self._begin()
+        else:
+            # What draws an order when it is begun, draws it as often as before.
+            for number in range(restarts):
+                if number < passes and self._iterator is not None:
+                    next(self._iterator, None)
+                self._begin()
+        for _ in range(taken):
+            try:
+                self._next()
+            except StopIteration:
+                raise CheckpointError(
+                    f"The source has come to its end after {self._taken} of the {taken} "
+                    f"{'batches' if self._batch else 'samples'} that were taken before the "
+                    "checkpoint. Is it the same data?"
+                ) from None
 
 
 def _is_iterable(source: Any) -> bool:

@@ -80,6 +80,10 @@ def _shared(data: Any, stream: Any) -> tuple[TensorListGPU, set[int]] | None:
         alike = all_on_gpu(data, stream)
         if alike is not None:
             return TensorListGPU._from_foreign(alike), set(alike.writers)
+    else:
+        whole = TensorListGPU._from_array(data, stream)
+        if whole is not None:
+            return whole, set() if whole.stream is None else {whole.stream}
     if not _is_on_gpu(data):
         return None
     shared = TensorListGPU(data, contiguous=False, stream=stream)

@@ -32,6 +32,8 @@ from penstock.tensors.pool import HOST_POOL
 from penstock.types import BatchInfo, DALIDataType, SampleInfo, to_dali_type
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.tensors.gpu.tensor_list import TensorListGPU
     from penstock.tensors.pool import HostPool
 
@@ -72,6 +74,8 @@ class Declared:
     ndim: int | None = None
     seen: Spec | None = None
     """What the first batch turned out to be; later ones must agree."""
+    seen_as: tuple[DALIDataType, int, str | None, str] | None = None
+    """What was said about the last batch: type, axes, the layout given with it, and its own."""
 
 
 class Feed:
@@ -166,6 +170,25 @@ class Feed:
         """Rewind the source."""
         if self._callback is not None:
             self._callback.new_epoch()
+
+    @property
+    def kind(self) -> str:
+        """Where the data comes from: ``"fed"``, or the kind of source, as `Callback.kind`."""
+        return "fed" if self._callback is None else self._callback.kind
+
+    def state(self) -> dict[str, Any]:
+        """Where the source stands, in types that JSON keeps; not what was fed."""
+        return {} if self._callback is None else self._callback.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go to where `state` was taken; as of `Callback`."""
+        if self._callback is not None:
+            self._callback.restore(state)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the source is a generator that cannot be begun at its beginning any more."""
+        return self._callback is not None and self._callback.is_under_way
 
     def collect(self, size: int, iteration: int, epoch: int) -> list[AnyDelivery]:
         """The batch of each output for iteration number `iteration` of epoch `epoch`.
@@ -262,6 +285,9 @@ class Feed:
         own_layout: str,
     ) -> Spec:
         declared = self.outputs[output]
+        told = dtype, ndim, fed_layout, own_layout
+        if declared.seen is not None and declared.seen_as == told:
+            return declared.seen
         if declared.dtype not in (None, DALIDataType.NO_TYPE, dtype):
             raise DataTypeError(
                 f"External source expected data of type {declared.dtype.name} and got: "
@@ -283,7 +309,7 @@ class Feed:
         spec = Spec(dtype, ndim, check_layout(layout, ndim))
         if declared.seen is not None and declared.seen != spec:
             _check_change(declared.seen, spec)
-        declared.seen = spec
+        declared.seen, declared.seen_as = spec, told
         return spec
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.errors import BadSamplesError
 from penstock.kernels.cpu.decode.pixels import Wanted
-from penstock.kernels.cpu.random import fill_uniform
+from penstock.kernels.cpu.random import fill_unit
 from penstock.operators.operator import BatchContext, HostBatch
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class BatchSamples:
         c = self._c
         if self._uniforms is None:
             self._uniforms = np.empty((c.size, count))
-            fill_uniform(self._uniforms, c.seed, c.iteration, 0, 0.0, 1.0)
+            fill_unit(self._uniforms, c.seed, c.iteration, 0)
         row: np.ndarray = self._uniforms[self._index]
         return row
 

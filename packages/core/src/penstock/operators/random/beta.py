@@ -45,7 +45,7 @@ class Beta(Draw):
 
     def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
         alpha, beta = _checked("alpha", args.alpha), _checked("beta", args.beta)
-        fill_beta(out, seed, iteration, first, alpha, beta)
+        fill_beta(out, seed, iteration, first, alpha, beta, single=self.single)
 
 
 def _checked(name: str, value: float) -> float:

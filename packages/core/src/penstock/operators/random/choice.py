@@ -74,11 +74,13 @@ class Choice(Shaped):
             raise ShapeError(f"There is nothing to choose from: `a` has {count} choices.")
         if c.args.p is None:
             indices = c.temp((1, math.prod(shape)), np.int64)
-            fill_index(indices, c.seed, c.iteration, c.index, count)
+            fill_index(indices, c.seed, c.iteration, c.index, count, packed=a.ndim > 1)
             indices = indices.reshape(shape)
         else:
             limits = _cumulated(c.args.p, count)
-            uniforms = sample_uniforms(c.seed, c.iteration, c.index, math.prod(shape))
+            uniforms = sample_uniforms(
+                c.seed, c.iteration, c.index, math.prod(shape), packed=a.ndim > 1
+            )
             indices = np.searchsorted(limits, uniforms, side="right").reshape(shape)
         if a.ndim == 0:
             out = c.empty(shape, a.dtype)

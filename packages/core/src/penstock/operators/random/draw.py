@@ -89,6 +89,8 @@ class Draw(Shaped):
     the element's position in the sample, and on nothing else.
     """
 
+    single: bool
+    """Whether a call of dynamic mode draws numbers of the precision of float32."""
     default_dtype = DALIDataType.FLOAT
     dtypes: tuple[DALIDataType, ...] = DRAWABLE
 
@@ -98,6 +100,7 @@ class Draw(Shaped):
             allowed = ", ".join(t.name for t in self.dtypes)
             raise DataTypeError(f"`dtype`={dtype.name} cannot be drawn; allowed are: {allowed}.")
         self.dtype = np.dtype(to_numpy_type(dtype))
+        self.single = self.dtype == np.float32 or self.dtype.itemsize <= 2
         ndim = self.find_shape(inputs[0] if inputs else None)
         self.fixed = self.shape is not None and not self.tensor_args
         self.prepare()

@@ -42,7 +42,7 @@ class Normal(BatchDraw):
         return self._work
 
     def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
-        fill_normal(out, seed, iteration, first, args.mean, args.stddev)
+        fill_normal(out, seed, iteration, first, args.mean, args.stddev, single=self.single)
 
     def fill_batch(self, c: BatchContext, out: DeviceBatch) -> None:
         from penstock.kernels.gpu.random import fill_normal

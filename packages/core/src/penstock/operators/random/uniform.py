@@ -86,7 +86,7 @@ class Uniform(BatchDraw):
             fill_index(out, seed, iteration, first, len(args.values))
             return
         low, high = _checked_range(args.range)
-        fill_uniform(out, seed, iteration, first, low, high)
+        fill_uniform(out, seed, iteration, first, low, high, single=self.single)
 
     def convert(self, drawn: np.ndarray, out: np.ndarray, args: Any) -> None:
         if self.discrete:

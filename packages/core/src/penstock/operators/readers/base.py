@@ -85,6 +85,19 @@ EPOCH_SHUFFLE_ARGS = (
 """Arguments of readers that can shuffle everything between epochs."""
 
 
+_ORDER_ARGS = (
+    "num_shards",
+    "stick_to_shard",
+    "pad_last_batch",
+    "random_shuffle",
+    "initial_fill",
+    "shuffle_after_epoch",
+    "shuffle_after_epoch_seed",
+    "shuffle_seed",
+)
+"""Arguments of readers that say in which order samples come."""
+
+
 class Reader(Operator):
     """A source of samples with epochs and shards.
 
@@ -199,6 +212,17 @@ class Reader(Operator):
             "stick_to_shard": int(order.stick_to_shard),
         }
 
+    def identity(self) -> dict[str, Any]:
+        """What must be the same for `restore` to go on exactly, in types that JSON keeps."""
+        args = self.args
+        found = {"number of samples": self.meta()["epoch_size"]}
+        for name in _ORDER_ARGS:
+            if hasattr(args, name):
+                found[name] = getattr(args, name)
+        if not found.get("random_shuffle"):
+            found.pop("initial_fill", None)
+        return found
+
     def state(self) -> dict[str, int]:
         """Everything that `restore` needs to go on from here."""
         return self._order.state()
@@ -206,6 +230,10 @@ class Reader(Operator):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go to the position `state` was taken at."""
         self._order.restore(state)
+
+    def follow(self, state: Mapping[str, Any]) -> None:
+        """Go to where the reader of this shard is when that of another one is at `state`."""
+        self._order.follow(state)
 
     @property
     def epoch(self) -> int:

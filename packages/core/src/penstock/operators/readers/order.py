@@ -218,11 +218,7 @@ class ReadingOrder:
             ahead = -(-self._since_drawn * self.num_shards // self.size)
             target = self._since_epoch + ahead
         target = max(target, at_least)
-        while self._window and self._epoch < target:
-            self._begin_next()
-        if self._epoch != target:
-            self._epoch = target
-            self._entries = None
+        self._go_to_epoch(target)
         self._position = self._returned = self._recalled = self._since_drawn = 0
         self._since_epoch = target
         return self.shard
@@ -250,6 +246,35 @@ class ReadingOrder:
         self._since_drawn = state["since_drawn"]
         self._random = state["random"]
         if not same:
+            self._entries = None
+
+    def follow(self, state: Mapping[str, int]) -> None:
+        """Go from the beginning to where this reader is when that of another shard is at `state`.
+
+        All readers of a data set draw equally much, but for the bad samples that one of them may
+        have skipped.
+        """
+        epoch, drawn = state["since_epoch"], state["since_drawn"]
+        if self.pad_last_batch:
+            epoch, drawn = state["epoch"], state["returned"]
+        self._go_to_epoch(epoch)
+        self._since_epoch, self._since_drawn = state["since_epoch"], state["since_drawn"]
+        entries = self._opened()
+        if self.pad_last_batch:
+            self._returned = drawn
+            self._position = min(drawn, len(entries))
+            return
+        while drawn > len(entries):
+            drawn -= len(entries)
+            self._begin_next()
+            entries = self._opened()
+        self._position = drawn
+
+    def _go_to_epoch(self, target: int) -> None:
+        while self._window and self._epoch < target:
+            self._begin_next()
+        if self._epoch != target:
+            self._epoch = target
             self._entries = None
 
     def _shard_of(self, epoch: int) -> int:

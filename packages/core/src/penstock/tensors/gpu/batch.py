@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -83,6 +84,15 @@ def shape_rows(batch: LazyBatch) -> np.ndarray:
     if shape is not None:
         return _shape_row(shape)
     return plain(batch.shapes)
+
+
+@lru_cache(maxsize=1024)
+def dense_layout(
+    shape: tuple[int, ...], itemsize: int, count: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Shapes of `count` samples of one shape, where each begins, and the bytes of all."""
+    size = math.prod(shape) * itemsize
+    return same_shapes(shape, count), size * np.arange(count), size * count
 
 
 class LazyBatch:
@@ -178,6 +188,23 @@ class DeviceBatch(LazyBatch):
         self.dtype = dtype
         self._dense: bool | None = None
         self._uniform: Any = _UNKNOWN
+
+    @classmethod
+    def dense(
+        cls,
+        runtime: Runtime,
+        owners: tuple[Any, ...],
+        address: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        count: int,
+    ) -> DeviceBatch:
+        """`count` samples of one shape, one after the other."""
+        shapes, offsets, _ = dense_layout(shape, dtype.itemsize, count)
+        made = cls(runtime, owners, (address + offsets).view(np.uint64), shapes, dtype)
+        if count:
+            made._uniform, made._dense = shape, True
+        return made
 
     def note_layout(self, uniform: tuple[int, ...] | None) -> None:
         """Say what is known: the shape of all samples, which then follow one another."""

@@ -59,10 +59,9 @@ class CudaEvent:
 
     __slots__ = ("_runtime", "address")
 
-    def __init__(self, runtime: CudaRuntime, stream: int) -> None:
+    def __init__(self, runtime: CudaRuntime, address: int) -> None:
         self._runtime = runtime
-        self.address = runtime.driver.new_event()
-        runtime.driver.record(self.address, stream)
+        self.address = address
 
     def done(self) -> bool:
         """Whether the device has reached it."""
@@ -76,7 +75,7 @@ class CudaEvent:
     def __del__(self) -> None:
         address = getattr(self, "address", None)
         if address is not None:
-            self._runtime.driver.destroy_event(address)
+            self._runtime.driver.give_back_event(address)
 
 
 class CudaRuntime:
@@ -142,10 +141,13 @@ class CudaRuntime:
 
     def record(self, stream: int) -> CudaEvent:
         """An event behind all work that `stream` has been given so far."""
-        if self.api.getDevice() == self.device_id:
-            return CudaEvent(self, stream)
-        with self.active():
-            return CudaEvent(self, stream)
+        address = self.driver.idle_event()
+        if address is None:
+            with self.active():  # it belongs to the device that is current
+                address = self.driver.new_event()
+        event = CudaEvent(self, address)
+        self.driver.record(address, stream)
+        return event
 
     def wait(self, stream: int, event: Any) -> None:
         """Let what `stream` is given from now on start behind `event`."""

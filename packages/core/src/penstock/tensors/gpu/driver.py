@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
+from collections import deque
 from functools import cache
 from typing import Any
 
@@ -21,6 +22,7 @@ from penstock.errors import PenstockError
 _NOT_READY = 600
 _INVALID_CONTEXT = 201
 _DISABLE_TIMING = 2
+_MOST_IDLE_EVENTS = 256
 _LIBRARIES = ("libcuda.so.1", "nvcuda.dll")
 _FORMATS = {"u8": "Q", "i8": "q", "f8": "d", "u4": "I4x", "i4": "i4x", "f4": "f4x"}
 _FORMATS |= {"u2": "H6x", "i2": "h6x", "u1": "B7x", "i1": "b7x", "b1": "?7x"}
@@ -40,11 +42,14 @@ class Driver:
     ----------
     activate
         Makes a context current in the calling thread; called where there is none.
+    library
+        What has the entry points; NVIDIA's library if None.
     """
 
-    def __init__(self, activate: Any) -> None:
-        library = _library()
+    def __init__(self, activate: Any, library: Any = None) -> None:
+        library = _library() if library is None else library
         self._activate = activate
+        self._idle_events: deque[int] = deque()
 
         def entry(name: str, *types: Any) -> Any:
             function = getattr(library, name)
@@ -88,19 +93,32 @@ class Driver:
         """Queue a copy."""
         self.call(self._copy, target, source, size_bytes, stream)
 
+    def idle_event(self) -> int | None:
+        """An event that was given back, if there is one."""
+        try:
+            return self._idle_events.pop()
+        except IndexError:
+            return None
+
     def new_event(self) -> int:
-        """An event without timing."""
+        """An event without timing, of the current device."""
         event = _handle()
         self.call(self._create, ctypes.byref(event), _DISABLE_TIMING)
         return event.value
 
-    def destroy_event(self, event: int) -> None:
-        """Give an event back, also one that has not passed."""
-        self._destroy(event)
+    def give_back_event(self, event: int) -> None:
+        """Take an event back, also one that has not passed: what waits for it waits for what was
+        recorded when it was told to.
+        """
+        if len(self._idle_events) < _MOST_IDLE_EVENTS:
+            self._idle_events.append(event)
+        else:
+            self._destroy(event)
 
     def record(self, event: int, stream: int) -> None:
         """Put an event behind what `stream` has been given."""
-        self.call(self._record, event, stream)
+        if self._record(event, stream):
+            self.call(self._record, event, stream)
 
     def passed(self, event: int) -> bool:
         """Whether the device has reached an event."""
@@ -112,7 +130,8 @@ class Driver:
 
     def wait(self, stream: int, event: int) -> None:
         """Let `stream` wait for an event."""
-        self.call(self._wait, stream, event, 0)
+        if self._wait(stream, event, 0):
+            self.call(self._wait, stream, event, 0)
 
 
 class Launch:

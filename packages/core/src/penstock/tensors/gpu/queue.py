@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -13,7 +11,7 @@ from penstock.tensors.gpu.batch import (
     DeviceBatch,
     StridedBatch,
     as_shapes,
-    same_shapes,
+    dense_layout,
     uniform_shape,
     volumes,
 )
@@ -98,13 +96,14 @@ class Queue:
             count = len(shapes)
             uniform = None if shapes is self._ragged[0] else uniform_shape(shapes)
         if uniform is not None:
-            shapes, offsets, total = _dense_layout(uniform, dtype.itemsize, count)
-        else:
-            offsets, total = self._ragged_layout(shapes, dtype.itemsize)
+            total = dense_layout(uniform, dtype.itemsize, count)[2]
+            memory = self._pool.take(max(total, 1), self.stream, settled=settled)
+            return DeviceBatch.dense(self.runtime, (memory,), memory.address, uniform, dtype, count)
+        offsets, total = self._ragged_layout(shapes, dtype.itemsize)
         memory = self._pool.take(max(total, 1), self.stream, settled=settled)
         pointers = (memory.address + offsets).view(np.uint64)
         batch = DeviceBatch(self.runtime, (memory,), pointers, shapes, dtype)
-        batch.note_layout(uniform)
+        batch.note_layout(None)
         return batch
 
     def _ragged_layout(self, shapes: np.ndarray, itemsize: int) -> tuple[np.ndarray, int]:
@@ -174,15 +173,6 @@ class Queue:
         kept, self._scratch = self._scratch, []
         kept.extend(self._uploads.finish())
         return kept
-
-
-@lru_cache(maxsize=1024)
-def _dense_layout(
-    shape: tuple[int, ...], itemsize: int, count: int
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """Shapes of `count` samples of one shape, where each begins, and the bytes of all."""
-    size = math.prod(shape) * itemsize
-    return same_shapes(shape, count), size * np.arange(count), size * count
 
 
 _copy_strided: Callable[[Queue, StridedBatch, DeviceBatch], None] | None = None

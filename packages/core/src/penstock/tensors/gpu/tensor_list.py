@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -27,7 +26,9 @@ from penstock.tensors.gpu.copies import (
     uploaded,
 )
 from penstock.tensors.gpu.device import get_device
+from penstock.tensors.gpu.foreign import access_behind
 from penstock.tensors.gpu.foreign_list import ForeignList, all_on_gpu
+from penstock.tensors.gpu.libraries import described
 from penstock.tensors.gpu.runtime import current_device, get_runtime
 from penstock.tensors.gpu.streams import stream_number
 from penstock.tensors.gpu.tensor import TensorGPU, copy_to_external
@@ -114,20 +115,31 @@ class TensorListGPU(TensorListBase[TensorGPU]):
     def _from_tensor(self, tensor: TensorGPU) -> str:
         if not tensor._shape:
             raise ShapeError("A batch cannot be made of a scalar: its outermost axis is samples.")
+        access = self._access = tensor._access
         count, *shape = tensor._shape
-        self._access, self._dtype, self._ndim = tensor._access, tensor._dtype, len(shape)
-        dtype = storage_dtype(tensor._dtype)
-        step = math.prod(shape) * dtype.itemsize
-        self._batch = DeviceBatch(
-            self._access.runtime,
-            self._access.owners,
-            np.uint64(tensor._address) + np.arange(count, dtype=np.uint64) * np.uint64(step),
-            np.full((count, len(shape)), shape, np.int64),
-            dtype,
+        self._dtype, self._ndim = tensor._dtype, len(shape)
+        self._batch = DeviceBatch.dense(
+            access.runtime,
+            access.owners,
+            tensor._address,
+            tuple(shape),
+            storage_dtype(tensor._dtype),
+            count,
         )
-        if count:
-            self._batch.note_layout(tuple(shape))
         return ""
+
+    @classmethod
+    def _from_array(cls, array: Any, stream: Any) -> TensorListGPU | None:
+        """The batch that an array of CuPy or PyTorch is; None if it is neither, or is no batch."""
+        known = described((array,))
+        if known is None or not known.shapes[0]:
+            return None
+        count, *shape = known.shapes[0]
+        access = access_behind(known, stream)
+        batch = DeviceBatch.dense(
+            access.runtime, access.owners, known.addresses[0], tuple(shape), known.dtype, count
+        )
+        return cls._make(access, batch, "", DALI_OF_NUMPY[known.dtype], None)
 
     def _from_list(self, data: Sequence[Any], contiguous: bool, stream: Any, device_id: int) -> str:
         found = all_on_gpu(data, stream, None if device_id < 0 else device_id)

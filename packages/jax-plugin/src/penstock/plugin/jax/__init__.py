@@ -1,11 +1,18 @@
-"""JAX and Flax iterators: announced here, to come in a later version."""
+"""Iterators that feed JAX, under the names DALI gives them, and JAX's functions as operators."""
 
 from __future__ import annotations
 
-from penstock.errors import PluginNotReleasedError
+from penstock.plugin.base_iterator import LastBatchPolicy
+from penstock.plugin.jax import fn
+from penstock.plugin.jax.decorator import data_iterator
+from penstock.plugin.jax.iterator import DALIGenericIterator
+from penstock.plugin.jax.peekable import DALIGenericPeekableIterator, peekable_data_iterator
 
-raise PluginNotReleasedError(
-    "`penstock.plugin.jax` (JAX and Flax iterators) is to come in a later version of "
-    "penstock-jax; this version only reserves its place. "
-    "Until then, give the arrays of `Pipeline.run()` to `jax.numpy.asarray`."
-)
+__all__ = [
+    "DALIGenericIterator",
+    "DALIGenericPeekableIterator",
+    "LastBatchPolicy",
+    "data_iterator",
+    "fn",
+    "peekable_data_iterator",
+]

@@ -117,6 +117,11 @@ class IterableDatasetSource:
                 return
             yield columns(batch, self._fields)
 
+    def begin_at_pass(self, passes: int, part: int | None = None) -> None:
+        """Let the next pass over a part, or over all of them, be number `passes`."""
+        parts = range(self.num_parts) if part is None else (part,)
+        self._epochs.update(dict.fromkeys(parts, passes))
+
     @contextlib.contextmanager
     def _told(self, part: int, dataset: Any) -> Iterator[None]:
         """Let `torch.utils.data.get_worker_info` say which part of the data is wanted."""

@@ -6,10 +6,12 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import CheckpointError
 from penstock.operators.external.callback import cycle_policy
 from penstock.operators.external.parallel.tasks import (
     BatchTask,
     NextTask,
+    ResumeTask,
     RewindTask,
     SamplesTask,
     Task,
@@ -18,6 +20,8 @@ from penstock.operators.external.parallel.tasks import (
 from penstock.types import BatchInfo
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.operators.external.parallel.parcel import Part
     from penstock.operators.external.parallel.workers import Ticket, Workers
 
@@ -123,6 +127,13 @@ class IndexedAhead:
         """Begin at the beginning."""
         self._forget()
 
+    def state(self) -> dict[str, Any]:
+        """Nothing: the position says it all."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """There is nothing to remember."""
+
 
 class ForwardAhead:
     """For iterables and functions without argument, each of which belongs to one worker.
@@ -151,6 +162,10 @@ class ForwardAhead:
         self._turn = 0
         self._asked: deque[tuple[int, Ticket]] = deque()
         self._rewinds: list[Ticket] = []
+        self._batch = traits.batch
+        self._passes = 0
+        self._taken = [0] * len(places)
+        """Batches (or samples) of each iterable that were handed over, since it was begun."""
 
     def collect(self, size: int, iteration: int, epoch: int) -> Parcels:
         """The next batch; as of `IndexedAhead`."""
@@ -182,6 +197,7 @@ class ForwardAhead:
                 self._asked.popleft()
                 raise
             self._asked.popleft()
+            self._taken[shard] += 1 if self._batch else size
             return [found]
 
     def _ask(self, size: int, iteration: int, epoch: int) -> None:
@@ -201,6 +217,8 @@ class ForwardAhead:
             self._rewinds.append(self._workers.submit(self._number, RewindTask(shard), place))
         self._alive = list(range(len(self._places)))
         self._turn = 0
+        self._passes += any(self._taken)
+        self._taken = [0] * len(self._places)
 
     def drop(self) -> None:
         """Let go of all that is there, now that the workers are gone."""
@@ -210,3 +228,37 @@ class ForwardAhead:
         """Rewind what can be rewound."""
         if self._cycle == "raise" or (self._divided and self._cycle == "quiet" and not self._alive):
             self._rewind()
+
+    def state(self) -> dict[str, Any]:
+        """How far each iterable has come, and whose turn it is."""
+        if self._asked:
+            following = self._asked[0][0]
+        else:
+            following = self._alive[self._turn % len(self._alive)] if self._alive else 0
+        return {
+            "passes": self._passes,
+            "taken": list(self._taken),
+            "alive": list(self._alive),
+            "next": following,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Have the workers take what was taken before.
+
+        Raises
+        ------
+        CheckpointError
+            If the source was divided into another number of iterables.
+        """
+        if len(state["taken"]) != len(self._places):
+            raise CheckpointError(
+                f"The source is divided into {len(self._places)} parts; when the checkpoint was "
+                f"made, there were {len(state['taken'])}."
+            )
+        self._passes, self._taken = state["passes"], list(state["taken"])
+        self._alive = list(state["alive"])
+        following = [k for k, shard in enumerate(self._alive) if shard >= state["next"]]
+        self._turn = following[0] if following else 0
+        for shard, place in enumerate(self._places):
+            task = ResumeTask(shard, self._passes, self._taken[shard])
+            self._rewinds.append(self._workers.submit(self._number, task, place))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentTypeError
@@ -13,6 +14,8 @@ from penstock.operators.external.parallel.tasks import traits_of
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.operators.external.parallel.parcel import Part
     from penstock.operators.external.parallel.workers import Workers
     from penstock.tensors.gpu.tensor_list import TensorListGPU
@@ -82,6 +85,28 @@ class ParallelFeed(Feed):
     def ready(self) -> bool:
         """True: who asks is made to wait."""
         return True
+
+    @property
+    def kind(self) -> str:
+        """As `kind_of` says; workers cannot tell the states that their sources keep."""
+        return self.traits.kind
+
+    def state(self) -> dict[str, Any]:
+        """Where the source stands, as the consumer sees it."""
+        return {} if self._ahead is None else self._ahead.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go to where `state` was taken; workers do it, before anything else."""
+        assert self._ahead is not None
+        self._ahead.restore(state)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the source is a generator that cannot be begun at its beginning any more."""
+        source = self.source
+        return (
+            inspect.isgenerator(source) and inspect.getgeneratorstate(source) != inspect.GEN_CREATED
+        )
 
     def attach(self, workers: Workers, number: int, places: list[int]) -> None:
         """Take `workers`, to which this is source `number`.

@@ -65,7 +65,21 @@ class RewindTask:
         return "a new beginning"
 
 
-Task = BatchTask | SamplesTask | NextTask | RewindTask
+@dataclass(frozen=True, slots=True)
+class ResumeTask:
+    """Go to where the source stood at a checkpoint."""
+
+    shard: int
+    passes: int
+    """How often it was begun anew."""
+    taken: int
+    """What was taken from it since."""
+
+    def __str__(self) -> str:
+        return f"to take {self.taken} times, as before the checkpoint"
+
+
+Task = BatchTask | SamplesTask | NextTask | RewindTask | ResumeTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +141,9 @@ class _Shard:
 
     def __init__(self, source: Any, number: int) -> None:
         self._iterate = functools.partial(source.iterate_part, number)
+        begin_at_pass = getattr(source, "begin_at_pass", None)
+        if begin_at_pass is not None:
+            self.begin_at_pass = functools.partial(begin_at_pass, part=number)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._iterate())
@@ -184,6 +201,9 @@ class SourceRunner:
         if isinstance(task, RewindTask):
             if task.shard in self._callbacks:
                 self._callback(task.shard).new_epoch()
+            return []
+        if isinstance(task, ResumeTask):
+            self._callback(task.shard).resume(task.passes, task.passes, task.taken)
             return []
         if isinstance(task, BatchTask) and traits.plans:
             data = self._source.load_batch(task.plan)

@@ -1,0 +1,1 @@
+"""Parts of the interface that DALI calls experimental."""

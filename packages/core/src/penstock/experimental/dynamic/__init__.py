@@ -1,0 +1,123 @@
+"""Dynamic mode: operators that are called like functions, on data, outside of any pipeline.
+
+The usual import is ``import penstock.experimental.dynamic as ndd``.
+"""
+
+from __future__ import annotations
+
+from typing import Any as _Any
+
+from penstock.experimental.dynamic import calling as _calling
+from penstock.experimental.dynamic import checkpoint as checkpoint
+from penstock.experimental.dynamic import functions as _functions
+from penstock.experimental.dynamic import math as math
+from penstock.experimental.dynamic import random as random
+from penstock.experimental.dynamic import readers as readers
+from penstock.experimental.dynamic.batches import Batch
+from penstock.experimental.dynamic.construction import (
+    as_batch,
+    as_input,
+    as_tensor,
+    batch,
+    tensor,
+)
+from penstock.experimental.dynamic.contexts import EvalContext
+from penstock.experimental.dynamic.devices import Device, DeviceLike, device
+from penstock.experimental.dynamic.dtypes import (
+    DataType,
+    DType,
+    ImageType,
+    InterpType,
+    bfloat16,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    type_id,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from penstock.experimental.dynamic.dtypes import bool_ as bool
+from penstock.experimental.dynamic.image_files import imread
+from penstock.experimental.dynamic.modes import EvalMode
+from penstock.experimental.dynamic.streams import (
+    Stream,
+    get_current_stream,
+    get_default_stream,
+    set_current_stream,
+    set_default_stream,
+    stream,
+)
+from penstock.experimental.dynamic.tensors import Tensor
+from penstock.experimental.dynamic.thread_pools import (
+    ThreadPool,
+    get_num_threads,
+    set_num_threads,
+)
+
+__all__ = [
+    "Batch",
+    "DType",
+    "DataType",
+    "Device",
+    "DeviceLike",
+    "EvalContext",
+    "EvalMode",
+    "ImageType",
+    "InterpType",
+    "Stream",
+    "Tensor",
+    "ThreadPool",
+    "as_batch",
+    "as_tensor",
+    "batch",
+    "bfloat16",
+    "bool",
+    "checkpoint",
+    "device",
+    "dtype",
+    "float16",
+    "float32",
+    "float64",
+    "get_current_stream",
+    "get_default_stream",
+    "get_num_threads",
+    "imread",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "math",
+    "random",
+    "readers",
+    "set_current_stream",
+    "set_default_stream",
+    "set_num_threads",
+    "stream",
+    "tensor",
+    "type_id",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
+
+_calling.install(Tensor, Batch, as_input)
+del as_input
+
+
+def __getattr__(name: str) -> _Any:
+    return _functions.lookup(__name__, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_functions.names(__name__)})
+
+
+_functions.install(__name__)

@@ -1,0 +1,135 @@
+"""Arithmetic on tensors and batches: what ``a + b`` and ``math.sqrt(a)`` compute."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from penstock.errors import ArgumentTypeError, ArgumentValueError
+from penstock.experimental.dynamic import calling
+from penstock.experimental.dynamic.operations import OPERATIONS as CALLED
+from penstock.experimental.dynamic.slots import Slot
+from penstock.graph.expressions import constant_operand
+from penstock.operators.arithmetic.operations import OPERATIONS, Operation
+from penstock.operators.registry import find
+from penstock.operators.schema import OpSchema
+from penstock.types import ScalarConstant
+
+
+def apply(operation: Operation, operands: tuple[Any, ...]) -> Any:
+    """The result of `operation`.
+
+    Python numbers are constants of type `int32`, `float32` or `bool`; arrays, NumPy's scalars and
+    lists become tensors.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If an operand is nothing to calculate with.
+    """
+    key: list[Any] = [operation.name]
+    slots: list[Slot] = []
+    size = None
+    on_gpu = False
+    for operand in operands:
+        kind = type(operand)
+        if kind is int or kind is bool:
+            key.append((kind, operand))
+            continue
+        if kind is float:
+            key.append((kind, operand if operand else str(operand)))  # 0.0 == -0.0
+            continue
+        if not isinstance(operand, calling.Holder):
+            if kind is ScalarConstant:
+                key.append((kind, operand.dtype, operand.value, str(operand.value)))
+                continue
+            if operand is None:
+                raise ArgumentValueError(f"An operand of `{operation.shown}` is None.")
+            operand = calling.as_tensor(operand)
+        slot = operand._slot
+        key.append(None)
+        slots.append(slot)
+        other = slot.size
+        if other is not None and other != size:
+            size = calling.common_size(_schema(), size, other)
+        if slot.device != "cpu":
+            on_gpu = True
+    if not slots:
+        slots.append(calling.as_tensor(operands[0])._slot)
+        key[1] = None
+    if on_gpu:
+        slots = calling.placed(_schema(), "gpu", slots, operands)
+        key.append("gpu")
+    structure = tuple(key)
+    found = CALLED.get(structure)
+    if found is None:
+        found = CALLED.add(structure, _operation(operation, operands, structure, on_gpu))
+    return calling.invoke(found, tuple(slots), (), size)
+
+
+def _operation(
+    operation: Operation, operands: tuple[Any, ...], key: tuple[Any, ...], on_gpu: bool
+) -> Any:
+    children: list[Any] = []
+    inputs = 0
+    for operand, part in zip(operands, key[1:], strict=False):
+        if part is None:
+            children.append(("input", inputs))
+            inputs += 1
+        else:
+            children.append(constant_operand(operation, operand))
+    expression = (operation.name, *children)
+    return calling.made(
+        _schema(), "gpu" if on_gpu else "cpu", {"expression": expression}, (), inputs
+    )
+
+
+@functools.cache
+def _schema() -> OpSchema:
+    return find("_arithmetic_generic_op")
+
+
+def _forward(operation: Operation) -> Callable[..., Any]:
+    def method(self: Any, *others: Any) -> Any:
+        return apply(operation, (self, *others))
+
+    return method
+
+
+def _reflected(operation: Operation) -> Callable[..., Any]:
+    def method(self: Any, other: Any) -> Any:
+        return apply(operation, (other, self))
+
+    return method
+
+
+def install_operators(cls: type) -> None:
+    """Give a class the operators of Python that there are operations for."""
+    for operation in OPERATIONS.values():
+        for name, make in ((operation.dunder, _forward), (operation.reflected, _reflected)):
+            if name is not None:
+                method = make(operation)
+                method.__name__ = name
+                method.__qualname__ = f"{cls.__name__}.{name}"
+                method.__doc__ = operation.doc
+                setattr(cls, name, method)
+
+
+def function_of(operation: Operation) -> Callable[..., Any]:
+    """The function of ``math`` for an operation."""
+    names = operation.parameters
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+
+    def function(*operands: Any, **named: Any) -> Any:
+        if named or len(operands) != len(names):
+            try:
+                operands = signature.bind(*operands, **named).args
+            except TypeError as error:
+                raise ArgumentTypeError(f"{operation.math_name}(): {error}") from None
+        return apply(operation, operands)
+
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    return function

@@ -1,0 +1,495 @@
+"""What happens when an operator is called: checks, types of the results, who does the work."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import (
+    ArgumentChoiceError,
+    ArgumentTypeError,
+    ArgumentValueError,
+    ConversionError,
+    MisusedArgumentError,
+    NotYetSupportedError,
+)
+from penstock.experimental.dynamic.contexts import EvalContext
+from penstock.experimental.dynamic.dtypes import DType
+from penstock.experimental.dynamic.invocations import Invocation
+from penstock.experimental.dynamic.modes import THREAD, EvalMode
+from penstock.experimental.dynamic.operations import OPERATIONS, Operation
+from penstock.experimental.dynamic.rng import resolve_rng
+from penstock.experimental.dynamic.slots import Slot
+from penstock.graph.capture import wanted_device
+from penstock.graph.user_line import _PACKAGE, stack_level
+from penstock.operators.registry import find
+from penstock.types import DALIDataType, DALIImageType, DALIInterpType
+
+if TYPE_CHECKING:
+    from penstock.operators.schema import Arg, OpSchema
+
+_NOT_ARGUMENTS = frozenset(("preserve", "seed", "bytes_per_sample_hint"))
+_deferred, _eager = EvalMode.deferred, EvalMode.eager
+_PLAIN = frozenset((int, str, bool, type(None), DALIDataType, DALIImageType, DALIInterpType))
+"""Types of constants that are equal only where operators cannot tell them apart."""
+_TRIFLE_SECONDS = 1e-5
+"""Work that takes less is not worth the way to the background."""
+
+
+class Holder:
+    """Base of `Tensor` and `Batch`: one output of a call, or data that is there.
+
+    Attributes
+    ----------
+    _slot
+        The data, or who makes it.
+    """
+
+    __slots__ = ("__weakref__", "_slot")
+    _slot: Slot
+
+    def _hold(self) -> None:
+        """Note that this object, and maybe others as well, may ask for the value."""
+        slot = self._slot
+        if slot.holder is None:
+            slot.holder = weakref.ref(self)
+        else:
+            slot.uses.append(None)  # it is always kept, as there is no telling who is left
+
+
+_tensor_class: Any = None
+_batch_class: Any = None
+_as_input: Any = None
+
+
+def install(tensor_class: Any, batch_class: Any, as_input: Any) -> None:
+    """Say what slots become for users, and how other data becomes an input."""
+    global _tensor_class, _batch_class, _as_input
+    _tensor_class, _batch_class, _as_input = tensor_class, batch_class, as_input
+
+
+def as_tensor(value: Any) -> Any:
+    """A tensor of data that an operator was given."""
+    return _as_input(value, None)
+
+
+def holder_of(slot: Slot) -> Any:
+    """A `Tensor` or `Batch` for the data of a slot, beside those that there are."""
+    found = object.__new__(_tensor_class if slot.size is None else _batch_class)
+    found._slot = slot
+    found._hold()
+    return found
+
+
+def call(
+    schema: OpSchema,
+    inputs: Sequence[Any],
+    batch_size: int | None,
+    device: Any,
+    arguments: dict[str, Any],
+    rng: Any = None,
+) -> Any:
+    """Call an operator.
+
+    Parameters
+    ----------
+    schema
+        Its declaration.
+    inputs
+        `Tensor`, `Batch`, or data that a tensor can be made of.
+    batch_size
+        Number of samples, where no input says it.
+    device
+        Where to work; where the inputs are when not given.
+    arguments
+        Keyword arguments; those that are `Tensor` or `Batch` have a value for each sample.
+    rng
+        Where random numbers come from.
+
+    Returns
+    -------
+    Tensor, Batch, tuple or None
+        The outputs.
+    """
+    size = batch_size
+    slots = []
+    on_gpu = False
+    for value in inputs:
+        if not isinstance(value, Holder):
+            if value is None:
+                continue
+            value = _as_input(value, schema)
+        slot = value._slot
+        slots.append(slot)
+        other = slot.size
+        if other is not None and other != size:
+            size = common_size(schema, size, other)
+        if slot.device != "cpu":
+            on_gpu = True
+    tensors: list[tuple[str, Slot]] | None = None
+    if arguments:
+        key: list[Any] = [schema.cls, schema.name, len(slots)]
+        constants: Any = None
+        for name, value in arguments.items():
+            kind = type(value)
+            if kind in _PLAIN:
+                key.append((name, kind, value))
+            elif isinstance(value, Holder):
+                slot = value._slot
+                if tensors is None:
+                    tensors = []
+                tensors.append((name, slot))
+                other = slot.size
+                if other is not None and other != size:
+                    size = common_size(schema, size, other)
+                key.append((name, Holder))
+            elif kind is DType:
+                if constants is None:
+                    constants = dict(arguments)
+                constants[name] = value.type_id
+                key.append((name, DType, value))
+            else:
+                key.append((name, _key(value)))
+        if tensors is not None and len(tensors) > 1:
+            tensors.sort(key=_name)
+        if constants is None:
+            constants = arguments
+    else:
+        constants = arguments
+        key = [schema.cls, schema.name, len(slots)]
+    where = "cpu" if device is None and not on_gpu else _device(schema, device)
+    key.append(where)
+    operation = None
+    structure = tuple(key)
+    try:
+        operation = OPERATIONS.get(structure)
+    except TypeError:  # nothing that could be looked up
+        structure = ()
+    if operation is None:
+        if tensors is not None:
+            constants = {k: v for k, v in constants.items() if not isinstance(v, Holder)}
+        operation = made(schema, where, constants, tensors or (), len(slots))
+        if structure:
+            operation = OPERATIONS.add(structure, operation)
+    if where != "cpu":
+        slots = placed(schema, where, slots, inputs)
+    seed = resolve_rng(rng).draw_seed() if schema.random else 0
+    return invoke(operation, tuple(slots), () if tensors is None else tuple(tensors), size, seed)
+
+
+def invoke(
+    operation: Operation,
+    slots: tuple[Slot, ...],
+    tensors: tuple[tuple[str, Slot], ...],
+    size: int | None,
+    seed: Any = 0,
+) -> Any:
+    """Apply an operation to data of the right device, when the mode in force says.
+
+    Parameters
+    ----------
+    operation
+        The operator and its constant arguments.
+    slots
+        The inputs.
+    tensors
+        Arguments given as tensors, in the order of their names.
+    size
+        Number of samples; `None` for a single tensor.
+    seed
+        What random numbers depend on.
+
+    Returns
+    -------
+    Tensor, Batch, tuple or None
+        The outputs.
+    """
+    external = ready = True
+    specs = []
+    external = False
+    for slot in slots:
+        specs.append(slot.spec)
+        value = slot.value
+        if value is None:
+            ready = False
+        elif value.external:
+            external = True
+    types: tuple[Any, ...] = ()
+    if tensors:
+        types = tuple([(name, slot.spec) for name, slot in tensors])
+        for _, slot in tensors:
+            value = slot.value
+            if value is None:
+                ready = False
+            elif value.external:
+                external = True
+    key = (tuple(specs), types)
+    form = operation.forms.get(key)
+    if form is None:
+        form = operation.form(*key)
+    mode = THREAD.mode
+    if size is None and ready and mode is not _deferred:
+        solo = form.solo
+        if solo is not None and (mode is not _eager or external or solo.seconds < _TRIFLE_SECONDS):
+            found = _done_at_once(solo, slots, tensors, seed)
+            if found is not None:
+                return found
+    context = THREAD.context
+    if context is None:
+        context = EvalContext.default()
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+        frame = frame.f_back
+    evaluator = context._evaluator
+    invocation = Invocation(form, slots, tensors, size, seed, evaluator, frame)
+    make = object.__new__
+    cls = _tensor_class if size is None else _batch_class
+    results = []
+    for slot in invocation.slots:
+        result = make(cls)
+        result._slot = slot
+        slot.holder = weakref.ref(result)
+        results.append(result)
+    if external:
+        # Whoever owns the memory may write to it as soon as this call returns.
+        invocation.mode = mode
+        evaluator.run_now(invocation)
+        if invocation.error is not None and mode is not _eager and mode is not _deferred:
+            raise invocation.error
+    elif mode is _eager:
+        invocation.mode = mode
+        evaluator.submit(invocation)
+    elif mode is _deferred:
+        invocation.mode = mode
+        context._deferred.add(invocation)
+    else:
+        evaluator.run_now(invocation)
+        if invocation.error is not None:
+            raise invocation.error
+        if mode is EvalMode.sync_full:
+            evaluator.synchronize()
+    if len(results) == 1:
+        return results[0]
+    return tuple(results) if results else None
+
+
+def _done_at_once(
+    solo: Any,
+    slots: tuple[Slot, ...],
+    tensors: tuple[tuple[str, Slot], ...],
+    seed: Any,
+) -> Any:
+    """The outputs for a single sample that is there; `None` if that fails.
+
+    What goes wrong is found out again, and told with its place, by whoever does it then.
+    """
+    try:
+        if tensors:
+            values = solo.run_with(slots, tensors, seed)
+        elif len(slots) == 1:
+            values = solo.run((slots[0].value,), (), seed)
+        else:
+            values = solo.run(tuple([slot.value for slot in slots]), (), seed)
+    except Exception:
+        return None
+    results = []
+    for value in values:
+        result = object.__new__(_tensor_class)
+        slot = result._slot = Slot(value.spec, None, value)
+        slot.holder = weakref.ref(result)
+        results.append(result)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _name(argument: tuple[str, Slot]) -> str:
+    return argument[0]
+
+
+def common_size(schema: OpSchema, size: int | None, other: int) -> int:
+    """The number of samples, which is `other` in one place.
+
+    Raises
+    ------
+    ArgumentValueError
+        If it is another one elsewhere.
+    """
+    if size is None:
+        return other
+    raise ArgumentValueError(
+        f"Inconsistent batch size in `ndd.{schema.name}`: {size} != {other}. All batches among the "
+        "inputs and arguments, and `batch_size`, must have the same number of samples."
+    )
+
+
+def _device(schema: OpSchema, device: Any) -> str:
+    """The device an operator runs on, as graphs name it: ``"cpu"``, ``"gpu"`` or ``"mixed"``."""
+    if device is None:
+        kind = "gpu"
+    else:
+        from penstock.experimental.dynamic.devices import device as as_device
+
+        if isinstance(device, str) and device == "mixed":
+            kind = "gpu"
+        else:
+            found = as_device(device)
+            assert found is not None
+            kind = found.device_type
+    if kind == "gpu":
+        from penstock.tensors.gpu.runtime import check_available
+
+        check_available()
+        if "gpu" not in schema.devices and "mixed" in schema.devices:
+            kind = "mixed"
+        if kind not in schema.devices:
+            raise MisusedArgumentError(
+                f'Operator `ndd.{schema.name}` has no "gpu" variant; it runs on: '
+                f"{', '.join(schema.devices)}. `.cpu()` moves data to the CPU."
+            )
+        if not schema.has_gpu:
+            raise NotYetSupportedError(
+                f"`ndd.{schema.name}` on the GPU is to come; this version has it on the CPU. Move "
+                "its inputs there by `.cpu()`, and the result back by `.gpu()`."
+            )
+    return kind
+
+
+def placed(schema: OpSchema, kind: str, slots: list[Slot], given: Sequence[Any]) -> list[Slot]:
+    """The inputs, each where an operator on a GPU wants it."""
+    found = []
+    values = [value for value in given if value is not None]
+    for position, slot in enumerate(slots):
+        wanted = wanted_device(schema, kind, position)
+        here = "cpu" if slot.device == "cpu" else "gpu"
+        if wanted not in ("any", here):
+            literal = not isinstance(values[position], Holder)
+            if not (literal or schema.takes_any_device or wanted == "cpu"):
+                raise MisusedArgumentError(
+                    f"Cannot mix GPU and CPU inputs: input {position} of `ndd.{schema.name}` on "
+                    f"the GPU is on the CPU. `.gpu()` moves it there."
+                )
+            slot = copied(slot, wanted)
+        found.append(slot)
+    return found
+
+
+def copied(slot: Slot, device: str) -> Slot:
+    """The data of a slot on the other device: ``"cpu"`` or ``"gpu"``."""
+    schema = find("_copy_to_gpu" if device == "gpu" else "_copy_to_cpu")
+    operation = OPERATIONS.get((schema.name,))
+    if operation is None:
+        operation = OPERATIONS.add((schema.name,), made(schema, schema.devices[0], {}, (), 1))
+    return invoke(operation, (slot,), (), slot.size)._slot  # type: ignore[no-any-return]
+
+
+def _key(value: Any) -> Any:
+    """`value` such that values which operators could tell apart are not equal."""
+    kind = type(value)
+    if kind is float:
+        return (float, value) if value else (float, str(value))  # 0.0 == -0.0
+    if kind is list or kind is tuple:
+        return kind, tuple([_key(v) for v in value])
+    if kind is np.ndarray:
+        return kind, value.dtype, value.shape, value.tobytes()
+    return kind, value
+
+
+def made(
+    schema: OpSchema,
+    device: str,
+    constants: dict[str, Any],
+    tensors: Sequence[tuple[str, Slot]],
+    inputs: int,
+) -> Operation:
+    """Check the arguments of a call and convert the constant ones."""
+    name = schema.name.rpartition(".")[2]
+    _check_input_count(schema, name, inputs)
+    if schema.deprecated is not None:
+        warnings.warn(
+            f"`ndd.{schema.name}` is deprecated; use `{schema.deprecated}`.",
+            DeprecationWarning,
+            stacklevel=stack_level(),
+        )
+    args = {a.name: (None if a.required else a.default) for a in schema.args.values()}
+    given = set()
+    for key, value in constants.items():
+        arg = _declared(schema, key, name)
+        if value is None or isinstance(value, Holder):
+            continue
+        given.add(key)
+        args[key] = _converted(schema, arg, value)
+    for key, slot in tensors:
+        arg = _declared(schema, key, name)
+        given.add(key)
+        _check_tensor_argument(schema, arg, slot)
+        args[key] = None
+    for arg in schema.args.values():
+        if arg.required and arg.name not in given:
+            raise ArgumentTypeError(
+                f"{name}() missing 1 required keyword-only argument: '{arg.name}'. {arg.doc}"
+            )
+    return Operation(schema, device, args)
+
+
+def _check_input_count(schema: OpSchema, name: str, count: int) -> None:
+    low = schema.min_inputs
+    high = (schema.max_inputs or 999) if schema.variadic else len(schema.inputs)
+    if count < low:
+        missing = schema.inputs[min(count, len(schema.inputs) - 1)].name
+        raise ArgumentTypeError(
+            f"{name}() missing {low - count} required positional "
+            f"argument{'' if low - count == 1 else 's'}: '{missing}'"
+        )
+    if count > high:
+        raise ArgumentTypeError(
+            f"{name}() takes {high} positional argument{'' if high == 1 else 's'}, but {count} "
+            "were given"
+        )
+
+
+def _declared(schema: OpSchema, key: str, name: str) -> Arg:
+    arg = schema.args.get(key)
+    if arg is None or key in _NOT_ARGUMENTS:
+        known = ", ".join(a for a in schema.args if a not in _NOT_ARGUMENTS)
+        raise ArgumentTypeError(
+            f"{name}() got an unexpected keyword argument '{key}'. It takes: {known or 'none'}."
+        )
+    return arg
+
+
+def _converted(schema: OpSchema, arg: Arg, value: Any) -> Any:
+    place = f"Argument `{arg.name}` of `ndd.{schema.name}`"
+    if value is bool and arg.type.name == "DALIDataType":
+        value = DALIDataType.BOOL
+    try:
+        converted = arg.type.constant(value)
+    except (TypeError, ValueError) as error:
+        raise ConversionError(f"{place}: {error}.") from error
+    if arg.choices and converted not in arg.choices:
+        allowed = ", ".join(repr(c) for c in arg.choices)
+        raise ArgumentChoiceError(f"{place}: {converted!r} is not one of {allowed}.")
+    if arg.unsupported is not None and converted != arg.default:
+        raise NotYetSupportedError(f"{place}: {arg.unsupported}.")
+    if arg.deprecated is not None:
+        instead = f"; use `{arg.deprecated}`" if arg.deprecated else " and has no effect"
+        warnings.warn(
+            f"{place} is deprecated{instead}.", DeprecationWarning, stacklevel=stack_level()
+        )
+    if converted is DALIDataType.NO_TYPE and arg.default is None:
+        return None
+    return converted
+
+
+def _check_tensor_argument(schema: OpSchema, arg: Arg, slot: Slot) -> None:
+    place = f"Argument `{arg.name}` of `ndd.{schema.name}`"
+    if not arg.per_sample:
+        raise ArgumentTypeError(
+            f"{place} must be the same for all samples: it takes {arg.type.name}, not a Tensor or "
+            "a Batch."
+        )
+    if slot.device != "cpu":
+        raise MisusedArgumentError(f"{place} must be on the CPU; `.cpu()` moves it there.")

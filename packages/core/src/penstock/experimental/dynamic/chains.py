@@ -1,0 +1,183 @@
+"""Calls that are done together: one graph of several operators, and the programs that run it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.executor.plan import Plan, make_plan
+from penstock.executor.program import Program
+from penstock.executor.step import StepMaker
+from penstock.experimental.dynamic.operations import Form, Recent
+from penstock.graph.data_node import DataNode
+from penstock.graph.fuse import merge_expressions
+from penstock.graph.nodes import OpNode
+from penstock.operators.registry import find
+from penstock.operators.schema import Spec
+
+if TYPE_CHECKING:
+    from penstock.executor.gpu_program import GpuProgram
+    from penstock.executor.runner import SampleRunner
+    from penstock.experimental.dynamic.invocations import Invocation
+    from penstock.experimental.dynamic.slots import Slot
+
+_MOST_CHAINS = 1024
+
+Reference = tuple[int, int]
+"""Which output of which call of the chain; the call is -1 for data that is there already."""
+
+
+class Ready(StepMaker):
+    """Makes steps of operators that have been made when they were called."""
+
+    def __init__(
+        self, plan: Plan, specs: dict[int, Spec], forms: dict[int, Form], frames: Any = None
+    ) -> None:
+        super().__init__(plan, specs, {}, *(() if frames is None else (frames,)))
+        self._forms = forms
+
+    def make(self, node: OpNode) -> tuple[Any, tuple[Spec, ...]]:
+        """The operator of a node, and the types of its outputs."""
+        form = self._forms.get(node.serial)
+        if form is None or form.operation.args is not node.args:
+            return super().make(node)  # several expressions have become one
+        return form.op, form.specs
+
+
+class Chain:
+    """The graph of some calls, in which each sample can go through all of them.
+
+    Parameters
+    ----------
+    forms
+        What each call does.
+    reads
+        For each call, where its inputs and then its tensor arguments come from.
+    names
+        For each call, the names of the arguments given as tensors.
+    given
+        Types and devices of the data that is there already.
+    wanted
+        Which outputs are to be kept, in order.
+    """
+
+    def __init__(
+        self,
+        forms: Sequence[Form],
+        reads: Sequence[Sequence[Reference]],
+        names: Sequence[Sequence[str]],
+        given: Sequence[tuple[Spec, bool]],
+        wanted: Sequence[Reference],
+    ) -> None:
+        self._forms = dict(enumerate(forms))
+        nodes: list[OpNode] = []
+        edges: dict[Reference, DataNode] = {}
+        for number, (_, on_gpu) in enumerate(given):
+            node = _node(find("external_source"), "gpu" if on_gpu else "cpu", {}, -1 - number)
+            node.attachment = self
+            node.outputs = [DataNode.of(node, 0, 1)]
+            nodes.append(node)
+            edges[-1, number] = node.outputs[0]
+        for number, form in enumerate(forms):
+            operation = form.operation
+            node = _node(operation.schema, operation.device, operation.args, number)
+            count = len(names[number])
+            sources = [edges[reference] for reference in reads[number]]
+            cut = len(sources) - count
+            node.inputs = sources[:cut]
+            node.tensor_args = dict(zip(names[number], sources[cut:], strict=True))
+            node.outputs = [DataNode.of(node, k, len(form.specs)) for k in range(len(form.specs))]
+            for k, edge in enumerate(node.outputs):
+                edges[number, k] = edge
+            nodes.append(node)
+        outputs = [edges[reference] for reference in wanted]
+        nodes, outputs = merge_expressions(nodes, outputs)
+        self.plan = make_plan(nodes, outputs, {})
+        self.given = [self.plan.registers[id(n), 0] for n in nodes if n.attachment is not None]
+        self.specs = {r: spec for r, (spec, _) in zip(self.given, given, strict=True)}
+        self._programs: dict[int, Any] = {}
+        self._lock = threading.Lock()
+        self.runners: dict[tuple[int, int], SampleRunner] = {}
+        """What threads run samples with, by stage and thread."""
+
+    def program(self, number: int, buffers: Sequence[Any], threads: int) -> Program | GpuProgram:
+        """What runs stage `number` of the plan."""
+        found = self._programs.get(number)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+        with self._lock:
+            found = self._programs.get(number)
+            if found is None:
+                specs = {r: b.spec for r, b in enumerate(buffers) if b is not None}
+                specs.update(self.specs)
+                found = self._programs[number] = self._made(number, specs, threads)
+        return found
+
+    def _made(self, number: int, specs: dict[int, Spec], threads: int) -> Program | GpuProgram:
+        stage = self.plan.stages[number]
+        if stage.lane == "cpu":
+            maker = Ready(self.plan, specs, self._forms)
+            return Program(self.plan, stage, specs, {}, True, maker)
+        from penstock.executor.gpu_frames import GpuFrames
+        from penstock.executor.gpu_program import GpuProgram
+
+        maker = Ready(self.plan, specs, self._forms, GpuFrames)
+        return GpuProgram(self.plan, stage, specs, fuse=True, threads=threads, maker=maker)
+
+
+def _node(schema: Any, device: str, args: dict[str, Any], serial: int) -> OpNode:
+    return OpNode(
+        schema=schema,
+        name="",
+        device=device,
+        inputs=[],
+        args=args,
+        tensor_args={},
+        user_line="",
+        serial=serial,
+    )
+
+
+_chains = Recent(_MOST_CHAINS)
+
+
+def chain_of(
+    invocations: Sequence[Invocation], wanted: Sequence[Reference]
+) -> tuple[Chain, list[Slot]]:
+    """The chain for some calls, each behind those it reads, and the slots that it reads itself.
+
+    Parameters
+    ----------
+    invocations
+        The calls.
+    wanted
+        Which outputs are to be kept: number of the call and of its output, in order.
+    """
+    inner: dict[int, Reference] = {}
+    outer: dict[int, int] = {}
+    given: list[Slot] = []
+    parts: list[Any] = []
+    for number, invocation in enumerate(invocations):
+        references = []
+        for slot in invocation.sources() if invocation.tensors else invocation.inputs:
+            key = id(slot)
+            found = inner.get(key)
+            if found is None:
+                position = outer.get(key)
+                if position is None:
+                    position = outer[key] = len(given)
+                    given.append(slot)
+                found = (-1, position)
+            references.append(found)
+        for k, slot in enumerate(invocation.slots):
+            inner[id(slot)] = (number, k)
+        names = tuple([name for name, _ in invocation.tensors]) if invocation.tensors else ()
+        parts.append((invocation.form, tuple(references), names))
+    types = tuple([(slot.spec, slot.device != "cpu") for slot in given])
+    structure = (tuple(parts), types, tuple(wanted))
+    chain = _chains.get(structure)
+    if chain is None:
+        forms, reads, names = zip(*parts, strict=True)
+        chain = _chains.add(structure, Chain(forms, reads, names, types, wanted))
+    return chain, given

@@ -1,0 +1,540 @@
+"""Tensors and batches made of other data: numbers, lists, arrays of any library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ConversionError,
+    LayoutError,
+    NumberOverflowError,
+    UsageError,
+)
+from penstock.experimental.dynamic import calling
+from penstock.experimental.dynamic.devices import DeviceLike
+from penstock.experimental.dynamic.devices import device as as_device
+from penstock.experimental.dynamic.dtypes import BY_TYPE_ID, DType
+from penstock.experimental.dynamic.dtypes import dtype as as_dtype
+from penstock.experimental.dynamic.slots import (
+    HostValue,
+    Slot,
+    derived,
+    on_host,
+    with_spec,
+)
+from penstock.operators.registry import find
+from penstock.operators.schema import OpSchema, Spec
+from penstock.tensors.gpu.foreign import is_on_gpu
+from penstock.tensors.interop import as_host_array, dali_type
+from penstock.tensors.pool import HOST_POOL
+from penstock.tensors.tensor import TensorCPU
+from penstock.tensors.tensor_list import TensorListCPU
+from penstock.types import DALIDataType, storage_dtype
+from penstock.types.enums import DALIEnum, DALIImageType, DALIInterpType
+
+if TYPE_CHECKING:
+    from penstock.experimental.dynamic.batches import Batch
+    from penstock.experimental.dynamic.tensors import Tensor
+
+_ENUMS: dict[type, DALIDataType] = {
+    DALIDataType: DALIDataType.DATA_TYPE,
+    DALIImageType: DALIDataType.IMAGE_TYPE,
+    DALIInterpType: DALIDataType.INTERP_TYPE,
+}
+_INT32 = np.iinfo(np.int32)
+_UINT32 = np.iinfo(np.uint32)
+_SMALL_BYTES = 1 << 16
+_KEPT = frozenset(np.dtype(t) for t in ("i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4"))
+"""What lists of NumPy's numbers may be; all else is taken for Python's numbers, as in DALI."""
+
+
+def tensor(
+    data: Any,
+    dtype: Any = None,
+    device: DeviceLike | None = None,
+    layout: str | None = None,
+    pad: bool = False,
+) -> Tensor:
+    """A tensor of a copy of `data`.
+
+    Parameters
+    ----------
+    data
+        A number, nested lists of numbers, an array of NumPy or any library that speaks DLPack, a
+        `Tensor`; or a `Batch`, whose samples become the outermost axis, N.
+    dtype
+        Element type, to which array data are converted with rounding and saturation. That of
+        `data` when not given: Python's integers are `int32` (`uint32` from 2**31 on), real
+        numbers `float32`.
+    device
+        Where the tensor is wanted; where `data` is when not given.
+    layout
+        One letter for each axis.
+    pad
+        Whether samples of a batch that are smaller than others are filled up with zeros.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If no tensor can be made of `data`.
+    LayoutError
+        If `layout` does not have one letter for each axis.
+    """
+    return _tensor(tensor_slot(data, dtype, device, layout, copy=True, pad=pad))
+
+
+def as_tensor(
+    data: Any,
+    dtype: Any = None,
+    device: DeviceLike | None = None,
+    layout: str | None = None,
+    pad: bool = False,
+) -> Tensor:
+    """A tensor of `data`, which shares its memory where that is possible.
+
+    Parameters are those of `tensor`. Memory that is shared must not be written to while work on
+    it is under way; results of operators do not depend on what happens to it later.
+    """
+    return _tensor(tensor_slot(data, dtype, device, layout, copy=False, pad=pad))
+
+
+def batch(
+    tensors: Any, dtype: Any = None, device: DeviceLike | None = None, layout: str | None = None
+) -> Batch:
+    """A batch of copies of `tensors`; parameters are those of `Batch`."""
+    from penstock.experimental.dynamic.batches import Batch
+
+    return Batch(tensors, dtype, device, layout, copy=True)
+
+
+def as_batch(
+    tensors: Any, dtype: Any = None, device: DeviceLike | None = None, layout: str | None = None
+) -> Batch:
+    """A batch of `tensors`, which shares their memory where that is possible.
+
+    Parameters are those of `Batch`. A `Batch` that is as it is wanted is returned itself.
+    """
+    from penstock.experimental.dynamic.batches import Batch
+
+    if isinstance(tensors, Batch) and dtype is None and device is None and layout is None:
+        return tensors
+    return Batch(tensors, dtype, device, layout)
+
+
+def _tensor(slot: Slot) -> Tensor:
+    from penstock.experimental.dynamic.tensors import Tensor
+
+    self = Tensor.__new__(Tensor)
+    self._slot = slot
+    self._hold()
+    return self
+
+
+def as_input(value: Any, schema: OpSchema | None) -> Any:
+    """The tensor that stands for `value`, which was given to an operator as an input."""
+    if isinstance(value, np.ndarray) and value.nbytes <= _SMALL_BYTES:
+        return tensor(value)
+    return as_tensor(value)
+
+
+# -- tensors ---------------------------------------------------------------------------------------
+
+
+def tensor_slot(
+    data: Any,
+    dtype: Any,
+    device: DeviceLike | None,
+    layout: str | None,
+    *,
+    copy: bool,
+    pad: bool = False,
+) -> Slot:
+    """The slot of a tensor made of `data`; parameters are those of `tensor`."""
+    wanted = None if dtype is None else as_dtype(dtype)
+    place = as_device(device)
+    if layout is not None and not isinstance(layout, str):
+        raise LayoutError(f"`layout` is a string with one letter for each axis, got {layout!r}.")
+    slot = _holder_slot(data, pad)
+    fresh = False
+    if slot is None:
+        slot, fresh = _data_slot(data, wanted, copy)
+    if wanted is not None and BY_TYPE_ID[slot.spec.dtype] != wanted:
+        slot, fresh = _cast(slot, wanted), True
+    if layout:
+        slot = _with_layout(slot, layout)
+    if place is not None:
+        here = slot.device == ("cpu" if place.device_type == "cpu" else place.device_id)
+        if not here:
+            slot, fresh = _moved(slot, place), True
+    return _copied(slot) if copy and not fresh else slot
+
+
+def _holder_slot(data: Any, pad: bool) -> Slot | None:
+    from penstock.experimental.dynamic.batches import Batch
+    from penstock.experimental.dynamic.tensors import Tensor
+
+    if isinstance(data, Tensor):
+        return data._slot
+    if isinstance(data, (TensorListCPU,)) or type(data).__name__ == "TensorListGPU":
+        data = Batch(data)
+    if isinstance(data, Batch):
+        value, _ = stacked(data._slot, pad=pad)
+        return value._slot
+    return None
+
+
+def _data_slot(data: Any, wanted: DType | None, copy: bool) -> tuple[Slot, bool]:
+    """The slot of data that is no tensor yet, and whether nobody else has its memory."""
+    if isinstance(data, TensorCPU):
+        spec = Spec(data._dtype, data._array.ndim, data._layout)
+        sources = [data._source] if data._source else None
+        return _host_slot(data._array, spec, sources, external=True), False
+    if is_on_gpu(data):
+        return _gpu_slot(data), False
+    if data is None:
+        raise ArgumentValueError("A tensor is made of `data`, which must not be None.")
+    if isinstance(data, (str, bytes)):
+        raise UsageError(
+            f"No tensor can be made of {data!r}: its elements are no numbers. For the characters "
+            "of a text use `np.frombuffer(text.encode(), np.uint8)`."
+        )
+    if isinstance(data, np.generic):
+        data = np.asarray(data)
+    if isinstance(data, (bool, int, float, list, tuple, DALIEnum)):
+        array, dtype = _of_python(data, wanted)
+        return _host_slot(array, Spec(dtype, array.ndim), None), True
+    array = as_host_array(data)
+    dtype = dali_type(array.dtype)
+    if not array.flags.c_contiguous:
+        if not copy:
+            raise UsageError(
+                f"The array of shape {array.shape} with strides {array.strides} is not "
+                "C-contiguous and cannot be shared. `tensor` copies it."
+            )
+        array = np.ascontiguousarray(array)
+        return _host_slot(array, Spec(dtype, array.ndim), None), True
+    if not array.flags.writeable or copy:
+        return _host_slot(HOST_POOL.copy_of(array), Spec(dtype, array.ndim), None), True
+    return _host_slot(array, Spec(dtype, array.ndim), None, external=True), False
+
+
+def _host_slot(
+    array: np.ndarray, spec: Spec, sources: Sequence[str] | None, *, external: bool = False
+) -> Slot:
+    value = HostValue([array], spec, sources, array[np.newaxis], external=external)
+    return Slot(spec, None, value)
+
+
+def _gpu_slot(data: Any) -> Slot:
+    from penstock.executor.gpu_batch import GpuBatch
+    from penstock.tensors.gpu.tensor import TensorGPU
+
+    found = TensorGPU(data, getattr(data, "_layout", None) or None)
+    spec = Spec(found._dtype, len(found._shape), found._layout)
+    access = found._access
+    value = GpuBatch(found._batch(), spec, None, access.event, access.stream)
+    return Slot(spec, None, value, None, found.device_id())
+
+
+def _of_python(data: Any, wanted: DType | None) -> tuple[np.ndarray, DALIDataType]:
+    """Numbers, and nested lists of them, as an array, with its element type."""
+    element = _first(data)
+    if type(element) in _ENUMS:
+        return np.array(data, np.int32), _ENUMS[type(element)]
+    if isinstance(data, (list, tuple)) and any(isinstance(d, calling.Holder) for d in data):
+        data = [np.asarray(d) for d in data]
+    if wanted is not None and wanted.type_id is not None and not isinstance(element, np.generic):
+        dtype = storage_dtype(wanted.type_id)
+        try:
+            return np.array(data, dtype), wanted.type_id
+        except OverflowError as error:
+            raise NumberOverflowError(f"{data!r} does not fit into {wanted}: {error}") from None
+        except (ValueError, TypeError) as error:
+            raise ArgumentValueError(f"No tensor can be made of {data!r}: {error}") from None
+    try:
+        array = np.array(data)
+    except (ValueError, TypeError) as error:
+        raise ArgumentValueError(f"No tensor can be made of {data!r}: {error}") from None
+    if not array.size and array.dtype == np.float64:
+        return array.astype(np.float32), DALIDataType.FLOAT
+    if array.dtype in _KEPT:
+        return array, dali_type(array.dtype)
+    if array.dtype.kind == "b":
+        return array, DALIDataType.BOOL
+    if array.dtype.kind == "f":
+        return array.astype(np.float32), DALIDataType.FLOAT
+    if array.dtype.kind in "iu":
+        low, high = int(array.min()), int(array.max())
+        if low >= _INT32.min and high <= _INT32.max:
+            return array.astype(np.int32), DALIDataType.INT32
+        if low >= 0 and high <= _UINT32.max:
+            return array.astype(np.uint32), DALIDataType.UINT32
+        raise NumberOverflowError(
+            f"Integers from {low} to {high} fit neither into int32 nor into uint32; give the "
+            "element type, as in `dtype=int64`."
+        )
+    if array.dtype.kind == "O" and all(isinstance(v, int) for v in array.reshape(-1).tolist()):
+        raise NumberOverflowError(f"{data!r} holds integers that are out of range.")
+    raise ArgumentTypeError(f"No tensor can be made of {data!r}: its elements are no numbers.")
+
+
+def _first(data: Any) -> Any:
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return data
+
+
+def _with_layout(slot: Slot, layout: str) -> Slot:
+    spec = slot.spec
+    if spec.ndim is not None and len(layout) != spec.ndim:
+        raise LayoutError(
+            f'`layout`="{layout}" must have one letter for each axis; there are {spec.ndim}.'
+        )
+    changed = spec._replace(layout=layout)
+    if spec == changed:
+        return slot
+    return derived([slot], lambda value: with_spec(value, changed), changed, slot.size, slot.device)
+
+
+def _cast(slot: Slot, dtype: DType) -> Slot:
+    if dtype.type_id is None:
+        raise ArgumentValueError(f"Elements of type {dtype} are not known to operators.")
+    return _called("cast", slot, dtype=dtype.type_id)
+
+
+def _copied(slot: Slot) -> Slot:
+    value = slot.value
+    if isinstance(value, HostValue):
+        rows = [HOST_POOL.copy_of(row) for row in value.rows]
+        dense = rows[0][np.newaxis] if len(rows) == 1 else None
+        return Slot(slot.spec, slot.size, HostValue(rows, value.spec, value.sources, dense))
+    return _called("copy", slot)
+
+
+def _called(name: str, slot: Slot, **arguments: Any) -> Slot:
+    holder = calling.holder_of(slot)
+    return calling.call(find(name), (holder,), None, None, arguments)._slot  # type: ignore[no-any-return]
+
+
+def _moved(slot: Slot, place: Any) -> Slot:
+    holder = calling.holder_of(slot)
+    return holder.to_device(place)._slot  # type: ignore[no-any-return]
+
+
+# -- batches ---------------------------------------------------------------------------------------
+
+
+def batch_slot(
+    data: Any, dtype: Any, device: DeviceLike | None, layout: str | None, *, copy: bool
+) -> Slot:
+    """The slot of a batch made of `data`; parameters are those of `Batch`."""
+    wanted = None if dtype is None else as_dtype(dtype)
+    place = as_device(device)
+    slot, fresh = _samples_slot(data, wanted, copy)
+    if wanted is not None and BY_TYPE_ID[slot.spec.dtype] != wanted:
+        slot, fresh = _cast(slot, wanted), True
+    if layout is not None and not isinstance(layout, str):
+        raise LayoutError(f"`layout` is a string with one letter for each axis, got {layout!r}.")
+    if layout:
+        slot = _with_layout(slot, layout)
+    if place is not None:
+        here = slot.device == ("cpu" if place.device_type == "cpu" else place.device_id)
+        if not here:
+            slot, fresh = _moved(slot, place), True
+    return _copied(slot) if copy and not fresh else slot
+
+
+def _samples_slot(data: Any, wanted: DType | None, copy: bool) -> tuple[Slot, bool]:
+    from penstock.experimental.dynamic.batches import Batch, TensorList
+    from penstock.experimental.dynamic.tensors import Tensor
+
+    if isinstance(data, Batch):
+        return data._slot, False
+    if isinstance(data, TensorList):
+        return data.as_batch()._slot, False
+    if isinstance(data, TensorListCPU):
+        value = HostValue.of_list(data, external=True)
+        return Slot(value.spec, len(value), value), False
+    if type(data).__name__ == "TensorListGPU":
+        return _gpu_list_slot(data), False
+    if isinstance(data, Tensor):
+        return _split(data._slot), False
+    if isinstance(data, (bool, int, float, DALIEnum, np.generic)):
+        raise ConversionError("Cannot create a batch from a scalar; give a list of samples.")
+    if hasattr(data, "__dlpack__") or isinstance(data, (np.ndarray, TensorCPU)):
+        slot, fresh = _data_slot(data, wanted, copy)
+        return _split(slot), fresh
+    if data is None or isinstance(data, (str, bytes)):
+        raise ArgumentTypeError(f"No batch can be made of {data!r}; give a list of samples.")
+    try:
+        samples = list(data)
+    except TypeError:
+        slot, fresh = _data_slot(data, wanted, copy)
+        return _split(slot), fresh
+    return _joined(samples, wanted, copy)
+
+
+def _split(slot: Slot) -> Slot:
+    """The batch along the outermost axis of a tensor."""
+    spec = slot.spec
+    if spec.ndim is None:
+        spec = slot.get().spec
+    if spec.ndim == 0:
+        raise ArgumentValueError("Cannot create a batch from a scalar; give a list of samples.")
+    if spec.layout.startswith("N") and len(spec.layout) == spec.ndim:
+        below = spec.layout[1:]
+    else:
+        below = spec.layout[1:] if spec.layout else ""
+    inner = Spec(spec.dtype, None if spec.ndim is None else spec.ndim - 1, below)
+    value = slot.get()
+    if getattr(value, "batch", None) is not None:
+        from penstock.tensors.gpu.tensor_list import TensorListGPU
+
+        return _gpu_list_slot(TensorListGPU(value.tensor_list()[0]), inner)
+    host = on_host(value)
+    dense = host.rows[0]
+    count = len(dense)
+    if dense.ndim == 1:
+        rows = [dense[k, ...] for k in range(count)]
+    else:
+        rows = list(dense)
+    found = HostValue(rows, inner, None, dense, external=host.external)
+    return Slot(inner, count, found)
+
+
+def _gpu_list_slot(data: Any, spec: Spec | None = None) -> Slot:
+    from penstock.executor.gpu_batch import GpuBatch
+
+    access = data._access
+    spec = Spec(data._dtype, data._ndim, data._layout) if spec is None else spec
+    value = GpuBatch(data._batch, spec, data._sources, access.event, access.stream)
+    return Slot(spec, len(data), value, None, access.runtime.device_id)
+
+
+def _joined(samples: list[Any], wanted: DType | None, copy: bool) -> tuple[Slot, bool]:
+    """The batch of samples that are each what a tensor can be made of."""
+    from penstock.experimental.dynamic.batches import Batch
+    from penstock.experimental.dynamic.tensors import Tensor
+
+    if not samples:
+        if wanted is None or wanted.type_id is None:
+            raise ArgumentValueError(
+                "A batch without samples needs its element type: give `dtype`."
+            )
+        spec = Spec(wanted.type_id, None)
+        return Slot(spec, 0, HostValue([], spec)), True
+    slots = []
+    for number, sample in enumerate(samples):
+        if sample is None or isinstance(sample, Batch):
+            what = "None" if sample is None else "a Batch"
+            raise ArgumentTypeError(f"Sample {number} of the batch is {what}; give a Tensor.")
+        if isinstance(sample, Tensor):
+            slots.append((sample._slot, False))
+        else:
+            # Python's numbers are made what the first sample is, as in DALI, without rounding.
+            known = wanted
+            if known is None and slots and isinstance(sample, (bool, int, float, list, tuple)):
+                known = BY_TYPE_ID[slots[0][0].spec.dtype]
+            slots.append(_data_slot(sample, known, copy))
+    first = slots[0][0]
+    dtype = BY_TYPE_ID[first.spec.dtype] if wanted is None else wanted
+    found = []
+    fresh = True
+    for number, (slot, own) in enumerate(slots):
+        if slot.device != first.device:
+            raise ArgumentValueError(
+                f"Sample {number} of the batch is on another device than the first one: "
+                f"{slot.device} and {first.device}."
+            )
+        if BY_TYPE_ID[slot.spec.dtype] != dtype:
+            slot = _cast(slot, dtype)
+        elif not own:
+            fresh = False
+        ndim, other = first.spec.ndim, slot.spec.ndim
+        if ndim is not None and other is not None and ndim != other:
+            raise UsageError(
+                f"All samples of a batch must have the same number of axes: sample 0 has {ndim}, "
+                f"sample {number} has {other}."
+            )
+        found.append(slot)
+    spec = found[0].spec
+    if copy and not fresh and all(slot.device == "cpu" for slot in found):
+        fresh = True
+        join = _join_copies
+    else:
+        join = _join
+    return derived(found, lambda *v: join(v, spec), spec, len(found), first.device), fresh
+
+
+def _join(values: Sequence[Any], spec: Spec) -> Any:
+    if getattr(values[0], "batch", None) is not None:
+        from penstock.tensors.gpu.tensor_list import TensorListGPU
+
+        found = TensorListGPU([v.tensor_list()[0] for v in values], contiguous=False)
+        return _gpu_list_slot(found, spec).value
+    hosts = [on_host(v) for v in values]
+    rows = [host.rows[0] for host in hosts]
+    spec = _known(spec, rows)
+    external = any(host.external for host in hosts)
+    sources: Any = None
+    if any(host.sources is not None for host in hosts):
+        sources = ["" if host.sources is None else host.sources[0] for host in hosts]
+    return HostValue(rows, spec, sources, external=external)
+
+
+def _join_copies(values: Sequence[Any], spec: Spec) -> Any:
+    found = _join(values, spec)
+    found.rows = [HOST_POOL.copy_of(row) for row in found.rows]
+    found.external = False
+    return found
+
+
+def _known(spec: Spec, rows: Sequence[np.ndarray]) -> Spec:
+    ndims = {row.ndim for row in rows}
+    if len(ndims) > 1:
+        raise UsageError(
+            f"All samples of a batch must have the same number of axes, got {sorted(ndims)}."
+        )
+    return spec._replace(ndim=ndims.pop()) if spec.ndim is None else spec
+
+
+def stacked(slot: Slot, *, pad: bool) -> tuple[Tensor, bool]:
+    """The batch of a slot as one tensor, samples outermost; and whether it shares memory.
+
+    Raises
+    ------
+    ArgumentValueError
+        If samples have different shapes, unless they are padded.
+    """
+    value = slot.get()
+    if pad and slot.device != "cpu" and value.batch.uniform_shape is None:
+        slot = calling.call(find("pad"), (calling.holder_of(slot),), None, None, {})._slot
+        value = slot.get()
+    if getattr(value, "batch", None) is not None:
+        whole = value.tensor_list()
+        return _tensor(_gpu_slot(whole.as_tensor())), whole.is_dense_tensor()
+    host = on_host(value)
+    layout = host.spec.layout
+    array = _padded(host) if pad else host.tensor_list()._stacked()
+    ndim = array.ndim
+    spec = Spec(host.spec.dtype, ndim, f"N{layout}" if layout else "")
+    found = HostValue([array], spec, None, array[np.newaxis], external=host.external)
+    return _tensor(Slot(spec, None, found)), host.dense is not None
+
+
+def _padded(host: HostValue) -> np.ndarray:
+    """All samples as one array ``(samples, ...)``, the smaller ones filled up with zeros."""
+    shapes = {row.shape for row in host.rows}
+    if len(shapes) <= 1:
+        return host.tensor_list()._stacked()
+    extents = [max(axis) for axis in zip(*shapes, strict=True)]
+    found = HOST_POOL.empty((len(host.rows), *extents), host.rows[0].dtype)
+    found[...] = 0
+    for whole, row in zip(found, host.rows, strict=True):
+        whole[tuple(slice(extent) for extent in row.shape)] = row
+    return found

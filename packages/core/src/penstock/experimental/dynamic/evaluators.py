@@ -1,0 +1,417 @@
+"""Who does the work of calls: in order, in the background or in the thread that wants a result."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.experimental.dynamic import lifetime
+from penstock.experimental.dynamic.chains import chain_of
+from penstock.experimental.dynamic.execution import run_chain
+from penstock.experimental.dynamic.failures import placed
+from penstock.experimental.dynamic.invocations import DONE, FAILED, NEW, QUEUED, RUNNING, Invocation
+from penstock.experimental.dynamic.slots import HostValue, Slot
+
+if TYPE_CHECKING:
+    from penstock.executor.lane import Lane
+    from penstock.experimental.dynamic.streams import Stream
+    from penstock.experimental.dynamic.thread_pools import ThreadPool
+
+_EXPRESSION = "_arithmetic_generic_op"
+_AHEAD_ON_GPU = 64
+"""Chains that may be queued on the GPU before the host waits for it."""
+_MOST_QUEUED = 512
+"""Calls that may wait; a thread that makes more of them has to work itself."""
+
+
+class Evaluator:
+    """Does the work of the calls of one context.
+
+    Whoever takes calls out of the queue takes all there are: calls on batches of one size become
+    one chain, through which each sample goes while it is hot in the cache. That is the background
+    thread or, if it is quicker, the thread that wants a result.
+
+    Parameters
+    ----------
+    pool
+        The threads that samples are shared out to.
+    device_id
+        Number of the GPU, if there is one.
+    """
+
+    def __init__(self, pool: ThreadPool, device_id: int | None) -> None:
+        self.pool = pool
+        self.device_id = device_id
+        self._lock = threading.Lock()
+        self._queue: deque[Invocation] = deque()
+        self._wake = threading.Lock()
+        self._wake.acquire()
+        self._idle = False
+        self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
+        self._closed = False
+        self._lane: Lane | None = None
+        self._stream: Stream | None = None
+        self._lane_turn = threading.RLock()
+        """Held by whoever gives work to the GPU."""
+        self._turn = threading.Lock()
+        """Held by whoever works on the queue, so that calls are done in their order."""
+
+    # -- those who call ------------------------------------------------------------------------
+
+    def submit(self, invocation: Invocation) -> None:
+        """Have the work done in the background."""
+        invocation.state = QUEUED
+        queue = self._queue
+        queue.append(invocation)
+        if self._idle:
+            self._rouse()
+        elif self._thread is None or self._pid != os.getpid():
+            self._start()
+        if len(queue) > _MOST_QUEUED:
+            self.drain()
+
+    def run_now(self, invocation: Invocation) -> None:
+        """Do the work in this thread; the error, if there is one, is on the call."""
+        self._do([invocation])
+
+    def finish(self, invocation: Invocation) -> None:
+        """Return when a call is done, one way or the other."""
+        if invocation.state == NEW:
+            self._run_deferred(invocation)
+        if invocation.state == QUEUED and self._turn.acquire(blocking=False):
+            try:
+                while invocation.state == QUEUED:
+                    self._do(self._taken())
+            finally:
+                self._turn.release()
+        if invocation.state < DONE:
+            self._wait(invocation)
+
+    def drain(self) -> None:
+        """Return when all calls in the queue are done."""
+        while self._queue:
+            with self._turn:
+                self._do(self._taken())
+        with self._turn:  # what was taken before is done as well
+            pass
+
+    def close(self) -> None:
+        """Let the background thread end when nothing is left to do."""
+        self._closed = True
+        if self._thread is None:
+            self._close_lane()
+        self._rouse()
+
+    def stop(self) -> list[threading.Thread]:
+        """Drop what has not been begun and let the background thread end; return it."""
+        if self._pid != os.getpid():
+            return []
+        self._queue.clear()
+        self.close()
+        return [] if self._thread is None else [self._thread]
+
+    def set_stream(self, stream: Stream) -> None:
+        """Give the work for the GPU to another stream from now on."""
+        self._stream = stream
+
+    # -- those who work ------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is not None and self._pid == os.getpid():
+                return
+            if self._pid != os.getpid():  # a fork: the thread is in the other process
+                self._pid = os.getpid()
+                self._turn = threading.Lock()
+                self._wake = threading.Lock()
+                self._wake.acquire()
+                self._idle = False
+            self._thread = threading.Thread(target=self._work, name="penstock-dynamic", daemon=True)
+            self._thread.start()
+            lifetime.track(self)
+
+    def _rouse(self) -> None:
+        with self._lock:
+            if self._idle:
+                self._idle = False
+                self._wake.release()
+
+    def _work(self) -> None:
+        while True:
+            if not self._queue:
+                with self._lock:
+                    if self._closed:
+                        break
+                    self._idle = True
+                if self._queue:  # it came before anybody could see that this thread is idle
+                    self._rouse()
+                self._wake.acquire()
+                continue
+            with self._turn:
+                self._do(self._taken())
+        self._close_lane()
+
+    def _taken(self) -> list[Invocation]:
+        """All calls that wait."""
+        queue = self._queue
+        taken = []
+        for _ in range(len(queue)):
+            try:
+                invocation = queue.popleft()
+            except IndexError:
+                break
+            invocation.state = RUNNING
+            taken.append(invocation)
+        return taken
+
+    def _run_deferred(self, invocation: Invocation) -> None:
+        """Do a call that nobody has started, and those it needs."""
+        claimed: list[Invocation] = []
+        with self._lock:
+            if invocation.state == NEW:
+                self._claim(invocation, claimed)
+        if claimed:
+            self._do(claimed)
+
+    def _claim(self, invocation: Invocation, claimed: list[Invocation]) -> None:
+        """Add a call and the unstarted ones it reads to `claimed`, each behind what it reads."""
+        stack: list[tuple[Invocation, bool]] = [(invocation, False)]
+        while stack:
+            found, sources_done = stack.pop()
+            if sources_done:
+                claimed.append(found)
+                continue
+            if found.state != NEW:
+                continue
+            found.state = RUNNING
+            stack.append((found, True))
+            for slot in reversed(found.sources()):
+                owner = slot.owner
+                if isinstance(owner, Invocation) and owner.state == NEW and owner.evaluator is self:
+                    stack.append((owner, False))
+
+    def _wait(self, invocation: Invocation) -> None:
+        with self._lock:
+            if invocation.state >= DONE:
+                return
+            latch = invocation.latch
+            if latch is None:
+                latch = invocation.latch = threading.Lock()
+                latch.acquire()
+        latch.acquire()
+        latch.release()  # for the next one who waits
+
+    def _do(self, invocations: Sequence[Invocation]) -> None:
+        """Do calls, each behind those that it reads."""
+        groups: dict[int, list[Invocation]] = {}
+        group_of: dict[int, int] = {}
+        for invocation in invocations:
+            size = 1 if invocation.size is None else invocation.size
+            failed: Any = None
+            for slot in invocation.sources() if invocation.tensors else invocation.inputs:
+                owner = slot.owner
+                if slot.value is not None or owner is None:
+                    continue
+                group = group_of.get(id(owner))
+                if group is not None:
+                    if group != size:
+                        self._flush(groups, group_of, group)
+                        if slot.value is None:
+                            failed = owner
+                    continue
+                if isinstance(owner, Invocation) and owner.state >= DONE:
+                    failed = owner
+                    continue
+                # Whoever waits for what this thread has put off would wait for ever.
+                for group in list(groups):
+                    self._flush(groups, group_of, group)
+                if slot.value is None:
+                    try:
+                        owner.ensure()
+                    except BaseException as error:
+                        failed = error
+            if failed is not None:
+                self._fail(invocation, failed)
+                continue
+            groups.setdefault(size, []).append(invocation)
+            group_of[id(invocation)] = size
+        for group in list(groups):
+            self._flush(groups, group_of, group)
+
+    def _fail(self, invocation: Invocation, cause: Any) -> None:
+        """Let a call fail because what it reads has."""
+        if isinstance(cause, Invocation):
+            try:
+                cause.ensure()
+            except BaseException as error:
+                cause = error
+        self._settle([invocation], cause)
+
+    def _flush(
+        self, groups: dict[int, list[Invocation]], group_of: dict[int, int], size: int
+    ) -> None:
+        group = groups.pop(size)
+        for invocation in group:
+            del group_of[id(invocation)]
+        self._run_group(group, size)
+
+    def _run_group(self, group: list[Invocation], size: int) -> None:
+        """Do calls that can go together."""
+        if size == 1 and not _pays_to_fuse(group):
+            group = self._run_singly(group)
+            if not group:
+                return
+        try:
+            self._run(group, size)
+        except BaseException as error:
+            if len(group) == 1:
+                self._settle(group, placed(error, group[0]))
+                return
+            # Which of them failed, and which do not depend on it, shows when each is done alone.
+            for invocation in group:
+                failed = next(
+                    (
+                        slot.owner
+                        for slot in invocation.sources()
+                        if slot.value is None and slot.owner is not None
+                    ),
+                    None,
+                )
+                if failed is not None:
+                    self._fail(invocation, failed)
+                else:
+                    self._run_group([invocation], size)
+
+    def _run_singly(self, group: list[Invocation]) -> list[Invocation]:
+        """Do calls on single samples one by one; return those from the first that fails on."""
+        for number, invocation in enumerate(group):
+            solo = invocation.form.solo
+            try:
+                inputs = invocation.inputs
+                if solo is None:
+                    raise NotImplementedError
+                if invocation.tensors:
+                    values = solo.run_with(inputs, invocation.tensors, invocation.seed)
+                else:
+                    values = solo.run(tuple([s.value for s in inputs]), (), invocation.seed)
+            except Exception:  # met again, and told with its place, by the general way
+                self._settle(group[:number], None)
+                return group[number:]
+            for slot, value in zip(invocation.slots, values, strict=True):
+                slot.value = value
+        self._settle(group, None)
+        return []
+
+    def _run(self, group: list[Invocation], size: int) -> None:
+        alone = len(group) == 1
+        used: dict[int, int] = {}
+        if not alone:
+            for invocation in group:
+                for slot in invocation.sources():
+                    used[id(slot)] = used.get(id(slot), 0) + 1
+        wanted = []
+        slots: list[Slot] = []
+        for number, invocation in enumerate(group):
+            for k, slot in enumerate(invocation.slots):
+                if alone or slot.is_held or len(slot.uses) > used.get(id(slot), 0):
+                    wanted.append((number, k))
+                    slots.append(slot)
+        chain, given = chain_of(group, wanted)
+        values = [_sized(slot, size) for slot in given]
+        if chain.plan.lanes:
+            with self._lane_turn:
+                results = run_chain(chain, values, size, group, self.pool, self.lane())
+        else:
+            results = run_chain(chain, values, size, group, self.pool, None)
+        for slot, value in zip(slots, results, strict=True):
+            slot.value = value
+        self._settle(group, None)
+
+    def _settle(self, invocations: Sequence[Invocation], error: BaseException | None) -> None:
+        """Mark calls as done and wake those who wait for them."""
+        with self._lock:
+            for invocation in invocations:
+                invocation.error = error
+                invocation.inputs = ()
+                invocation.tensors = ()
+                invocation.state = DONE if error is None else FAILED
+                if invocation.latch is not None:
+                    invocation.latch.release()
+                if error is None:
+                    for slot in invocation.slots:
+                        slot.owner = None
+
+    # -- the GPU ---------------------------------------------------------------------------------
+
+    def lane(self) -> Lane:
+        """Where this context's work for the GPU goes, made current in the calling thread."""
+        stream = self._stream
+        if self._lane is None or (stream is not None and self._lane.stream != stream.handle):
+            from penstock.executor.lane import Lane
+            from penstock.tensors.gpu.device import get_device
+            from penstock.tensors.gpu.runtime import current_device
+
+            self._close_lane()
+            number = current_device() if self.device_id is None else self.device_id
+            handle = None if stream is None else stream.handle
+            self._lane = Lane(get_device(number), "gpu", _AHEAD_ON_GPU, handle)
+        self._lane.activate()
+        return self._lane
+
+    def _close_lane(self) -> None:
+        lane, self._lane = self._lane, None
+        if lane is not None:
+            lane.activate()
+            lane.close()
+
+    def synchronize(self) -> None:
+        """Wait until the GPU has done all that this context has given it."""
+        if self._lane is not None:
+            self._lane.synchronize()
+
+
+def _pays_to_fuse(group: Sequence[Invocation]) -> bool:
+    """Whether calls on single samples gain by going through one program."""
+    if len(group) == 1:
+        return False
+    expressions = 0
+    for invocation in group:
+        schema = invocation.form.operation.schema
+        if schema.defers:
+            return True
+        if schema.name == _EXPRESSION and invocation.form.specs[0].ndim != 0:
+            expressions += 1
+    return expressions > 1
+
+
+def _sized(slot: Slot, size: int) -> Any:
+    """The value of a slot as a batch of `size` samples."""
+    return repeated(slot.value, size) if slot.size is None and size != 1 else slot.value
+
+
+def repeated(value: Any, size: int) -> Any:
+    """A batch whose samples are all the only one of `value`, shared."""
+    batch = getattr(value, "batch", None)
+    if batch is None:
+        value.wait()
+        sources = None if value.sources is None else [value.sources[0]] * size
+        external = getattr(value, "external", False)
+        return HostValue([value.rows[0]] * size, value.spec, sources, external=external)
+    import numpy as np
+
+    from penstock.executor.gpu_batch import GpuBatch
+    from penstock.tensors.gpu.batch import DeviceBatch
+
+    repeated = DeviceBatch(
+        batch.runtime,
+        batch.owners,
+        np.repeat(batch.pointers, size),
+        np.repeat(batch.shapes, size, axis=0),
+        batch.dtype,
+    )
+    sources = None if value.sources is None else [value.sources[0]] * size
+    return GpuBatch(repeated, value.spec, sources, value.event, value.stream)

@@ -1,0 +1,246 @@
+"""Runs chains: sample by sample on several threads, or batch by batch on a GPU."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import UsageError
+from penstock.executor.arena import Arena
+from penstock.executor.batch import BatchBuffer
+from penstock.executor.batch_step import draw_whole_batch, run_batch_step
+from penstock.executor.iteration import Iteration
+from penstock.executor.runner import SampleRunner
+from penstock.experimental.dynamic.lifetime import exiting
+from penstock.experimental.dynamic.slots import HostValue
+
+if TYPE_CHECKING:
+    from penstock.executor.lane import Lane
+    from penstock.executor.program import Program
+    from penstock.experimental.dynamic.chains import Chain
+    from penstock.experimental.dynamic.invocations import Invocation
+    from penstock.experimental.dynamic.thread_pools import ThreadPool
+
+_WORTH_SHARING_SECONDS = 1e-4
+"""Work on a batch from which on it pays to wake other threads."""
+
+
+class _Scratch(threading.local):
+    """Scratch memory of a thread."""
+
+    def __init__(self) -> None:
+        self.arena = Arena()
+
+
+_scratch = _Scratch()
+
+
+def run_chain(
+    chain: Chain,
+    given: Sequence[Any],
+    size: int,
+    invocations: Sequence[Invocation],
+    pool: ThreadPool,
+    lane: Lane | None,
+) -> list[Any]:
+    """Do the work of a chain once.
+
+    Parameters
+    ----------
+    chain
+        What to do.
+    given
+        The values that it reads.
+    size
+        Number of samples.
+    invocations
+        The calls, for their seeds.
+    pool
+        The threads that samples are shared out to.
+    lane
+        Where work for a GPU goes.
+
+    Returns
+    -------
+    The values of the outputs that are wanted.
+
+    Raises
+    ------
+    Exception
+        What the first sample that failed raised, after the others have been dropped.
+    """
+    plan = chain.plan
+    feeds = dict(zip(chain.given, given, strict=True))
+    iteration = Iteration(0, size, feeds)
+    buffers: list[Any] = [None] * len(plan.consumers)
+    iteration.buffers = buffers
+    for r, value in feeds.items():
+        if not hasattr(value, "batch"):
+            buffers[r] = value
+    for number, stage in enumerate(plan.stages):
+        program = chain.program(number, buffers, pool.num_threads)
+        if stage.lane != "cpu":
+            assert lane is not None
+            lane.run(program, iteration)  # type: ignore[arg-type]
+            continue
+        for r in stage.reads:
+            buffers[r].wait()
+        _run_samples(chain, number, program, iteration, invocations, pool)  # type: ignore[arg-type]
+        for step in program.batch_steps:  # type: ignore[union-attr]
+            run_batch_step(step, program, iteration, plan.history)  # type: ignore[arg-type]
+    return [_finished(buffers[r]) for r in plan.outputs]
+
+
+def _finished(buffer: Any) -> Any:
+    return HostValue.of_buffer(buffer) if isinstance(buffer, BatchBuffer) else buffer
+
+
+def _run_samples(
+    chain: Chain,
+    number: int,
+    program: Program,
+    iteration: Iteration,
+    invocations: Sequence[Invocation],
+    pool: ThreadPool,
+) -> None:
+    size, history, buffers = iteration.size, chain.plan.history, iteration.buffers
+    for r in program.written:
+        buffers[r] = BatchBuffer(size, program.specs[r], history[r])
+    for r, array in program.constants:
+        buffer = BatchBuffer(size, program.specs[r], history[r])
+        buffer.rows = [array] * size
+        buffers[r] = buffer
+    for step, draw in program.drawn:
+        r = step.outputs[0]
+        seeded = _Seeded(step, invocations[step.node.serial].seed)
+        buffers[r] = draw_whole_batch(
+            seeded,  # type: ignore[arg-type]
+            draw,
+            iteration,
+            program.specs[r],
+            history[r],
+        )
+    if not program.steps or not size:
+        return
+    work = Work(chain, number, program, iteration, invocations)
+    helpers = min(pool.num_threads, size) - 1
+    if helpers > 0 and program.sample_seconds * size > _WORTH_SHARING_SECONDS:
+        work.share(size, helpers + 1)
+        pool.call(work, helpers)
+    work()
+    work.wait()
+    if work.failures:
+        raise min(work.failures, key=_sample)[1]
+
+
+def _sample(failure: tuple[int, BaseException]) -> int:
+    return failure[0]
+
+
+class _Seeded:
+    """A step with the seed of one call."""
+
+    def __init__(self, step: Any, seed: int) -> None:
+        self.node = step.node
+        self.seed = seed
+
+
+class Work:
+    """The samples of one stage, taken by any number of threads until none is left."""
+
+    __slots__ = (
+        "_chain",
+        "_chunks",
+        "_finished",
+        "_invocations",
+        "_iteration",
+        "_left",
+        "_lock",
+        "_number",
+        "_program",
+        "failures",
+    )
+
+    def __init__(
+        self,
+        chain: Chain,
+        number: int,
+        program: Program,
+        iteration: Iteration,
+        invocations: Sequence[Invocation],
+    ) -> None:
+        self._chain = chain
+        self._number = number
+        self._program = program
+        self._iteration = iteration
+        self._invocations = invocations
+        self._chunks = deque([list(range(iteration.size))])
+        self._left = iteration.size
+        self._lock = threading.Lock()
+        self._finished = threading.Lock()
+        self._finished.acquire()
+        self.failures: list[tuple[int, BaseException]] = []
+
+    def share(self, size: int, threads: int) -> None:
+        """Cut the samples into pieces for so many threads."""
+        most = 8 if self._program.sample_seconds > 5e-5 else 16
+        chunk = max(1, min(most, -(-size // (2 * threads))))
+        self._chunks = deque(list(range(k, min(k + chunk, size))) for k in range(0, size, chunk))
+
+    def __call__(self) -> None:
+        """Take part until there is nothing left to take."""
+        program, chunks = self._program, self._chunks
+        runner: SampleRunner | None = None
+        while True:
+            try:
+                indices = chunks.popleft()
+            except IndexError:
+                break
+            start = time.perf_counter()
+            try:
+                if exiting.is_set():
+                    raise UsageError("The program ended before this was done.")
+                if runner is None:
+                    runner = self._runner()
+                failures = runner.run(indices)
+            except BaseException as error:  # whatever it is, somebody waits for the batch
+                failures = [(indices[0], error)]
+            program.note_time((time.perf_counter() - start) / len(indices))
+            if runner is not None and not chunks:
+                runner.release()
+            dropped = self._dropped() if failures else 0
+            with self._lock:
+                self.failures += failures
+                self._left -= len(indices) + dropped
+                last = self._left == 0
+            if last:
+                self._finished.release()
+
+    def _dropped(self) -> int:
+        """Drop the samples that nobody has begun, and return how many there were."""
+        count = 0
+        while True:
+            try:
+                count += len(self._chunks.popleft())
+            except IndexError:
+                return count
+
+    def wait(self) -> None:
+        """Return when all samples are done."""
+        self._finished.acquire()
+
+    def _runner(self) -> SampleRunner:
+        runners = self._chain.runners
+        key = (self._number, threading.get_ident())
+        runner = runners.get(key)
+        if runner is None or runner._arena is not _scratch.arena:
+            runner = SampleRunner(self._program, _scratch.arena, materialise_views=False)
+            runners[key] = runner
+        runner.bind(self._iteration)
+        for step, context in (*runner._light, *runner._heavy):
+            if step.node.schema.random:
+                context.seed = self._invocations[step.node.serial].seed
+        return runner

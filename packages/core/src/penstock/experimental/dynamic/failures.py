@@ -1,0 +1,94 @@
+"""Errors of calls whose work is done later than the call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import CodeType
+from typing import TYPE_CHECKING
+
+from penstock.errors import OperatorError, located
+from penstock.experimental.dynamic.modes import EvalMode
+
+if TYPE_CHECKING:
+    from penstock.experimental.dynamic.invocations import Invocation
+
+
+def line_of(code: CodeType, instruction: int) -> int:
+    """Number of the line that an instruction of `code` belongs to."""
+    for start, end, line in code.co_lines():
+        if start <= instruction < end and line is not None:
+            return line
+    return code.co_firstlineno
+
+
+def placed(error: BaseException, invocation: Invocation) -> BaseException:
+    """`error` of an operator, told of the user's line that called it.
+
+    Programs are shared by all calls of one kind, so that what comes out of them cannot know.
+    """
+    if not isinstance(error, OperatorError) or error.__cause__ is None:
+        return error
+    shown = invocation.form.operation.shown
+    where = replace(error.where, operator=shown, user_line=invocation.user_line)
+    found = located(error.__cause__, where)
+    found.__cause__ = error.__cause__
+    return found.with_traceback(error.__traceback__)
+
+
+def surfaced(invocation: Invocation) -> BaseException:
+    """The error of a call, to be raised where a result is looked at, from `invocation.error`.
+
+    It has the class of what went wrong. That error is its cause, and the last entry of its
+    traceback is the line that made the call.
+    """
+    error = invocation.error
+    assert error is not None
+    if invocation.mode is EvalMode.deferred:
+        when = "An error happened during deferred evaluation"
+    else:
+        when = "An error happened during asynchronous execution"
+    what = f"{when} of `{invocation.form.operation.shown}`"
+    return raised_at(error, what, (invocation.code, invocation.line))
+
+
+def raised_at(error: BaseException, what: str, place: tuple[CodeType, int] | None) -> BaseException:
+    """An error of the class of `error` that says `what` happened and where it was asked for.
+
+    Parameters
+    ----------
+    error
+        What went wrong.
+    what
+        The beginning of the message.
+    place
+        Code and line that asked for it. The traceback of `error` is made to end there.
+    """
+    if place is not None:
+        code, line = place
+        _end_at_call(error, code, line)
+        what += f", called at {code.co_filename}:{line} in {code.co_name}"
+    text = str(error)
+    try:
+        found: BaseException = type(error)(f"{what}:\n{text}")
+    except Exception:  # constructors of their own
+        found = RuntimeError(f"{what}:\n{type(error).__name__}: {text}")
+    if isinstance(found, OperatorError) and isinstance(error, OperatorError):
+        found.where = error.where
+    return found
+
+
+def _end_at_call(error: BaseException, code: CodeType, line: int) -> None:
+    """Let the traceback of `error` go through the line that made the call, once."""
+    if getattr(error, "_penstock_at_call", False):
+        return
+    text = "\n" * (line - 1) + "raise error"
+    try:
+        raising = compile(text, code.co_filename, "exec").replace(co_name=code.co_name)
+        exec(raising, {"error": error})
+    except BaseException as raised:
+        if raised is not error:
+            return
+        traceback = raised.__traceback__
+        # This function's own frame is of no interest to anybody.
+        error.__traceback__ = traceback.tb_next if traceback is not None else None
+    error._penstock_at_call = True  # type: ignore[attr-defined]

@@ -1,0 +1,83 @@
+"""Makes the functions of dynamic mode from the declarations of operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from penstock.experimental.dynamic.calling import call
+from penstock.faces.modules import Face
+from penstock.operators import registry
+from penstock.operators.docs import docstring_for
+from penstock.operators.schema import OpSchema
+from penstock.operators.signature import signature_for
+
+
+def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
+    """The function that calls operator `schema`."""
+    function: Callable[..., Any]
+    if schema.random:
+
+        def function(
+            *inputs: Any,
+            batch_size: int | None = None,
+            device: Any = None,
+            rng: Any = None,
+            **arguments: Any,
+        ) -> Any:
+            return call(schema, inputs, batch_size, device, arguments, rng)
+
+    else:
+
+        def function(
+            *inputs: Any, batch_size: int | None = None, device: Any = None, **arguments: Any
+        ) -> Any:
+            return call(schema, inputs, batch_size, device, arguments)
+
+    function.__name__ = function.__qualname__ = schema.name.rpartition(".")[2]
+    function.__module__ = module
+    function.__doc__ = docstring_for(schema, "dynamic")
+    function.__signature__ = signature_for(schema, "dynamic")  # type: ignore[attr-defined]
+    function._schema_name = schema.name  # type: ignore[attr-defined]
+    return function
+
+
+def is_offered(schema: OpSchema) -> bool:
+    """Whether dynamic mode has a function for an operator.
+
+    Not for what needs a pipeline around it, for readers, which are classes, nor for what DALI has
+    given up. Random operators are in the module ``random``, which is written by hand.
+    """
+    return not (
+        schema.reader
+        or schema.deprecated is not None
+        or schema.module == "random"
+        or schema.name in _PIPELINE_ONLY
+        or (schema.hidden and not schema.name.startswith("_"))
+    )
+
+
+_PIPELINE_ONLY = frozenset(
+    (
+        "external_source",
+        "constant",
+        "python_function",
+        "dl_tensor_python_function",
+        "numba_function",
+        "torch_python_function",
+        "jax_function",
+    )
+)
+
+
+class _DynamicFace(Face):
+    """The operators that dynamic mode offers."""
+
+    def _offered(self) -> Iterable[OpSchema]:
+        return (s for s in registry.all_schemas() if is_offered(s))
+
+
+_face = _DynamicFace(function_of, lambda schema: schema.name.rpartition(".")[2])
+install = _face.install
+lookup = _face.lookup
+names = _face.names

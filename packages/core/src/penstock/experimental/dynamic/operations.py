@@ -1,0 +1,155 @@
+"""Operators with their constant arguments, ready to be applied to data of any type."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from penstock.executor.frames import FrameLoop
+from penstock.executor.inputs import check_argument, checked
+from penstock.executor.plan import needs_batch
+from penstock.experimental.dynamic.solo import Solo
+from penstock.operators.schema import OpSchema, Spec
+
+if TYPE_CHECKING:
+    from penstock.operators.operator import Operator
+
+_MOST_OPERATIONS = 4096
+_MOST_FORMS = 64
+
+
+class Recent:
+    """A dictionary that forgets what was used longest ago; for any number of threads.
+
+    A look-up takes no lock: it does not note the use, which is only done where something is added.
+    """
+
+    __slots__ = ("_items", "_lock", "_most", "get")
+
+    def __init__(self, most: int) -> None:
+        self._items: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.Lock()
+        self._most = most
+        self.get = self._items.get
+
+    def add(self, key: Hashable, value: Any) -> Any:
+        """Keep `value` under `key`; return it, or what another thread has put there meanwhile."""
+        with self._lock:
+            found = self._items.setdefault(key, value)
+            while len(self._items) > self._most:
+                self._items.popitem(last=False)
+        return found
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+class Form:
+    """An operation on inputs of known types: an operator at work, and what comes out.
+
+    Attributes
+    ----------
+    operation
+        The operator and its constant arguments.
+    op
+        The instance, shared by all threads.
+    specs
+        Types of the outputs.
+    whole
+        Whether it works on whole batches.
+    """
+
+    __slots__ = ("op", "operation", "solo", "specs", "whole")
+
+    def __init__(self, operation: Operation, op: Any, specs: tuple[Spec, ...], whole: bool) -> None:
+        self.operation = operation
+        self.op = op
+        self.specs = specs
+        self.whole = whole
+        self.solo = Solo(self) if operation.device == "cpu" and not whole else None
+        """How it is applied to one sample alone."""
+
+
+class Operation:
+    """An operator on a device with its constant arguments.
+
+    Parameters
+    ----------
+    schema
+        The declaration.
+    device
+        ``"cpu"``, ``"gpu"`` or ``"mixed"``.
+    args
+        Converted constants of every argument, as `OpNode` has them.
+    """
+
+    __slots__ = ("args", "device", "forms", "schema", "shown")
+
+    def __init__(self, schema: OpSchema, device: str, args: dict[str, Any]) -> None:
+        self.schema = schema
+        self.device = device
+        self.args = args
+        self.shown = schema.written or f"ndd.{schema.name}"
+        """What it is called in messages."""
+        self.forms = Recent(_MOST_FORMS)
+        """By the types of the inputs and those of the arguments given as tensors."""
+
+    def form(self, inputs: tuple[Spec, ...], tensors: tuple[tuple[str, Spec], ...]) -> Form:
+        """The operation on inputs and tensor arguments of these types.
+
+        Raises
+        ------
+        LayoutError, DataTypeError, ShapeError, ArgumentValueError, ...
+            If it cannot be applied to them.
+        """
+        key = (inputs, tensors)
+        found = self.forms.get(key)
+        if found is None:
+            found = self.forms.add(key, self._made(inputs, dict(tensors)))
+        return found  # type: ignore[no-any-return]
+
+    def _made(self, inputs: tuple[Spec, ...], tensors: dict[str, Spec]) -> Form:
+        schema = self.schema
+        inputs = tuple(checked(schema, k, spec) for k, spec in enumerate(inputs))
+        for name, spec in tensors.items():
+            check_argument(schema.args[name], spec)
+        op: Any = schema.cls(self.args, tensors)
+        if schema.frames and inputs and "F" in inputs[0].layout:
+            op = _frame_loop(self.device)(op, inputs[0], {k: s.layout for k, s in tensors.items()})
+        found = op.infer(*inputs)
+        specs = (found,) if isinstance(found, Spec) else tuple(found)
+        whole = self.device == "cpu" and needs_batch(_AsNode(schema, self.args))  # type: ignore[arg-type]
+        return Form(self, op, specs, whole)
+
+
+def _frame_loop(device: str) -> Any:
+    if device == "cpu":
+        return FrameLoop
+    from penstock.executor.gpu_frames import GpuFrames
+
+    return GpuFrames
+
+
+class _AsNode(SimpleNamespace):
+    """As much of a node as tells whether its operator works on whole batches."""
+
+    def __init__(self, schema: OpSchema, args: dict[str, Any]) -> None:
+        super().__init__(schema=schema, args=args)
+
+    def where(self) -> Any:
+        """The place of the operator."""
+        from penstock.errors import Where
+
+        return Where(f"ndd.{self.schema.name}")
+
+
+OPERATIONS = Recent(_MOST_OPERATIONS)
+"""Operations by schema, device and arguments as they were given."""
+
+
+def instance_of(op: Any) -> Operator:
+    """The operator itself, where `op` repeats it for each frame of a sequence."""
+    return getattr(op, "op", op)  # type: ignore[no-any-return]

@@ -1,0 +1,308 @@
+"""`Tensor`: one array of dynamic mode, whose elements may still be on their way."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import weakref
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from penstock.errors import ArgumentTypeError, ArgumentValueError, MissingDependencyError
+from penstock.experimental.dynamic import arithmetic, calling, indexing
+from penstock.experimental.dynamic.devices import Device, DeviceLike
+from penstock.experimental.dynamic.devices import device as as_device
+from penstock.experimental.dynamic.dtypes import BY_TYPE_ID, DType
+from penstock.experimental.dynamic.slots import Slot, on_host
+from penstock.operators.registry import find
+from penstock.tensors.tensor import TensorCPU
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from penstock.experimental.dynamic.batches import Batch
+    from penstock.tensors.gpu.tensor import TensorGPU
+
+_CPU = Device.CPU
+
+
+class Tensor(calling.Holder):
+    """An array on the CPU or a GPU.
+
+    What operators return is a `Tensor` at once, and the elements are there when they are asked
+    for. `tensor` and `as_tensor` make one of other data.
+
+    Parameters
+    ----------
+    data
+        A number, nested lists of numbers, an array of NumPy or any library that speaks DLPack,
+        another `Tensor`.
+    dtype
+        Element type, to which array data are converted with rounding and saturation. That of
+        `data` when not given: Python's integers are `int32`, real numbers `float32`.
+    device
+        Where the data is wanted; where it is when not given.
+    layout
+        One letter for each axis.
+    batch, index_in_batch
+        Instead of `data`: a sample of a batch.
+    copy
+        Whether memory is copied where it could be shared.
+
+    Raises
+    ------
+    ArgumentValueError
+        If there is neither `data` nor `batch`, or both.
+    """
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+    __array_priority__ = 1000
+    # NumPy must hand `array + tensor` to the tensor in place of making an array of objects of it.
+    __array_ufunc__ = None
+
+    def __init__(
+        self,
+        data: Any = None,
+        dtype: Any = None,
+        device: DeviceLike | None = None,
+        layout: str | None = None,
+        batch: Batch | None = None,
+        index_in_batch: int | None = None,
+        invocation_result: Any = None,
+        copy: bool = False,
+    ) -> None:
+        from penstock.experimental.dynamic.construction import tensor_slot
+
+        if invocation_result is not None:
+            raise ArgumentTypeError(
+                "`invocation_result` is DALI's own way to make results; give `data`."
+            )
+        if (data is None) == (batch is None):
+            raise ArgumentValueError(
+                "A Tensor is made either of `data` or of a sample of `batch`; one must be given."
+            )
+        if batch is not None:
+            if index_in_batch is None:
+                raise ArgumentValueError("With `batch`, `index_in_batch` must be given.")
+            data = batch.tensors[index_in_batch]
+        self._slot = tensor_slot(data, dtype, device, layout, copy=copy)
+        self._hold()
+
+    @classmethod
+    def _of(cls, slot: Slot) -> Tensor:
+        """The tensor that a call will put into `slot`."""
+        self = cls.__new__(cls)
+        self._slot = slot
+        slot.holder = weakref.ref(self)
+        return self
+
+    # -- what is known of it -------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return BY_TYPE_ID[self._slot.spec.dtype]
+
+    @property
+    def device(self) -> Device:
+        """Where the elements are."""
+        device = self._slot.device
+        return _CPU if device == "cpu" else Device("gpu", device)  # type: ignore[arg-type]
+
+    @property
+    def layout(self) -> str | None:
+        """One letter for each axis; `None` if nothing is known about them."""
+        slot = self._slot
+        value = slot.value
+        return (slot.spec.layout if value is None else value.spec.layout) or None
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        found = self._slot.spec.ndim
+        return len(self.shape) if found is None else found
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the axes; waits until they are known."""
+        value = self._slot.get()
+        batch = getattr(value, "batch", None)
+        if batch is not None:
+            return tuple(batch.shapes[0].tolist())
+        return value.rows[0].shape  # type: ignore[no-any-return]
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.bytes
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    # -- getting at the elements -----------------------------------------------------------------
+
+    def evaluate(self) -> Tensor:
+        """Wait until the elements are there; return this tensor.
+
+        Raises
+        ------
+        Exception
+            What went wrong in making them.
+        """
+        self._slot.get()
+        return self
+
+    def item(self) -> Any:
+        """The only element, as a Python number.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there is not exactly one.
+        """
+        if self.size != 1:
+            raise ArgumentValueError(f"Tensor has {self.size} elements, expected 1.")
+        return np.asarray(self.cpu()).item()
+
+    def cpu(self) -> Tensor:
+        """The tensor on the CPU: this one, or a copy."""
+        return self.to_device(_CPU)
+
+    def gpu(self, index: int | None = None) -> Tensor:
+        """The tensor on a GPU: this one, or a copy.
+
+        Parameters
+        ----------
+        index
+            Number of the GPU; the current one when not given.
+        """
+        return self.to_device(Device("gpu", index))
+
+    def to_device(self, device: DeviceLike, force_copy: bool = False) -> Tensor:
+        """The tensor on a device: this one if it is there, unless a copy is asked for."""
+        return _to_device(self, device, force_copy)  # type: ignore[no-any-return]
+
+    def torch(self, copy: bool | None = False) -> Any:
+        """The tensor as one of PyTorch.
+
+        Parameters
+        ----------
+        copy
+            Whether the elements are copied; `None` if either will do. Shared ones must not be
+            changed.
+
+        Raises
+        ------
+        MissingDependencyError
+            If PyTorch is not installed; it is a `RuntimeError`, too.
+        """
+        found = torch_module().from_dlpack(self)
+        return found.clone() if copy else found
+
+    def _backend(self) -> TensorCPU | TensorGPU:
+        value = self._slot.get()
+        if getattr(value, "batch", None) is not None:
+            return value.tensor_list()[0]  # type: ignore[no-any-return]
+        value = on_host(value)
+        spec = value.spec
+        source = "" if value.sources is None else value.sources[0]
+        return TensorCPU._wrap(value.rows[0], spec.layout, spec.dtype, source)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+        if self._slot.device != "cpu":
+            raise ArgumentTypeError(
+                "NumPy cannot read a tensor on a GPU; `.cpu()` copies it to the CPU."
+            )
+        return self._backend().__array__(dtype, copy)  # type: ignore[union-attr]
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._backend().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        return self._backend().__dlpack_device__()
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self._slot.device == "cpu":
+            raise AttributeError("A tensor on the CPU has no CUDA array interface.")
+        return self._backend().__cuda_array_interface__  # type: ignore[union-attr]
+
+    # -- Python's protocols ----------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return indexing.subscript(self, index)  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        shape = self.shape
+        if not shape:
+            raise ArgumentTypeError("A tensor without axes cannot be iterated over.")
+        return (self[k] for k in range(shape[0]))
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ArgumentValueError(
+                f"The truth value of a tensor with {self.size} elements is ambiguous."
+            )
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __index__(self) -> int:
+        value = self.item()
+        if not isinstance(value, int):
+            raise ArgumentTypeError(f"A tensor of {self.dtype} is no index.")
+        return value
+
+    def __len__(self) -> NoReturn:
+        raise ArgumentTypeError("A Tensor has no len(); `shape` has its extents.")
+
+    def __repr__(self) -> str:
+        from penstock.experimental.dynamic.printing import tensor_text
+
+        return tensor_text(self)
+
+
+def torch_module() -> Any:
+    """PyTorch."""
+    try:
+        return importlib.import_module("torch")
+    except ImportError as error:
+        raise NoTorchError(
+            "PyTorch is not installed; `pip install penstock-torch` brings it."
+        ) from error
+
+
+class NoTorchError(MissingDependencyError, RuntimeError):
+    """PyTorch is needed and not installed."""
+
+
+def _to_device(holder: Any, device: DeviceLike, force_copy: bool) -> Any:
+    """A tensor or batch on `device`."""
+    wanted = as_device(device)
+    if wanted is None:
+        raise ArgumentTypeError('`device` is a Device or a name such as "cpu", got None.')
+    slot: Slot = holder._slot
+    same = slot.device == ("cpu" if wanted.device_type == "cpu" else wanted.device_id)
+    if same and not force_copy:
+        return holder
+    if same:
+        return calling.call(find("copy"), (holder,), None, None, {})
+    found = calling.copied(slot, wanted.device_type)
+    return type(holder)._of(found)
+
+
+arithmetic.install_operators(Tensor)

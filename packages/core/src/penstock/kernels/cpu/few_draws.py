@@ -1,0 +1,64 @@
+"""The draws of `philox` and `normal` for a few numbers: they keep the interpreter.
+
+One number a sample takes microseconds. To get the interpreter back from a thread that has just
+taken it takes far longer, and the thread that draws for a whole batch has other work to do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from penstock.kernels.cpu import normal, philox
+
+_uniform_float32, _uniform_float64 = philox.uniform_float32, philox.uniform_float64
+_index_int64, _bernoulli_uint8 = philox.index_int64, philox.bernoulli_uint8
+_normal_float32, _normal_float64 = normal.normal_float32, normal.normal_float64
+
+
+@njit(cache=True)
+def uniform_float32(
+    out: np.ndarray, low: float, high: float, first: int, i0: int, i1: int, k0: int, k1: int
+) -> None:
+    """`philox.uniform_float32`."""
+    _uniform_float32(out, low, high, first, i0, i1, k0, k1)
+
+
+@njit(cache=True)
+def uniform_float64(
+    out: np.ndarray, low: float, high: float, first: int, i0: int, i1: int, k0: int, k1: int
+) -> None:
+    """`philox.uniform_float64`."""
+    _uniform_float64(out, low, high, first, i0, i1, k0, k1)
+
+
+@njit(cache=True)
+def index_int64(
+    out: np.ndarray, choices: int, first: int, i0: int, i1: int, k0: int, k1: int
+) -> None:
+    """`philox.index_int64`."""
+    _index_int64(out, choices, first, i0, i1, k0, k1)
+
+
+@njit(cache=True)
+def bernoulli_uint8(
+    out: np.ndarray, threshold: int, first: int, i0: int, i1: int, k0: int, k1: int
+) -> None:
+    """`philox.bernoulli_uint8`."""
+    _bernoulli_uint8(out, threshold, first, i0, i1, k0, k1)
+
+
+@njit(cache=True)
+def normal_float32(
+    out: np.ndarray, mean: float, stddev: float, first: int, i0: int, i1: int, k0: int, k1: int
+) -> None:
+    """`normal.normal_float32`."""
+    _normal_float32(out, mean, stddev, first, i0, i1, k0, k1)
+
+
+@njit(cache=True)
+def normal_float64(
+    out: np.ndarray, mean: float, stddev: float, first: int, i0: int, i1: int, k0: int, k1: int
+) -> None:
+    """`normal.normal_float64`."""
+    _normal_float64(out, mean, stddev, first, i0, i1, k0, k1)

@@ -1,0 +1,217 @@
+"""From a signal to its spectrogram, mel spectrogram and decibels, sixteen frames at a time.
+
+Sixteen frames are one below the other in memory, `step` apart; transposed, they are the lanes of
+vectors, and whatever follows works on all of them at once. What lies between the steps of a block
+of frames stays in the first levels of the cache.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from penstock.kernels.cpu.bands_loops import put_columns, put_rows, sum_bands
+from penstock.kernels.cpu.decibel_loops import decibels
+from penstock.kernels.cpu.fourier_loops import PAIR_BYTES, sizes_of_even, sizes_of_odd, transform
+from penstock.kernels.cpu.lanes import (
+    LANES,
+    VECTOR_BYTES,
+    load,
+    multiply,
+    spread,
+    store,
+    transpose,
+)
+
+
+@numba.njit(nogil=True, cache=True)
+def _gather(signal: Any, begin: int, length: int, reflect: bool, out: Any, first: int) -> None:
+    """Copy elements `begin` and following of `signal`, which goes on beyond its ends."""
+    size = signal.size
+    low = min(max(-begin, 0), length)
+    high = max(min(size - begin, length), low)
+    for i in range(low, high):
+        out[first + i] = signal[begin + i]
+    if not reflect:
+        out[first : first + low] = 0
+        out[first + high : first + length] = 0
+        return
+    period = max(2 * (size - 1), 1)
+    for i in range(low):
+        k = abs(begin + i) % period
+        out[first + i] = signal[min(k, period - k)] if size > 1 else signal[0]
+    for i in range(high, length):
+        k = abs(begin + i) % period
+        out[first + i] = signal[min(k, period - k)] if size > 1 else signal[0]
+
+
+@numba.njit(nogil=True, cache=True)
+def _spectra(
+    signal: Any,
+    begin: int,
+    step: int,
+    lanes: int,
+    reflect: bool,
+    window: Any,
+    length: int,
+    size: int,
+    steps: Any,
+    cosines: Any,
+    sines: Any,
+    places: Any,
+    joint_cosines: Any,
+    joint_sines: Any,
+    squared: bool,
+    frames: Any,
+    z: Any,
+    odd: Any,
+    out: Any,
+    at: int,
+    pitch: int,
+) -> None:
+    """Sizes of the spectra of up to sixteen frames, the first of which starts at `begin`."""
+    window_length = window.size
+    whole = -(-window_length // LANES) * LANES
+    is_odd = length % 2 == 1
+    row_bytes = PAIR_BYTES if is_odd else VECTOR_BYTES
+    inside = lanes == LANES and begin >= 0 and begin + 15 * step + whole <= signal.size
+    if not inside:
+        for lane in range(lanes):
+            _gather(signal, begin + lane * step, window_length, reflect, frames, lane * whole)
+        for lane in range(lanes, LANES):
+            frames[lane * whole : lane * whole + window_length] = 0
+    for k in range(0, window_length, LANES):
+        left = window_length - k
+        if inside:
+            transpose(signal, (begin + k) * 4, step * 4, z, k * row_bytes, row_bytes, left, LANES)
+        else:
+            transpose(frames, k * 4, whole * 4, z, k * row_bytes, row_bytes, left, LANES)
+    zero = spread(np.float32(0))
+    for k in range(window_length):
+        place = k * row_bytes
+        store(z, place, multiply(load(z, place), spread(window[k])))
+        if is_odd:
+            store(z, place + VECTOR_BYTES, zero)
+    for place in range(window_length * row_bytes, length * row_bytes, VECTOR_BYTES):
+        store(z, place, zero)
+    transform(z, size, steps, cosines, sines, odd)
+    if is_odd:
+        sizes_of_odd(z, length // 2 + 1, places, squared, out, at, pitch)
+    else:
+        sizes_of_even(z, size, places, joint_cosines, joint_sines, squared, out, at, pitch)
+
+
+@numba.njit(nogil=True, cache=True)
+def spectrogram(
+    signal: Any,
+    start: int,
+    step: int,
+    reflect: bool,
+    window: Any,
+    length: int,
+    size: int,
+    steps: Any,
+    cosines: Any,
+    sines: Any,
+    places: Any,
+    joint_cosines: Any,
+    joint_sines: Any,
+    squared: bool,
+    bands: Any,
+    weights: Any,
+    in_decibels: bool,
+    reference: np.float32,
+    smallest: np.float32,
+    factor: np.float32,
+    time_first: bool,
+    frame_count: int,
+    out: Any,
+    scratch: Any,
+) -> None:
+    """Fill `out` with the spectrogram of `signal`, or what filters and a logarithm make of it.
+
+    Parameters
+    ----------
+    signal
+        float32 ``(n,)``, contiguous.
+    start, step
+        Where the first frame starts, which may be before the signal, and how far apart frames are.
+    reflect
+        Whether the signal is mirrored beyond its ends; otherwise it is 0 there.
+    window
+        float32, half of the weights of a frame's elements.
+    length
+        Of the transform; elements behind the window are 0.
+    size, steps, cosines, sines, places, joint_cosines, joint_sines
+        Those of the `Spectrum` and its `Transform`; see `penstock.kernels.cpu.fourier`.
+    squared
+        Whether powers are wanted, not magnitudes.
+    bands, weights
+        The filter bank as for `sum_bands`; without bands there is none.
+    in_decibels, reference, smallest, factor
+        Whether decibels are wanted, and as for `decibels`.
+    time_first
+        Whether the values of a frame are neighbours; otherwise those of a frequency are.
+    frame_count
+        Number of frames.
+    out
+        float32, flat.
+    scratch
+        float32, of `scratch_numbers` elements.
+    """
+    bins = length // 2 + 1
+    band_count = bands.shape[0]
+    rows_out = band_count if band_count else bins
+    whole = -(-window.size // LANES) * LANES
+    end = LANES * whole
+    frames = scratch[:end]
+    begin, end = end, end + 2 * LANES * max(size, 1)
+    z = scratch[begin:end]
+    begin, end = end, end + LANES * (bins + LANES)
+    powers = scratch[begin:end]
+    begin, end = end, end + LANES * (band_count + LANES)
+    sums = scratch[begin:end]
+    odd = scratch[end:]
+    for first in range(0, frame_count, LANES):
+        # The last frames are done together with some before them, again.
+        first = max(min(first, frame_count - LANES), 0)
+        lanes = min(LANES, frame_count)
+        straight = not time_first and lanes == LANES
+        to = first * 4
+        pitch = frame_count * 4
+        # Nothing is to be done to whole rows of frequencies behind one another.
+        direct = straight and band_count == 0
+        spectra, at, apart = powers, 0, VECTOR_BYTES
+        if direct:
+            spectra, at, apart = out, to, pitch
+        _spectra(
+            signal, start + first * step, step, lanes, reflect, window, length, size, steps,
+            cosines, sines, places, joint_cosines, joint_sines, squared, frames, z, odd,
+            spectra, at, apart,
+        )  # fmt: skip
+        if direct:
+            continue
+        rows = powers
+        if band_count:
+            rows = sums
+            at, apart = 0, VECTOR_BYTES
+            if straight:
+                rows, at, apart = out, to, pitch
+            sum_bands(powers, bands, weights, rows, at, apart)
+            if straight:
+                continue
+        if time_first:
+            put_columns(rows, rows_out, out, to * rows_out, rows_out * 4, lanes)
+        else:
+            put_rows(rows, rows_out, out, to, pitch, lanes)
+    if in_decibels:
+        decibels(out, out, reference, smallest, factor)
+
+
+def scratch_numbers(window: int, length: int, size: int, bands: int, odd_rows: int) -> int:
+    """How many float32 numbers of scratch memory `spectrogram` wants."""
+    whole = -(-window // LANES) * LANES
+    rows = whole + 2 * max(size, 1) + length // 2 + 1 + LANES + bands + LANES + odd_rows
+    return LANES * rows

@@ -1,0 +1,153 @@
+"""`mel_filter_bank`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, LayoutError, ShapeError
+from penstock.kernels.cpu.bands import MEL_SCALES, Bands, apply_bands, mel_bands
+from penstock.operators.argument_types import BOOL, FLOAT, INT, STRING
+from penstock.operators.audio.deferred_spectrum import DeferredSpectrum, numbers
+from penstock.operators.audio.spectrum_batch import SpectrumBatch
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.schema import Arg, Input, Spec
+from penstock.types import DALIDataType
+
+if TYPE_CHECKING:
+    from penstock.kernels.gpu.spectrogram import DeviceBands
+    from penstock.tensors.gpu.batch import LazyBatch
+
+
+@operator(
+    "mel_filter_bank",
+    inputs=Input(
+        "spectrogram",
+        "Spectra, along the axis ``f`` of the layout. Without a layout, along the last but one, or "
+        "the only one.",
+        dtypes=(DALIDataType.FLOAT,),
+    ),
+    args=(
+        Arg(
+            "freq_high",
+            FLOAT,
+            0.0,
+            "Highest frequency that is taken in, hertz; half of `sample_rate` if it is 0 or less.",
+        ),
+        Arg("freq_low", FLOAT, 0.0, "Lowest frequency that is taken in, hertz."),
+        Arg(
+            "mel_formula",
+            STRING,
+            "slaney",
+            'The mel scale: ``"slaney"`` (Auditory Toolbox) is linear up to 1 kHz and logarithmic '
+            'above; ``"htk"`` (O\'Shaughnessy) is ``1127 * log(1 + frequency / 700)``.',
+            choices=tuple(MEL_SCALES),
+        ),
+        Arg("nfilter", INT, 128, "Number of filters."),
+        Arg(
+            "normalize",
+            BOOL,
+            True,
+            "Whether each triangle has an area of 1 instead of a height of 1.",
+        ),
+        Arg("sample_rate", FLOAT, 44100.0, "Sampling rate of the signal, hertz."),
+    ),
+    output_docs=("float32, in the layout of the input; the extent of ``f`` is `nfilter`.",),
+    defers=True,
+    takes_deferred=True,
+    recipes="spectrum",
+)
+class MelFilterBank(Operator):
+    """Sums up a spectrum with triangular weights that are equally wide on the mel scale.
+
+    The extent of ``f`` tells the length of the Fourier transform, ``2 * (extent - 1)``, and so
+    which frequencies the spectrum has.
+
+    Examples
+    --------
+    >>> mel = fn.mel_filter_bank(fn.spectrogram(audio), sample_rate=16000, nfilter=80)
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        args = self.args
+        if args.nfilter < 1:
+            raise ArgumentValueError(f"`nfilter` is {args.nfilter}; it has to be at least 1.")
+        rate, low, high = args.sample_rate, args.freq_low, args.freq_high
+        if not (rate > 0 and np.isfinite(rate)):
+            raise ArgumentValueError(f"`sample_rate` is {rate}; it has to be above 0.")
+        if not low >= 0:
+            raise ArgumentValueError(f"`freq_low` is {low}; it has to be at least 0.")
+        high = high if high > 0 else rate / 2
+        if not low < high <= rate:
+            raise ArgumentValueError(
+                f"`freq_high` is {high}; it has to be above `freq_low`, which is {low}, and at "
+                f"most `sample_rate`, {rate}."
+            )
+        self._settings = (args.nfilter, rate, low, high, args.mel_formula, args.normalize)
+        self._layout = inputs[0].layout
+        self._device_bands: dict[int, DeviceBands] = {}
+        if inputs[0].ndim is not None:
+            self._axis(inputs[0].ndim)
+        return inputs[0]
+
+    def _axis(self, ndim: int) -> int:
+        if self._layout:
+            axis = self._layout.find("f")
+            if axis < 0:
+                raise LayoutError(
+                    f'The input has the layout "{self._layout}", which has no axis "f" of '
+                    "frequencies. `fn.reshape(..., layout=...)` renames axes."
+                )
+            return axis
+        if ndim == 0:
+            raise ShapeError("The input is a single number; expected spectra along an axis.")
+        return max(ndim - 2, 0)
+
+    def _bands(self, bins: int) -> Bands:
+        return mel_bands(bins, *self._settings)
+
+    def cpu(self, c: SampleContext, *inputs: Any) -> np.ndarray:
+        data = inputs[0]
+        if isinstance(data, DeferredSpectrum) and data.bands is None:
+            recipe = self.defer(c, data)
+            out = c.empty(recipe.shape, np.float32)
+            recipe.write(out)
+            return out
+        data = numbers(c, data)
+        axis = self._axis(data.ndim)
+        shape = (*data.shape[:axis], self.args.nfilter, *data.shape[axis + 1 :])
+        out = c.empty(shape, np.float32)
+        apply_bands(data, axis, self._bands(data.shape[axis]), out)
+        return out
+
+    def defer(self, c: SampleContext, *inputs: Any) -> Any:
+        data = inputs[0]
+        if not isinstance(data, DeferredSpectrum) or data.bands is not None:
+            return self.cpu(c, data)
+        return data.with_bands(self._bands(data.shape[1 if data.time_first else 0]))
+
+    gpu_takes: ClassVar = (SpectrumBatch,)
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
+        from penstock.kernels.gpu.bands import apply_bands
+
+        data = inputs[0]
+        if isinstance(data, SpectrumBatch):
+            if data.bands is None:
+                return data.with_bands(self._bands_on_device(data.plan.plan.bins))
+            data = data.materialise(c.queue)
+        axis = self._axis(data.ndim)
+        shapes = data.shapes.copy()
+        shapes[:, axis] = self.args.nfilter
+        out = c.empty(shapes, np.float32)
+        apply_bands(c.queue, data, axis, self._bands_on_device, out)
+        return out
+
+    def _bands_on_device(self, bins: int) -> DeviceBands:
+        from penstock.kernels.gpu.spectrogram import DeviceBands
+
+        found = self._device_bands.get(bins)
+        if found is None:
+            found = self._device_bands[bins] = DeviceBands(self._bands(bins))
+        return found

@@ -1,0 +1,96 @@
+"""`to_decibels`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError
+from penstock.kernels.cpu.decibels import decibel_scale, to_decibels
+from penstock.operators.argument_types import FLOAT
+from penstock.operators.audio.deferred_spectrum import DeferredSpectrum
+from penstock.operators.audio.spectrum_batch import SpectrumBatch
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.schema import Arg, Input, Spec
+from penstock.types import DALIDataType
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
+
+
+@operator(
+    "to_decibels",
+    inputs=Input("data", "Magnitudes or powers of any shape.", dtypes=(DALIDataType.FLOAT,)),
+    args=(
+        Arg(
+            "cutoff_db",
+            FLOAT,
+            -200.0,
+            "Least value of the output, decibels; smaller ones, and those of what is 0, negative "
+            "or not a number, become this one.",
+        ),
+        Arg(
+            "multiplier",
+            FLOAT,
+            10.0,
+            "What the logarithm is multiplied by: 10 for powers, 20 for magnitudes.",
+        ),
+        Arg(
+            "reference",
+            FLOAT,
+            None,
+            "Value that is 0 dB. When not given, the largest of each sample, or 1 where none is "
+            "above 0.",
+        ),
+    ),
+    output_docs=("float32 decibels, in the layout of the input.",),
+    takes_deferred=True,
+    recipes="spectrum",
+)
+class ToDecibels(Operator):
+    """Turns magnitudes or powers into decibels.
+
+    The output is ``multiplier * log10(max(data / reference, 10 ** (cutoff_db / multiplier)))``.
+
+    Examples
+    --------
+    >>> decibels = fn.to_decibels(fn.spectrogram(audio), reference=1.0, cutoff_db=-80)
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        args = self.args
+        if args.reference == 0:
+            raise ArgumentValueError(
+                "`reference` is 0, to which nothing has a ratio. Leave it out for the largest "
+                "value of each sample."
+            )
+        self._scale = decibel_scale(args.reference, args.cutoff_db, args.multiplier)
+        return inputs[0]
+
+    def cpu(self, c: SampleContext, *inputs: Any) -> np.ndarray:
+        data = inputs[0]
+        out = c.empty(data.shape, np.float32)
+        if isinstance(data, DeferredSpectrum):
+            data.write(out, self._scale)
+        else:
+            to_decibels(data, self._scale, out)
+        return out
+
+    gpu_takes: ClassVar = (SpectrumBatch,)
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+        from penstock.kernels.gpu.decibels import to_decibels, zeros
+
+        data, scale = inputs[0], self._scale
+        out = c.empty(data.extents, np.float32)
+        if not isinstance(data, SpectrumBatch):
+            to_decibels(c.queue, data, scale, out)
+        elif scale.reference != 0:
+            data.write(c.queue, out, scale)
+        else:
+            # The largest value is only known when all of a sample is there.
+            largest = zeros(c.queue, len(data))
+            data.write(c.queue, out, largest=largest)
+            to_decibels(c.queue, out, scale, out, largest)
+        return out

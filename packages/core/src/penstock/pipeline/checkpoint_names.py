@@ -1,0 +1,76 @@
+"""What the operators of a pipeline are called in its checkpoints, and whether they are the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from penstock.graph.nodes import OpNode
+
+
+def names_in_checkpoints(nodes: list[OpNode]) -> dict[int, str]:
+    """Names of the operators that a checkpoint says something about, by ``id(node)``.
+
+    Those without a name of the user's are counted, each kind by itself and in the order of their
+    creation: adding, say, an `fn.resize` to a pipeline does not make its checkpoints useless.
+    """
+    counted: Counter[str] = Counter()
+    given = {node.name for node in nodes if node.explicit_name}
+    names = {}
+    for node in sorted(nodes, key=lambda n: n.serial):
+        kind = node.schema.name
+        if not (node.schema.reader or node.schema.random or node.attachment is not None):
+            continue
+        if node.explicit_name:
+            names[id(node)] = node.name
+        else:
+            while (name := f"{kind} #{counted[kind]}") in given:
+                counted[kind] += 1
+            names[id(node)] = name
+            counted[kind] += 1
+    return names
+
+
+def check_same(
+    nodes: list[OpNode], names: dict[int, str], found: dict[str, dict[str, Any]]
+) -> None:
+    """Check that a pipeline has the operators of a checkpoint.
+
+    Parameters
+    ----------
+    nodes
+        The operators of the pipeline.
+    names
+        What they are called.
+    found
+        The operators of the checkpoint.
+
+    Raises
+    ------
+    CheckpointError
+        If the pipeline has others.
+    """
+    kinds = {names[id(n)]: n.schema.name for n in nodes if id(n) in names}
+    problems = []
+    if missing := found.keys() - kinds.keys():
+        problems.append(f"the checkpoint has {_listed(missing)}, which the pipeline does not have")
+    if added := kinds.keys() - found.keys():
+        problems.append(f"the pipeline has {_listed(added)}, which the checkpoint does not have")
+    for name in sorted(kinds.keys() & found.keys()):
+        before = found[name]["operator"]
+        if before != kinds[name]:
+            problems.append(f'"{name}" is `fn.{kinds[name]}` and was `fn.{before}`')
+    if problems:
+        raise CheckpointError(
+            f"The checkpoint comes from another pipeline: {'; '.join(problems)}. The readers, "
+            "external sources and random operators must be the same; others may differ."
+        )
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(f'"{name}"' for name in sorted(names))

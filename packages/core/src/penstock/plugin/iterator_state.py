@@ -1,0 +1,85 @@
+"""What of an iterator goes into the checkpoints of its pipelines, and how it comes out again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ArgumentValueError, CheckpointError
+from penstock.plugin.epoch_counter import EndlessCounter, EpochCounter, SizeCounter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.pipeline import Pipeline
+
+
+def can_make_checkpoints(pipelines: Sequence[Pipeline]) -> bool:
+    """Whether checkpoints can be made of all `pipelines`."""
+    return all(pipeline._settings.enable_checkpointing for pipeline in pipelines)
+
+
+def check_enabled(pipelines: Sequence[Pipeline]) -> None:
+    """Check that checkpoints can be made of all `pipelines`.
+
+    Raises
+    ------
+    ArgumentValueError
+        If not.
+    """
+    without = [k for k, p in enumerate(pipelines) if not p._settings.enable_checkpointing]
+    if without:
+        which = "any pipeline" if len(without) == len(pipelines) else f"the pipelines {without}"
+        raise ArgumentValueError(
+            f"Checkpointing is not enabled in {which} of the iterator: give all of them "
+            "`enable_checkpointing=True`."
+        )
+
+
+def kind_of(counter: EpochCounter) -> str:
+    """What says how long an epoch is."""
+    if isinstance(counter, EndlessCounter):
+        return "the data"
+    return "`size`" if isinstance(counter, SizeCounter) else "a reader"
+
+
+def found_state(pipelines: Sequence[Pipeline], counter: EpochCounter) -> dict[str, Any] | None:
+    """The state that an iterator over `pipelines` goes on from; `None` for the beginning.
+
+    Raises
+    ------
+    CheckpointError
+        If the pipelines were not restored from checkpoints of one iterator, made at once and
+        counting epochs in the same way.
+    """
+    restored = [pipeline._restored for pipeline in pipelines]
+    if all(each is None for each in restored):
+        return None
+    fresh = [k for k, each in enumerate(restored) if each is None]
+    if fresh:
+        raise CheckpointError(
+            f"The pipelines {fresh} of the iterator are at their beginning, the others were "
+            "restored from checkpoints. Restore all of them, or none."
+        )
+    states = [each.iterator for each in restored if each is not None]
+    if all(state is None for state in states):
+        untouched = all(each.iteration == 0 for each in restored if each is not None)
+        if isinstance(counter, EndlessCounter) or untouched:
+            return None
+        raise CheckpointError(
+            "The checkpoint does not say where in its epoch an iterator stood: it was made by "
+            "`Pipeline.checkpoint`. Use `checkpoints` of the iterator to make it."
+        )
+    state = states[0]
+    if state is None or any(other != state for other in states):
+        raise CheckpointError(
+            "The pipelines of the iterator were restored from checkpoints that do not belong "
+            "together: they were made in different steps, or by different iterators. Use all that "
+            "one call of `checkpoints` returned, in its order."
+        )
+    if state["epochs by"] != kind_of(counter) or state["size"] not in (None, counter.size):
+        raise CheckpointError(
+            f"The iterator counts epochs by {kind_of(counter)} (size {counter.size}); the one of "
+            f"the checkpoint did so by {state['epochs by']} (size {state['size']}). Make it with "
+            "the same `reader_name` or `size`."
+        )
+    return state

@@ -1,0 +1,11 @@
+"""Peekable iterators, under the module path that DALI gives them; CLU itself is not needed."""
+
+from __future__ import annotations
+
+from penstock.plugin.jax.peekable import (
+    ArraySpec,
+    DALIGenericPeekableIterator,
+    peekable_data_iterator,
+)
+
+__all__ = ["ArraySpec", "DALIGenericPeekableIterator", "peekable_data_iterator"]

@@ -1,0 +1,79 @@
+"""Spectra have the same bits whether operators know of one another or not, and in any batch."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import numpy as np
+from hypothesis import given
+
+from penstock import Pipeline, fn
+
+
+@st.composite
+def chains(draw):
+    """Operators on a signal, as a function of an edge; all draws are made here."""
+    length = draw(st.integers(1, 80))
+    nfft = length + draw(st.integers(0, 60))
+    spectrogram = {
+        "nfft": nfft,
+        "window_length": length,
+        "window_step": draw(st.integers(1, 90)),
+        "power": draw(st.sampled_from([1, 2])),
+        "reflect_padding": draw(st.booleans()),
+        "layout": draw(st.sampled_from(["ft", "tf"])),
+    }
+    kinds = st.sampled_from(["mel", "decibels", "both", "mel twice", "after decibels", "none"])
+    kind = draw(kinds)
+    reference = draw(st.sampled_from([None, 1.0, 3.0]))
+    bank = {
+        "nfilter": draw(st.integers(1, 70)),
+        "sample_rate": 16000.0,
+        "mel_formula": draw(st.sampled_from(["slaney", "htk"])),
+    }
+
+    def chain(x):
+        x = fn.spectrogram(x, **spectrogram)
+        if kind in ("mel", "both", "mel twice"):
+            x = fn.mel_filter_bank(x, **bank)
+        if kind == "mel twice":
+            x = fn.mel_filter_bank(x, nfilter=5)
+        if kind in ("decibels", "both", "after decibels"):
+            x = fn.to_decibels(x, cutoff_db=-80.0, reference=reference)
+        if kind == "after decibels":
+            x = fn.to_decibels(fn.mel_filter_bank(x, **bank))
+        return x
+
+    return chain
+
+
+def run(chain, signals, *, fuse: bool, threads: int) -> list[np.ndarray]:
+    pipe = Pipeline(batch_size=len(signals), num_threads=threads, device_id=None, fuse=fuse)
+    with pipe:
+        x = fn.external_source(source=lambda: signals)
+        out = chain(x)
+        pipe.set_outputs(out, fn.normalize(out, epsilon=1e-3))
+    pipe.build()
+    return [np.array(batch.at(i)) for batch in pipe.run() for i in range(len(signals))]
+
+
+@given(chains(), st.lists(st.integers(1, 3000), min_size=1, max_size=5), st.integers(0, 9))
+def test_fusion_and_threads(chain, sizes, seed):
+    rng = np.random.default_rng(seed)
+    signals = [rng.standard_normal(size).astype(np.float32) for size in sizes]
+    fused = run(chain, signals, fuse=True, threads=3)
+    plain = run(chain, signals, fuse=False, threads=1)
+    for got, expected in zip(fused, plain, strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+@given(chains(), st.lists(st.integers(1, 3000), min_size=1, max_size=4), st.integers(0, 9))
+def test_a_chain_whose_only_reader_is_the_next_operator(chain, sizes, seed):
+    rng = np.random.default_rng(seed)
+    signals = [rng.standard_normal(size).astype(np.float32) for size in sizes]
+
+    def single(x):
+        return fn.mfcc(chain(x), n_mfcc=7)
+
+    found = [run(single, signals, fuse=fuse, threads=2) for fuse in (True, False)]
+    for got, expected in zip(*found, strict=True):
+        np.testing.assert_array_equal(got, expected)
