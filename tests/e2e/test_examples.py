@@ -52,6 +52,46 @@ def test_pytorch(program, options, title, photographs):
     ]
 
 
+class TestJax:
+    """On eight devices, which the tests' own settings ask for."""
+
+    @pytest.fixture(autouse=True)
+    def _jax(self):
+        pytest.importorskip("flax")
+        pytest.importorskip("matplotlib")
+
+    def test_getting_started(self, tmp_path):
+        plots = tmp_path / "plots"
+        options = ["--folder", str(tmp_path / "data"), "--plots", str(plots), "--epochs", "1"]
+        shown = run_python("-m", "examples.jax.getting_started", *options).stdout
+        assert "images: isinstance(images, jax.Array)=True, (1, 256, 256, 3), uint8" in shown
+        assert "images: (8, 256, 256, 3), labels: (8, 1)" in shown
+        assert "len(iterator) = 21, steps: 21" in shown
+        orders = re.findall(r"seed \d: labels (\[.*\])", shown)
+        assert orders[0] == orders[1] != orders[2]
+        assert "global images: (8, 256, 256, 3), NamedSharding(mesh=Mesh('batch': 8" in shown
+        for k in range(8):
+            assert f"cpu:{k}: slice({k}, {k + 1}, None) (1, 256, 256, 3)" in shown
+            assert f"CPU {k}" in shown
+        assert re.search(r"num_threads=4: [\d,]+ images/s", shown)
+        for name in ("quick_start", "batch", "rotated"):
+            assert cv2.imread(str(plots / f"{name}.png")).std() > 20
+
+    def test_flax_training(self, tmp_path):
+        options = ["--folder", str(tmp_path / "data"), "--plots", str(tmp_path), "--images", "64"]
+        options += ["--epochs", "2", "--size", "32", "--batch-size", "16"]
+        shown = run_python("-m", "examples.jax.flax_training", *options).stdout
+        one, every = re.findall(
+            r"(\d) x cpu: loss (\d\.\d+) -> (\d\.\d+), .* validation (.*)", shown
+        )
+        assert (one[0], every[0]) == ("1", "8")
+        assert one[1] == every[1]
+        assert "/10 =" in one[3]
+        (apart,) = re.findall(r"losses of 8 steps: (\S+)", shown)
+        assert float(apart) < 1e-4
+        assert cv2.imread(str(tmp_path / "losses.png")).std() > 5
+
+
 def test_a_folder_with_other_images_is_refused(tmp_path):
     write_dataset(tmp_path, 3)
     first = {path: path.read_bytes() for path in tmp_path.glob("*/*.jpg")}
