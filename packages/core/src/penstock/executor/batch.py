@@ -50,6 +50,9 @@ class BatchBuffer:
         "spec",
     )
 
+    external = False
+    """Nobody else writes to the memory."""
+
     def __init__(
         self, size: int, spec: Spec, history: EdgeHistory, pool: HostPool = HOST_POOL
     ) -> None:

@@ -12,6 +12,7 @@ from penstock.errors import NotYetSupportedError, located
 from penstock.executor.arena import Arena
 from penstock.executor.batch import BatchBuffer, EdgeHistory
 from penstock.executor.frames import FrameLoop
+from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -44,6 +45,12 @@ class BatchContext:
         """Scratch memory that lives until the operator returns."""
         return self._arena.empty(shape, dtype)
 
+    def whole(self, position: int) -> np.ndarray | None:
+        """All samples of an input as one array; `None` if they do not lie in one piece."""
+        buffer = self._iteration.buffers[self._step.inputs[position]]
+        dense: np.ndarray | None = buffer.dense
+        return dense
+
     def args(self, index: int) -> Any:
         """Arguments of sample `index`."""
         values = SimpleNamespace(**self._step.args)
@@ -65,8 +72,9 @@ def run_batch_step(
             NotYetSupportedError("Whole-batch operators do not take sequences yet."),
             step.node.where(),
         )
+    late = step.node.schema.tells_late
     buffers = []
-    for r in step.outputs:
+    for r in () if late else step.outputs:
         buffer = BatchBuffer(iteration.size, program.specs[r], history[r])
         iteration.buffers[r] = buffer
         buffers.append(buffer)
@@ -75,15 +83,34 @@ def run_batch_step(
     try:
         result = step.function(context, *[b.rows for b in inputs if b is not None])
         results = result if isinstance(result, tuple) else (result,)
-        for buffer, samples in zip(buffers, results, strict=True):
-            for index, value in enumerate(samples):
-                buffer.put(index, value)
+        if late:
+            buffers = _late_buffers(step, results, iteration, history)
+        else:
+            for buffer, samples in zip(buffers, results, strict=True):
+                for index, value in enumerate(samples):
+                    buffer.put(index, value)
     except BaseException as error:
         raise located(error, step.node.where()) from error
     first = inputs[0] if inputs else None
     if first is not None and first.sources is not None:
         for buffer in buffers:
             buffer.sources = list(first.sources)
+
+
+def _late_buffers(
+    step: Step, results: tuple[Any, ...], iteration: Iteration, history: list[EdgeHistory]
+) -> list[BatchBuffer]:
+    """The outputs of an operator of which only the data tells what they are."""
+    buffers = []
+    for r, (values, spec) in zip(step.outputs, results, strict=True):
+        if not values.flags.writeable:  # it may be somebody else's, and ours are given away
+            values = HOST_POOL.copy_of(values)
+        buffer = BatchBuffer(iteration.size, spec, history[r])
+        buffer.rows = [values[index, ...] for index in range(iteration.size)]
+        buffer.adopt(values)
+        iteration.buffers[r] = buffer
+        buffers.append(buffer)
+    return buffers
 
 
 def draw_whole_batch(

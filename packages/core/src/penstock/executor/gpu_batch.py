@@ -29,6 +29,9 @@ class GpuBatch:
 
     __slots__ = ("_rows", "batch", "event", "sources", "spec", "stream")
 
+    external = False
+    """Whoever else writes to the memory does so on a stream, in its turn."""
+
     def __init__(
         self,
         batch: DeviceBatch,

@@ -10,6 +10,7 @@ from penstock.executor.gpu_context import GpuContext
 from penstock.executor.gpu_frames import GpuFrames
 from penstock.executor.step import Step, StepMaker, with_place
 from penstock.kernels.gpu.transfer import HostCopy, to_device
+from penstock.operators.late_batch import LateBatch
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, note_use
 from penstock.types import storage_dtype
 
@@ -63,7 +64,10 @@ class GpuProgram:
             for r in step.inputs:
                 last[r] = number
         self._dtypes = {
-            r: storage_dtype(self.specs[r].dtype) for step in self._steps for r in step.outputs
+            r: storage_dtype(self.specs[r].dtype)
+            for step in self._steps
+            if not step.node.schema.tells_late
+            for r in step.outputs
         }
         self._lazy = {
             r: fuse and plan.consumers[r] == 1 and not plan.leaves_stage[r]
@@ -175,7 +179,7 @@ class GpuProgram:
         return value
 
     def _checked(self, value: Any, r: int, queue: Queue) -> Any:
-        if isinstance(value, HostCopy):
+        if isinstance(value, (HostCopy, LateBatch)):
             return value
         if not isinstance(value, LazyBatch):
             raise DataTypeError(
@@ -221,4 +225,4 @@ def _no_function(*_: Any) -> Any:
 
 
 def _is_several(result: Any) -> bool:
-    return isinstance(result, tuple) and not isinstance(result, HostCopy)
+    return isinstance(result, tuple) and not isinstance(result, (HostCopy, LateBatch))

@@ -12,6 +12,7 @@ from penstock.executor.batch import BatchBuffer, EdgeHistory
 from penstock.executor.gpu_batch import GpuBatch
 from penstock.executor.worker import track
 from penstock.kernels.gpu.transfer import HostCopy
+from penstock.operators.late_batch import LateBatch
 from penstock.tensors.gpu.faults import FaultReport
 
 if TYPE_CHECKING:
@@ -34,15 +35,23 @@ class Lane:
     ahead
         How many iterations may be queued that the device has not finished: the host stops there, so
         that memory does not grow where nobody ever waits for results.
+    stream
+        The stream, where it is not to be one of the lane's own.
     """
 
-    def __init__(self, device: Device, name: str, ahead: int) -> None:
+    def __init__(self, device: Device, name: str, ahead: int, stream: int | None = None) -> None:
         self.name = name
         self._device = device
         self._ahead = ahead
-        self._stream = device.runtime.acquire_stream()
+        self._owns_stream = stream is None
+        self._stream = device.runtime.acquire_stream() if stream is None else stream
         self._queue = device.queue(self._stream)
         self._kept: deque[tuple[Event, list[Any]]] = deque()
+
+    @property
+    def stream(self) -> int:
+        """The number of the stream."""
+        return self._stream
 
     def activate(self) -> None:
         """Make the device current in the thread that is going to use the lane."""
@@ -61,6 +70,8 @@ class Lane:
             self._kept.append((event, kept))
         for r, (value, sources) in found.items():
             spec = program.specs[r]
+            if isinstance(value, LateBatch):
+                value, spec = value
             if isinstance(value, HostCopy):
                 buffer = BatchBuffer(iteration.size, spec, EdgeHistory())
                 buffer.rows = list(value.rows)
@@ -95,7 +106,8 @@ class Lane:
         if self._kept:
             self._kept[-1][0].synchronize()
         self._kept.clear()
-        self._device.runtime.release_stream(self._stream)
+        if self._owns_stream:
+            self._device.runtime.release_stream(self._stream)
 
 
 class LaneThread(threading.Thread):

@@ -103,11 +103,13 @@ def make_plan(nodes: list[OpNode], outputs: list[DataNode], seeds: dict[int, int
                 while len(stages) <= stage:
                     stages.append(Stage(len(stages), lane))
                 (stages[stage].batch_nodes if whole else stages[stage].sample_nodes).append(node)
+            # What is known of it only when it is there can be read from the next stage on.
+            behind = (whole and lane == "cpu") or node.schema.tells_late
             for index in range(len(node.outputs)):
                 own = registers[id(node), index]
-                ready[own] = stage + 1 if whole and lane == "cpu" else stage
+                ready[own] = stage + 1 if behind else stage
                 written[own] = -1 if is_feed else stage
-                leaves[own] = is_feed or (whole and lane == "cpu")
+                leaves[own] = is_feed or behind
             for r in reads:
                 if written[r] != stage or (whole and lane == "cpu"):
                     leaves[r] = True

@@ -117,6 +117,10 @@ class OpSchema:
     `penstock.operators.audio.deferred_spectrum`."""
     reads_metadata: bool = False
     """On the CPU, too, it takes data on the GPU: it looks at type, shape and layout only."""
+    tells_late: bool = False
+    """Only the data tells what comes out: `cpu_batch` and `gpu` return a `LateBatch` for each
+    output, and what reads it begins when it is there.
+    """
     keeps_metadata: bool = True
     """Output samples carry on the source information of the first input."""
     positional: tuple[str, ...] = ()

@@ -43,7 +43,16 @@ from penstock.experimental.dynamic.dtypes import (
     uint64,
 )
 from penstock.experimental.dynamic.dtypes import bool_ as bool
+from penstock.experimental.dynamic.image_files import imread
 from penstock.experimental.dynamic.modes import EvalMode
+from penstock.experimental.dynamic.streams import (
+    Stream,
+    get_current_stream,
+    get_default_stream,
+    set_current_stream,
+    set_default_stream,
+    stream,
+)
 from penstock.experimental.dynamic.tensors import Tensor
 from penstock.experimental.dynamic.thread_pools import (
     ThreadPool,
@@ -61,6 +70,7 @@ __all__ = [
     "EvalMode",
     "ImageType",
     "InterpType",
+    "Stream",
     "Tensor",
     "ThreadPool",
     "as_batch",
@@ -74,14 +84,20 @@ __all__ = [
     "float16",
     "float32",
     "float64",
+    "get_current_stream",
+    "get_default_stream",
     "get_num_threads",
+    "imread",
     "int8",
     "int16",
     "int32",
     "int64",
     "math",
     "random",
+    "set_current_stream",
+    "set_default_stream",
     "set_num_threads",
+    "stream",
     "tensor",
     "type_id",
     "uint8",

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError
 from penstock.experimental.dynamic import calling
+from penstock.experimental.dynamic.operations import OPERATIONS as CALLED
+from penstock.experimental.dynamic.slots import Slot
 from penstock.graph.expressions import constant_operand
 from penstock.operators.arithmetic.operations import OPERATIONS, Operation
 from penstock.operators.registry import find
+from penstock.operators.schema import OpSchema
 from penstock.types import ScalarConstant
-
-_NUMBERS = (bool, int, float, ScalarConstant)
 
 
 def apply(operation: Operation, operands: tuple[Any, ...]) -> Any:
@@ -26,26 +28,66 @@ def apply(operation: Operation, operands: tuple[Any, ...]) -> Any:
     ArgumentTypeError, ArgumentValueError
         If an operand is nothing to calculate with.
     """
-    inputs: list[Any] = []
-    children: list[Any] = []
+    key: list[Any] = [operation.name]
+    slots: list[Slot] = []
+    size = None
+    on_gpu = False
     for operand in operands:
-        if type(operand) in _NUMBERS:
-            children.append(constant_operand(operation, operand))
+        kind = type(operand)
+        if kind is int or kind is bool:
+            key.append((kind, operand))
             continue
-        if operand is None:
-            raise ArgumentValueError(f"An operand of `{operation.shown}` is None.")
-        children.append(("input", len(inputs)))
-        inputs.append(operand)
-    if not inputs:
-        inputs = [calling.as_tensor(operands[0])]
-        children[0] = ("input", 0)
-    return calling.call(
-        find("_arithmetic_generic_op"),
-        inputs,
-        None,
-        None,
-        {"expression": (operation.name, *children)},
+        if kind is float:
+            key.append((kind, operand if operand else str(operand)))  # 0.0 == -0.0
+            continue
+        if not isinstance(operand, calling.Holder):
+            if kind is ScalarConstant:
+                key.append((kind, operand.dtype, operand.value, str(operand.value)))
+                continue
+            if operand is None:
+                raise ArgumentValueError(f"An operand of `{operation.shown}` is None.")
+            operand = calling.as_tensor(operand)
+        slot = operand._slot
+        key.append(None)
+        slots.append(slot)
+        other = slot.size
+        if other is not None and other != size:
+            size = calling.common_size(_schema(), size, other)
+        if slot.device != "cpu":
+            on_gpu = True
+    if not slots:
+        slots.append(calling.as_tensor(operands[0])._slot)
+        key[1] = None
+    if on_gpu:
+        slots = calling.placed(_schema(), "gpu", slots, operands)
+        key.append("gpu")
+    structure = tuple(key)
+    found = CALLED.get(structure)
+    if found is None:
+        found = CALLED.add(structure, _operation(operation, operands, structure, on_gpu))
+    return calling.invoke(found, tuple(slots), (), size)
+
+
+def _operation(
+    operation: Operation, operands: tuple[Any, ...], key: tuple[Any, ...], on_gpu: bool
+) -> Any:
+    children: list[Any] = []
+    inputs = 0
+    for operand, part in zip(operands, key[1:], strict=False):
+        if part is None:
+            children.append(("input", inputs))
+            inputs += 1
+        else:
+            children.append(constant_operand(operation, operand))
+    expression = (operation.name, *children)
+    return calling.made(
+        _schema(), "gpu" if on_gpu else "cpu", {"expression": expression}, (), inputs
     )
+
+
+@functools.cache
+def _schema() -> OpSchema:
+    return find("_arithmetic_generic_op")
 
 
 def _forward(operation: Operation) -> Callable[..., Any]:

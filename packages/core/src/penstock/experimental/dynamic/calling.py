@@ -6,7 +6,6 @@ import sys
 import warnings
 import weakref
 from collections.abc import Sequence
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,13 +28,17 @@ from penstock.experimental.dynamic.slots import Slot
 from penstock.graph.capture import wanted_device
 from penstock.graph.user_line import _PACKAGE, stack_level
 from penstock.operators.registry import find
-from penstock.types import DALIDataType
+from penstock.types import DALIDataType, DALIImageType, DALIInterpType
 
 if TYPE_CHECKING:
     from penstock.operators.schema import Arg, OpSchema
 
 _NOT_ARGUMENTS = frozenset(("preserve", "seed", "bytes_per_sample_hint"))
 _deferred, _eager = EvalMode.deferred, EvalMode.eager
+_PLAIN = frozenset((int, str, bool, type(None), DALIDataType, DALIImageType, DALIInterpType))
+"""Types of constants that are equal only where operators cannot tell them apart."""
+_TRIFLE_SECONDS = 1e-5
+"""Work that takes less is not worth the way to the background."""
 
 
 class Holder:
@@ -90,7 +93,6 @@ def call(
     device: Any,
     arguments: dict[str, Any],
     rng: Any = None,
-    raw: bool = False,
 ) -> Any:
     """Call an operator.
 
@@ -114,12 +116,9 @@ def call(
     Tensor, Batch, tuple or None
         The outputs.
     """
-    frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
-        frame = frame.f_back
     size = batch_size
-    external = False
     slots = []
+    on_gpu = False
     for value in inputs:
         if not isinstance(value, Holder):
             if value is None:
@@ -127,54 +126,123 @@ def call(
             value = _as_input(value, schema)
         slot = value._slot
         slots.append(slot)
-        if slot.size is not None and slot.size != size:
-            size = _common_size(schema, size, slot.size)
-        if slot.value is not None and getattr(slot.value, "external", False):
-            external = True
-    constants = arguments
-    tensors: list[tuple[str, Slot]] = []
-    for name, value in arguments.items():
-        if isinstance(value, Holder):
-            if constants is arguments:
-                constants = dict(arguments)
-            del constants[name]
-            slot = value._slot
-            tensors.append((name, slot))
-            if slot.size is not None and slot.size != size:
-                size = _common_size(schema, size, slot.size)
-            if slot.value is not None and getattr(slot.value, "external", False):
-                external = True
-        elif isinstance(value, DType):
-            if constants is arguments:
-                constants = dict(arguments)
-            constants[name] = value.type_id
-    kind = "cpu" if device is None and not _any_on_gpu(slots) else _device(schema, device, slots)
-    if tensors:
-        tensors.sort(key=_name)
-    operation = _operation(schema, kind, constants, tensors, len(slots))
-    if kind != "cpu":
-        slots = _moved(schema, kind, slots, inputs, frame)
-    form = operation.form(
-        tuple([slot.spec for slot in slots]),
-        tuple([(name, slot.spec) for name, slot in tensors]) if tensors else (),
-    )
+        other = slot.size
+        if other is not None and other != size:
+            size = common_size(schema, size, other)
+        if slot.device != "cpu":
+            on_gpu = True
+    tensors: list[tuple[str, Slot]] | None = None
+    if arguments:
+        key: list[Any] = [schema.cls, schema.name, len(slots)]
+        constants: Any = None
+        for name, value in arguments.items():
+            kind = type(value)
+            if kind in _PLAIN:
+                key.append((name, kind, value))
+            elif isinstance(value, Holder):
+                slot = value._slot
+                if tensors is None:
+                    tensors = []
+                tensors.append((name, slot))
+                other = slot.size
+                if other is not None and other != size:
+                    size = common_size(schema, size, other)
+                key.append((name, Holder))
+            elif kind is DType:
+                if constants is None:
+                    constants = dict(arguments)
+                constants[name] = value.type_id
+                key.append((name, DType, value))
+            else:
+                key.append((name, _key(value)))
+        if tensors is not None and len(tensors) > 1:
+            tensors.sort(key=_name)
+        if constants is None:
+            constants = arguments
+    else:
+        constants = arguments
+        key = [schema.cls, schema.name, len(slots)]
+    where = "cpu" if device is None and not on_gpu else _device(schema, device)
+    key.append(where)
+    operation = None
+    structure = tuple(key)
+    try:
+        operation = OPERATIONS.get(structure)
+    except TypeError:  # nothing that could be looked up
+        structure = ()
+    if operation is None:
+        operation = made(schema, where, constants, tensors or (), len(slots))
+        if structure:
+            operation = OPERATIONS.add(structure, operation)
+    if where != "cpu":
+        slots = placed(schema, where, slots, inputs)
     seed = resolve_rng(rng).draw_seed() if schema.random else 0
-    return dispatch(form, tuple(slots), tuple(tensors), size, seed, frame, external)
+    return invoke(operation, tuple(slots), () if tensors is None else tuple(tensors), size, seed)
 
 
-def dispatch(
-    form: Any,
+def invoke(
+    operation: Operation,
     slots: tuple[Slot, ...],
     tensors: tuple[tuple[str, Slot], ...],
     size: int | None,
-    seed: int,
-    frame: FrameType,
-    external: bool = False,
+    seed: Any = 0,
 ) -> Any:
-    """Make the results of a call, and have the work done as the mode in force says."""
+    """Apply an operation to data of the right device, when the mode in force says.
+
+    Parameters
+    ----------
+    operation
+        The operator and its constant arguments.
+    slots
+        The inputs.
+    tensors
+        Arguments given as tensors, in the order of their names.
+    size
+        Number of samples; `None` for a single tensor.
+    seed
+        What random numbers depend on.
+
+    Returns
+    -------
+    Tensor, Batch, tuple or None
+        The outputs.
+    """
+    external = ready = True
+    specs = []
+    external = False
+    for slot in slots:
+        specs.append(slot.spec)
+        value = slot.value
+        if value is None:
+            ready = False
+        elif value.external:
+            external = True
+    types: tuple[Any, ...] = ()
+    if tensors:
+        types = tuple([(name, slot.spec) for name, slot in tensors])
+        for _, slot in tensors:
+            value = slot.value
+            if value is None:
+                ready = False
+            elif value.external:
+                external = True
+    key = (tuple(specs), types)
+    form = operation.forms.get(key)
+    if form is None:
+        form = operation.form(*key)
+    mode = THREAD.mode
+    if size is None and ready and mode is not _deferred:
+        solo = form.solo
+        if solo is not None and (mode is not _eager or external or solo.seconds < _TRIFLE_SECONDS):
+            found = _done_at_once(solo, slots, tensors, seed)
+            if found is not None:
+                return found
     context = THREAD.context
     if context is None:
         context = EvalContext.default()
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+        frame = frame.f_back
     evaluator = context._evaluator
     invocation = Invocation(form, slots, tensors, size, seed, evaluator, frame)
     make = object.__new__
@@ -185,11 +253,13 @@ def dispatch(
         result._slot = slot
         slot.holder = weakref.ref(result)
         results.append(result)
-    mode = THREAD.mode
     if external:
         # Whoever owns the memory may write to it as soon as this call returns.
-        mode = EvalMode.sync_cpu
-    if mode is _eager:
+        invocation.mode = mode
+        evaluator.run_now(invocation)
+        if invocation.error is not None and mode is not _eager and mode is not _deferred:
+            raise invocation.error
+    elif mode is _eager:
         invocation.mode = mode
         evaluator.submit(invocation)
     elif mode is _deferred:
@@ -206,15 +276,46 @@ def dispatch(
     return tuple(results) if results else None
 
 
+def _done_at_once(
+    solo: Any,
+    slots: tuple[Slot, ...],
+    tensors: tuple[tuple[str, Slot], ...],
+    seed: Any,
+) -> Any:
+    """The outputs for a single sample that is there; `None` if that fails.
+
+    What goes wrong is found out again, and told with its place, by whoever does it then.
+    """
+    try:
+        if tensors:
+            values = solo.run_with(slots, tensors, seed)
+        elif len(slots) == 1:
+            values = solo.run((slots[0].value,), (), seed)
+        else:
+            values = solo.run(tuple([slot.value for slot in slots]), (), seed)
+    except Exception:
+        return None
+    results = []
+    for value in values:
+        result = object.__new__(_tensor_class)
+        slot = result._slot = Slot(value.spec, None, value)
+        slot.holder = weakref.ref(result)
+        results.append(result)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
 def _name(argument: tuple[str, Slot]) -> str:
     return argument[0]
 
 
-def _any_on_gpu(slots: Sequence[Slot]) -> bool:
-    return any(slot.device != "cpu" for slot in slots)
+def common_size(schema: OpSchema, size: int | None, other: int) -> int:
+    """The number of samples, which is `other` in one place.
 
-
-def _common_size(schema: OpSchema, size: int | None, other: int) -> int:
+    Raises
+    ------
+    ArgumentValueError
+        If it is another one elsewhere.
+    """
     if size is None:
         return other
     raise ArgumentValueError(
@@ -223,7 +324,7 @@ def _common_size(schema: OpSchema, size: int | None, other: int) -> int:
     )
 
 
-def _device(schema: OpSchema, device: Any, slots: Sequence[Slot]) -> str:
+def _device(schema: OpSchema, device: Any) -> str:
     """The device an operator runs on, as graphs name it: ``"cpu"``, ``"gpu"`` or ``"mixed"``."""
     if device is None:
         kind = "gpu"
@@ -255,9 +356,7 @@ def _device(schema: OpSchema, device: Any, slots: Sequence[Slot]) -> str:
     return kind
 
 
-def _moved(
-    schema: OpSchema, kind: str, slots: list[Slot], given: Sequence[Any], frame: FrameType
-) -> list[Slot]:
+def placed(schema: OpSchema, kind: str, slots: list[Slot], given: Sequence[Any]) -> list[Slot]:
     """The inputs, each where an operator on a GPU wants it."""
     found = []
     values = [value for value in given if value is not None]
@@ -271,40 +370,18 @@ def _moved(
                     f"Cannot mix GPU and CPU inputs: input {position} of `ndd.{schema.name}` on "
                     f"the GPU is on the CPU. `.gpu()` moves it there."
                 )
-            slot = copied(slot, wanted, frame)
+            slot = copied(slot, wanted)
         found.append(slot)
     return found
 
 
-def copied(slot: Slot, device: str, frame: FrameType) -> Slot:
-    """The data of a slot on the other device."""
+def copied(slot: Slot, device: str) -> Slot:
+    """The data of a slot on the other device: ``"cpu"`` or ``"gpu"``."""
     schema = find("_copy_to_gpu" if device == "gpu" else "_copy_to_cpu")
-    operation = _operation(schema, schema.devices[0], {}, (), 1)
-    form = operation.form((slot.spec,), ())
-    return dispatch(form, (slot,), (), slot.size, 0, frame)._slot  # type: ignore[no-any-return]
-
-
-def _operation(
-    schema: OpSchema,
-    device: str,
-    constants: dict[str, Any],
-    tensors: Sequence[tuple[str, Slot]],
-    inputs: int,
-) -> Operation:
-    try:
-        key: Any = (
-            schema,
-            device,
-            inputs,
-            tuple([name for name, _ in tensors]) if tensors else None,
-            tuple([(name, _key(value)) for name, value in constants.items()]),
-        )
-        found = OPERATIONS.get(key)
-    except TypeError:  # nothing that could be looked up
-        return _made(schema, device, constants, tensors, inputs)
-    if found is None:
-        found = OPERATIONS.add(key, _made(schema, device, constants, tensors, inputs))
-    return found  # type: ignore[no-any-return]
+    operation = OPERATIONS.get((schema.name,))
+    if operation is None:
+        operation = OPERATIONS.add((schema.name,), made(schema, schema.devices[0], {}, (), 1))
+    return invoke(operation, (slot,), (), slot.size)._slot  # type: ignore[no-any-return]
 
 
 def _key(value: Any) -> Any:
@@ -319,7 +396,7 @@ def _key(value: Any) -> Any:
     return kind, value
 
 
-def _made(
+def made(
     schema: OpSchema,
     device: str,
     constants: dict[str, Any],

@@ -11,6 +11,7 @@ from penstock.experimental.dynamic.checkpoint import Checkpoint
 from penstock.experimental.dynamic.devices import Device
 from penstock.experimental.dynamic.evaluators import Evaluator
 from penstock.experimental.dynamic.modes import THREAD
+from penstock.experimental.dynamic.streams import Stream, as_stream, set_stream_of
 from penstock.experimental.dynamic.thread_pools import ThreadPool, get_num_threads
 
 if TYPE_CHECKING:
@@ -64,7 +65,11 @@ class EvalContext:
         self._num_threads = num_threads
         if thread_pool is None:
             thread_pool = ThreadPool(num_threads, device_id=self._device_id)
+        self._stream = as_stream(cuda_stream, self._device_id) or set_stream_of(self._device_id)
+        self._is_default = False
         self._evaluator = Evaluator(thread_pool, self._device_id)
+        if self._stream is not None:
+            self._evaluator.set_stream(self._stream)
         self._deferred: weakref.WeakSet[Invocation] = weakref.WeakSet()
         self._thread: int | None = None
         self._depth = 0
@@ -85,6 +90,9 @@ class EvalContext:
         found = THREAD.defaults.get(number)
         if found is None:
             found = THREAD.defaults[number] = EvalContext(device_id=number)
+            found._is_default = True
+        if number is not None:
+            found._follow()
         return found
 
     @property
@@ -108,6 +116,22 @@ class EvalContext:
         return pool
 
     @property
+    def cuda_stream(self) -> Stream | None:
+        """Where work for the GPU goes; `None` without a GPU."""
+        if self._device_id is None:
+            return None
+        if self._stream is None:
+            self._stream = Stream(device_id=self._device_id)
+            self._evaluator.set_stream(self._stream)
+        return self._stream
+
+    def _follow(self) -> None:
+        """Take over the stream that the thread or the process has set meanwhile."""
+        wanted = set_stream_of(self._device_id)
+        if wanted is not None and wanted is not self._stream:
+            self._stream = wanted
+            self._evaluator.set_stream(wanted)
+
     def checkpoint(self) -> Checkpoint:
         """The checkpoint of this context, for whoever wants one that can be found from anywhere."""
         if self._checkpoint is None:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock.experimental.dynamic import lifetime
 from penstock.experimental.dynamic.chains import chain_of
 from penstock.experimental.dynamic.execution import run_chain
 from penstock.experimental.dynamic.failures import placed
@@ -16,8 +17,12 @@ from penstock.experimental.dynamic.slots import HostValue, Slot
 
 if TYPE_CHECKING:
     from penstock.executor.lane import Lane
+    from penstock.experimental.dynamic.streams import Stream
     from penstock.experimental.dynamic.thread_pools import ThreadPool
 
+_EXPRESSION = "_arithmetic_generic_op"
+_AHEAD_ON_GPU = 64
+"""Chains that may be queued on the GPU before the host waits for it."""
 _MOST_QUEUED = 512
 """Calls that may wait; a thread that makes more of them has to work itself."""
 
@@ -49,6 +54,9 @@ class Evaluator:
         self._pid = os.getpid()
         self._closed = False
         self._lane: Lane | None = None
+        self._stream: Stream | None = None
+        self._lane_turn = threading.RLock()
+        """Held by whoever gives work to the GPU."""
         self._turn = threading.Lock()
         """Held by whoever works on the queue, so that calls are done in their order."""
 
@@ -94,7 +102,21 @@ class Evaluator:
     def close(self) -> None:
         """Let the background thread end when nothing is left to do."""
         self._closed = True
+        if self._thread is None:
+            self._close_lane()
         self._rouse()
+
+    def stop(self) -> list[threading.Thread]:
+        """Drop what has not been begun and let the background thread end; return it."""
+        if self._pid != os.getpid():
+            return []
+        self._queue.clear()
+        self.close()
+        return [] if self._thread is None else [self._thread]
+
+    def set_stream(self, stream: Stream) -> None:
+        """Give the work for the GPU to another stream from now on."""
+        self._stream = stream
 
     # -- those who work ------------------------------------------------------------------------
 
@@ -110,6 +132,7 @@ class Evaluator:
                 self._idle = False
             self._thread = threading.Thread(target=self._work, name="penstock-dynamic", daemon=True)
             self._thread.start()
+            lifetime.track(self)
 
     def _rouse(self) -> None:
         with self._lock:
@@ -122,7 +145,7 @@ class Evaluator:
             if not self._queue:
                 with self._lock:
                     if self._closed:
-                        return
+                        break
                     self._idle = True
                 if self._queue:  # it came before anybody could see that this thread is idle
                     self._rouse()
@@ -130,6 +153,7 @@ class Evaluator:
                 continue
             with self._turn:
                 self._do(self._taken())
+        self._close_lane()
 
     def _taken(self) -> list[Invocation]:
         """All calls that wait."""
@@ -237,6 +261,10 @@ class Evaluator:
 
     def _run_group(self, group: list[Invocation], size: int) -> None:
         """Do calls that can go together."""
+        if size == 1 and not _pays_to_fuse(group):
+            group = self._run_singly(group)
+            if not group:
+                return
         try:
             self._run(group, size)
         except BaseException as error:
@@ -258,6 +286,26 @@ class Evaluator:
                 else:
                     self._run_group([invocation], size)
 
+    def _run_singly(self, group: list[Invocation]) -> list[Invocation]:
+        """Do calls on single samples one by one; return those from the first that fails on."""
+        for number, invocation in enumerate(group):
+            solo = invocation.form.solo
+            try:
+                inputs = invocation.inputs
+                if solo is None:
+                    raise NotImplementedError
+                if invocation.tensors:
+                    values = solo.run_with(inputs, invocation.tensors, invocation.seed)
+                else:
+                    values = solo.run(tuple([s.value for s in inputs]), (), invocation.seed)
+            except Exception:  # met again, and told with its place, by the general way
+                self._settle(group[:number], None)
+                return group[number:]
+            for slot, value in zip(invocation.slots, values, strict=True):
+                slot.value = value
+        self._settle(group, None)
+        return []
+
     def _run(self, group: list[Invocation], size: int) -> None:
         alone = len(group) == 1
         used: dict[int, int] = {}
@@ -274,8 +322,11 @@ class Evaluator:
                     slots.append(slot)
         chain, given = chain_of(group, wanted)
         values = [_sized(slot, size) for slot in given]
-        lane = self.lane() if len(chain.plan.lanes) else None
-        results = run_chain(chain, values, size, group, self.pool, lane)
+        if chain.plan.lanes:
+            with self._lane_turn:
+                results = run_chain(chain, values, size, group, self.pool, self.lane())
+        else:
+            results = run_chain(chain, values, size, group, self.pool, None)
         for slot, value in zip(slots, results, strict=True):
             slot.value = value
         self._settle(group, None)
@@ -298,20 +349,43 @@ class Evaluator:
 
     def lane(self) -> Lane:
         """Where this context's work for the GPU goes, made current in the calling thread."""
-        if self._lane is None:
+        stream = self._stream
+        if self._lane is None or (stream is not None and self._lane.stream != stream.handle):
             from penstock.executor.lane import Lane
             from penstock.tensors.gpu.device import get_device
             from penstock.tensors.gpu.runtime import current_device
 
+            self._close_lane()
             number = current_device() if self.device_id is None else self.device_id
-            self._lane = Lane(get_device(number), "gpu", 64)
+            handle = None if stream is None else stream.handle
+            self._lane = Lane(get_device(number), "gpu", _AHEAD_ON_GPU, handle)
         self._lane.activate()
         return self._lane
+
+    def _close_lane(self) -> None:
+        lane, self._lane = self._lane, None
+        if lane is not None:
+            lane.activate()
+            lane.close()
 
     def synchronize(self) -> None:
         """Wait until the GPU has done all that this context has given it."""
         if self._lane is not None:
             self._lane.synchronize()
+
+
+def _pays_to_fuse(group: Sequence[Invocation]) -> bool:
+    """Whether calls on single samples gain by going through one program."""
+    if len(group) == 1:
+        return False
+    expressions = 0
+    for invocation in group:
+        schema = invocation.form.operation.schema
+        if schema.defers:
+            return True
+        if schema.name == _EXPRESSION and invocation.form.specs[0].ndim != 0:
+            expressions += 1
+    return expressions > 1
 
 
 def _sized(slot: Slot, size: int) -> Any:

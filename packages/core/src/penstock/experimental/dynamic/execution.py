@@ -8,11 +8,13 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import UsageError
 from penstock.executor.arena import Arena
 from penstock.executor.batch import BatchBuffer
 from penstock.executor.batch_step import draw_whole_batch, run_batch_step
 from penstock.executor.iteration import Iteration
 from penstock.executor.runner import SampleRunner
+from penstock.experimental.dynamic.lifetime import exiting
 from penstock.experimental.dynamic.slots import HostValue
 
 if TYPE_CHECKING:
@@ -197,27 +199,34 @@ class Work:
                 indices = chunks.popleft()
             except IndexError:
                 break
-            if runner is None:
-                runner = self._runner()
             start = time.perf_counter()
             try:
+                if exiting.is_set():
+                    raise UsageError("The program ended before this was done.")
+                if runner is None:
+                    runner = self._runner()
                 failures = runner.run(indices)
             except BaseException as error:  # whatever it is, somebody waits for the batch
                 failures = [(indices[0], error)]
             program.note_time((time.perf_counter() - start) / len(indices))
-            if not chunks:
+            if runner is not None and not chunks:
                 runner.release()
+            dropped = self._dropped() if failures else 0
             with self._lock:
-                if failures:
-                    self.failures += failures
-                    while chunks:  # the rest is of no use any more
-                        self._left -= len(chunks.popleft())
-                self._left -= len(indices)
+                self.failures += failures
+                self._left -= len(indices) + dropped
                 last = self._left == 0
             if last:
                 self._finished.release()
-        if runner is not None:
-            runner.release()
+
+    def _dropped(self) -> int:
+        """Drop the samples that nobody has begun, and return how many there were."""
+        count = 0
+        while True:
+            try:
+                count += len(self._chunks.popleft())
+            except IndexError:
+                return count
 
     def wait(self) -> None:
         """Return when all samples are done."""

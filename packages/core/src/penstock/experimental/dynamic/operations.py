@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.executor.frames import FrameLoop
 from penstock.executor.inputs import check_argument, checked
 from penstock.executor.plan import needs_batch
+from penstock.experimental.dynamic.solo import Solo
 from penstock.operators.schema import OpSchema, Spec
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ class Form:
         self.op = op
         self.specs = specs
         self.whole = whole
-        self.solo: Any = None
-        """How it is applied to one sample alone, once that is known."""
+        self.solo = Solo(self) if operation.device == "cpu" and not whole else None
+        """How it is applied to one sample alone."""
 
 
 class Operation:

@@ -292,19 +292,16 @@ class NoTorchError(MissingDependencyError, RuntimeError):
 
 def _to_device(holder: Any, device: DeviceLike, force_copy: bool) -> Any:
     """A tensor or batch on `device`."""
-    import sys
-
     wanted = as_device(device)
     if wanted is None:
         raise ArgumentTypeError('`device` is a Device or a name such as "cpu", got None.')
     slot: Slot = holder._slot
     same = slot.device == ("cpu" if wanted.device_type == "cpu" else wanted.device_id)
-    frame = sys._getframe(2)
     if same and not force_copy:
         return holder
     if same:
         return calling.call(find("copy"), (holder,), None, None, {})
-    found = calling.copied(slot, wanted.device_type, frame)
+    found = calling.copied(slot, wanted.device_type)
     return type(holder)._of(found)
 
 

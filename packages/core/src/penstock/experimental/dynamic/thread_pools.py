@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError
+from penstock.experimental.dynamic import lifetime
 
 _MOST_PER_CPU = 100
 _setting: int | None = None
@@ -106,6 +107,7 @@ class ThreadPool:
         self._lock = threading.Lock()
         self._started = 0
         self._pid = os.getpid()
+        self._threads: list[threading.Thread] = []
         self._tasks: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         weakref.finalize(self, _close, self._tasks, num_threads).atexit = False
 
@@ -119,10 +121,17 @@ class ThreadPool:
         """Number of the GPU; `None` for none."""
         return self._device_id
 
+    def stop(self) -> list[threading.Thread]:
+        """Let the threads end; return them."""
+        if self._pid != os.getpid():
+            return []
+        _close(self._tasks, len(self._threads))
+        return list(self._threads)
+
     def call(self, task: Callable[[], object], helpers: int) -> None:
         """Have up to `helpers` threads of the pool call `task`, at once or when they are free."""
         if self._pid != os.getpid():  # a fork has none of the threads
-            self._pid, self._started = os.getpid(), 0
+            self._pid, self._started, self._threads = os.getpid(), 0, []
             self._tasks = queue.SimpleQueue()
         if self._started < helpers:
             with self._lock:
@@ -135,6 +144,8 @@ class ThreadPool:
                         daemon=True,
                     )
                     thread.start()
+                    self._threads.append(thread)
+                lifetime.track(self)
         for _ in range(helpers):
             self._tasks.put(task)
 

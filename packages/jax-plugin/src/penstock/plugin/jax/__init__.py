@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.plugin.base_iterator import LastBatchPolicy
+from penstock.plugin.jax import fn
 from penstock.plugin.jax.decorator import data_iterator
 from penstock.plugin.jax.iterator import DALIGenericIterator
 from penstock.plugin.jax.peekable import DALIGenericPeekableIterator, peekable_data_iterator
@@ -12,5 +13,6 @@ __all__ = [
     "DALIGenericPeekableIterator",
     "LastBatchPolicy",
     "data_iterator",
+    "fn",
     "peekable_data_iterator",
 ]

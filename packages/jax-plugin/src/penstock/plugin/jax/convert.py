@@ -45,7 +45,7 @@ def to_rows(batch: Batch, kept: int | list[int], output: str) -> np.ndarray | ja
     try:
         if isinstance(batch, TensorListCPU):
             return batch.as_array()
-        return _from_gpu(batch)
+        return from_gpu(batch)
     except ShapeError as error:
         shapes = list(dict.fromkeys(batch.shape()))
         listed = ", ".join(map(str, shapes[:_LISTED])) + (", ..." if shapes[_LISTED:] else "")
@@ -56,7 +56,7 @@ def to_rows(batch: Batch, kept: int | list[int], output: str) -> np.ndarray | ja
         ) from error
 
 
-def _from_gpu(batch: TensorListGPU) -> jax.Array:
+def from_gpu(batch: TensorListGPU) -> jax.Array:
     """The batch as an array on its GPU: JAX's streams wait for it, the program does not."""
     array: jax.Array = jax.dlpack.from_dlpack(batch.as_tensor())
     wanted = jax.dtypes.canonicalize_dtype(array.dtype)

@@ -1,0 +1,47 @@
+"""The end of the program while work is under way: threads stop before the interpreter does."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+import weakref
+from typing import Protocol
+
+_EXIT_SECONDS = 5.0
+
+
+class Closable(Protocol):
+    """Something with threads."""
+
+    def stop(self) -> list[threading.Thread]:
+        """Drop what has not been begun and let the threads end; return them."""
+        ...
+
+
+exiting = threading.Event()
+"""Set when the program ends: what is under way is of no use any more."""
+
+_alive: weakref.WeakSet[Closable] = weakref.WeakSet()
+_lock = threading.Lock()
+
+
+def track(thing: Closable) -> None:
+    """Have the end of the program stop `thing`."""
+    with _lock:
+        _alive.add(thing)
+
+
+def _stop_all() -> None:
+    # A thread that comes back from a kernel to an interpreter that is gone would take the process
+    # down with it.
+    exiting.set()
+    with _lock:
+        things = list(_alive)
+    threads = [thread for thing in things for thread in thing.stop()]
+    deadline = time.monotonic() + _EXIT_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+
+
+atexit.register(_stop_all)

@@ -1,0 +1,225 @@
+"""Applies one operator to data that is there, in the calling thread, with nothing around it."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.executor.arena import Arena
+from penstock.experimental.dynamic.slots import HostValue
+from penstock.kernels.cpu.random import sample_uniforms
+from penstock.tensors.pool import HOST_POOL
+from penstock.types import storage_dtype
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from penstock.experimental.dynamic.operations import Form
+
+_SMALL_BYTES = 2048
+"""Outputs up to here are not worth the way to the pool."""
+
+
+class _Scratch(threading.local):
+    """Scratch memory of a thread, and what it hands to operators."""
+
+    def __init__(self) -> None:
+        self.arena = Arena()
+        self.idle: list[Lone] = []
+
+
+SCRATCH = _Scratch()
+
+
+class Lone:
+    """The `SampleContext` of a sample that is alone: outputs have memory of their own."""
+
+    __slots__ = ("_arena", "_handed", "ahead", "args", "index", "iteration", "seed", "source")
+
+    def __init__(self, arena: Arena) -> None:
+        self._arena = arena
+        self._handed: Any = None
+        self.args: Any = None
+        self.index = 0
+        self.iteration = 0
+        self.seed: Any = 0
+        self.source = ""
+        self.ahead = None
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
+        """Memory for an output."""
+        dtype = np.dtype(dtype)
+        if math.prod(shape) * dtype.itemsize <= _SMALL_BYTES:
+            found = np.empty(shape, dtype)
+        else:
+            found = HOST_POOL.empty(shape, dtype)
+        if self._handed is None:
+            self._handed = [found]
+        else:
+            self._handed.append(found)
+        return found
+
+    def adopt(self, value: np.ndarray) -> np.ndarray:
+        """Make `value`, which nothing else writes to, an output without a copy."""
+        if self._handed is None:
+            self._handed = [value]
+        else:
+            self._handed.append(value)
+        return value
+
+    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """Scratch memory until the operator returns."""
+        return self._arena.empty(shape, dtype)
+
+    def uniforms(self, count: int) -> np.ndarray:
+        """`count` float64 numbers in [0, 1) that depend on the seed only."""
+        return sample_uniforms(self.seed, self.iteration, self.index, count)
+
+    def located(self, error: Exception) -> Exception:
+        """`error` itself: who calls knows where."""
+        return error
+
+
+class Solo:
+    """One form, ready to be applied to a single sample.
+
+    Attributes
+    ----------
+    seconds
+        About how long it takes.
+    """
+
+    __slots__ = (
+        "_args",
+        "_converters",
+        "_cpu",
+        "_draw",
+        "_dtypes",
+        "_outputs",
+        "_same",
+        "_specs",
+        "seconds",
+    )
+
+    def __init__(self, form: Form) -> None:
+        op = form.op
+        self._cpu = op.cpu
+        self._args = getattr(op, "op", op).args
+        self._same = getattr(op, "same_for_all", None)
+        self._draw = getattr(op, "batch_values", None)
+        self._specs = form.specs
+        self._outputs = len(form.specs)
+        frame_args = getattr(op, "frame_args", ())
+        self._converters = {
+            arg.name: None if arg.name in frame_args else arg.type.sample
+            for arg in form.operation.schema.args.values()
+        }
+        self._dtypes = [storage_dtype(spec.dtype) for spec in form.specs]
+        self.seconds = 1.0
+
+    def run(
+        self,
+        inputs: tuple[Any, ...],
+        tensors: tuple[tuple[str, Any, Any], ...],
+        seed: Any,
+    ) -> list[HostValue]:
+        """The outputs for the only sample of each input.
+
+        Parameters
+        ----------
+        inputs
+            The values of the inputs.
+        tensors
+            Arguments given as tensors: name, value, converter.
+        seed
+            What random numbers depend on.
+
+        Raises
+        ------
+        Exception
+            Whatever the operator raises, as it is.
+        """
+        if self._same is not None:
+            return [HostValue([self._same], self._specs[0])]
+        if self._draw is not None and not inputs and not tensors:
+            values = self._draw(seed, 0, 1)
+            if values is not None:
+                return [HostValue([values[0, ...]], self._specs[0])]
+        start = time.perf_counter()
+        scratch = SCRATCH
+        context = scratch.idle.pop() if scratch.idle else Lone(scratch.arena)
+        try:
+            if tensors:
+                args = SimpleNamespace(**vars(self._args))
+                for name, value, convert in tensors:
+                    row = value.rows[0]
+                    setattr(args, name, row if convert is None else convert(row))
+                context.args = args
+            else:
+                context.args = self._args
+            context.seed = seed
+            first = inputs[0] if inputs else None
+            sources = None if first is None else first.sources
+            context.source = "" if sources is None else sources[0]
+            if len(inputs) == 1:
+                result = self._cpu(context, first.rows[0])  # type: ignore[union-attr]
+            else:
+                result = self._cpu(context, *[value.rows[0] for value in inputs])
+            if type(result) is not tuple:
+                result = (result,)
+            if len(result) != self._outputs:
+                raise ValueError("another number of outputs than declared")
+            handed = context._handed
+            found = [
+                self._value(k, value, handed, inputs, sources) for k, value in enumerate(result)
+            ]
+        finally:
+            context._handed = None
+            scratch.arena.reset()
+            scratch.idle.append(context)
+        self.seconds += (time.perf_counter() - start - self.seconds) / 4
+        return found
+
+    def run_with(
+        self, slots: Sequence[Any], tensors: Sequence[tuple[str, Any]], seed: Any
+    ) -> list[HostValue]:
+        """The outputs where arguments are given as tensors; see `run`."""
+        converters = self._converters
+        return self.run(
+            tuple([slot.value for slot in slots]),
+            tuple([(name, slot.value, converters[name]) for name, slot in tensors]),
+            seed,
+        )
+
+    def _value(
+        self, number: int, value: Any, handed: Any, inputs: tuple[Any, ...], sources: Any
+    ) -> HostValue:
+        if value.dtype != self._dtypes[number]:
+            raise ValueError("another element type than declared")
+        spec = self._specs[number]
+        if spec.ndim is None:
+            spec = spec._replace(ndim=value.ndim)
+        own = False
+        external = False
+        if handed is not None:
+            for array in handed:
+                if array is value:
+                    own = True
+                    break
+        if not own:
+            base = value.base
+            for source in inputs:
+                row = source.rows[0]
+                if value is row or (base is not None and (base is row or base is row.base)):
+                    own = value.flags.c_contiguous
+                    external = own and source.external
+                    break
+        if not own:
+            value = HOST_POOL.copy_of(value)
+        return HostValue([value], spec, sources, external=external)

@@ -1,0 +1,7 @@
+"""Functions of JAX inside pipelines, under the module path that DALI gives them."""
+
+from __future__ import annotations
+
+from penstock.plugin.jax.function import jax_function
+
+__all__ = ["jax_function"]

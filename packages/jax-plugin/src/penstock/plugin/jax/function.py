@@ -1,0 +1,125 @@
+"""`jax_function`: a function of JAX's arrays becomes one of a pipeline's edges."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ArgumentTypeError, ArgumentValueError, NotYetSupportedError
+from penstock.graph.capture import call
+from penstock.plugin.jax.batch_sharding import batch_sharding
+from penstock.plugin.jax.function_operator import JaxFunction
+
+if TYPE_CHECKING:
+    from jax.sharding import Sharding
+
+
+def jax_function(
+    function: Callable[..., Any] | None = None,
+    num_outputs: int = 1,
+    output_layouts: str | Sequence[str] | None = None,
+    sharding: Sharding | None = None,
+    device: str | None = None,
+    preserve: bool = True,
+) -> Any:
+    """Turn a function of JAX's arrays into one that can be used in a pipeline definition.
+
+    The function gets each input as one array, with the samples along the first axis, and returns
+    arrays with as many samples. It may be compiled and mapped::
+
+        @penstock.plugin.jax.fn.jax_function
+        @jax.jit
+        @jax.vmap
+        def flip(image):  # HWC
+            return image[:, ::-1]
+
+
+        @data_iterator(output_map=["images"], reader_name="reader")
+        def flipped(root):
+            encoded, _ = fn.readers.file(file_root=root, name="reader")
+            return flip(fn.resize(fn.decoders.image(encoded), size=(224, 224)))
+
+    What it gets is shared with the pipeline, on the CPU and on a GPU, where JAX's streams wait for
+    the pipeline's and the other way round, and the program for neither. It is called in a thread
+    of the pipeline, once for each batch, and may hold on to its arguments.
+
+    Parameters
+    ----------
+    function
+        The function, when this is used without parentheses. It takes as many arrays as the result
+        is given edges.
+    num_outputs
+        How many arrays it returns: one as it is, several as a tuple, none as `None`.
+    output_layouts
+        Layout of the samples of each output, or one for all. Without it, an output has the layout
+        of the input in its place, if it has as many axes.
+    sharding
+        Have the function get global arrays with this sharding, of which the batch here is the part
+        of the one device that this process has in it.
+    device
+        ``"cpu"`` or ``"gpu"``. Where it runs; where its inputs are, by default.
+    preserve
+        Call the function even if nothing uses what it returns.
+
+    Returns
+    -------
+    A function of edges; or, without `function`, a decorator.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If arguments do not go together.
+    NotYetSupportedError
+        If `sharding` has several devices of this process.
+    """
+    _check(num_outputs, output_layouts, sharding, device)
+
+    def decorate(decorated: Callable[..., Any]) -> Callable[..., Any]:
+        if not callable(decorated):
+            raise ArgumentTypeError(f"`jax_function` decorates a function, got {decorated!r}.")
+
+        @functools.wraps(decorated)
+        def in_pipeline(*inputs: Any) -> Any:
+            return call(
+                JaxFunction.schema,
+                inputs,
+                {
+                    "function": decorated,
+                    "num_outputs": num_outputs,
+                    "output_layouts": output_layouts,
+                    "sharding": sharding,
+                    "device": device,
+                    "preserve": preserve,
+                },
+            )
+
+        return in_pipeline
+
+    return decorate if function is None else decorate(function)
+
+
+def _check(num_outputs: Any, output_layouts: Any, sharding: Any, device: Any) -> None:
+    if not isinstance(num_outputs, int) or num_outputs < 0:
+        raise ArgumentValueError(
+            f"`num_outputs` is {num_outputs!r}; it is the number of arrays the function returns, "
+            "0 or more."
+        )
+    if output_layouts is not None and not isinstance(output_layouts, str):
+        layouts = list(output_layouts)
+        if len(layouts) > num_outputs or not all(isinstance(k, str) for k in layouts):
+            raise ArgumentValueError(
+                f"`output_layouts` is {output_layouts!r}; expected a layout, or one for each of "
+                f"{num_outputs} outputs."
+            )
+    if device not in (None, "cpu", "gpu"):
+        raise ArgumentValueError(f'`device` is {device!r}; it can be "cpu", "gpu" or None.')
+    if sharding is None:
+        return
+    parts = batch_sharding(sharding).parts
+    if len(parts) != 1 or len(parts[0].devices) != 1:
+        raise NotYetSupportedError(
+            "`sharding` with several devices of this process: a pipeline makes the batch of one "
+            "device. Use a `sharding` with one device of each process, or apply the function to "
+            "the arrays of an iterator."
+        )

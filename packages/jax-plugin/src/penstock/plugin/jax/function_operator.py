@@ -1,0 +1,195 @@
+"""The operator behind `jax_function`: calls a function with whole batches as JAX's arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from penstock.errors import ArgumentTypeError, DataTypeError, LayoutError, ShapeError
+from penstock.operators.argument_types import INT, OBJECT
+from penstock.operators.late_batch import LateBatch
+from penstock.operators.operator import Operator, operator
+from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+from penstock.plugin.jax.assembly import of_parts
+from penstock.plugin.jax.batch_sharding import batch_sharding
+from penstock.plugin.jax.convert import from_gpu, host_device, put
+from penstock.tensors import TensorListGPU
+from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.foreign import on_gpu
+from penstock.tensors.pool import HOST_POOL
+from penstock.types import DALIDataType, to_dali_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@operator(
+    "_jax_function",
+    inputs=(Input("batch", "What the function gets.", optional=True),),
+    args=(
+        Arg("function", OBJECT, REQUIRED, "What is called with each batch."),
+        Arg("num_outputs", INT, 1, "How many arrays it returns."),
+        Arg("output_layouts", OBJECT, None, "Layouts of the samples it returns."),
+        Arg("sharding", OBJECT, None, "Sharding of the arrays it gets."),
+    ),
+    num_outputs=lambda args: int(args["num_outputs"]),
+    variadic=True,
+    hidden=True,
+    tells_late=True,
+    class_name="JaxFunction",
+)
+class JaxFunction(Operator):
+    """Calls a function of JAX's arrays with whole batches."""
+
+    needs_batch = True
+
+    def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
+        """Nothing is known before the function has returned."""
+        self._layouts = [spec.layout for spec in inputs]
+        self._dtypes = [spec.dtype for spec in inputs]
+        sharding = self.args.sharding
+        self._sharding = None if sharding is None else batch_sharding(sharding)
+        return (Spec(DALIDataType.NO_TYPE, None),) * int(self.args.num_outputs)
+
+    def cpu_batch(self, c: Any, *samples: Sequence[np.ndarray]) -> tuple[LateBatch, ...]:
+        """Call the function with arrays of JAX's CPU, which share the memory of the batch."""
+        device = host_device()
+        if device.platform != "cpu":
+            raise DataTypeError(
+                "JAX has no CPU devices here; let it have them (JAX_PLATFORMS), or give "
+                'jax_function the batch on the GPU: `device="gpu"`.'
+            )
+        arrays = [
+            put(_dense(position, rows, c.whole(position)), device)
+            for position, rows in enumerate(samples)
+        ]
+        with jax.default_device(device):
+            results = self._call(arrays, c.size, "cpu")
+        found = [np.asarray(result) for result in results]  # waits for it
+        return self._late(found, [to_dali_type(values.dtype) for values in found])
+
+    def gpu(self, c: Any, *batches: DeviceBatch) -> tuple[LateBatch, ...]:
+        """Call the function with arrays on the GPU; streams wait for one another."""
+        queue = c.queue
+        event = queue.runtime.record(queue.stream)
+        arrays = []
+        for batch, layout, dtype in zip(batches, self._layouts, self._dtypes, strict=True):
+            whole = TensorListGPU._from_batch(batch, layout, dtype, None, event, queue.stream)
+            arrays.append(from_gpu(whole))
+        with jax.default_device(_gpu(queue.runtime.device_id)):
+            results = self._call(arrays, c.size, "gpu")
+        if not results:
+            # Nothing comes back whose readiness would tell when the inputs were read.
+            for array in arrays:
+                (array + 0).block_until_ready()
+        found, types = [], []
+        for result in results:
+            there = on_gpu(result, queue.stream)
+            samples = np.arange(c.size, dtype=np.uint64)
+            step = there.dtype.itemsize * int(np.prod(there.shape[1:]))
+            batch = DeviceBatch(
+                there.access.runtime,
+                there.access.owners,
+                np.uint64(there.address) + samples * np.uint64(step),
+                np.tile(np.array(there.shape[1:], np.int64), (c.size, 1)),
+                there.dtype,
+            )
+            queue.keep(batch)
+            found.append(batch)
+            types.append(to_dali_type(there.dtype))
+        return self._late(found, types)
+
+    def _call(self, arrays: list[jax.Array], size: int, platform: str) -> list[jax.Array]:
+        """Call the function and check what it returns."""
+        wanted = self._sharding
+        if wanted is not None:
+            arrays = [of_parts([array], wanted) for array in arrays]
+        result = self.args.function(*arrays)
+        count = self.args.num_outputs
+        results = _as_list(result, count)
+        found = []
+        for number, value in enumerate(results):
+            if not isinstance(value, jax.Array):
+                raise ArgumentTypeError(
+                    f"Output {number} of the function is a {type(value).__name__}; it has to "
+                    "return arrays of JAX."
+                )
+            if wanted is not None and not value.is_fully_addressable:
+                value = value.addressable_data(0)
+            (device,) = value.devices() if len(value.devices()) == 1 else (None,)
+            if device is None or device.platform != platform:
+                raise ArgumentTypeError(
+                    f"Output {number} of the function is on {value.devices()}, but its inputs are "
+                    f"on the {platform.upper()}; it has to stay there."
+                )
+            if value.ndim == 0 or len(value) != size:
+                raise ShapeError(
+                    f"Output {number} of the function has the shape {value.shape}, but the batch "
+                    f"has {size} samples: its first axis has to count them."
+                )
+            found.append(value)
+        return found
+
+    def _late(self, found: Sequence[Any], types: list[DALIDataType]) -> tuple[LateBatch, ...]:
+        """What the engine takes over."""
+        late = []
+        for number, (values, dtype) in enumerate(zip(found, types, strict=True)):
+            # The first axis of an array counts the samples.
+            ndim = values.ndim - 1 if isinstance(values, np.ndarray) else values.ndim
+            late.append(LateBatch(values, Spec(dtype, ndim, self._layout(number, ndim))))
+        return tuple(late)
+
+    def _layout(self, number: int, ndim: int) -> str:
+        """Layout of the samples of an output."""
+        layouts = self.args.output_layouts
+        if layouts is None:
+            own = self._layouts[number] if number < len(self._layouts) else ""
+            return own if len(own) == ndim else ""
+        if not isinstance(layouts, str):
+            layouts = layouts[number] if number < len(layouts) else ""
+        if layouts and len(layouts) != ndim:
+            raise LayoutError(
+                f'The layout "{layouts}" of output {number} (`output_layouts`) has not one letter '
+                f"for each of the {ndim} axes of its samples."
+            )
+        return str(layouts)
+
+
+def _as_list(result: Any, count: int) -> list[Any]:
+    if count == 0:
+        if result is not None:
+            raise ArgumentTypeError(
+                f"The function returned a {type(result).__name__}, but `num_outputs` is 0: it has "
+                "to return None."
+            )
+        return []
+    results = list(result) if isinstance(result, (tuple, list)) else [result]
+    if len(results) != count:
+        raise ArgumentTypeError(
+            f"The function returned {len(results)} outputs, but `num_outputs` is {count}."
+        )
+    return results
+
+
+def _dense(position: int, rows: Sequence[np.ndarray], whole: np.ndarray | None) -> np.ndarray:
+    """All samples of an input as one array; shared if they lie in one piece."""
+    if whole is not None:
+        return whole
+    shapes = {row.shape for row in rows}
+    if len(shapes) > 1:
+        raise ShapeError(
+            f"The samples of input {position} do not all have the same shape "
+            f"({', '.join(map(str, sorted(shapes)[:3]))}), so they cannot be one array. "
+            "`fn.resize`, `fn.crop` or `fn.pad` makes them so."
+        )
+    array = HOST_POOL.empty((len(rows), *shapes.pop()), rows[0].dtype)
+    np.stack(rows, out=array)
+    return array
+
+
+def _gpu(number: int) -> jax.Device:
+    """The device of JAX that CUDA gives this number."""
+    found = jax.local_devices(backend="gpu")
+    return next(device for device in found if device.local_hardware_id == number)
