@@ -11,10 +11,12 @@ from tests.support.gpu.same_values import assert_same_values, each, random_rows
 
 DTYPES = [DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8]
 SHAPES = [(75, 90, 3), (1, 2100, 3), (1500, 1, 3), (33, 32, 3)]
+WIDE = [(3, 4700, 3), (70, 101, 3), (2, 4, 3), (9, 700, 3)]
 
 
-def same(layout, output_layout, dtype, **arguments):
-    shapes = SHAPES if layout == "HWC" else [(3, h, w) for h, w, _ in SHAPES]
+def same(layout, output_layout, dtype, shapes=SHAPES, **arguments):
+    if layout == "CHW":
+        shapes = [(c, h, w) for h, w, c in shapes]
     assert_same_values(
         "crop_mirror_normalize",
         random_rows(*shapes),
@@ -44,6 +46,15 @@ def test_places_of_64_bits(monkeypatch, layout, dtype):
     monkeypatch.setattr(normalize_pixels, "_MOST_32_BITS", 0)
     for output_layout in ("HWC", "CHW", "HCW"):
         same(layout, output_layout, dtype)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, DALIDataType.INT8])
+def test_planes_of_many_tiles(emulated_gpu, dtype):
+    same("HWC", "CHW", dtype, WIDE)
+    crop = {"crop_h": 2.0, "crop_w": 4.0, "crop_pos_x": 0.7, "crop_pos_y": 1.0}
+    same("HWC", "CHW", dtype, WIDE, **crop)
+    used = [name for name in emulated_gpu.launches if name.startswith("normalize_p")]
+    assert {name.partition("<")[0] for name in used} == {"normalize_planes"}
 
 
 def test_large_batches_have_blocks_that_go_on():

@@ -155,8 +155,8 @@ def test_one_piece_is_one_copy(emulated_gpu):
 
 def test_channels_that_fill_an_element_move_as_one(emulated_gpu):
     rows = samples([(20, 30, 4)] * 2)
-    assert check(rows, LOOKS["mirror"], scattered=False) == ["copy_tiles<unsigned int, true>"]
-    assert check(rows, LOOKS["mirror"]) == ["copy_tiles<unsigned char, true>"]
+    assert check(rows, LOOKS["mirror"], scattered=False) == ["copy_tiles<unsigned int, 1>"]
+    assert check(rows, LOOKS["mirror"]) == ["copy_tiles<unsigned char, 0>"]
 
 
 def test_two_steps_where_one_would_crawl(emulated_gpu):

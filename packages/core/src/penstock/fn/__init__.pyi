@@ -1026,7 +1026,7 @@ def mel_filter_bank(
     The extent of ``f`` tells the length of the Fourier transform, ``2 * (extent - 1)``, and so
     which frequencies the spectrum has.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1093,7 +1093,7 @@ def mfcc(
 
     Without `normalize`, transforms have no factor in front of their sums.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1311,6 +1311,77 @@ def ones_like(
 @overload
 def ones_like(
     data_like: list[DataNode],
+    /,
+    *inputs: DataNode | ArrayLike | list[DataNode],
+    **arguments: Any,
+) -> list[Any]: ...
+@overload
+def pad(
+    data: DataNode | ArrayLike,
+    /,
+    *,
+    align: int | Sequence[int] | DataNode | None = None,
+    axes: int | Sequence[int] | DataNode | None = None,
+    axis_names: str | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    fill_value: float | DataNode | None = 0.0,
+    preserve: bool | None = False,
+    shape: int | Sequence[int] | DataNode | None = None,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Adds elements at the end of axes, so that samples of a batch get the same extents.
+
+    Without `shape` every padded axis becomes as long as that of the largest sample of the batch.
+
+    `fill_value` is converted as in C: fractions are dropped, and what does not fit into the type
+    of the data keeps its lowest bits.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like
+        Data of any layout, of one dimension or more.
+    align : int or list of int, one for each sample allowed, optional
+        Padded extents are rounded up to multiples of this: one value for each padded axis, or
+        one for all.
+    axes : int or list of int, one for each sample allowed, optional
+        Axes to be padded; negative ones count from the last. An empty list, and not giving it,
+        stand for all axes. Excludes `axis_names`.
+    axis_names : layout, optional
+        Axes to be padded, as letters of the layout.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    fill_value : float, one for each sample allowed, default 0.0
+        Value of the elements that are added.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    shape : int or list of int, one for each sample allowed, optional
+        Extents to reach in the padded axes: one for each, or one for all. Samples that are
+        larger stay as they are. A value of 0 or less stands for the largest extent in the
+        batch, and so does not giving it.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The padded data, in the layout of the input.
+
+    Examples
+    --------
+    >>> same = fn.pad(clips)
+    >>> images = fn.pad(images, axis_names="HW", align=32, fill_value=127)
+    """
+
+@overload
+def pad(
+    data: list[DataNode],
     /,
     *inputs: DataNode | ArrayLike | list[DataNode],
     **arguments: Any,
@@ -2256,7 +2327,7 @@ def spectrogram(
     The signal is cut into windows that may overlap; each is weighted and Fourier-transformed. The
     output has the power, or the magnitude, of the frequencies from 0 to half of the sampling rate.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -2389,7 +2460,7 @@ def to_decibels(
 
     The output is ``multiplier * log10(max(data / reference, 10 ** (cutoff_db / multiplier)))``.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from penstock.operators.operator import Operator
-from penstock.operators.signature import default_text, return_annotation
+from penstock.operators.signature import PIPELINE_ARGUMENTS, default_text, return_annotation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,20 +20,39 @@ _WIDTH = 88
 
 
 def docstring_for(schema: OpSchema, api: Api = "fn") -> str:
-    """Documentation of ``fn.<name>`` or of the operator's class.
+    """Documentation of ``fn.<name>``, of the operator's class, or of its function in dynamic mode.
 
-    The class takes its inputs when an instance is called, so the two differ in how they are used
-    and not in what they say of inputs and arguments.
+    They differ in how they are used and not in what they say of inputs and arguments: the class
+    takes its inputs when an instance is called, and dynamic mode takes data in the place of nodes.
     """
     text, sections = split_sections(schema.doc)
     notes = [*([sections["Notes"], ""] if "Notes" in sections else []), *_notes(schema, api)]
-    lines = [*_opening(schema, text), "", *_parameters(schema), "", *_returns(schema)]
+    lines = [*_opening(schema, text), "", *_parameters(schema, api), "", *_returns(schema, api)]
     if notes:
         lines += ["", "Notes", "-----", *"\n".join(notes).strip().splitlines()]
     for title, body in sections.items():
         if title != "Notes":
             lines += ["", title, "-" * len(title), *body.splitlines()]
-    return "\n".join(lines)
+    written = "\n".join(lines)
+    return _for_dynamic_mode(written) if api == "dynamic" else written
+
+
+def _for_dynamic_mode(text: str) -> str:
+    """`text`, written for pipelines, in the words of dynamic mode."""
+    for word, replacement in _DYNAMIC_WORDS.items():
+        text = text.replace(word, replacement)
+    return text
+
+
+_DYNAMIC_WORDS = {
+    "`DataNode` objects": "`Tensor` or `Batch` objects",
+    "`DataNode`": "`Tensor` or `Batch`",
+    "DataNode or array_like": "Tensor, Batch or array_like",
+    "DataNode": "Tensor or Batch",
+    "`fn.": "`ndd.",
+    " fn.": " ndd.",
+    "= fn.": "= ndd.",
+}
 
 
 def split_sections(doc: str) -> tuple[str, dict[str, str]]:
@@ -120,7 +139,7 @@ def _opening(schema: OpSchema, text: str) -> list[str]:
     return [*lines, "", f"{state}."]
 
 
-def _parameters(schema: OpSchema) -> list[str]:
+def _parameters(schema: OpSchema, api: Api) -> list[str]:
     lines = ["Parameters", "----------"]
     for position, declared in enumerate(schema.inputs):
         repeated = schema.variadic and position == len(schema.inputs) - 1
@@ -129,7 +148,11 @@ def _parameters(schema: OpSchema) -> list[str]:
     for arg in sorted(schema.args.values(), key=lambda a: (not a.required, a.name)):
         default = argument_default(arg)
         end = "" if arg.required else f", default {default}" if default else ", optional"
+        if api == "dynamic" and arg.name in PIPELINE_ARGUMENTS:
+            continue
         lines += [f"{arg.name} : {argument_kind(arg)}{end}", *_body(argument_text(arg))]
+    if api == "dynamic":
+        return lines + _dynamic_parameters(schema)
     lines += [
         f"device : {{{_quoted(schema.devices)}}}, optional",
         *_body(["Where to run; by default where the inputs are."]),
@@ -141,14 +164,33 @@ def _parameters(schema: OpSchema) -> list[str]:
     return lines
 
 
+def _dynamic_parameters(schema: OpSchema) -> list[str]:
+    devices = sorted({"gpu" if d == "mixed" else d for d in schema.devices})
+    lines = [
+        "batch_size : int, optional",
+        *_body(["Number of samples, where no batch among inputs and arguments says it."]),
+        f"device : {{{_quoted(devices)}}} or Device, optional",
+        *_body(["Where to run; by default where the inputs are."]),
+    ]
+    if schema.random:
+        lines += [
+            "rng : random.RNG, optional",
+            *_body(["Where random numbers come from; by default the calling thread's generator."]),
+        ]
+    return lines
+
+
 def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-def _returns(schema: OpSchema) -> list[str]:
+def _returns(schema: OpSchema, api: Api) -> list[str]:
     if schema.num_outputs == 0:
         return ["Returns", "-------", "None"]
-    lines = ["Returns", "-------", returned_type(schema)]
+    returned = returned_type(schema) if api != "dynamic" else "Tensor or Batch"
+    if api == "dynamic" and schema.num_outputs != 1:
+        returned += ", or a tuple of them"
+    lines = ["Returns", "-------", returned]
     if len(schema.output_docs) == 1:
         return lines + _body(schema.output_docs)
     return lines + _body([f"{n}. {text}" for n, text in enumerate(schema.output_docs)])
@@ -156,7 +198,12 @@ def _returns(schema: OpSchema) -> list[str]:
 
 def _notes(schema: OpSchema, api: Api) -> list[str]:
     notes = []
-    if schema.random:
+    if schema.random and api == "dynamic":
+        notes.append(
+            "The random numbers depend on the state of the generator, which each call moves on, "
+            "and on the position of the sample in the batch."
+        )
+    elif schema.random:
         notes.append(
             "The random numbers depend on the seed, the operator and the position of the sample "
             "in the run, never on threads."

@@ -1152,7 +1152,7 @@ class MelFilterBank(OperatorInstance):
     The extent of ``f`` tells the length of the Fourier transform, ``2 * (extent - 1)``, and so
     which frequencies the spectrum has.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1230,7 +1230,7 @@ class MFCC(OperatorInstance):
 
     Without `normalize`, transforms have no factor in front of their sums.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1507,6 +1507,86 @@ class OnesLike(OperatorInstance):
         bytes_per_sample_hint: int | Sequence[int] | None = None,
         dtype: DALIDataType | None = None,
         preserve: bool | None = False,
+    ) -> DataNode: ...
+
+class Pad(OperatorInstance):
+    """Adds elements at the end of axes, so that samples of a batch get the same extents.
+
+    Without `shape` every padded axis becomes as long as that of the largest sample of the batch.
+
+    `fill_value` is converted as in C: fractions are dropped, and what does not fit into the type
+    of the data keeps its lowest bits.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like
+        Data of any layout, of one dimension or more.
+    align : int or list of int, one for each sample allowed, optional
+        Padded extents are rounded up to multiples of this: one value for each padded axis, or
+        one for all.
+    axes : int or list of int, one for each sample allowed, optional
+        Axes to be padded; negative ones count from the last. An empty list, and not giving it,
+        stand for all axes. Excludes `axis_names`.
+    axis_names : layout, optional
+        Axes to be padded, as letters of the layout.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    fill_value : float, one for each sample allowed, default 0.0
+        Value of the elements that are added.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    shape : int or list of int, one for each sample allowed, optional
+        Extents to reach in the padded axes: one for each, or one for all. Samples that are
+        larger stay as they are. A value of 0 or less stands for the largest extent in the
+        batch, and so does not giving it.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The padded data, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> same = fn.pad(clips)
+    >>> images = fn.pad(images, axis_names="HW", align=32, fill_value=127)
+    """
+    def __init__(
+        self,
+        *,
+        align: int | Sequence[int] | DataNode | None = None,
+        axes: int | Sequence[int] | DataNode | None = None,
+        axis_names: str | None = None,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        fill_value: float | DataNode | None = 0.0,
+        preserve: bool | None = False,
+        shape: int | Sequence[int] | DataNode | None = None,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        align: int | Sequence[int] | DataNode | None = None,
+        axes: int | Sequence[int] | DataNode | None = None,
+        axis_names: str | None = None,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        fill_value: float | DataNode | None = 0.0,
+        preserve: bool | None = False,
+        shape: int | Sequence[int] | DataNode | None = None,
     ) -> DataNode: ...
 
 class PeekImageShape(OperatorInstance):
@@ -2571,7 +2651,7 @@ class Spectrogram(OperatorInstance):
     The signal is cut into windows that may overlap; each is weighted and Fourier-transformed. The
     output has the power, or the magnitude, of the frequencies from 0 to half of the sampling rate.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -2727,7 +2807,7 @@ class ToDecibels(OperatorInstance):
 
     The output is ``multiplier * log10(max(data / reference, 10 ** (cutoff_db / multiplier)))``.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------

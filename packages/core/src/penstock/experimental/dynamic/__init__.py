@@ -12,6 +12,7 @@ from penstock.experimental.dynamic import checkpoint as checkpoint
 from penstock.experimental.dynamic import functions as _functions
 from penstock.experimental.dynamic import math as math
 from penstock.experimental.dynamic import random as random
+from penstock.experimental.dynamic import readers as readers
 from penstock.experimental.dynamic.batches import Batch
 from penstock.experimental.dynamic.construction import (
     as_batch,
@@ -94,6 +95,7 @@ __all__ = [
     "int64",
     "math",
     "random",
+    "readers",
     "set_current_stream",
     "set_default_stream",
     "set_num_threads",

@@ -171,6 +171,8 @@ def call(
     except TypeError:  # nothing that could be looked up
         structure = ()
     if operation is None:
+        if tensors is not None:
+            constants = {k: v for k, v in constants.items() if not isinstance(v, Holder)}
         operation = made(schema, where, constants, tensors or (), len(slots))
         if structure:
             operation = OPERATIONS.add(structure, operation)
@@ -416,7 +418,7 @@ def made(
     given = set()
     for key, value in constants.items():
         arg = _declared(schema, key, name)
-        if value is None:
+        if value is None or isinstance(value, Holder):
             continue
         given.add(key)
         args[key] = _converted(schema, arg, value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -15,7 +16,7 @@ def totals(data: np.ndarray, axes: Sequence[int]) -> np.ndarray:
     """Sums along `axes`, float64; summed axes stay with an extent of 1."""
     from penstock.kernels.cpu.normalize_loops import totals as compiled
 
-    outer, reduced, inner, shape = _blocks(data.shape, axes)
+    outer, reduced, inner, shape = _blocks(data.shape, tuple(axes))
     partial = np.empty((outer, inner), np.float64)
     compiled(_flat(data), reduced, inner, partial)
     return _sum_rest(partial.reshape(shape), axes)
@@ -28,7 +29,7 @@ def squared_deviations(data: np.ndarray, mean: np.ndarray, axes: Sequence[int]) 
     """
     from penstock.kernels.cpu.normalize_loops import squared_deviations as compiled
 
-    outer, reduced, inner, shape = _blocks(data.shape, axes)
+    outer, reduced, inner, shape = _blocks(data.shape, tuple(axes))
     center = _spread(mean, shape, np.float64, (outer, inner))
     partial = np.empty((outer, inner), np.float64)
     compiled(_flat(data), reduced, inner, center, partial)
@@ -59,7 +60,7 @@ def normalize(
         for k in range(data.ndim)
         if (mean.size == 1 or mean.shape[k] == 1) and (scale.size == 1 or scale.shape[k] == 1)
     ]
-    outer, reduced, inner, shape = _blocks(data.shape, shared)
+    outer, reduced, inner, shape = _blocks(data.shape, tuple(shared))
     precision = np.float64 if needs_double(data.dtype) else np.float32
     single = out if out.dtype == np.float32 else np.empty(out.shape, np.float32)
     scale_deviations(
@@ -75,6 +76,47 @@ def normalize(
         converter(single.dtype, out.dtype)(single, out)
 
 
+def normalize_by_own_moments(
+    data: np.ndarray,
+    out: np.ndarray,
+    axes: tuple[int, ...],
+    *,
+    ddof: int,
+    epsilon: float,
+    scale: float,
+    shift: float,
+) -> bool:
+    """The same with the mean and the deviation along `axes`, in one go.
+
+    The values are those of `totals`, `squared_deviations` and `normalize`, bit for bit.
+
+    Returns
+    -------
+    Whether it was done: data whose differences are of float64, outputs other than float32, and axes
+    that are no neighbours take the long way.
+    """
+    if out.dtype != np.float32 or needs_double(data.dtype) or not data.size:
+        return False
+    outer, reduced, inner, shape = _blocks(data.shape, axes)
+    if any(shape[k] != 1 for k in axes):
+        return False
+    from penstock.kernels.cpu.normalize_loops import normalize_by_own_moments as compiled
+
+    compiled(
+        _flat(data),
+        reduced,
+        inner,
+        ddof,
+        epsilon,
+        scale,
+        np.float32(shift),
+        out.reshape(-1),
+        np.empty((outer, inner), np.float64),
+        np.empty((2, outer, inner), np.float32),
+    )
+    return True
+
+
 def needs_double(dtype: np.dtype) -> bool:
     """Whether numbers have more digits than float32: subtract in float64, round then."""
     return dtype.kind in "iu" and dtype.itemsize == 4
@@ -84,7 +126,8 @@ def _flat(data: np.ndarray) -> np.ndarray:
     return read_only(np.ascontiguousarray(data).reshape(-1))
 
 
-def _blocks(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, int, int, tuple[int, ...]]:
+@lru_cache(maxsize=1024)
+def _blocks(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, int, int, tuple[int, ...]]:
     """`shape` as ``(outer, reduced, inner)`` around the last neighbours among `axes`.
 
     The last result is the shape with these neighbours' extents being 1.

@@ -12,6 +12,8 @@ import numpy as np
 
 _VECTOR = 16
 _SHORT = 48
+_LONG = 2048
+"""Neighbours for which more numbers are summed up at a time than a processor has registers for."""
 _RUN = 256
 """Elements that make a loop over them worth its while."""
 
@@ -45,6 +47,46 @@ def _fold(partial: np.ndarray, out: np.ndarray) -> None:
 
 
 @numba.njit(nogil=True, cache=True)
+def _totals_of_rows(data: np.ndarray, size: int, out: np.ndarray) -> None:
+    """Sums of neighbours, `size` at a time: each of a few numbers that are summed up in the end."""
+    partial = np.empty(_VECTOR, np.float64)
+    for outer in range(out.shape[0]):
+        row = data[outer * size : (outer + 1) * size]
+        partial[:] = 0
+        whole = size - size % _VECTOR
+        for start in range(0, whole, _VECTOR):
+            for i in range(_VECTOR):
+                partial[i] += np.float64(row[np.uintp(start + i)])
+        for i in range(size - whole):
+            partial[i] += np.float64(row[np.uintp(whole + i)])
+        total = 0.0
+        for i in range(_VECTOR):
+            total += partial[i]
+        out[outer, 0] = total
+
+
+@numba.njit(nogil=True, cache=True, fastmath={"contract"})
+def _deviations_of_rows(data: np.ndarray, size: int, mean: np.ndarray, out: np.ndarray) -> None:
+    partial = np.empty(_VECTOR, np.float64)
+    for outer in range(out.shape[0]):
+        row = data[outer * size : (outer + 1) * size]
+        own = mean[outer, 0]
+        partial[:] = 0
+        whole = size - size % _VECTOR
+        for start in range(0, whole, _VECTOR):
+            for i in range(_VECTOR):
+                distance = np.float64(row[np.uintp(start + i)]) - own
+                partial[i] += distance * distance
+        for i in range(size - whole):
+            distance = np.float64(row[np.uintp(whole + i)]) - own
+            partial[i] += distance * distance
+        total = 0.0
+        for i in range(_VECTOR):
+            total += partial[i]
+        out[outer, 0] = total
+
+
+@numba.njit(nogil=True, cache=True)
 def totals(data: np.ndarray, reduced: int, inner: int, out: np.ndarray) -> None:
     """Sum of each group.
 
@@ -61,6 +103,9 @@ def totals(data: np.ndarray, reduced: int, inner: int, out: np.ndarray) -> None:
                 for r in range(reduced):
                     total += np.float64(data[np.uintp(outer * size + r * inner + i)])
                 out[outer, i] = total
+        return
+    if inner == 1 and reduced < _LONG:
+        _totals_of_rows(data, size, out)
         return
     run = _run_length(reduced, inner)
     partial = np.empty(run, np.float64)
@@ -94,6 +139,9 @@ def squared_deviations(
                     distance = np.float64(data[np.uintp(outer * size + r * inner + i)]) - own
                     total += distance * distance
                 out[outer, i] = total
+        return
+    if inner == 1 and reduced < _LONG:
+        _deviations_of_rows(data, size, mean, out)
         return
     run = _run_length(reduced, inner)
     partial, center = np.empty(run, np.float64), np.empty(run, np.float64)
@@ -140,6 +188,14 @@ def scale_deviations(
                     out[at] = np.float32(distance) * scale[outer, i] + shift
                     at += np.uintp(1)
         return
+    if inner == 1:
+        for outer in range(mean.shape[0]):
+            begin = outer * size
+            row, given = data[begin : begin + size], out[begin : begin + size]
+            own, times = mean[outer, 0], scale[outer, 0]
+            for i in range(size):
+                given[i] = np.float32(mean.dtype.type(row[i]) - own) * times + shift
+        return
     run = _run_length(reduced, inner)
     center, factor = np.empty(run, mean.dtype), np.empty(run, np.float32)
     for outer in range(mean.shape[0]):
@@ -152,3 +208,44 @@ def scale_deviations(
             for i in range(taken.size):
                 distance = mean.dtype.type(taken[i]) - center[i]
                 to[i] = np.float32(distance) * factor[i] + shift
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def normalize_by_own_moments(
+    data: np.ndarray,
+    reduced: int,
+    inner: int,
+    ddof: int,
+    epsilon: float,
+    scale: float,
+    shift: np.float32,
+    out: np.ndarray,
+    moments: np.ndarray,
+    parameters: np.ndarray,
+) -> None:
+    """All of it for groups whose elements fill whole blocks, with moments of their own.
+
+    Parameters
+    ----------
+    ddof, epsilon
+        What is taken off the number of elements, and added to variances.
+    scale
+        What quotients are multiplied by.
+    out
+        float32, flat.
+    moments, parameters
+        Scratch memory: float64 ``(outer, inner)`` and float32 ``(2, outer, inner)``.
+    """
+    mean, factor = parameters[0], parameters[1]
+    totals(data, reduced, inner, moments)
+    for outer in range(moments.shape[0]):
+        for i in range(inner):
+            mean[outer, i] = np.float32(moments[outer, i] / max(reduced, 1))
+    centers = mean.astype(np.float64)
+    squared_deviations(data, reduced, inner, centers, moments)
+    for outer in range(moments.shape[0]):
+        for i in range(inner):
+            square = moments[outer, i] / (reduced - ddof) if reduced > ddof else 0.0
+            deviation = np.sqrt(square + epsilon)
+            factor[outer, i] = np.float32(scale / deviation) if deviation != 0 else np.float32(0)
+    scale_deviations(data, reduced, inner, mean, factor, shift, out)

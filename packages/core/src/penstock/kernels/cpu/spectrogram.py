@@ -84,7 +84,8 @@ class SpectrumPlan:
         self.frames = frames
         self.length = length
         self.squared = squared
-        spectrum = spectrum_of(length)
+        self.spectrum = spectrum = spectrum_of(length)
+        """`None` where there are too large factors; SciPy then finds it."""
         self._tables: tuple[Any, ...] | None = None
         """Arguments of the compiled loop between `reflect` and `squared`."""
         if spectrum is not None:

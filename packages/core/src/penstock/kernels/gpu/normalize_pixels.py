@@ -22,6 +22,10 @@ UNITS = 1024
 """Pixels, or elements, that a block makes at a time."""
 _MOST_32_BITS = (1 << 31) - 1
 _MOST_TURNS = 4
+_STAGE_BYTES = 13824
+"""Shared memory of a block of ``normalize_planes.cu``."""
+_TILE_PIXELS = 4096
+"""Pixels that such a block makes, if as many fit."""
 _BLOCKS = 8
 """Blocks for each multiprocessor, before they are given more work instead."""
 SCATTERED, PIXELS, PLANES = 0, 1, 2
@@ -46,6 +50,8 @@ _SAMPLE = np.dtype(
         ("planes", np.int32),
         ("groups", np.int32),
         ("turns", np.int32),
+        ("tile_rows", np.int32),
+        ("tile_columns", np.int32),
     ],
     align=True,
 )
@@ -110,7 +116,7 @@ def normalize_pixels(
         factors, then their values where there is no source.
     """
     records = np.zeros(len(source.pointers), _SAMPLE)
-    parts, mode, checked, farthest = _describe(
+    parts, mode, checked, farthest, packed = _describe(
         records,
         source.pointers,
         strides,
@@ -125,6 +131,13 @@ def normalize_pixels(
         target_channels,
         table,
     )
+    if packed:
+        blocks, blocks_each = _cut_tiles(
+            records, windows.shapes, source.dtype.itemsize, _STAGE_BYTES, _TILE_PIXELS
+        )
+        name = kernel("normalize_planes.cu", "normalize_planes", source.dtype, target.dtype, parts)
+        launch_counted(queue, name, records, blocks, blocks_each)
+        return
     blocks, blocks_each = _count_blocks(records, windows.shapes, UNITS, 1)
     turns = _turns(queue, blocks)
     if turns > 1:
@@ -161,19 +174,20 @@ def _describe(
     out_strides: np.ndarray,
     out_channels: np.ndarray,
     table: np.ndarray,
-) -> tuple[int, int, bool, int]:
+) -> tuple[int, int, bool, int, bool]:
     """Fill `records`, all but how blocks are shared out.
 
     Returns
     -------
     tuple
-        Arguments of the kernel's template: G, MODE and CHECKED; and the longest way, in bytes or
-        elements, between two elements of a frame, or more.
+        Arguments of the kernel's template: G, MODE and CHECKED; the longest way, in bytes or
+        elements, between two elements of a frame, or more; and whether pixels that lie side by
+        side go to planes.
     """
     ndim = shapes.shape[1]
     absent = 5 - ndim  # axes that there are not
     three, four, few, runs = True, True, True, True
-    together, whole_rows, planes_of_rows = True, True, True
+    together, whole_rows, planes_of_rows, packed = True, True, True, True
     leaves, padded = False, False
     most, longest = 0, 0
     for i in range(len(records)):
@@ -222,6 +236,7 @@ def _describe(
         whole_rows &= row == record.width * made
         planes_of_rows &= pixel == 1 and row == record.width
         padded |= channels != made
+        packed &= abs(record.strides[3]) == channels * itemsize and record.width >= 4
     parts, mode = 1, SCATTERED
     if runs and few:
         parts = 3 if three else 4 if four else 1
@@ -232,7 +247,38 @@ def _describe(
     for record in records:
         record.groups = record.out_channels if parts == 1 and together else 1
         record.planes = record.out_channels if parts == 1 and not together else 1
-    return parts, mode, leaves or padded, 3 * most * longest
+    packed &= parts > 1 and mode == PLANES and not (leaves or padded)
+    return parts, mode, leaves or padded, 3 * most * longest, packed
+
+
+@compiled
+def _cut_tiles(
+    records: np.ndarray, shapes: np.ndarray, itemsize: int, stage_bytes: int, tile_pixels: int
+) -> tuple[int, int]:
+    """Share out tiles of whole rows, or of parts of a row; returns what `_count_blocks` does."""
+    blocks, each = 0, 0
+    for i in range(len(records)):
+        record = records[i]
+        pixel = record.channels * itemsize
+        width, height = int(record.width), int(record.height)
+        # Between rows there are up to 47 bytes of shared memory.
+        most = min((stage_bytes - 16 - 47) // pixel, tile_pixels)
+        columns, rows = width, 1
+        if width > most:
+            columns = most // 256 * 256
+        elif width:
+            room = (stage_bytes - 16) // (width * pixel + 47)
+            rows = max(min(min(tile_pixels // width, room), height), 1)
+        record.tile_rows, record.tile_columns = rows, columns
+        own = 0
+        if width and height:
+            own = -(-height // rows) * -(-width // columns)
+        for axis in range(shapes.shape[1] - 3):
+            own *= shapes[i if len(shapes) > 1 else 0, axis]
+        record.first_block = blocks
+        each = own if i == 0 or own == each else 0
+        blocks += own
+    return blocks, each
 
 
 @compiled

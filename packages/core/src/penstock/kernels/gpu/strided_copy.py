@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+from penstock.kernels.gpu.records import launch_counted
 from penstock.kernels.gpu.strided_axes import Axes
 from penstock.kernels.gpu.transpose import copy_tiles
-from penstock.tensors.gpu.batch import in_one_piece
+from penstock.tensors.gpu.batch import in_one_piece, plain
 from penstock.tensors.gpu.queue import install_strided_copy
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
     from penstock.tensors.gpu.queue import Queue
 
-_CHUNK_BYTES = 2048
+_BLOCK_VECTORS = 1024
+"""Vectors of 16 bytes that a block copies, as in ``strided_copy.cu``."""
 _LONG_ROW_BYTES = 64
 """Shorter rows are not worth the threads of a copy of rows."""
 _LONGEST_RUN_BYTES = 1024
@@ -86,13 +88,14 @@ def _record(outer: int) -> np.dtype:
     return np.dtype(
         [
             ("first_block", np.uint32),
-            ("per_block", np.uint32),
             ("source", np.uint64),
             ("target", np.uint64),
             ("width", np.int64),
-            ("chunks", np.int64),
-            ("pieces", np.int64),
-            ("axes", np.int64, (outer, 3)),
+            ("vectors", np.int64),
+            ("count", np.int64),
+            ("low", np.int64),
+            ("high", np.int64),
+            ("axes", np.int64, (max(outer, 1), 3)),
         ],
         align=True,
     )
@@ -100,32 +103,74 @@ def _record(outer: int) -> np.dtype:
 
 def _copy_rows(queue: Queue, axes: Axes) -> None:
     """Copy rows whose elements lie next to one another."""
-    extents, outer = axes.extents, axes.extents.shape[1] - 1
-    width = extents[:, -1] * axes.itemsize
-    mean = int(width.sum()) // max(len(width), 1)
-    lanes = 4
-    while lanes < 32 and 16 * lanes < mean:
-        lanes *= 2
-    chunks = quotient_up(np.where(width > _CHUNK_BYTES - 16, width + 15, 1), _CHUNK_BYTES)
-    pieces = np.where(width > 0, extents[:, :-1].prod(axis=1) * chunks, 0)
-    # Threads that have copied a short row go on with others, up to a chunk of bytes.
-    per_block = THREADS // lanes * np.clip(_CHUNK_BYTES // np.maximum(width, 1), 1, 8)
-    records = np.empty(len(width), _record(outer))
-    records["per_block"] = per_block
-    records["source"] = axes.source
-    records["target"] = axes.target
-    records["width"] = width
-    records["chunks"] = chunks
-    records["pieces"] = pieces
-    if outer:
-        records["axes"][:, :, 0] = extents[:, :-1]
-        records["axes"][:, :, 1] = axes.strides[:, :-1]
-        records["axes"][:, :, 2] = axes.target_strides[:, :-1]
-    launch_records(
+    outer = axes.extents.shape[1] - 1
+    records = np.zeros(len(axes.source), _record(outer))
+    blocks, blocks_each = _describe(
+        records,
+        plain(axes.source),
+        plain(axes.target),
+        plain(axes.extents),
+        plain(axes.strides),
+        axes.itemsize,
+        _BLOCK_VECTORS,
+    )
+    launch_counted(
         queue,
         kernel("strided_copy.cu", "copy_rows"),
         records,
-        quotient_up(pieces, per_block),
+        blocks,
+        blocks_each,
         np.int32(outer),
-        np.uint32(lanes),
     )
+
+
+@compiled
+def _describe(
+    records: np.ndarray,
+    source: np.ndarray,
+    target: np.ndarray,
+    extents: np.ndarray,
+    strides: np.ndarray,
+    itemsize: int,
+    block_vectors: int,
+) -> tuple[int, int]:
+    """Fill `records`.
+
+    Returns
+    -------
+    tuple of int
+        The number of blocks; and that of each sample, if all have as many, else 0.
+    """
+    outer = extents.shape[1] - 1
+    total, each = 0, 0
+    for i in range(len(records)):
+        record = records[i]
+        row = i if len(extents) > 1 else 0
+        width = extents[row, outer] * itemsize
+        low = np.int64(source[i])
+        high, step = low + width, width
+        for k in range(outer - 1, -1, -1):
+            extent, stride = extents[row, k], strides[row, k]
+            record.axes[k, 0] = extent
+            record.axes[k, 1] = stride
+            record.axes[k, 2] = step
+            step *= extent
+            if stride < 0:
+                low += (extent - 1) * stride
+            else:
+                high += (extent - 1) * stride
+        aligned = (np.int64(target[i]) | width) % 16 == 0
+        vectors = width // 16 if aligned else (width + 30) // 16
+        count = step // width * vectors if width > 0 else 0
+        record.source = source[i]
+        record.target = target[i]
+        record.width = width
+        record.vectors = vectors
+        record.count = count
+        record.low = low
+        record.high = high
+        blocks = -(-count // block_vectors)
+        record.first_block = total
+        each = blocks if i == 0 or blocks == each else 0
+        total += blocks
+    return total, each

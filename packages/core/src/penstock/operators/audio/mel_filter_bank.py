@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -10,9 +10,14 @@ from penstock.errors import ArgumentValueError, LayoutError, ShapeError
 from penstock.kernels.cpu.bands import MEL_SCALES, Bands, apply_bands, mel_bands
 from penstock.operators.argument_types import BOOL, FLOAT, INT, STRING
 from penstock.operators.audio.deferred_spectrum import DeferredSpectrum, numbers
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.audio.spectrum_batch import SpectrumBatch
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
+
+if TYPE_CHECKING:
+    from penstock.kernels.gpu.spectrogram import DeviceBands
+    from penstock.tensors.gpu.batch import LazyBatch
 
 
 @operator(
@@ -81,6 +86,7 @@ class MelFilterBank(Operator):
             )
         self._settings = (args.nfilter, rate, low, high, args.mel_formula, args.normalize)
         self._layout = inputs[0].layout
+        self._device_bands: dict[int, DeviceBands] = {}
         if inputs[0].ndim is not None:
             self._axis(inputs[0].ndim)
         return inputs[0]
@@ -120,3 +126,28 @@ class MelFilterBank(Operator):
         if not isinstance(data, DeferredSpectrum) or data.bands is not None:
             return self.cpu(c, data)
         return data.with_bands(self._bands(data.shape[1 if data.time_first else 0]))
+
+    gpu_takes: ClassVar = (SpectrumBatch,)
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
+        from penstock.kernels.gpu.bands import apply_bands
+
+        data = inputs[0]
+        if isinstance(data, SpectrumBatch):
+            if data.bands is None:
+                return data.with_bands(self._bands_on_device(data.plan.plan.bins))
+            data = data.materialise(c.queue)
+        axis = self._axis(data.ndim)
+        shapes = data.shapes.copy()
+        shapes[:, axis] = self.args.nfilter
+        out = c.empty(shapes, np.float32)
+        apply_bands(c.queue, data, axis, self._bands_on_device, out)
+        return out
+
+    def _bands_on_device(self, bins: int) -> DeviceBands:
+        from penstock.kernels.gpu.spectrogram import DeviceBands
+
+        found = self._device_bands.get(bins)
+        if found is None:
+            found = self._device_bands[bins] = DeviceBands(self._bands(bins))
+        return found

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu.bands import Bands, apply_bands, cosine_bands
 from penstock.operators.argument_types import BOOL, FLOAT, INT
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
+
+if TYPE_CHECKING:
+    from penstock.kernels.gpu.spectrogram import DeviceBands
+    from penstock.tensors.gpu.batch import DeviceBatch
 
 
 @operator(
@@ -75,6 +81,7 @@ class Mfcc(Operator):
             raise ArgumentValueError(f"`axis` is {args.axis}; it has to be at least 0.")
         if inputs[0].ndim is not None:
             self._check_rank(inputs[0].ndim)
+        self._device_bands: dict[int, DeviceBands] = {}
         return inputs[0]
 
     def _check_rank(self, ndim: int) -> None:
@@ -104,3 +111,30 @@ class Mfcc(Operator):
         out = c.empty((*data.shape[:axis], bands.sums, *data.shape[axis + 1 :]), np.float32)
         apply_bands(data, axis, bands, out)
         return out
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+        from penstock.kernels.gpu.bands import apply_bands
+
+        data: DeviceBatch = inputs[0]
+        self._check_rank(data.ndim)
+        axis = self.args.axis
+        extents = data.shapes[:, axis]
+        if self.args.dct_type == 1 and extents.min(initial=2) < 2:
+            index = int(extents.argmin())
+            try:
+                self._bands(int(extents[index]))
+            except ShapeError as error:
+                raise c.located(error, index) from error
+        shapes = data.shapes.copy()
+        shapes[:, axis] = np.minimum(extents, self.args.n_mfcc)
+        out = c.empty(shapes, np.float32)
+        apply_bands(c.queue, data, axis, self._bands_on_device, out)
+        return out
+
+    def _bands_on_device(self, size: int) -> DeviceBands:
+        from penstock.kernels.gpu.spectrogram import DeviceBands
+
+        found = self._device_bands.get(size)
+        if found is None:
+            found = self._device_bands[size] = DeviceBands(self._bands(size))
+        return found

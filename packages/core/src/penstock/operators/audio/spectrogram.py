@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
 from penstock.operators.argument_types import BOOL, FLOATS, INT, LAYOUT
 from penstock.operators.audio.deferred_spectrum import DeferredSpectrum
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
+
+if TYPE_CHECKING:
+    from penstock.kernels.gpu.spectrogram import DevicePlan
+    from penstock.operators.audio.spectrum_batch import SpectrumBatch
+    from penstock.tensors.gpu.batch import DeviceBatch
 
 POWER = Arg(
     "power",
@@ -114,6 +121,7 @@ class Spectrogram(Operator):
                 )
         frames = Frames(window, step, center=args.center_windows, reflect=args.reflect_padding)
         self._plan = SpectrumPlan(frames, nfft, squared=args.power == 2)
+        self._device_plan: DevicePlan | None = None
         self._time_first = args.layout == "tf"
         return Spec(DALIDataType.FLOAT, 2, args.layout)
 
@@ -127,11 +135,33 @@ class Spectrogram(Operator):
         data = inputs[0]
         size = data.size
         if size == 0 or (data.shape and size not in data.shape):
-            _check_shape(data.shape)
+            raise _wrong_shape(data.shape)
         count = int(self._plan.frames.count(size))
         if count < 1:
             raise self._too_short(size)
         return DeferredSpectrum(c, self._plan, data.reshape(-1), count, time_first=self._time_first)
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> SpectrumBatch:
+        from penstock.kernels.gpu.spectrogram import DevicePlan
+        from penstock.operators.audio.spectrum_batch import SpectrumBatch
+
+        data: DeviceBatch = inputs[0]
+        if self._device_plan is None:
+            self._device_plan = DevicePlan(self._plan)
+        sizes = data.sizes()
+        one_axis = (data.shapes > 1).sum(axis=1) <= 1
+        wrong = np.flatnonzero((sizes == 0) | ~one_axis)
+        if wrong.size:
+            index = int(wrong[0])
+            error = _wrong_shape(tuple(data.shapes[index].tolist()))
+            raise c.located(error, index) from error
+        counts = self._plan.frames.count(sizes)
+        short = np.flatnonzero(counts < 1)
+        if short.size:
+            index = int(short[0])
+            error = self._too_short(int(sizes[index]))
+            raise c.located(error, index) from error
+        return SpectrumBatch(self._device_plan, data, counts, time_first=self._time_first)
 
     def _too_short(self, size: int) -> ShapeError:
         frames = self._plan.frames
@@ -142,13 +172,13 @@ class Spectrogram(Operator):
         )
 
 
-def _check_shape(shape: tuple[int, ...]) -> None:
+def _wrong_shape(shape: tuple[int, ...]) -> ShapeError:
     if 0 in shape:
-        raise ShapeError(
+        return ShapeError(
             f"A signal is empty: its shape is {shape}. `fn.slice` with "
             '`out_of_bounds_policy="pad"` makes it longer.'
         )
-    raise ShapeError(
+    return ShapeError(
         f"A signal has the shape {shape}; expected a single axis, besides those with an extent of "
         "1. Channels have to be separate samples, or mixed: decoders have `downmix`."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -10,9 +10,13 @@ from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.decibels import decibel_scale, to_decibels
 from penstock.operators.argument_types import FLOAT
 from penstock.operators.audio.deferred_spectrum import DeferredSpectrum
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.audio.spectrum_batch import SpectrumBatch
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
 
 
 @operator(
@@ -71,4 +75,22 @@ class ToDecibels(Operator):
             data.write(out, self._scale)
         else:
             to_decibels(data, self._scale, out)
+        return out
+
+    gpu_takes: ClassVar = (SpectrumBatch,)
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+        from penstock.kernels.gpu.decibels import to_decibels, zeros
+
+        data, scale = inputs[0], self._scale
+        out = c.empty(data.extents, np.float32)
+        if not isinstance(data, SpectrumBatch):
+            to_decibels(c.queue, data, scale, out)
+        elif scale.reference != 0:
+            data.write(c.queue, out, scale)
+        else:
+            # The largest value is only known when all of a sample is there.
+            largest = zeros(c.queue, len(data))
+            data.write(c.queue, out, largest=largest)
+            to_decibels(c.queue, out, scale, out, largest)
         return out

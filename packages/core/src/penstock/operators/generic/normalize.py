@@ -13,6 +13,7 @@ from penstock.errors import ArgumentValueError, DataTypeError, ShapeError
 from penstock.kernels.cpu.normalize import (
     needs_double,
     normalize,
+    normalize_by_own_moments,
     squared_deviations,
     totals,
 )
@@ -177,6 +178,8 @@ class Normalize(Operator):
             normalize(data, out, mean, factor, self.args.shift)
             return out
         given = mean if mean is not None else stddev
+        if given is None and self._normalize_by_own_moments(data, out):
+            return out
         axes = self._reduced_axes(data.shape, None if given is None else given.shape)
         count = math.prod(data.shape[k] for k in axes)
         if mean is None:
@@ -188,6 +191,18 @@ class Normalize(Operator):
             factor = self._factor(stddev)
         normalize(data, out, mean, factor, self.args.shift)
         return out
+
+    def _normalize_by_own_moments(self, data: np.ndarray, out: np.ndarray) -> bool:
+        args = self.args
+        return normalize_by_own_moments(
+            data,
+            out,
+            self._axes if self._axes is not None else tuple(range(data.ndim)),
+            ddof=args.ddof,
+            epsilon=args.epsilon,
+            scale=args.scale,
+            shift=args.shift,
+        )
 
     def cpu_batch(self, c: Any, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Normalise `samples` by the moments of all of them."""

@@ -1,12 +1,12 @@
 // Copies of samples whose elements change their order: transpositions, mirrors, channels that are
 // split or joined, every other element.
 //
-// A warp copies a tile at a time: a box of the output, `a` rows of `x` runs of elements, where a run
+// A block copies a tile at a time: a box of the output, `a` rows of `x` runs of elements, where a run
 // (often a single element) is in order on both sides. What the source has of it lies in a few spans
-// of memory. They are read word by word into shared memory, and elements picked from there, word by
-// word of the output. Where elements lie too far apart for that, they are picked from the source.
+// of memory. They are copied to shared memory as they are, and elements picked from there, word by
+// word of the output.
+#include "staging.cuh"
 #include "strided_copy_blocks.cuh"
-#include "strided_copy_span.cuh"
 
 enum Spans : uint32 { ONE, ONE_AN_X, ONE_AN_A };
 
@@ -14,195 +14,190 @@ struct Tiles {
   uint32 first_block;
   uint32 run;  // elements
   uint64 source, target;
+  uint64 low, high;  // the memory that all of the source lies in
   uint64 a_extent, x_extent;
   int64 a_source, x_source, a_target;  // strides in bytes
   uint32 a_tiles, x_tiles;
-  uint32 count;  // tiles of the sample
   uint32 a_tile, x_tile;
   uint32 spans;
-  uint32 pitch;  // from span to span in shared memory, in bytes
-  uint32 padding;
+  uint32 unit;    // bytes of a copy to shared memory: 4 or 16
+  uint32 pitch;   // from span to span in shared memory, in bytes
+  uint32 joined;  // whether rows of the output follow one another, and are written as one
+  // Axes follow.
 };
 
-constexpr uint32 WARPS = 8;
+constexpr uint32 THREADS = 256;
+constexpr uint32 STAGE_BYTES = 17408;
 // Blocks on a multiprocessor, for the compiler to find the registers: Turing has fewer threads.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr uint32 BLOCKS = 3;
 #else
 constexpr uint32 BLOCKS = 5;
 #endif
-constexpr uint32 STAGE_BYTES = 4352;
-
-// A tile: extents, and how far one goes in `from`, from which elements are picked, for a step.
-struct Box {
-  uint32 a, x, run;
-  int64 a_step, x_step, a_target;
-  uint32 spans;
-};
 
 template <typename T> struct WordOf { using type = uint32; };
 template <> struct WordOf<uint64> { using type = uint64; };
 
-// Goes through the elements of a tile in the order of the output.
-template <typename T, typename Offset, bool single, bool joined> struct Walk {
-  const uint8* at;
-  uint32 r, x;
-  const uint32 run, x_extent;
-  const Offset x_gap, a_gap;
-
-  __device__ Walk(const uint8* from, const Box& box, uint32 a, uint32 x, uint32 r)
-      : at(from + Offset(a) * Offset(box.a_step) + Offset(x) * Offset(box.x_step) +
-           Offset(r * sizeof(T))),
-        r(r), x(x), run(box.run), x_extent(box.x),
-        x_gap(Offset(box.x_step) - Offset(box.run * sizeof(T))),
-        a_gap(Offset(box.a_step) - Offset(box.x) * Offset(box.x_step)) {}
-
-  __device__ T next() {
-    const T found = *reinterpret_cast<const T*>(at);
-    at += sizeof(T);
-    if (single || ++r == run) {
-      r = 0;
-      at += x_gap;
-      if (joined && ++x == x_extent) {
-        x = 0;
-        at += a_gap;
-      }
-    }
-    return found;
-  }
+// Rows of the output and where their elements are in shared memory; distances in bytes. An element
+// is number `i` of `inner` along one axis, and then along another.
+struct Picture {
+  int32 origin;
+  uint32 rows, length;  // elements
+  int32 row_step;
+  uint32 inner;
+  int32 inner_step, outer_step;
 };
 
-// Writes a tile. `Offset` is the type of distances in `from`; `single`: runs are single elements;
-// `joined`: rows follow one another in the target, and are written as one.
-template <typename T, typename Offset, bool single, bool joined>
-__device__ __forceinline__ void pick(const uint8* from, const Box& box, uint64 target,
-                                     uint32 lane) {
+// Offset of element `k` of a row. Inner: the extent of the inner axis, if it is known.
+template <uint32 Inner>
+__device__ __forceinline__ int32 offset_of(const Picture& picture, const Divisor& by_inner,
+                                           uint32 k) {
+  if constexpr (Inner == 1) return int32(k) * picture.outer_step;
+  const uint32 outer = by_inner.divide(k);
+  return int32(outer) * picture.outer_step +
+         int32(k - outer * picture.inner) * picture.inner_step;
+}
+
+// Offsets of `Count` elements from element `k` of a row on.
+template <uint32 Inner, uint32 Count>
+__device__ __forceinline__ void offsets_from(const Picture& picture, const Divisor& by_inner,
+                                             uint32 k, int32 (&offsets)[Count]) {
+  if constexpr (Inner == 1) {
+    offsets[0] = int32(k) * picture.outer_step;
+#pragma unroll
+    for (uint32 e = 1; e < Count; e++) offsets[e] = offsets[e - 1] + picture.outer_step;
+  } else {
+    const uint32 inner = Inner ? Inner : picture.inner;
+    const uint32 outer = Inner ? k / Inner : by_inner.divide(k);
+    uint32 r = k - outer * inner;
+    const int32 gap = picture.outer_step - int32(inner) * picture.inner_step;
+    offsets[0] = int32(outer) * picture.outer_step + int32(r) * picture.inner_step;
+    if constexpr (Inner >= Count - 1 && Inner > 0) {
+      // At most one step along the outer axis on the way.
+#pragma unroll
+      for (uint32 e = 1; e < Count; e++)
+        offsets[e] = offsets[0] + int32(e) * picture.inner_step + (r + e >= Inner ? gap : 0);
+    } else {
+#pragma unroll
+      for (uint32 e = 1; e < Count; e++) {
+        const bool over = ++r == inner;
+        r = over ? 0 : r;
+        offsets[e] = offsets[e - 1] + picture.inner_step + (over ? gap : 0);
+      }
+    }
+  }
+}
+
+template <typename T, uint32 Inner>
+__device__ __forceinline__ void write_rows(const uint8* memory, const Picture& picture,
+                                           uint64 target, int64 target_step) {
   using Word = typename WordOf<T>::type;
   constexpr uint32 PER_WORD = sizeof(Word) / sizeof(T);
-  const uint32 row = box.x * box.run;
-  const uint32 rows = joined ? 1 : box.a, length = joined ? row * box.a : row;
-  uint32 lanes = lanes_for((length + 2 * PER_WORD - 2) / PER_WORD);
+  const Divisor by_inner(Inner == 1 ? 1 : picture.inner);
+  const uint32 most = picture.length / PER_WORD;
   // In a transposition, threads that take neighbours in a span meet no conflict of banks.
-  if (box.spans == ONE_AN_X && !joined) lanes = min(lanes, 8 * uint32(sizeof(T)));
-  const Divisor by_run(box.run), by_x(box.x);
-  const auto walk_from = [&](uint32 j, uint32 k) {
-    uint32 x = single ? k : by_run.divide(k), a = j;
-    const uint32 r = k - x * box.run;
-    if (joined) {
-      a = by_x.divide(x);
-      x -= a * box.x;
-    }
-    return Walk<T, Offset, single, joined>(from, box, a, x, r);
-  };
-  for (uint32 j = lane / lanes; j < rows; j += 32 / lanes) {
-    T* const to = reinterpret_cast<T*>(target + int64(j) * box.a_target);
-    // Of the first and the last word, maybe only some elements belong to the row.
+  uint32 lanes = picture.rows < THREADS / 32 ? THREADS : 32;
+  if (Inner == 1 && picture.outer_step >= 32) lanes = min(lanes, 8 * uint32(sizeof(T)));
+  while (lanes > 1 && lanes / 2 >= most) lanes /= 2;
+  const uint32 lane = threadIdx.x & (lanes - 1);
+#pragma unroll 1
+  for (uint32 j = threadIdx.x / lanes; j < picture.rows; j += THREADS / lanes) {
+    T* const to = reinterpret_cast<T*>(target + int64(j) * target_step);
     const uint32 phase = uint32(reinterpret_cast<uint64>(to) % sizeof(Word) / sizeof(T));
-    const uint32 head = min(length, (PER_WORD - phase) % PER_WORD);
-    const uint32 words = (length - head) / PER_WORD, tail = head + words * PER_WORD;
-    for (uint32 k = lane & (lanes - 1); k < head + length - tail; k += lanes) {
-      const uint32 at = k < head ? k : k - head + tail;
-      to[at] = walk_from(j, at).next();
-    }
+    const uint32 head = min(picture.length, (PER_WORD - phase) % PER_WORD);
+    const uint32 words = (picture.length - head) / PER_WORD;
+    const uint8* const from = memory + picture.origin + int32(j) * picture.row_step;
     Word* const whole = reinterpret_cast<Word*>(to + head);
-    uint32 w = lane & (lanes - 1);
-    if constexpr (single && !joined) {
-      const Offset step = Offset(box.x_step), stride = Offset(lanes * PER_WORD) * step;
-      const uint8* at = from + Offset(j) * Offset(box.a_step) + Offset(head + w * PER_WORD) * step;
 #pragma unroll 2
-      for (; w < words; w += lanes, at += stride) {
-        Word word = 0;
+    for (uint32 w = lane; w < words; w += lanes) {
+      int32 offsets[PER_WORD];
+      offsets_from<Inner>(picture, by_inner, head + w * PER_WORD, offsets);
+      Word word = 0;
 #pragma unroll
-        for (uint32 e = 0; e < PER_WORD; e++)
-          word |= Word(*reinterpret_cast<const T*>(at + Offset(e) * step)) << (8 * sizeof(T) * e);
-        whole[w] = word;
-      }
-    } else {
-      for (; w < words; w += lanes) {
-        auto walk = walk_from(j, head + w * PER_WORD);
-        Word word = 0;
-#pragma unroll
-        for (uint32 e = 0; e < PER_WORD; e++) word |= Word(walk.next()) << (8 * sizeof(T) * e);
-        whole[w] = word;
-      }
+      for (uint32 e = 0; e < PER_WORD; e++)
+        word |= Word(*reinterpret_cast<const T*>(from + offsets[e])) << (8 * sizeof(T) * e);
+      whole[w] = word;
+    }
+  }
+  if constexpr (PER_WORD > 1) {
+    // Of the first word of a row and of the last, maybe only some elements belong to it.
+    if (((target | uint64(target_step) | picture.length * sizeof(T)) & (sizeof(Word) - 1)) == 0)
+      return;
+    for (uint32 i = threadIdx.x; i < picture.rows * 2 * PER_WORD; i += THREADS) {
+      const uint32 j = i / (2 * PER_WORD), slot = i % (2 * PER_WORD);
+      T* const to = reinterpret_cast<T*>(target + int64(j) * target_step);
+      const uint32 phase = uint32(reinterpret_cast<uint64>(to) % sizeof(Word) / sizeof(T));
+      const uint32 head = min(picture.length, (PER_WORD - phase) % PER_WORD);
+      const uint32 tail = (picture.length - head) % PER_WORD;
+      const bool first = slot < PER_WORD;
+      if (first ? slot >= head : slot - PER_WORD >= tail) continue;
+      const uint32 k = first ? slot : picture.length - tail + slot - PER_WORD;
+      const uint8* const from = memory + picture.origin + int32(j) * picture.row_step;
+      to[k] = *reinterpret_cast<const T*>(from + offset_of<Inner>(picture, by_inner, k));
     }
   }
 }
 
-template <typename T, typename Offset>
-__device__ __forceinline__ void pick(const uint8* from, const Box& box, uint64 target,
-                                     uint32 lane) {
-  constexpr uint32 LONG = 512;  // bytes of a row that keeps all threads busy by itself
-  const int64 row = int64(box.x * box.run * sizeof(T));
-  const bool joined = box.a_target == row && row < LONG;
-  if (box.run == 1) {
-    if (joined) pick<T, Offset, true, true>(from, box, target, lane);
-    else pick<T, Offset, true, false>(from, box, target, lane);
-  } else {
-    if (joined) pick<T, Offset, false, true>(from, box, target, lane);
-    else pick<T, Offset, false, false>(from, box, target, lane);
-  }
-}
-
-// Copies spans of `size` bytes to shared memory, `pitch` bytes apart.
-__device__ __forceinline__ void stage(uint8* staged, uint32 pitch, uint64 source, int64 stride,
-                                      uint32 spans, uint32 size, uint32 lane) {
-  const uint32 lanes = lanes_for((size + 3) / 4);
-  for (uint32 i = lane / lanes; i < spans; i += 32 / lanes)
-    copy_span(staged + i * pitch, reinterpret_cast<const uint8*>(source + int64(i) * stride), size,
-              lane & (lanes - 1), lanes);
-}
-
-template <typename T, bool staged>
-__global__ void __launch_bounds__(32 * WARPS, BLOCKS)
+// Inner: the extent of the inner axis of a `Picture`, if it is 1 or 3 in all samples; else 0.
+template <typename T, int Inner>
+__global__ void __launch_bounds__(THREADS, BLOCKS)
 copy_tiles(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, int32 axis_count) {
-  __shared__ __align__(16) uint8 memory[staged ? WARPS : 1][staged ? STAGE_BYTES : 16];
-  const uint32 warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+  __shared__ __align__(16) uint8 memory[STAGE_BYTES];
   const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
   const Tiles& tiles = *reinterpret_cast<const Tiles*>(share.record);
   const Axis* axes = reinterpret_cast<const Axis*>(&tiles + 1);
-  const uint32 tile = share.block * WARPS + warp;
-  if (tile >= tiles.count) return;
 
-  const Quotient<uint32> along_x = divided(tile, tiles.x_tiles);
+  const Quotient<uint32> along_x = divided(share.block, tiles.x_tiles);
   const Quotient<uint32> along_a = divided(along_x.whole, tiles.a_tiles);
   const uint64 x = uint64(along_x.rest) * tiles.x_tile;
   const uint64 a = uint64(along_a.rest) * tiles.a_tile;
+  const uint32 x_count = uint32(min(uint64(tiles.x_tile), tiles.x_extent - x));
+  const uint32 a_count = uint32(min(uint64(tiles.a_tile), tiles.a_extent - a));
   const uint32 run_bytes = tiles.run * sizeof(T);
   const Offsets outer = offsets_of(axes, axis_count, along_a.whole);
   const uint64 source = tiles.source + outer.source + int64(a) * tiles.a_source +
                         int64(x) * tiles.x_source;
   const uint64 target = tiles.target + outer.target + int64(a) * tiles.a_target +
                         int64(x * run_bytes);
-  Box box = {uint32(min(uint64(tiles.a_tile), tiles.a_extent - a)),
-             uint32(min(uint64(tiles.x_tile), tiles.x_extent - x)),
-             tiles.run,
-             tiles.a_source,
-             tiles.x_source,
-             tiles.a_target,
-             tiles.spans};
-  if constexpr (!staged) {
-    pick<T, int64>(reinterpret_cast<const uint8*>(source), box, target, lane);
-  } else {
-    // A span goes from its lowest address on, also where an axis runs backwards.
-    int64 low = 0;
-    uint32 size = run_bytes;
-    if (box.spans != ONE_AN_X) {
-      const int64 reach = int64(box.x - 1) * box.x_step;
-      low += min(reach, int64(0));
-      size += uint32(reach < 0 ? -reach : reach);
-    }
-    if (box.spans != ONE_AN_A) {
-      const int64 reach = int64(box.a - 1) * box.a_step;
-      low += min(reach, int64(0));
-      size += uint32(reach < 0 ? -reach : reach);
-    }
-    const bool by_x = box.spans == ONE_AN_X, by_a = box.spans == ONE_AN_A;
-    stage(memory[warp], tiles.pitch, source + low, by_x ? box.x_step : box.a_step,
-          by_x ? box.x : by_a ? box.a : 1, size, lane);
-    if (by_x) box.x_step = tiles.pitch;
-    if (by_a) box.a_step = tiles.pitch;
-    __syncwarp();
-    pick<T, int32>(memory[warp] - low, box, target, lane);
+
+  // A span goes from its lowest address on, also where an axis runs backwards.
+  const bool by_x = tiles.spans == ONE_AN_X, by_a = tiles.spans == ONE_AN_A;
+  int64 low = 0;
+  uint32 size = run_bytes;
+  if (!by_x) {
+    const int64 reach = int64(x_count - 1) * tiles.x_source;
+    low += min(reach, int64(0));
+    size += uint32(reach < 0 ? -reach : reach);
   }
+  if (!by_a) {
+    const int64 reach = int64(a_count - 1) * tiles.a_source;
+    low += min(reach, int64(0));
+    size += uint32(reach < 0 ? -reach : reach);
+  }
+  const SpanTable spans = {source + low, by_x ? tiles.x_source : tiles.a_source,
+                           by_x ? x_count : by_a ? a_count : 1, size};
+  if (tiles.unit == 16) stage_spans<16>(memory, tiles.pitch, spans, tiles.low, tiles.high, THREADS);
+  else stage_spans<4>(memory, tiles.pitch, spans, tiles.low, tiles.high, THREADS);
+
+  const int32 x_step = by_x ? int32(tiles.pitch) : int32(tiles.x_source);
+  const int32 a_step = by_a ? int32(tiles.pitch) : int32(tiles.a_source);
+  Picture picture;
+  picture.origin = int32(spans.source & 15) - int32(low);
+  if (tiles.joined) {
+    picture.rows = 1;
+    picture.length = a_count * x_count;
+    picture.row_step = 0;
+    picture.inner = x_count;
+    picture.inner_step = x_step;
+    picture.outer_step = a_step;
+  } else {
+    picture.rows = a_count;
+    picture.length = x_count * tiles.run;
+    picture.row_step = a_step;
+    picture.inner = tiles.run;
+    picture.inner_step = sizeof(T);
+    picture.outer_step = x_step;
+  }
+  await_copies();
+  write_rows<T, Inner>(memory, picture, target, tiles.a_target);
 }

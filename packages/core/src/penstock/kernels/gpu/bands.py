@@ -1,0 +1,71 @@
+"""Linear maps along one axis: filter banks of the mel scale, and cosine transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.kernels.gpu.program import kernel
+
+if TYPE_CHECKING:
+    from penstock.kernels.gpu.spectrogram import DeviceBands
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+_THREADS, _PER_BLOCK = 256, 1024
+_SAMPLE = np.dtype(
+    [
+        ("source", np.uint64),
+        ("out", np.uint64),
+        ("ranges", np.uint64),
+        ("weights", np.uint64),
+        ("size", np.int64),
+        ("inner", np.int64),
+        ("extent", np.int32),
+        ("sums", np.int32),
+    ],
+    align=True,
+)
+
+
+def apply_bands(
+    queue: Queue,
+    data: DeviceBatch,
+    axis: int,
+    bands_of: Callable[[int], DeviceBands],
+    out: DeviceBatch,
+) -> None:
+    """Fill `out` with weighted sums of `data` along `axis`.
+
+    Parameters
+    ----------
+    data
+        float32, any shapes.
+    bands_of
+        Gives what is applied, for an extent of `axis`.
+    out
+        float32, of the shapes of `data` but for `axis`, which is the number of sums.
+    """
+    sizes = out.sizes()
+    if not sizes.any():
+        return
+    samples = np.zeros(len(data), _SAMPLE)
+    samples["source"], samples["out"], samples["size"] = data.pointers, out.pointers, sizes
+    samples["inner"] = data.shapes[:, axis + 1 :].prod(axis=1)
+    samples["extent"] = extents = data.shapes[:, axis]
+    for extent in np.unique(extents[sizes > 0]).tolist():
+        bands = bands_of(extent)
+        members = extents == extent
+        for name, address in bands.addresses(queue).items():
+            samples[name][members] = address
+        samples["sums"][members] = bands.sums
+    most = -(-int(sizes.max()) // _PER_BLOCK)
+    queue.launch(
+        kernel("bands.cu", "apply_bands"),
+        (most * len(data), 1, 1),
+        (_THREADS, 1, 1),
+        queue.upload(samples),
+        np.uint32(most),
+    )

@@ -1,0 +1,127 @@
+// (pixel - mean) * factor from pixels, whose G channels lie side by side, to planes of them: what
+// normalize_pixels.cu does, for windows inside of the data.
+//
+// A block makes a tile of some rows, or of a part of a row, which is one run of memory in each plane.
+// It copies the rows of the source to shared memory as they are, and writes four neighbours of a
+// plane at a time. Rows may run backwards.
+#include "as_float.cuh"
+#include "normalize_pixels_runs.cuh"
+#include "normalize_pixels_sample.cuh"
+#include "staging.cuh"
+
+constexpr int STAGE_BYTES = 13824;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int BLOCKS = 4;
+#else
+constexpr int BLOCKS = 6;
+#endif
+
+template <int Bytes> struct FourOf;
+template <> struct FourOf<4> { using type = uint32; };
+template <> struct FourOf<8> { using type = uint2; };
+template <> struct FourOf<16> { using type = uint4; };
+
+// Where a plane's elements are in shared memory: `step` bytes apart, `gap` more from row to row.
+struct Picked {
+  const uint8* from;
+  int columns, step, gap;
+};
+
+// Four neighbours of a plane from element `k` on. Even: rows follow one another without a gap.
+template <typename In, typename Out, bool Even>
+__device__ __forceinline__ void write_four(const Picked& picked, const Divisor& by_columns, int k,
+                                           float mean, float factor, Out* to) {
+  int offsets[4];
+  if constexpr (Even) {
+#pragma unroll
+    for (int e = 0; e < 4; e++) offsets[e] = (k + e) * picked.step;
+  } else {
+    const int row = by_columns.divide(k), x = k - row * picked.columns;
+    offsets[0] = k * picked.step + row * picked.gap;
+#pragma unroll
+    for (int e = 1; e < 4; e++)
+      offsets[e] = offsets[0] + e * picked.step + (x + e >= picked.columns ? picked.gap : 0);
+  }
+  Out values[4];
+#pragma unroll
+  for (int e = 0; e < 4; e++) {
+    const float number = as_float(*reinterpret_cast<const In*>(picked.from + offsets[e]));
+    values[e] = Finish::normalized<Out>(number, mean, factor);
+  }
+  typename FourOf<4 * sizeof(Out)>::type four;
+  memcpy(&four, values, sizeof(four));
+  *reinterpret_cast<decltype(four)*>(to) = four;
+}
+
+template <typename In, typename Out, int G>
+__global__ void __launch_bounds__(BLOCK, BLOCKS)
+    normalize_planes(const uint8* records, uint32 pitch, uint32 count, uint32 uniform) {
+  __shared__ __align__(16) uint8 memory[STAGE_BYTES];
+  constexpr int PIXEL = G * int(sizeof(In));
+  const Share share = share_of({records, pitch, count, uniform}, blockIdx.x);
+  const NormalizedSample& s = *reinterpret_cast<const NormalizedSample*>(share.record);
+  const uint32 across = (s.width + s.tile_columns - 1) / s.tile_columns;
+  const uint32 down = (s.height + s.tile_rows - 1) / s.tile_rows;
+  const uint32 line = share.block / across, frame = line / down;
+  const int x0 = (share.block - line * across) * s.tile_columns;
+  const int y0 = (line - frame * down) * s.tile_rows;
+  const int outer = frame / s.inners, inner = frame - outer * s.inners;
+  const int columns = min(s.tile_columns, s.width - x0), rows = min(s.tile_rows, s.height - y0);
+
+  const uint64 frame_at = reinterpret_cast<uint64>(s.source + outer * s.outer + inner * s.inner);
+  const bool backwards = s.pixel < 0;
+  const int64 row_reach = int64(s.height - 1) * s.row, pixel_reach = int64(s.width - 1) * s.pixel;
+  const uint64 low = frame_at + min(row_reach, int64(0)) + min(pixel_reach, int64(0));
+  const uint64 high = frame_at + max(row_reach, int64(0)) + max(pixel_reach, int64(0)) + PIXEL;
+  const uint64 first = frame_at + int64(y0) * s.row + (x0 + (backwards ? columns - 1 : 0)) * s.pixel;
+  const int length = columns * PIXEL;  // of a row, in bytes
+  // Rows that follow one another are one span; others have a pitch as `stage_spans` wants it.
+  const bool even = !backwards && (rows == 1 || s.row == length);
+  const SpanTable spans = {first, s.row, even ? 1u : uint32(rows),
+                           uint32(even ? rows * length : length)};
+  const int staged = even ? length : length + 32 + ((int(s.row) - length) & 15);
+  stage_spans<16>(memory, staged, spans, low, high, BLOCK);
+
+  const int begin = int(spans.source & 15);
+  const int step = backwards ? -PIXEL : PIXEL;
+  const int gap = staged - columns * step, run = rows * columns;
+  const Divisor by_columns(columns);
+  const Finish finish{s.table, s.out_channels};
+  Out* const out = reinterpret_cast<Out*>(s.out) + outer * s.out_outer + inner * s.out_inner +
+                   int64(y0) * s.out_row + x0;
+  const uint8* const from = memory + begin + (backwards ? (columns - 1) * PIXEL : 0);
+  await_copies();
+#pragma unroll
+  for (int c = 0; c < G; c++) {
+    const float mean = finish.mean(c), factor = finish.factor(c);
+    Out* const to = out + c * s.out_channel;
+    const Picked picked{from + c * int(sizeof(In)), columns, step, gap};
+    const int phase = int(reinterpret_cast<uint64>(to) / sizeof(Out)) & 3;
+    const int head = min((4 - phase) & 3, run), fours = (run - head) / 4;
+    if (even) {
+      const Picked ahead{picked.from, columns, PIXEL, 0};
+#pragma unroll 2
+      for (int v = threadIdx.x; v < fours; v += BLOCK)
+        write_four<In, Out, true>(ahead, by_columns, head + 4 * v, mean, factor,
+                                  to + head + 4 * v);
+    } else {
+#pragma unroll 2
+      for (int v = threadIdx.x; v < fours; v += BLOCK)
+        write_four<In, Out, false>(picked, by_columns, head + 4 * v, mean, factor,
+                                   to + head + 4 * v);
+    }
+  }
+  // What is left of each plane before the first four and behind the last.
+  for (int i = threadIdx.x; i < 8 * G; i += BLOCK) {
+    const int c = i / 8, slot = i % 8;
+    Out* const to = out + c * s.out_channel;
+    const int phase = int(reinterpret_cast<uint64>(to) / sizeof(Out)) & 3;
+    const int head = min((4 - phase) & 3, run), tail = (run - head) & 3;
+    if (slot < 4 ? slot >= head : slot - 4 >= tail) continue;
+    const int k = slot < 4 ? slot : run - tail + slot - 4;
+    const int row = by_columns.divide(k);
+    const uint8* const place = from + c * int(sizeof(In)) + k * step + row * gap;
+    to[k] = Finish::normalized<Out>(as_float(*reinterpret_cast<const In*>(place)), finish.mean(c),
+                                    finish.factor(c));
+  }
+}

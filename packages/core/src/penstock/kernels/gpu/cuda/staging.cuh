@@ -1,0 +1,76 @@
+// Pieces of memory on their way to shared memory, all of them at once: no thread waits for what it
+// has asked for before it asks for more.
+#pragma once
+#include "common.cuh"
+
+// Queues the copy of `Size` bytes, 4 or 16, to shared memory; both sides are aligned by as many.
+template <uint32 Size>
+__device__ __forceinline__ void copy_async(uint8* to, const uint8* from) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const uint32 place = static_cast<uint32>(__cvta_generic_to_shared(to));
+  if constexpr (Size == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(place), "l"(from) : "memory");
+#else
+  if constexpr (Size == 16)
+    *reinterpret_cast<uint4*>(to) = __ldg(reinterpret_cast<const uint4*>(from));
+  else
+    *reinterpret_cast<uint32*>(to) = __ldg(reinterpret_cast<const uint32*>(from));
+#endif
+}
+
+// Waits for the copies of all threads of the block.
+__device__ __forceinline__ void await_copies() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+  __syncthreads();
+}
+
+// Spans of memory: `count` of them, of `size` bytes each, `stride` bytes apart.
+struct SpanTable {
+  uint64 source;
+  int64 stride;
+  uint32 count, size;
+};
+
+// Queues the copy of spans to `memory`, which is aligned to 16 bytes and to which byte 0 of the first
+// span goes at `source % 16`. They are `pitch` bytes apart there, which is congruent to the stride,
+// modulo `Size`, and leaves `2 * Size` bytes between them. Copies are of `Size` bytes, aligned, so
+// that some of what is around a span is read, too, unless it lies outside of `low` to `high`.
+template <uint32 Size>
+__device__ __forceinline__ void stage_spans(uint8* memory, uint32 pitch, const SpanTable& spans,
+                                            uint64 low, uint64 high, uint32 threads) {
+  const uint32 begin = uint32(spans.source) & 15;
+  const uint32 units = (spans.size + 2 * Size - 2) / Size;  // of a span, wherever it begins
+  const int64 reach = int64(spans.count - 1) * spans.stride;
+  const uint64 first = spans.source + min(reach, int64(0));
+  const uint64 last = spans.source + max(reach, int64(0)) + spans.size;
+  const bool free = first >= low + Size && last + 2 * Size <= high;
+  // As many threads for a span as it keeps busy, a power of two.
+  uint32 bits = 1;
+  while ((2u << bits) <= units && (2u << bits) <= threads) bits++;
+  const uint32 lane = threadIdx.x & ((1u << bits) - 1), step = Size << bits;
+#pragma unroll 1
+  for (uint32 i = threadIdx.x >> bits; i < spans.count; i += threads >> bits) {
+    const uint64 source = spans.source + int64(i) * spans.stride;
+    const uint32 phase = uint32(source) % Size;
+    const uint8* from = reinterpret_cast<const uint8*>(source - phase);
+    uint8* to = memory + (begin + i * pitch - phase);
+    const uint32 end = phase + spans.size;
+    if (free) {
+#pragma unroll 4
+      for (uint32 k = lane * Size; k < end; k += step) copy_async<Size>(to + k, from + k);
+    } else {
+      for (uint32 k = lane * Size; k < end; k += step) {
+        if (source - phase + k >= low && source - phase + k + Size <= high) {
+          copy_async<Size>(to + k, from + k);
+          continue;
+        }
+#pragma unroll 4
+        for (uint32 e = max(k, phase); e < min(k + Size, end); e++) to[e] = __ldg(from + e);
+      }
+    }
+  }
+}

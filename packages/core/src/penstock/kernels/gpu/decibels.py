@@ -1,0 +1,75 @@
+"""Decibels: logarithms of ratios to a reference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.kernels.gpu.program import kernel
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu.decibels import DecibelScale
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+_THREADS, _PER_BLOCK = 256, 2048
+_SAMPLE = np.dtype(
+    [
+        ("source", np.uint64),
+        ("out", np.uint64),
+        ("largest", np.uint64),
+        ("size", np.int64),
+    ],
+    align=True,
+)
+
+
+def zeros(queue: Queue, count: int) -> np.ndarray:
+    """Addresses of `count` float32 zeros for work that is queued now."""
+    size = count * 4
+    first = queue.scratch(size)
+    queue.runtime.fill(first, 0, size, queue.stream)
+    return np.uint64(first) + np.arange(count, dtype=np.uint64) * np.uint64(4)
+
+
+def to_decibels(
+    queue: Queue,
+    data: DeviceBatch,
+    scale: DecibelScale,
+    out: DeviceBatch,
+    largest: np.ndarray | None = None,
+) -> None:
+    """Fill `out` with `data` in decibels.
+
+    Parameters
+    ----------
+    data
+        float32, any shapes.
+    out
+        float32, of the same shapes; may be the same memory.
+    largest
+        uint64 ``(samples,)``: where the largest number of each sample is, if that is known.
+    """
+    sizes = out.sizes()
+    if not sizes.any():
+        return
+    samples = np.zeros(len(data), _SAMPLE)
+    samples["source"], samples["out"], samples["size"] = data.pointers, out.pointers, sizes
+    most = -(-int(sizes.max()) // _PER_BLOCK)
+    grid, block = (most * len(data), 1, 1), (_THREADS, 1, 1)
+    if largest is not None:
+        samples["largest"] = largest
+    elif scale.reference == 0:
+        samples["largest"] = zeros(queue, len(data))
+        queue.launch(
+            kernel("decibels.cu", "largest"), grid, block, queue.upload(samples), np.uint32(most)
+        )
+    queue.launch(
+        kernel("decibels.cu", "decibels"),
+        grid,
+        block,
+        queue.upload(samples),
+        np.uint32(most),
+        *scale,
+    )

@@ -1,0 +1,253 @@
+"""Spectrograms, and what filters and a logarithm make of them, in one launch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.kernels.cpu.decibels import NO_DECIBELS
+from penstock.kernels.gpu.device_constant import DeviceConstant
+from penstock.kernels.gpu.program import kernel
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu.bands import Bands
+    from penstock.kernels.cpu.decibels import DecibelScale
+    from penstock.kernels.cpu.spectrogram import SpectrumPlan
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+_THREADS = 256
+_LANES = (16, 8, 4, 2, 1)
+"""Frames that a block may take; there is a kernel for each."""
+_SHARED_BYTES = 48 << 10
+_ENOUGH_BLOCKS = 512
+"""Blocks up to which smaller ones are better, as there are multiprocessors without work."""
+_MOST_SCRATCH_BYTES = 256 << 20
+_EVEN, _ODD, _DIRECT = range(3)
+
+_SETTINGS = np.dtype(
+    [
+        ("steps", np.uint64),
+        ("cosines", np.uint64),
+        ("sines", np.uint64),
+        ("size", np.int32),
+        ("step_count", np.int32),
+        ("places", np.uint64),
+        ("joint_cosines", np.uint64),
+        ("joint_sines", np.uint64),
+        ("window", np.uint64),
+        ("ranges", np.uint64),
+        ("weights", np.uint64),
+        ("start", np.int64),
+        ("step", np.int64),
+        ("length", np.int32),
+        ("window_length", np.int32),
+        ("bins", np.int32),
+        ("mode", np.int32),
+        ("reflect", np.int32),
+        ("squared", np.int32),
+        ("time_first", np.int32),
+        ("bands", np.int32),
+        ("in_decibels", np.int32),
+        ("note_largest", np.int32),
+        ("reference", np.float32),
+        ("smallest", np.float32),
+        ("factor", np.float32),
+    ],
+    align=True,
+)
+_SAMPLE = np.dtype(
+    [
+        ("source", np.uint64),
+        ("out", np.uint64),
+        ("largest", np.uint64),
+        ("scratch", np.uint64),
+        ("size", np.int64),
+        ("frames", np.int64),
+    ],
+    align=True,
+)
+
+
+class Packed:
+    """Several arrays that are uploaded together, once.
+
+    Belongs to an instance of an operator, as `DeviceConstant` does.
+    """
+
+    __slots__ = ("_memory", "_offsets")
+
+    def __init__(self, **arrays: np.ndarray) -> None:
+        offsets, at = {}, 0
+        for name, array in arrays.items():
+            offsets[name] = at
+            at += -(-array.nbytes // 16) * 16
+        packed = np.zeros(at, np.uint8)
+        for name, array in arrays.items():
+            bytes_ = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            packed[offsets[name] : offsets[name] + bytes_.size] = bytes_
+        self._memory = DeviceConstant(packed)
+        self._offsets = offsets
+
+    def addresses(self, queue: Queue) -> dict[str, int]:
+        """Where each array is, for work of `queue`."""
+        first = self._memory.address(queue)
+        return {name: first + offset for name, offset in self._offsets.items()}
+
+
+class DeviceBands:
+    """A filter bank or cosine transform on the device."""
+
+    __slots__ = ("_packed", "sums")
+
+    def __init__(self, bands: Bands) -> None:
+        self.sums = bands.sums
+        self._packed = Packed(ranges=bands.ranges, weights=bands.weights)
+
+    def addresses(self, queue: Queue) -> dict[str, int]:
+        """Of ``ranges`` and ``weights``."""
+        return self._packed.addresses(queue)
+
+
+class DevicePlan:
+    """A `SpectrumPlan` on the device."""
+
+    def __init__(self, plan: SpectrumPlan) -> None:
+        self.plan = plan
+        self.frames = plan.frames
+        spectrum = plan.spectrum
+        length = plan.length
+        window = plan.frames.window * np.float32(0.5)
+        if spectrum is None:
+            angles = 2 * np.pi * np.arange(length) / length
+            self._mode, self.size, steps = _DIRECT, length, 0
+            self._packed = Packed(
+                cosines=np.cos(angles).astype(np.float32),
+                sines=np.sin(angles).astype(np.float32),
+                window=window,
+            )
+        else:
+            transform = spectrum.transform
+            self._mode = _EVEN if spectrum.is_even else _ODD
+            self.size, steps = transform.size, len(transform.steps)
+            self._packed = Packed(
+                steps=transform.steps.astype(np.int32),
+                cosines=transform.cosines,
+                sines=transform.sines,
+                places=transform.places.astype(np.int32),
+                joint_cosines=spectrum.cosines,
+                joint_sines=spectrum.sines,
+                window=window,
+            )
+        self._settings = np.zeros(1, _SETTINGS)
+        settings = self._settings[0]
+        settings["size"], settings["step_count"], settings["mode"] = self.size, steps, self._mode
+        settings["length"], settings["bins"] = length, plan.bins
+        settings["window_length"] = plan.frames.length
+        settings["start"], settings["step"] = plan.frames.start, plan.frames.step
+        settings["reflect"], settings["squared"] = plan.frames.reflect, plan.squared
+
+    def settings(self, queue: Queue) -> np.ndarray:
+        """A copy of what the kernel is told, ``(1,)``, with addresses for work of `queue`."""
+        settings = self._settings.copy()
+        for name, address in self._packed.addresses(queue).items():
+            settings[name] = address
+        return settings
+
+
+def write_spectrograms(
+    queue: Queue,
+    plan: DevicePlan,
+    signals: DeviceBatch,
+    frame_counts: np.ndarray,
+    out: DeviceBatch,
+    *,
+    time_first: bool,
+    bands: DeviceBands | None = None,
+    scale: DecibelScale | None = None,
+    largest: np.ndarray | None = None,
+) -> None:
+    """Fill `out` with the spectrograms of `signals`, or with what is made of them.
+
+    Parameters
+    ----------
+    signals
+        float32, of any shapes with a single extent above 1, without empty ones.
+    frame_counts
+        int64 ``(samples,)``.
+    out
+        float32 ``(bins or bands.sums, frames)``, or with `time_first` transposed.
+    bands
+        A filter bank to apply.
+    scale
+        For decibels, with a given reference.
+    largest
+        uint64 ``(samples,)``: addresses of float32 zeros to be made the largest value of each
+        sample.
+    """
+    settings = plan.settings(queue)
+    settings["time_first"] = time_first
+    if bands is not None:
+        settings["bands"] = bands.sums
+        for name, address in bands.addresses(queue).items():
+            settings[name] = address
+    settings["in_decibels"], settings["note_largest"] = scale is not None, largest is not None
+    for name, value in (scale or NO_DECIBELS)._asdict().items():
+        settings[name] = value
+    samples = np.zeros(len(signals), _SAMPLE)
+    samples["source"], samples["out"] = signals.pointers, out.pointers
+    samples["size"], samples["frames"] = signals.sizes(), frame_counts
+    if largest is not None:
+        samples["largest"] = largest
+    lanes = _lanes(plan.size, frame_counts)
+    if lanes:
+        shared = 2 * plan.size * (lanes + 1 if lanes > 1 else 1) * 4
+        _launch(queue, samples, settings, lanes, shared)
+        return
+    for part in _parts(frame_counts * (2 * plan.size * 4)):
+        group = samples[part]
+        needed = group["frames"] * (2 * plan.size * 4)
+        begins = np.cumsum(needed) - needed
+        first = queue.scratch(int(needed.sum()))
+        group["scratch"] = (first + begins).astype(np.uint64)
+        _launch(queue, group, settings, 1, 0)
+
+
+def _launch(
+    queue: Queue, samples: np.ndarray, settings: np.ndarray, lanes: int, shared: int
+) -> None:
+    blocks = int((-(-samples["frames"] // lanes)).max())
+    queue.launch(
+        kernel("spectrogram.cu", "spectrogram", lanes, bool(shared)),
+        (blocks * len(samples), 1, 1),
+        (_THREADS, 1, 1),
+        queue.upload(samples),
+        queue.upload(settings),
+        np.uint32(blocks),
+        shared_bytes=shared,
+    )
+
+
+def _lanes(size: int, frame_counts: np.ndarray) -> int:
+    """Frames that a block takes; 0 where shared memory has no room for a single one."""
+    found = 0
+    for lanes in _LANES:
+        if 2 * size * (lanes + 1 if lanes > 1 else 1) * 4 > _SHARED_BYTES:
+            continue
+        found = lanes
+        if int((-(-frame_counts // lanes)).sum()) >= _ENOUGH_BLOCKS or lanes == 4:
+            break
+    return found
+
+
+def _parts(needed_bytes: np.ndarray) -> list[slice]:
+    """Runs of samples that do not need too much scratch memory together, of at least one each."""
+    parts, begin, total = [], 0, 0
+    for index, own in enumerate(needed_bytes.tolist()):
+        if index > begin and total + own > _MOST_SCRATCH_BYTES:
+            parts.append(slice(begin, index))
+            begin, total = index, 0
+        total += own
+    parts.append(slice(begin, len(needed_bytes)))
+    return parts

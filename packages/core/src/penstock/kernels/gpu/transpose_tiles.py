@@ -1,0 +1,300 @@
+"""Tiles of copies that change the order of elements: how samples are cut into them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.kernels.gpu.compiled import compiled
+from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import launch_counted, launch_records, quotient_up
+from penstock.tensors.gpu.batch import plain
+
+if TYPE_CHECKING:
+    from penstock.kernels.gpu.strided_axes import Axes
+    from penstock.tensors.gpu.queue import Queue
+
+STAGE_BYTES = 17408
+"""Shared memory of a block, as in ``transpose.cu``."""
+NESTED_BYTES = 272
+"""Steps along `x` up to which a span may hold several of them."""
+_FAR_ELEMENTS = 1024
+"""Elements of a tile that is picked from the source itself."""
+_WARPS = 8
+_BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
+
+@cache
+def _near_record(outer: int) -> np.dtype:
+    return np.dtype(
+        [
+            ("first_block", np.uint32),
+            ("run", np.uint32),
+            ("source", np.uint64),
+            ("target", np.uint64),
+            ("low", np.int64),
+            ("high", np.int64),
+            ("a_extent", np.int64),
+            ("x_extent", np.int64),
+            ("a_source", np.int64),
+            ("x_source", np.int64),
+            ("a_target", np.int64),
+            ("a_tiles", np.uint32),
+            ("x_tiles", np.uint32),
+            ("a_tile", np.uint32),
+            ("x_tile", np.uint32),
+            ("spans", np.uint32),
+            ("unit", np.uint32),
+            ("pitch", np.uint32),
+            ("joined", np.uint32),
+            ("axes", np.int64, (max(outer, 1), 3)),
+        ],
+        align=True,
+    )
+
+
+def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: int) -> None:
+    """Copy by way of shared memory.
+
+    Parameters
+    ----------
+    queue
+        Where to queue it.
+    axes
+        What is copied.
+    run, x, fast, a
+        Which axis is what: that of runs (-1 if there are none), the innermost but the runs, the one
+        along which elements of the source are closest, and that one again or, if it is `x`, the
+        next further out (-1 if there is none).
+    """
+    outer = axes.extents.shape[1] - len({run, x, a} - {-1})
+    records = np.zeros(len(axes.source), _near_record(outer))
+    blocks, blocks_each, inner = _describe(
+        records,
+        plain(axes.source),
+        plain(axes.target),
+        plain(axes.extents),
+        plain(axes.strides),
+        axes.itemsize,
+        run,
+        x,
+        fast,
+        a,
+        STAGE_BYTES,
+        NESTED_BYTES,
+    )
+    launch_counted(
+        queue,
+        kernel("transpose.cu", "copy_tiles", _BITS[axes.itemsize], inner),
+        records,
+        blocks,
+        blocks_each,
+        np.int32(outer),
+    )
+
+
+@compiled
+def _describe(
+    records: np.ndarray,
+    source: np.ndarray,
+    target: np.ndarray,
+    extents: np.ndarray,
+    strides: np.ndarray,
+    itemsize: int,
+    run_axis: int,
+    x_axis: int,
+    fast_axis: int,
+    a_axis: int,
+    stage_bytes: int,
+    nested_bytes: int,
+) -> tuple[int, int, int]:
+    """Fill `records`.
+
+    Returns
+    -------
+    tuple of int
+        The number of blocks; that of each sample, if all have as many, else 0; and the kernel's
+        template argument `Inner`.
+    """
+    one, one_an_x, one_an_a = 0, 1, 2
+    ndim = extents.shape[1]
+    total, each, inner = 0, 0, -1
+    for i in range(len(records)):
+        record = records[i]
+        row = i if len(extents) > 1 else 0
+        run, x_extent, a_extent = 1, 1, 1
+        x_source, a_source, a_target = 0, 0, 0
+        low = np.int64(source[i])
+        high, images, step, place = low + itemsize, 1, itemsize, len(record.axes)
+        for axis in range(ndim - 1, -1, -1):
+            extent, stride = extents[row, axis], strides[row, axis]
+            if axis == run_axis:
+                run = extent
+            elif axis == x_axis:
+                x_extent, x_source = extent, stride
+            elif axis == a_axis:
+                a_extent, a_source, a_target = extent, stride, step
+            else:
+                place -= 1
+                record.axes[place, 0] = extent
+                record.axes[place, 1] = stride
+                record.axes[place, 2] = step
+                images *= extent
+            step *= extent
+            if stride < 0:
+                low += (extent - 1) * stride
+            else:
+                high += (extent - 1) * stride
+        unit, x_step, a_step = run * itemsize, abs(x_source), abs(a_source)
+        size, joined = 16, False
+        if fast_axis == x_axis:
+            # Mirrors: one span an `a`, as many as there is room for.
+            spans = one_an_a
+            x = max(stage_bytes - 64 - unit, 0) // max(x_step, 1) + 1
+            x = x_extent if x >= x_extent else x // 32 * 32 if x >= 32 else x
+            pitch = (x - 1) * x_step + unit + 32
+            pitch += (a_source - pitch) % 16
+            a = 1
+            if x == x_extent:
+                a = min((stage_bytes - 16) // max(pitch, 1), a_extent)
+                a = a // 8 * 8 if a > 8 and a < a_extent else a
+        else:
+            reach = (a_extent - 1) * a_step + unit
+            dense = reach <= x_step and x_step <= 2 * reach and x_step <= nested_bytes
+            # Threads that read four bytes each meet in a bank where these are far apart.
+            if dense and itemsize == 1 and x_step % 8 == 0:
+                dense = False
+            if dense or (x_extent <= 1 and reach <= nested_bytes):
+                # Channels that lie within a step along `x`: one span has it all.
+                spans, pitch, a = one, 0, a_extent
+                x = max(stage_bytes - 32 - reach, 0) // max(x_step, 1) + 1
+                even = 256 * max(4 // itemsize, 1)
+                even = even if x >= even else 32 if x >= 32 else 1
+                x = x_extent if x >= x_extent else x // even * even
+            elif x_extent <= 8:
+                # A long span an `x`, their beginnings in different banks.
+                spans, x = one_an_x, x_extent
+                room = (stage_bytes - 16) // max(x_extent, 1) - 176 - unit
+                a = max(room, 0) // max(a_step, 1) + 1
+                a = a_extent if a >= a_extent else a // 32 * 32 if a >= 32 else a
+                pitch = (a - 1) * a_step + unit + 32
+                pitch += (x_source - pitch) % 16
+                while (pitch // 4 - 32 // max(x_extent, 1)) % 32 >= 4:
+                    pitch += 16
+                joined = run == 1 and a_target == x_extent * itemsize
+            else:
+                # A span an `x`, their elements in different banks.
+                spans = one_an_x
+                room = 192 if unit % 4 else 128
+                a = max(room - unit, 0) // max(a_step, 1) + 1
+                a = min(a, a_extent)
+                pitch = (a - 1) * a_step + unit
+                if x_source % 4 or x_source % 8 == 4:
+                    pitch += 32
+                    pitch += (x_source - pitch) % 16
+                else:
+                    size = 4
+                    word = max(itemsize, 4)
+                    pitch = ((pitch + 8 + word - 1) // word | 1) * word
+                x = min(max((stage_bytes - 16) // pitch, 1), x_extent)
+        a, x = max(a, 1), max(x, 1)
+        a_tiles, x_tiles = -(-a_extent // a), -(-x_extent // x)
+        blocks = a_tiles * x_tiles * images if run > 0 else 0
+        record.run = run
+        record.source = source[i]
+        record.target = target[i]
+        record.low = low
+        record.high = high
+        record.a_extent = a_extent
+        record.x_extent = x_extent
+        record.a_source = a_source
+        record.x_source = x_source
+        record.a_target = a_target
+        record.a_tiles = a_tiles
+        record.x_tiles = x_tiles
+        record.a_tile = a
+        record.x_tile = x
+        record.spans = spans
+        record.unit = size
+        record.pitch = pitch
+        record.joined = joined
+        record.first_block = total
+        if blocks:
+            own = x_extent if joined else run
+            inner = own if inner in (-1, own) else 0
+        each = blocks if i == 0 or blocks == each else 0
+        total += blocks
+    return total, each, inner if inner in (1, 3) else 0
+
+
+@cache
+def _far_record(outer: int) -> np.dtype:
+    return np.dtype(
+        [
+            ("first_block", np.uint32),
+            ("run", np.uint32),
+            ("source", np.uint64),
+            ("target", np.uint64),
+            ("a_extent", np.int64),
+            ("x_extent", np.int64),
+            ("a_source", np.int64),
+            ("x_source", np.int64),
+            ("a_target", np.int64),
+            ("a_tiles", np.uint32),
+            ("x_tiles", np.uint32),
+            ("count", np.uint32),
+            ("a_tile", np.uint32),
+            ("x_tile", np.uint32),
+            ("axes", np.int64, (outer, 3)),
+        ],
+        align=True,
+    )
+
+
+def copy_far_tiles(queue: Queue, axes: Axes, run_axis: int, x_axis: int, a_axis: int) -> None:
+    """Copy elements that every thread reads where they are; axes as of `copy_near_tiles`."""
+    extents, strides, targets = axes.extents, axes.strides, axes.target_strides
+    count = len(extents)
+    ones, zeros = np.ones(count, np.int64), np.zeros(count, np.int64)
+    run = extents[:, run_axis] if run_axis >= 0 else ones
+    x_extent = extents[:, x_axis]
+    a_extent, a_source, a_target = ones, zeros, zeros
+    if a_axis >= 0:
+        a_extent, a_source = extents[:, a_axis], strides[:, a_axis]
+        a_target = targets[:, a_axis]
+    x = np.clip(x_extent, 1, _FAR_ELEMENTS)
+    a = np.where(x >= x_extent, np.clip(_FAR_ELEMENTS // x, 1, np.maximum(a_extent, 1)), 1)
+    a_tiles = quotient_up(a_extent, a)
+    x_tiles = quotient_up(x_extent, x)
+    outer = [k for k in range(extents.shape[1]) if k not in (run_axis, x_axis, a_axis)]
+    total = np.where(run > 0, a_tiles * x_tiles * extents[:, outer].prod(axis=1), 0)
+    records = np.empty(count, _far_record(len(outer)))
+    for name, values in (
+        ("run", run),
+        ("source", axes.source),
+        ("target", axes.target),
+        ("a_extent", a_extent),
+        ("x_extent", x_extent),
+        ("a_source", a_source),
+        ("x_source", strides[:, x_axis]),
+        ("a_target", a_target),
+        ("a_tiles", a_tiles),
+        ("x_tiles", x_tiles),
+        ("count", total),
+        ("a_tile", a),
+        ("x_tile", x),
+    ):
+        records[name] = values
+    if outer:
+        records["axes"][:, :, 0] = extents[:, outer]
+        records["axes"][:, :, 1] = strides[:, outer]
+        records["axes"][:, :, 2] = targets[:, outer]
+    launch_records(
+        queue,
+        kernel("transpose_direct.cu", "copy_far_tiles", _BITS[axes.itemsize]),
+        records,
+        quotient_up(total, _WARPS),
+        np.int32(len(outer)),
+    )

@@ -1,0 +1,92 @@
+"""Spectrograms on the GPU that are not computed yet: as `deferred_spectrum`, for a batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.tensors.gpu.batch import LazyBatch
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu.decibels import DecibelScale
+    from penstock.kernels.gpu.spectrogram import DeviceBands, DevicePlan
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+
+class SpectrumBatch(LazyBatch):
+    """What is to become of a batch of signals: one launch makes all of it.
+
+    Parameters
+    ----------
+    plan
+        How the spectra are found.
+    signals
+        float32, with a single extent above 1.
+    frame_counts
+        int64 ``(samples,)``, at least 1.
+    time_first
+        Whether a frame's values are neighbours.
+    bands
+        The filter bank that follows, if any.
+    """
+
+    __slots__ = ("bands", "dtype", "frame_counts", "plan", "shapes", "signals", "time_first")
+
+    def __init__(
+        self,
+        plan: DevicePlan,
+        signals: DeviceBatch,
+        frame_counts: np.ndarray,
+        *,
+        time_first: bool,
+        bands: DeviceBands | None = None,
+    ) -> None:
+        self.plan = plan
+        self.signals = signals
+        self.frame_counts = frame_counts
+        self.time_first = time_first
+        self.bands = bands
+        rows = plan.plan.bins if bands is None else bands.sums
+        self.shapes = np.full((len(frame_counts), 2), rows, np.int64)
+        self.shapes[:, 0 if time_first else 1] = frame_counts
+        self.dtype = np.dtype(np.float32)
+
+    def with_bands(self, bands: DeviceBands) -> SpectrumBatch:
+        """The recipe followed by a filter bank; there must be none yet."""
+        return SpectrumBatch(
+            self.plan,
+            self.signals,
+            self.frame_counts,
+            time_first=self.time_first,
+            bands=bands,
+        )
+
+    def write(
+        self,
+        queue: Queue,
+        out: DeviceBatch,
+        scale: DecibelScale | None = None,
+        largest: np.ndarray | None = None,
+    ) -> None:
+        """Fill `out`, in decibels where `scale` is given; `largest` as of `write_spectrograms`."""
+        from penstock.kernels.gpu.spectrogram import write_spectrograms
+
+        write_spectrograms(
+            queue,
+            self.plan,
+            self.signals,
+            self.frame_counts,
+            out,
+            time_first=self.time_first,
+            bands=self.bands,
+            scale=scale,
+            largest=largest,
+        )
+
+    def materialise(self, queue: Queue) -> DeviceBatch:
+        """The samples in device memory: one launch."""
+        out = queue.empty(self.extents, self.dtype, len(self))
+        self.write(queue, out)
+        return out

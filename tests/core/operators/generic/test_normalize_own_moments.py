@@ -1,0 +1,41 @@
+"""`normalize` by moments that are worked out in one go gives what the steps one by one give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import penstock.operators.generic.normalize as module
+from tests.support.run_operator import run_operator
+
+RNG = np.random.default_rng(0)
+SHAPES = [(128, 101), (3, 5), (1, 1), (7,), (100, 3), (40, 300), (4, 2500), (5, 60, 3), (4, 1, 9)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("axes", [None, (0,), (1,), (0, 1), (1, 2), (0, 2)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "int16", "int32"])
+@pytest.mark.parametrize(
+    "extra",
+    [{}, {"ddof": 1}, {"ddof": 1000}, {"epsilon": 0.5, "scale": 3.0, "shift": 2.0}],
+    ids=str,
+)
+def test_same_bits(shape, axes, dtype, extra, monkeypatch):
+    if axes is not None and max(axes) >= len(shape):
+        return
+    data = (RNG.standard_normal(shape) * 30).astype(dtype)
+    arguments = {**extra, **({} if axes is None else {"axes": axes})}
+    found = run_operator("normalize", data, **arguments)
+    monkeypatch.setattr(module, "normalize_by_own_moments", lambda *_, **__: False)
+    expected = run_operator("normalize", data, **arguments)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_what_is_not_finite(monkeypatch):
+    data = np.ones((4, 100), np.float32)
+    data[1, 7], data[2, 9], data[3] = np.nan, np.inf, 3e38
+    with np.errstate(all="ignore"):
+        found = run_operator("normalize", data, axes=[1])
+        monkeypatch.setattr(module, "normalize_by_own_moments", lambda *_, **__: False)
+        expected = run_operator("normalize", data, axes=[1])
+    np.testing.assert_array_equal(found, expected)

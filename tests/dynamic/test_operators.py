@@ -1,0 +1,120 @@
+"""Every operator gives in dynamic mode, in all of its modes, what it gives in a pipeline."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import penstock.experimental.dynamic as ndd
+from penstock import fn, types
+from penstock.experimental.dynamic.functions import is_offered
+from penstock.operators.registry import all_schemas, find
+from penstock.pipeline import Pipeline
+from tests.support.dynamic_cases import CASES
+
+MODES = list(ndd.EvalMode)
+
+
+def member(root, name):
+    for part in name.split("."):
+        root = getattr(root, part)
+    return root
+
+
+def constants(case):
+    return {k: getattr(types, v, v) if isinstance(v, str) else v for k, v in case.args.items()}
+
+
+def returning(batch):
+    return lambda: batch
+
+
+def in_pipeline(case, size=None):
+    size = case.size if size is None else size
+    pipe = Pipeline(batch_size=size, num_threads=2, device_id=None, seed=5)
+    with pipe:
+        nodes = [
+            fn.external_source(returning(samples[:size]), layout=layout or None)
+            for samples, layout in case.inputs
+        ]
+        tensors = {
+            name: fn.external_source(returning([as_array(x) for x in values[:size]]))
+            for name, values in case.tensors.items()
+        }
+        result = member(fn, case.name)(*nodes, **constants(case), **tensors)
+        outputs = result if isinstance(result, (list, tuple)) else [result]
+        pipe.set_outputs(*outputs)
+    pipe.build()
+    return [([np.array(o.at(i)) for i in range(len(o))], o.layout(), o.dtype) for o in pipe.run()]
+
+
+def as_array(value):
+    array = np.array(value)
+    return array.astype({"f": np.float32, "i": np.int32}[array.dtype.kind])
+
+
+def dynamic_call(case, dynamic=ndd, kinds=types):
+    inputs = [dynamic.batch(list(s), layout=layout or None) for s, layout in case.inputs]
+    tensors = {
+        name: dynamic.batch([as_array(v) for v in values]) for name, values in case.tensors.items()
+    }
+    args = {k: getattr(kinds, v, v) if isinstance(v, str) else v for k, v in case.args.items()}
+    extra = {} if case.inputs else {"batch_size": case.size}
+    result = member(dynamic, case.name)(*inputs, **args, **tensors, **extra)
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+def check(got, want):
+    assert len(got) == len(want)
+    for batch, (samples, layout, dtype) in zip(got, want, strict=True):
+        assert batch.dtype.type_id == dtype
+        assert (batch.layout or "") == layout
+        assert batch.shape == [s.shape for s in samples]
+        for tensor, sample in zip(batch.tensors, samples, strict=True):
+            assert np.asarray(tensor).tobytes() == np.ascontiguousarray(sample).tobytes()
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_batches_in_every_mode_are_what_a_pipeline_gives(case):
+    want = in_pipeline(case)
+    for mode in MODES:
+        with mode:
+            check(dynamic_call(case), want)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.inputs], ids=str)
+def test_single_tensors_in_every_mode_are_what_a_pipeline_gives(case):
+    want = in_pipeline(case, 1)
+    for mode in [*MODES, ndd.EvalMode.eager]:
+        with mode:
+            inputs = [ndd.tensor(s[0], layout=layout or None) for s, layout in case.inputs]
+            tensors = {name: ndd.tensor(as_array(v[0])) for name, v in case.tensors.items()}
+            result = member(ndd, case.name)(*inputs, **constants(case), **tensors)
+            results = list(result) if isinstance(result, tuple) else [result]
+            for tensor, (samples, layout, dtype) in zip(results, want, strict=True):
+                assert isinstance(tensor, ndd.Tensor)
+                assert tensor.dtype.type_id == dtype
+                assert (tensor.layout or "") == layout
+                assert np.asarray(tensor).tobytes() == samples[0].tobytes()
+                assert tensor.shape == samples[0].shape
+
+
+def test_every_operator_has_a_case():
+    offered = {s.name for s in all_schemas() if is_offered(s) and not s.hidden and not s.random}
+    assert not offered - {c.name for c in CASES}
+
+
+@pytest.mark.parametrize(
+    "name", [s.name for s in all_schemas() if is_offered(s) and not s.hidden], ids=str
+)
+def test_function_has_signature_and_documentation(name):
+    import inspect
+
+    function = member(ndd, name)
+    parameters = inspect.signature(function).parameters
+    assert {"batch_size", "device"} <= set(parameters)
+    assert ("rng" in parameters) == find(name).random
+    assert not {"seed", "preserve", "bytes_per_sample_hint", "name"} & set(parameters)
+    assert "batch_size" in function.__doc__
+    assert "DataNode" not in function.__doc__
+    assert function.__name__ == name.rpartition(".")[2]

@@ -1,0 +1,179 @@
+"""Calls of every operator that dynamic mode offers, for comparisons with pipelines and with DALI."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import Any
+
+import cv2
+import numpy as np
+
+from penstock.experimental.dynamic.functions import is_offered
+from penstock.operators.registry import all_schemas
+from penstock.operators.schema import OpSchema
+
+
+@dataclass
+class Case:
+    """One call: for each input the samples and their layout; constants, and arguments by sample."""
+
+    name: str
+    inputs: list[tuple[list[np.ndarray], str]]
+    args: dict[str, Any] = field(default_factory=dict)
+    tensors: dict[str, list[Any]] = field(default_factory=dict)
+    dali: bool = True
+    """Whether DALI's dynamic mode takes the same call."""
+    exact: bool = False
+
+    @property
+    def size(self) -> int:
+        """Number of samples."""
+        return len(self.inputs[0][0]) if self.inputs else 3
+
+    def __str__(self) -> str:
+        return "-".join([self.name, *self.args, *self.tensors])
+
+
+def _random(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def images() -> list[np.ndarray]:
+    """Three images of different shapes, HWC."""
+    draw = _random(1)
+    shapes = ((40, 56, 3), (33, 31, 3), (48, 20, 3))
+    return [draw.integers(0, 256, shape, dtype=np.uint8) for shape in shapes]
+
+
+def clips() -> list[np.ndarray]:
+    """Three mono clips of different lengths."""
+    draw = _random(2)
+    return [draw.normal(size=n).astype(np.float32) for n in (4000, 5017, 3000)]
+
+
+def matrices() -> list[np.ndarray]:
+    """Three small matrices of different shapes."""
+    draw = _random(3)
+    return [draw.normal(size=s).astype(np.float32) for s in ((4, 6), (1, 3), (5, 2))]
+
+
+@functools.cache
+def encoded() -> list[np.ndarray]:
+    """Three JPEG files."""
+    smooth = [cv2.GaussianBlur(image, (0, 0), 3) for image in images()]
+    return [cv2.imencode(".jpg", image)[1].reshape(-1) for image in smooth]
+
+
+def spectra() -> list[np.ndarray]:
+    """Three power spectra, ft."""
+    draw = _random(4)
+    return [np.abs(draw.normal(size=(129, n))).astype(np.float32) for n in (9, 5, 7)]
+
+
+def _cases() -> list[Case]:
+    hwc, plain = (images(), "HWC"), (matrices(), "")
+    files = (encoded(), "")
+    audio, power = (clips(), ""), (spectra(), "ft")
+    found = [
+        Case("_shape", [plain], dali=False),
+        Case("brightness", [hwc], {"brightness": 1.5, "brightness_shift": 0.1}),
+        Case("brightness", [hwc], {}, {"brightness": [0.5, 1.0, 2.0]}),
+        Case("brightness_contrast", [hwc], {"brightness": 1.5, "contrast": 0.7}),
+        Case("cast", [plain], {"dtype": "INT16"}),
+        Case("cast_like", [plain, hwc]),
+        Case("contrast", [hwc], {"contrast": 1.5, "contrast_center": 100.0}),
+        Case("copy", [hwc]),
+        Case("crop", [hwc], {"crop": [16, 12]}),
+        Case("crop", [hwc], {"crop": [16, 12]}, {"crop_pos_x": [0.0, 0.3, 1.0]}),
+        Case("crop_mirror_normalize", [hwc], {"crop": [16, 12], "mean": [1.0, 2.0, 3.0]}),
+        Case(
+            "crop_mirror_normalize",
+            [hwc],
+            {"crop": [16, 12], "output_layout": "CHW", "std": [10.0]},
+            {"mirror": [0, 1, 1]},
+        ),
+        Case("decoders.image", [files]),
+        Case("decoders.image", [files], {"output_type": "GRAY"}),
+        Case("decoders.image_crop", [files], {"crop": [10, 12]}),
+        Case("decoders.image_slice", [files], {"start": [4, 5], "shape": [10, 9]}),
+        Case("expand_dims", [plain], {"axes": [0]}),
+        Case("flip", [hwc], {"horizontal": 1}),
+        Case("flip", [hwc], {"horizontal": 0}, {"vertical": [0, 1, 0]}),
+        Case("full", [([np.float32(k) for k in range(3)], "")], {"shape": [2, 1]}),
+        Case("full_like", [plain, ([np.float32(k) for k in range(3)], "")]),
+        Case("gaussian_blur", [hwc], {"sigma": 1.5}),
+        Case("gaussian_blur", [hwc], {}, {"window_size": [3, 5, 7]}),
+        Case("get_property", [hwc], {"key": "layout"}),
+        Case("mel_filter_bank", [power], {"nfilter": 20, "sample_rate": 16000.0}),
+        Case("mfcc", [power], {"n_mfcc": 12}),
+        Case("normalize", [plain]),
+        Case("normalize", [plain], {"axes": [0], "mean": 0.5}, dali=False),
+        Case("normalize", [plain], {"batch": True}),
+        Case("ones", [], {"shape": [2, 3]}),
+        Case("ones_like", [plain]),
+        Case("peek_image_shape", [files]),
+        Case("per_frame", [plain]),
+        Case("power_spectrum", [audio], {"nfft": 5100}),
+        Case("reinterpret", [plain], {"dtype": "INT32"}),
+        Case("reshape", [plain], {"shape": [-1]}),
+        Case("reshape", [plain], {"layout": "HW"}),
+        Case("resize", [hwc], {"size": [20, 24]}),
+        Case("resize", [hwc], {"interp_type": "INTERP_LINEAR"}, {"resize_x": [10.0, 60.0, 31.0]}),
+        Case("resize", [hwc], {"size": [20, 24], "save_attrs": True}),
+        Case("resize_crop_mirror", [hwc], {"resize_shorter": 30.0, "crop": [20, 20]}),
+        Case("rotate", [hwc], {"angle": 30.0}),
+        Case("rotate", [hwc], {"fill_value": 0.0}, {"angle": [10.0, 90.0, 200.0]}),
+        Case("slice", [hwc], {"start": [1, 2], "shape": [10, 9], "axes": [0, 1]}),
+        Case(
+            "slice",
+            [plain],
+            {"axes": [0], "rel_start": [0.0]},
+            {"rel_shape": [[0.5], [1.0], [0.3]]},
+        ),
+        Case("spectrogram", [audio], {"nfft": 512, "window_step": 128}),
+        Case("squeeze", [([m[None] for m in matrices()], "")], {"axes": [0]}, dali=False),
+        Case("to_decibels", [power], {"multiplier": 10.0, "cutoff_db": -60.0}),
+        Case("transpose", [hwc], {"perm": [2, 0, 1]}),
+        Case("zeros", [], {"shape": [2], "dtype": "INT8"}),
+        Case("zeros_like", [plain]),
+    ]
+    return found + _others({case.name for case in found})
+
+
+def _others(known: set[str]) -> list[Case]:
+    """Cases for operators that the list above does not know, with whatever data they take."""
+    found = []
+    for schema in all_schemas():
+        if not is_offered(schema) or schema.hidden or schema.name in known or schema.random:
+            continue
+        if any(arg.required for arg in schema.args.values()):
+            continue
+        data = _data_for(schema)
+        if data is not None:
+            count = max(1, schema.min_inputs) if schema.inputs else 0
+            found.append(Case(schema.name, [data] * count, dali=False))
+    return found
+
+
+def _data_for(schema: OpSchema) -> tuple[list[np.ndarray], str] | None:
+    from penstock.executor.inputs import checked
+    from penstock.operators.schema import Spec
+    from penstock.types import to_dali_type
+
+    if not schema.inputs:
+        return [], ""
+    args = {a.name: a.default for a in schema.args.values()}
+    for data in ((images(), "HWC"), (matrices(), ""), (spectra(), "ft"), (clips(), "")):
+        first = data[0][0]
+        spec = Spec(to_dali_type(first.dtype), first.ndim, data[1])
+        try:
+            specs = [checked(schema, k, spec) for k in range(max(1, schema.min_inputs))]
+            schema.cls(args, {}).infer(*specs)
+        except Exception:
+            continue
+        return data
+    return None
+
+
+CASES = _cases()
