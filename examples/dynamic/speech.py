@@ -1,9 +1,9 @@
 """Generated speech: syllables out of a voice and three formants, one speaker in each folder.
 
 Nobody will understand it, but it has what an audio pipeline meets in recordings: pitch that moves,
-vowels, hisses, pauses, levels and lengths that differ. By the source-filter model of G. Fant, "Acoustic
-Theory of Speech Production", 1960; formants of G. E. Peterson and H. L. Barney, "Control methods used
-in a study of the vowels", 1952.
+vowels, hisses, pauses, levels and lengths that differ. By the source-filter model of G. Fant,
+"Acoustic Theory of Speech Production", 1960; formants of G. E. Peterson and H. L. Barney, "Control
+methods used in a study of the vowels", 1952.
 """
 
 from __future__ import annotations
