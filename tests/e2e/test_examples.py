@@ -100,3 +100,19 @@ def test_a_folder_with_other_images_is_refused(tmp_path):
     assert all(path.read_bytes() == data for path, data in first.items())
     with pytest.raises(FileExistsError, match="remove it, or choose another folder"):
         write_dataset(tmp_path, 4)
+
+
+def test_audio_augmentation(tmp_path):
+    folder = tmp_path / "speech"
+    options = ["--folder", str(folder), "--clips", "32", "--seconds", "0.1", "--threads", "1", "2"]
+    shown = run_python("-m", "examples.dynamic.audio_augmentation", *options).stdout
+    assert "A batch of 8: f32, (128, 101)" in shown
+    assert re.search(r"A mistake: .*nfilter", shown)
+    assert "Seed 1 twice, bit for bit: True" in shown
+    assert "Seed 2 is different: True" in shown
+    assert "Two ranks: 16 + 16 clips" in shown
+    assert len(re.findall(r"│ +[12] │ +[\d,]+ │ +[\d,]+ │", shown)) == 2
+    picture = cv2.imread(str(folder / "log_mel.png"))
+    assert picture.shape[0] > 128
+    assert picture.std() > 20  # there is something to see
+    assert sum(1 for _ in folder.glob("*/*.wav")) == 32

@@ -1,4 +1,4 @@
-"""Calls of every operator that dynamic mode offers, for comparisons with pipelines and with DALI."""
+"""Calls of every operator that dynamic mode offers, compared with pipelines and DALI."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -118,12 +119,17 @@ def install_operators(cls: type) -> None:
 
 def function_of(operation: Operation) -> Callable[..., Any]:
     """The function of ``math`` for an operation."""
+    names = operation.parameters
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
 
-    def function(*operands: Any) -> Any:
-        if len(operands) != operation.arity:
-            raise ArgumentTypeError(
-                f"{operation.math_name}() takes {operation.arity} operands, got {len(operands)}."
-            )
+    def function(*operands: Any, **named: Any) -> Any:
+        if named or len(operands) != len(names):
+            try:
+                operands = signature.bind(*operands, **named).args
+            except TypeError as error:
+                raise ArgumentTypeError(f"{operation.math_name}(): {error}") from None
         return apply(operation, operands)
 
+    function.__signature__ = signature  # type: ignore[attr-defined]
     return function

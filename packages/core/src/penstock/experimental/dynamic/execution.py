@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import UsageError
-from penstock.executor.arena import Arena
 from penstock.executor.batch import BatchBuffer
 from penstock.executor.batch_step import draw_whole_batch, run_batch_step
 from penstock.executor.iteration import Iteration
 from penstock.executor.runner import SampleRunner
 from penstock.experimental.dynamic.lifetime import exiting
 from penstock.experimental.dynamic.slots import HostValue
+from penstock.experimental.dynamic.solo import SCRATCH
 
 if TYPE_CHECKING:
     from penstock.executor.lane import Lane
@@ -24,18 +24,8 @@ if TYPE_CHECKING:
     from penstock.experimental.dynamic.invocations import Invocation
     from penstock.experimental.dynamic.thread_pools import ThreadPool
 
-_WORTH_SHARING_SECONDS = 1e-4
+_WORTH_SHARING_SECONDS = 2.5e-4
 """Work on a batch from which on it pays to wake other threads."""
-
-
-class _Scratch(threading.local):
-    """Scratch memory of a thread."""
-
-    def __init__(self) -> None:
-        self.arena = Arena()
-
-
-_scratch = _Scratch()
 
 
 def run_chain(
@@ -236,8 +226,8 @@ class Work:
         runners = self._chain.runners
         key = (self._number, threading.get_ident())
         runner = runners.get(key)
-        if runner is None or runner._arena is not _scratch.arena:
-            runner = SampleRunner(self._program, _scratch.arena, materialise_views=False)
+        if runner is None or runner._arena is not SCRATCH.arena:
+            runner = SampleRunner(self._program, SCRATCH.arena, materialise_views=False)
             runners[key] = runner
         runner.bind(self._iteration)
         for step, context in (*runner._light, *runner._heavy):
