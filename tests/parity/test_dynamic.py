@@ -329,7 +329,9 @@ OWN_WAY = {
     'ndd.batch("abc")': "another class of error",
     "t[::0].evaluate()": "a step of zero is an error at once",
     "ndd.resize(t, size=[2,2])": "another class of error",
-    "ndd.rotate(np.ones((2,2,1),np.uint8), angle=[10,20])": "a list where a number is expected is a TypeError",
+    "ndd.rotate(np.ones((2,2,1),np.uint8), angle=[10,20])": (
+        "a list where a number is expected is a TypeError"
+    ),
     "ndd.imread(3)": "what is no name of a file is a TypeError",
     "int(ndd.tensor(3))": "tensors of one element are numbers",
     "float(ndd.tensor(3.5))": "likewise",

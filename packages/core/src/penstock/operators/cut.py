@@ -17,7 +17,7 @@ from penstock.operators.partial_batch import partial_batch, strided_batch
 from penstock.operators.schema import Arg
 from penstock.operators.window import OutOfBounds, slices
 from penstock.operators.window_batch import settled_windows
-from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, shape_rows
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
@@ -128,15 +128,22 @@ class Cutter:
     def cut_batch(
         self, c: BatchContext, data: LazyBatch, anchors: np.ndarray, shapes: np.ndarray
     ) -> LazyBatch:
-        """The windows of a batch, int64 ``(samples, ndim)`` each: views of it where possible."""
+        """The windows of a batch: views of it where possible.
+
+        They are int64 ``(samples, ndim)``, or ``(1, ndim)`` for samples that are all alike.
+        """
         from penstock.kernels.gpu.window import window
 
-        extents = data.shapes
+        extents = data.shapes if len(anchors) == len(data) else shape_rows(data)
         anchors, shapes, outside = settled_windows(self._bounds, c, anchors, shapes, extents)
         if self._convert is None and not outside.any():
-            if (shapes == extents).all():
+            if np.array_equal(shapes, extents):
                 return data
             return partial_batch(c, data).window(anchors, shapes)
+        if len(anchors) < len(data):
+            extents = data.shapes
+            anchors, shapes = (np.broadcast_to(a, extents.shape) for a in (anchors, shapes))
+            outside = np.broadcast_to(outside, len(data))
         policy = self._bounds.policy if outside.any() else "constant"
         if policy == "constant":
             if len(self._fill) > 1 and outside.any():

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _EXPRESSION = "_arithmetic_generic_op"
 _AHEAD_ON_GPU = 64
 """Chains that may be queued on the GPU before the host waits for it."""
+_MOST_TOGETHER = 64
+"""Calls in one chain. Making its program takes time, and a longer one gains nothing."""
 _MOST_QUEUED = 512
 """Calls that may wait; a thread that makes more of them has to work itself."""
 
@@ -255,6 +257,8 @@ class Evaluator:
                 continue
             groups.setdefault(size, []).append(invocation)
             group_of[id(invocation)] = size
+            if len(groups[size]) >= _MOST_TOGETHER:
+                self._flush(groups, group_of, size)
         for group in list(groups):
             self._flush(groups, group_of, group)
 
