@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 from penstock.errors import (
     ArgumentTypeError,
@@ -17,7 +17,7 @@ from penstock.errors import (
 from penstock.experimental.dynamic.batches import Batch
 from penstock.experimental.dynamic.construction import as_batch, as_tensor
 from penstock.experimental.dynamic.contexts import EvalContext
-from penstock.experimental.dynamic.devices import Device, DeviceLike
+from penstock.experimental.dynamic.devices import DeviceLike
 from penstock.experimental.dynamic.devices import device as as_device
 from penstock.experimental.dynamic.dtypes import DType
 from penstock.experimental.dynamic.dtypes import dtype as as_dtype
@@ -212,7 +212,7 @@ class ExternalSource:
                 f"`source` gave a batch of {batch.batch_size} samples where `batch_size`="
                 f"{batch_size} were expected."
             )
-        return batch if device is None else batch.to_device(cast("Device", device))
+        return batch if device is None else batch.to_device(device)
 
     def _element(self, ahead: int) -> Any:
         """The outputs of an element that is still to come, with errors in their place."""

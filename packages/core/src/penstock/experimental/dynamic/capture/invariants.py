@@ -36,7 +36,7 @@ class _Invariant:
     def __init__(self, value: Any) -> None:
         object.__setattr__(self, "_value", value)
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type:
         return type(self._value)
 
