@@ -134,7 +134,7 @@ class GpuProgram:
             tensors,
             queue,
             iteration.size,
-            step.seed,
+            iteration.seed_of(step),
             iteration.number,
             origin,
             self._threads,

@@ -110,18 +110,12 @@ class Clip:
         """Samples still to be converted, flat; `None` where `out` has them already."""
         count = len(out) * self.channels
         if self._file is not None:
-            if not mixed and count == self.frames * self.channels:
-                self._file.read(out)
+            if not mixed:
+                self._file.read(out, first, len(out))
                 return None
-            # Damage is an error wherever it is, and codecs cannot go to any place at once.
-            dtype = _FLOAT if mixed else out.dtype
-            whole = temp((self.frames * self.channels,), dtype)
-            self._file.read(whole)
-            part = whole[first * self.channels :][:count]
-            if mixed:
-                return part
-            out.reshape(-1)[:] = part
-            return None
+            whole = temp((count,), _FLOAT)
+            self._file.read(whole, first, len(out))
+            return whole
         header = self._header
         assert header is not None
         begin = header.offset + first * self.channels * (header.bits // 8)

@@ -17,6 +17,7 @@ from numba.core import types
 from penstock.errors import BadSampleError
 
 _SFM_READ = 0x10
+_SEEK_SET = 0
 _UNKNOWN_FRAMES = 1 << 62
 
 _memcpy: Any = types.ExternalFunction("memcpy", types.uintp(types.uintp, types.uintp, types.uintp))
@@ -112,13 +113,15 @@ class SoundFile:
             library.sf_close(self._file)
             self._file = ffi.NULL
 
-    def read(self, out: np.ndarray) -> None:
-        """Fill `out` with all samples, the channels of a frame side by side.
+    def read(self, out: np.ndarray, first: int, frames: int) -> None:
+        """Fill `out` with samples, the channels of a frame side by side.
 
         Parameters
         ----------
         out
             int16, int32 or float32, C-contiguous, of ``frames * channels`` numbers.
+        first, frames
+            First frame of the file to read, and how many.
 
         Raises
         ------
@@ -128,11 +131,13 @@ class SoundFile:
         library, ffi, _, _ = _library()
         name = {"int16": "short", "int32": "int", "float32": "float"}[out.dtype.name]
         target = ffi.cast(f"{name}*", out.ctypes.data)
-        done = getattr(library, f"sf_readf_{name}")(self._file, target, self.frames)
-        if done != self.frames:
+        done = 0
+        if not first or library.sf_seek(self._file, first, _SEEK_SET) == first:
+            done = getattr(library, f"sf_readf_{name}")(self._file, target, frames)
+        if done != frames:
             why = _why(self._file) if library.sf_error(self._file) else "its end is missing."
             raise BadSampleError(
-                f"The audio file is damaged: {done} of its {self.frames} samples "
+                f"The audio file is damaged: of {frames} samples from number {first} on, {done} "
                 f"could be decoded; {why}"
             )
 
