@@ -38,7 +38,7 @@ class BatchContext:
         self._inputs = inputs
         self._buffers = buffers
         self._arena = Arena()
-        self.seed = step.seed
+        self.seed = iteration.seed_of(step)
         self.iteration = iteration.number
         self.size = iteration.size
 
@@ -134,5 +134,5 @@ def draw_whole_batch(
     history: EdgeHistory,
 ) -> BatchBuffer:
     """The batch of a random operator whose samples are all drawn at once."""
-    values = draw(step.seed, iteration.number, iteration.size)
+    values = draw(iteration.seed_of(step), iteration.number, iteration.size)
     return BatchBuffer.of_values(values, spec, history)

@@ -65,6 +65,9 @@ def run_chain(
     plan = chain.plan
     feeds = dict(zip(chain.given, given, strict=True))
     iteration = Iteration(0, size, feeds)
+    iteration.seeds = {
+        k: i.seed for k, i in enumerate(invocations) if i.form.operation.schema.random
+    }
     buffers: list[Any] = [None] * len(plan.consumers)
     iteration.buffers = buffers
     for r, value in feeds.items():
@@ -78,7 +81,7 @@ def run_chain(
             continue
         for r in stage.reads:
             buffers[r].wait()
-        _run_samples(chain, number, program, iteration, invocations, pool)  # type: ignore[arg-type]
+        _run_samples(chain, number, program, iteration, pool)  # type: ignore[arg-type]
         for step in program.batch_steps:  # type: ignore[union-attr]
             run_batch_step(step, program, iteration, plan.history)  # type: ignore[arg-type]
     return [_finished(buffers[r]) for r in plan.outputs]
@@ -93,7 +96,6 @@ def _run_samples(
     number: int,
     program: Program,
     iteration: Iteration,
-    invocations: Sequence[Invocation],
     pool: ThreadPool,
 ) -> None:
     size, history, buffers = iteration.size, chain.plan.history, iteration.buffers
@@ -105,17 +107,10 @@ def _run_samples(
         buffers[r] = buffer
     for step, draw in program.drawn:
         r = step.outputs[0]
-        seeded = _Seeded(step, invocations[step.node.serial].seed)
-        buffers[r] = draw_whole_batch(
-            seeded,  # type: ignore[arg-type]
-            draw,
-            iteration,
-            program.specs[r],
-            history[r],
-        )
+        buffers[r] = draw_whole_batch(step, draw, iteration, program.specs[r], history[r])
     if not program.steps or not size:
         return
-    work = Work(chain, number, program, iteration, invocations)
+    work = Work(chain, number, program, iteration)
     helpers = min(pool.num_threads, size) - 1
     if helpers > 0 and program.sample_seconds * size > _WORTH_SHARING_SECONDS:
         work.share(size, helpers + 1)
@@ -130,14 +125,6 @@ def _sample(failure: tuple[int, BaseException]) -> int:
     return failure[0]
 
 
-class _Seeded:
-    """A step with the seed of one call."""
-
-    def __init__(self, step: Any, seed: int) -> None:
-        self.node = step.node
-        self.seed = seed
-
-
 class Work:
     """The samples of one stage, taken by any number of threads until none is left."""
 
@@ -145,7 +132,6 @@ class Work:
         "_chain",
         "_chunks",
         "_finished",
-        "_invocations",
         "_iteration",
         "_left",
         "_lock",
@@ -160,13 +146,11 @@ class Work:
         number: int,
         program: Program,
         iteration: Iteration,
-        invocations: Sequence[Invocation],
     ) -> None:
         self._chain = chain
         self._number = number
         self._program = program
         self._iteration = iteration
-        self._invocations = invocations
         self._chunks = deque([list(range(iteration.size))])
         self._left = iteration.size
         self._lock = threading.Lock()
@@ -230,7 +214,4 @@ class Work:
             runner = SampleRunner(self._program, SCRATCH.arena, materialise_views=False)
             runners[key] = runner
         runner.bind(self._iteration)
-        for step, context in (*runner._light, *runner._heavy):
-            if step.node.schema.random:
-                context.seed = self._invocations[step.node.serial].seed
         return runner

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import base64
 import concurrent.futures
-import json
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
-from penstock.errors import ArgumentValueError, ShapeError, UsageError
+from penstock.errors import ShapeError, UsageError
 from penstock.plugin.base_iterator import LastBatchPolicy, PipelineBatch
 from penstock.plugin.iterator_state import can_make_checkpoints, check_enabled
 from penstock.plugin.jax.decorator import make_decorator
+from penstock.plugin.jax.element_spec import register_with_clu, spec_of
 from penstock.plugin.jax.iterator import DALIGenericIterator
 from penstock.plugin.jax.placement import Placement
+from penstock.plugin.jax.saved_state import read_state, write_state
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -29,31 +26,6 @@ if TYPE_CHECKING:
     from jax.sharding import Sharding
 
     from penstock.pipeline import Pipeline
-
-
-_FORMAT = "penstock iterator"
-"""The key in saved files that tells what they are; its value is their version."""
-
-
-@dataclass(frozen=True)
-class ArraySpec:
-    """Element type and shape of an output; CLU's class of this name is used where it is loaded."""
-
-    dtype: np.dtype
-    shape: tuple[int, ...]
-
-    def __repr__(self) -> str:
-        return f"ArraySpec(dtype={np.dtype(self.dtype).name}, shape={self.shape})"
-
-    def __str__(self) -> str:
-        return f"{np.dtype(self.dtype).name}{list(self.shape)}"
-
-
-def spec_of(array: jax.Array) -> Any:
-    """Element type and shape of `array`."""
-    clu = sys.modules.get("clu.data.dataset_iterator")
-    kind = ArraySpec if clu is None else clu.ArraySpec
-    return kind(dtype=array.dtype, shape=array.shape)
 
 
 class DALIGenericPeekableIterator(DALIGenericIterator):
@@ -118,7 +90,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
             pmap_compatible,
             devices=devices,
         )
-        _register_with_clu()
+        register_with_clu(type(self))
 
     def __iter__(self) -> Self:
         """Begin an epoch: the next one, if the user has got anything of the current one."""
@@ -232,8 +204,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
 
     def save(self, filename: str | PathLike[str]) -> None:
         """Write `checkpoints` to a file, as CLU does it."""
-        text = [base64.b64encode(state).decode() for state in self.checkpoints()]
-        Path(filename).write_text(json.dumps({_FORMAT: 1, "pipelines": text}))
+        write_state(filename, self.checkpoints())
 
     def restore(self, filename: str | PathLike[str]) -> None:
         """Go on where the iterator stood that was saved to a file, as CLU does it.
@@ -251,14 +222,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
                 "Only an iterator made by `peekable_data_iterator` can be restored in its place. "
                 "Make pipelines with `checkpoint=`, and an iterator of them."
             )
-        try:
-            found = json.loads(Path(filename).read_text())
-            states = [base64.b64decode(text) for text in found["pipelines"]]
-            known = found[_FORMAT] == 1
-        except (ValueError, KeyError, TypeError):
-            known = False
-        if not known:
-            raise ArgumentValueError(f"{filename} was not written by `save` of such an iterator.")
+        states = read_state(filename)
         with self._lock:
             lock, made = self._lock, self._remake(states)
             vars(self).update(vars(made))
@@ -317,12 +281,6 @@ def _fulfil(
         future.set_exception(end)
     except BaseException as error:
         future.set_exception(error)
-
-
-def _register_with_clu() -> None:
-    clu = sys.modules.get("clu.data.dataset_iterator")
-    if clu is not None:
-        clu.DatasetIterator.register(DALIGenericPeekableIterator)
 
 
 def peekable_data_iterator(
