@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any as _Any
 
 from penstock.experimental.dynamic import calling as _calling
+from penstock.experimental.dynamic import capture as capture
 from penstock.experimental.dynamic import checkpoint as checkpoint
 from penstock.experimental.dynamic import functions as _functions
 from penstock.experimental.dynamic import math as math
@@ -44,6 +45,7 @@ from penstock.experimental.dynamic.dtypes import (
     uint64,
 )
 from penstock.experimental.dynamic.dtypes import bool_ as bool
+from penstock.experimental.dynamic.external import ExternalSource
 from penstock.experimental.dynamic.image_files import imread
 from penstock.experimental.dynamic.modes import EvalMode
 from penstock.experimental.dynamic.streams import (
@@ -69,6 +71,7 @@ __all__ = [
     "DeviceLike",
     "EvalContext",
     "EvalMode",
+    "ExternalSource",
     "ImageType",
     "InterpType",
     "Stream",
@@ -79,6 +82,7 @@ __all__ = [
     "batch",
     "bfloat16",
     "bool",
+    "capture",
     "checkpoint",
     "device",
     "dtype",

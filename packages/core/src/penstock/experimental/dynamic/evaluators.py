@@ -76,6 +76,22 @@ class Evaluator:
         if len(queue) > _MOST_QUEUED:
             self.drain()
 
+    def submit_all(self, invocations: Sequence[Invocation]) -> None:
+        """Have the work of several calls done in the background, together."""
+        for invocation in invocations:
+            invocation.state = QUEUED
+        self._queue.extend(invocations)
+        if self._idle:
+            self._rouse()
+        elif self._thread is None or self._pid != os.getpid():
+            self._start()
+
+    def run_all(self, invocations: Sequence[Invocation]) -> None:
+        """Do calls in this thread, each behind those that it reads."""
+        for invocation in invocations:
+            invocation.state = RUNNING
+        self._do(invocations)
+
     def run_now(self, invocation: Invocation) -> None:
         """Do the work in this thread; the error, if there is one, is on the call."""
         self._do([invocation])

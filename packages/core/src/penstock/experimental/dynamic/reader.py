@@ -105,6 +105,7 @@ class Reader:
         self._use = ""
         self._size: int | None = None
         self._epochs = 0
+        self._captured: bool | None = None
         self._state: dict[str, Any] | None = None
         """A state to begin from."""
         self._begun = False
@@ -162,7 +163,9 @@ class Reader:
             At the first step, if the reader was used in another way before.
         """
         if capture:
-            raise NotYetSupportedError("`capture`=True is to come.")
+            from penstock.experimental.dynamic.capture.loops import captured_epoch
+
+            return captured_epoch(self, batch_size, ctx)
         return Epoch(self, batch_size, ctx)
 
     def __call__(self, *, batch_size: int | None = None) -> Any:
@@ -215,8 +218,13 @@ class Reader:
 
     # -- what it is used for ---------------------------------------------------------------------
 
-    def _begin_epoch(self, batch_size: int | None) -> int | None:
+    def _begin_epoch(self, batch_size: int | None, captured: bool) -> int | None:
         """Check how an epoch is to be read; return the size of its batches."""
+        if self._captured is not None and self._captured != captured:
+            raise UsageError(
+                f"`{self._place.shown}` was used with `capture`={not captured} before and cannot "
+                f"be with `capture`={captured}: make another reader."
+            )
         size = self._max_batch_size if batch_size is None else self._checked(batch_size)
         if size is not None and self._size is not None and size != self._size:
             raise MisusedArgumentError(
@@ -224,6 +232,7 @@ class Reader:
                 f"all batches of `{self._place.shown}` have the same size."
             )
         self._begin("samples" if size is None else "batches")
+        self._captured = captured
         if size is not None:
             self._size = size
         self._opened()
@@ -374,9 +383,17 @@ class Reader:
 class Epoch:
     """A loop over one epoch of a reader."""
 
-    __slots__ = ("_context", "_left", "_reader", "_size", "_wanted")
+    __slots__ = ("_captured", "_context", "_left", "_reader", "_size", "_wanted")
 
-    def __init__(self, reader: Reader, batch_size: int | None, ctx: EvalContext | None) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        batch_size: int | None,
+        ctx: EvalContext | None,
+        *,
+        captured: bool = False,
+    ) -> None:
+        self._captured = captured
         self._reader = reader
         self._wanted = batch_size
         self._context = ctx
@@ -400,12 +417,20 @@ class Epoch:
             reader._epochs += self._wanted != _ENDED
             self._wanted = _ENDED
             raise StopIteration
-        size = self._size = reader._begin_epoch(self._wanted)
+        size = self._size = reader._begin_epoch(self._wanted, self._captured)
         context = EvalContext.current() if self._context is None else self._context
         assert reader._ahead is not None
         reader._ahead.pool = context.thread_pool
         samples = reader._samples_left()
         self._left = samples if size is None else -(-samples // size)
+
+    def peek(self, ahead: int) -> tuple[Slot, ...] | None:
+        """Where the outputs of a later step will be; `None` if the epoch ends before it."""
+        if ahead >= self._left:
+            return None
+        reading_ahead = self._reader._ahead
+        assert reading_ahead is not None
+        return reading_ahead.peek(self._size, ahead)
 
     def close(self) -> None:
         """End the loop; what is left of the epoch is read by the next one."""

@@ -218,6 +218,12 @@ class ReadAhead:
             self._draw(size, depth + 1 - len(ahead))
         return ahead.popleft()
 
+    def peek(self, size: int | None, number: int) -> tuple[Slot, ...]:
+        """Where the outputs of a later batch will be; it is not taken."""
+        if len(self._ahead) <= number:
+            self._draw(size, number + 1 - len(self._ahead))
+        return self._ahead[number][1]
+
     def take_alone(self, size: int | None) -> tuple[Reading, tuple[Slot, ...]]:
         """The next batch, of any size, without those behind it; nothing must be under way."""
         if self._pid != os.getpid():
