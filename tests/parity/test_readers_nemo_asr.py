@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def entries(folder, count=len(RATES), **more):
+def entries(folder, count=5, **more):
     return [
         {
             "audio_filepath": str(folder / f"{k % len(RATES)}.wav"),

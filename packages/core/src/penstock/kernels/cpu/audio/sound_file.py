@@ -18,7 +18,10 @@ from penstock.errors import BadSampleError
 
 _SFM_READ = 0x10
 _SEEK_SET = 0
-_UNKNOWN_FRAMES = 1 << 62
+_MOST_PER_BYTE = 1 << 16
+"""Samples that a byte of any codec may stand for, in silence. Damaged headers announce more, and
+memory would be taken for them.
+"""
 
 _memcpy: Any = types.ExternalFunction("memcpy", types.uintp(types.uintp, types.uintp, types.uintp))
 _BASE, _SIZE, _POSITION = 0, 1, 2
@@ -100,10 +103,11 @@ class SoundFile:
         self.frames = int(info.frames)
         self.channels = int(info.channels)
         self.rate = int(info.samplerate)
-        if self.frames >= _UNKNOWN_FRAMES or self.frames < 0:
+        if not 0 <= self.frames * self.channels <= _MOST_PER_BYTE * data.size:
             self.close()
             raise BadSampleError(
-                "The audio file does not say how long it is, as a file whose end is missing."
+                f"The audio file is damaged: its header announces {self.frames} samples in "
+                f"{data.size} bytes."
             )
 
     def close(self) -> None:
