@@ -105,12 +105,12 @@ class AudioDecoding:
             out = c.empty((frames, *channels), self.dtype)
             clip.read(out, c.temp, first, mixed=self.downmix)
             return out
-        length = resampled_length(frames, clip.rate, rate)
-        if not length < MOST_FRAMES:
+        if not frames * rate / clip.rate < MOST_FRAMES:
             raise ArgumentValueError(
                 f"`sample_rate` is {rate:g} Hz: the {frames} samples at {clip.rate} Hz would "
                 "become too many to hold."
             )
+        length = resampled_length(frames, clip.rate, rate)
         source = c.temp((frames, *channels), _FLOAT)
         clip.read(source, c.temp, first, mixed=self.downmix)
         out = c.empty((length, *channels), self.dtype)
