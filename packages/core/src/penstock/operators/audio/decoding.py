@@ -71,14 +71,16 @@ class AudioDecoding:
         self._quality = quality
         self._window: SincWindow | None = None
 
-    def open(self, encoded: np.ndarray) -> Clip:
-        """The audio file that `encoded` holds.
+    def open(self, encoded: np.ndarray | str) -> Clip:
+        """The audio file that `encoded` holds, or that has this path.
 
         Raises
         ------
         BadSampleError
             If it is none.
         """
+        if isinstance(encoded, str):
+            return self._clip(encoded)
         check_encoded_audio(encoded.ndim)
         return self._clip(encoded if encoded.flags.c_contiguous else np.ascontiguousarray(encoded))
 
