@@ -9,21 +9,27 @@ import numpy as np
 from penstock.tensors.gpu.pool import STAGING_BYTES
 
 if TYPE_CHECKING:
-    from penstock.tensors.gpu.pool import DeviceMemory, DevicePool, PinnedMemory, StagingPool
+    from penstock.tensors.gpu.pool import (
+        DeviceMemory,
+        DevicePool,
+        PinnedMemory,
+        PlainMemory,
+        StagingPool,
+    )
     from penstock.tensors.gpu.runtime import Runtime
 
 _ALIGNMENT = 64
 
 
 class Uploads:
-    """Collects what is to be uploaded, in page-locked memory, and copies it over in one go.
+    """Collects what is to be uploaded, in memory of the host, and copies it over in one go.
 
     Parameters
     ----------
     runtime, stream
         Where copies go.
     pool, staging
-        Memory on the device, and page-locked memory to copy from.
+        Memory on the device, and memory of the host to copy from.
     together
         Whether one copy may take several things over.
     """
@@ -55,7 +61,7 @@ class Uploads:
         self._pool = pool
         self._staging = staging
         self._together = together
-        self._host: PinnedMemory | None = None
+        self._host: PinnedMemory | PlainMemory | None = None
         self._device: DeviceMemory | None = None
         self._used = 0
         self._sent = 0
@@ -103,7 +109,7 @@ class _Returning:
 
     __slots__ = ("_memory", "_pool")
 
-    def __init__(self, pool: StagingPool, memory: PinnedMemory) -> None:
+    def __init__(self, pool: StagingPool, memory: PinnedMemory | PlainMemory) -> None:
         self._pool = pool
         self._memory = memory
 

@@ -35,19 +35,64 @@ struct SpanTable {
   uint32 count, size;
 };
 
-// Queues the copy of spans to `memory`, which is aligned to 16 bytes and to which byte 0 of the first
-// span goes at `source % 16`. They are `pitch` bytes apart there, which is congruent to the stride,
-// modulo `Size`, and leaves `2 * Size` bytes between them. Copies are of `Size` bytes, aligned, so
-// that some of what is around a span is read, too, unless it lies outside of `low` to `high`.
+// Where copies of whole spans say that they are done, in shared memory. Only from sm_90 on there are
+// such copies, which one thread queues.
+struct Arrivals {
+  uint64 barrier;
+};
+
+// By one thread, before all of a block meet: `count` spans will be copied.
+__device__ __forceinline__ void expect_spans(Arrivals& arrivals, uint32 count) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  const uint32 place = static_cast<uint32>(__cvta_generic_to_shared(&arrivals.barrier));
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(place), "r"(count) : "memory");
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+// Copies spans to `memory`, which is aligned to 16 bytes and to which byte 0 of the first span goes
+// at `source % 16`. They are `pitch` bytes apart there, which is congruent to the stride, modulo
+// `Size`, and leaves `2 * Size` bytes between them. Copies are of `Size` bytes, aligned, so that some
+// of what is around a span is read, too, unless it lies outside of `low` to `high`. Returns, in all
+// threads, when everything is there.
 template <uint32 Size>
 __device__ __forceinline__ void stage_spans(uint8* memory, uint32 pitch, const SpanTable& spans,
-                                            uint64 low, uint64 high, uint32 threads) {
+                                            uint64 low, uint64 high, Arrivals& arrivals,
+                                            uint32 threads) {
   const uint32 begin = uint32(spans.source) & 15;
-  const uint32 units = (spans.size + 2 * Size - 2) / Size;  // of a span, wherever it begins
   const int64 reach = int64(spans.count - 1) * spans.stride;
   const uint64 first = spans.source + min(reach, int64(0));
   const uint64 last = spans.source + max(reach, int64(0)) + spans.size;
   const bool free = first >= low + Size && last + 2 * Size <= high;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if (Size == 16 && free) {
+    const uint32 barrier = static_cast<uint32>(__cvta_generic_to_shared(&arrivals.barrier));
+    for (uint32 i = threadIdx.x; i < spans.count; i += threads) {
+      const uint64 source = spans.source + int64(i) * spans.stride;
+      const uint32 phase = uint32(source) % 16, bytes = (phase + spans.size + 15) / 16 * 16;
+      const uint32 to =
+          static_cast<uint32>(__cvta_generic_to_shared(memory + (begin + i * pitch - phase)));
+      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
+                   "r"(bytes)
+                   : "memory");
+      asm volatile(
+          "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+          ::"r"(to), "l"(source - phase), "r"(bytes), "r"(barrier)
+          : "memory");
+    }
+    uint32 done = 0;
+    while (!done) {
+      asm volatile(
+          "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; "
+          "selp.u32 %0, 1, 0, p; }"
+          : "=r"(done)
+          : "r"(barrier)
+          : "memory");
+    }
+    return;
+  }
+#endif
+  const uint32 units = (spans.size + 2 * Size - 2) / Size;  // of a span, wherever it begins
   // As many threads for a span as it keeps busy, a power of two.
   uint32 bits = 1;
   while ((2u << bits) <= units && (2u << bits) <= threads) bits++;
@@ -63,6 +108,7 @@ __device__ __forceinline__ void stage_spans(uint8* memory, uint32 pitch, const S
 #pragma unroll 4
       for (uint32 k = lane * Size; k < end; k += step) copy_async<Size>(to + k, from + k);
     } else {
+#pragma unroll 1
       for (uint32 k = lane * Size; k < end; k += step) {
         if (source - phase + k >= low && source - phase + k + Size <= high) {
           copy_async<Size>(to + k, from + k);
@@ -73,4 +119,5 @@ __device__ __forceinline__ void stage_spans(uint8* memory, uint32 pitch, const S
       }
     }
   }
+  await_copies();
 }
