@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.runtime import Runtime
 
 _ALIGNMENT = 64
+_AT_ONCE_BYTES = 1 << 16
+"""What is copied at a time. Of so little plain memory, the driver takes a copy at once and sends it
+with its commands: a kernel behind that begins 6 microseconds earlier, on an H200, than behind a copy
+from page-locked memory.
+"""
 
 
 class Uploads:
@@ -89,9 +94,10 @@ class Uploads:
         host, device = self._host, self._device
         if host is None or device is None or self._used == self._sent:
             return
-        begin = self._sent
-        size = self._used - begin
-        self._runtime.copy(device.address + begin, host.address + begin, size, self._stream)
+        step = _AT_ONCE_BYTES if host.size_bytes == STAGING_BYTES else self._used
+        for begin in range(self._sent, self._used, step):
+            size = min(self._used - begin, step)
+            self._runtime.copy(device.address + begin, host.address + begin, size, self._stream)
         # The next thing begins where a copy may begin, too.
         self._sent = self._used = -(-self._used // _ALIGNMENT) * _ALIGNMENT
 

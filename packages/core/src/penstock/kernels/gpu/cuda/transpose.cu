@@ -27,12 +27,12 @@ struct Tiles {
 };
 
 constexpr uint32 THREADS = 256;
-constexpr uint32 STAGE_BYTES = 22528;
+constexpr uint32 STAGE_BYTES = 17408;
 // Blocks on a multiprocessor, for the compiler to find the registers: Turing has fewer threads.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr uint32 BLOCKS = 3;
 #else
-constexpr uint32 BLOCKS = 5;
+constexpr uint32 BLOCKS = 6;
 #endif
 
 template <typename T> struct WordOf { using type = uint32; };
