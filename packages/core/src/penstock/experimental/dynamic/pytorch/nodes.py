@@ -22,7 +22,15 @@ from penstock.experimental.dynamic.reader import Reader as DynamicReader
 from penstock.experimental.dynamic.tensors import torch_module
 
 if TYPE_CHECKING:
-    BaseNode = Any
+
+    class BaseNode:
+        """What type checkers need to know of torchdata's class, which may not be there."""
+
+        def __init__(self) -> None: ...
+        def reset(self, initial_state: dict[str, Any] | None = None) -> None: ...
+        def __next__(self) -> Any: ...
+        def state_dict(self) -> dict[str, Any]: ...
+
 else:
     BaseNode = import_optional(
         "torchdata.nodes", purpose="Nodes for PyTorch", install="torchdata"
