@@ -170,7 +170,8 @@ def _table(bench: Bench, wanted: list[Case], copy: float) -> None:
         print(text)
 
 
-def _emulated() -> contextlib.AbstractContextManager[Any]:
+def emulated() -> contextlib.AbstractContextManager[Any]:
+    """Have GPU 0 emulated for the length of a ``with``."""
     from penstock.tensors.gpu.runtime import install_runtime
     from tests.support.gpu.runtime import EmulatedRuntime
 
@@ -193,7 +194,7 @@ def main() -> None:
     )
     args = parser.parse_args()
     count, extent = (4, (37, 50)) if args.smoke else (args.batch_size, EXTENT)
-    with _emulated() if args.smoke else contextlib.nullcontext():
+    with emulated() if args.smoke else contextlib.nullcontext():
         device = get_device(0)
         device.runtime.activate()
         bench = Bench(device, count, extent, smoke=args.smoke)

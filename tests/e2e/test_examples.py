@@ -52,6 +52,46 @@ def test_pytorch(program, options, title, photographs):
     ]
 
 
+class TestJax:
+    """On eight devices, which the tests' own settings ask for."""
+
+    @pytest.fixture(autouse=True)
+    def _jax(self):
+        pytest.importorskip("flax")
+        pytest.importorskip("matplotlib")
+
+    def test_getting_started(self, tmp_path):
+        plots = tmp_path / "plots"
+        options = ["--folder", str(tmp_path / "data"), "--plots", str(plots), "--epochs", "1"]
+        shown = run_python("-m", "examples.jax.getting_started", *options).stdout
+        assert "images: isinstance(images, jax.Array)=True, (1, 256, 256, 3), uint8" in shown
+        assert "images: (8, 256, 256, 3), labels: (8, 1)" in shown
+        assert "len(iterator) = 21, steps: 21" in shown
+        orders = re.findall(r"seed \d: labels (\[.*\])", shown)
+        assert orders[0] == orders[1] != orders[2]
+        assert "global images: (8, 256, 256, 3), NamedSharding(mesh=Mesh('batch': 8" in shown
+        for k in range(8):
+            assert f"cpu:{k}: slice({k}, {k + 1}, None) (1, 256, 256, 3)" in shown
+            assert f"CPU {k}" in shown
+        assert re.search(r"num_threads=4: [\d,]+ images/s", shown)
+        for name in ("quick_start", "batch", "rotated"):
+            assert cv2.imread(str(plots / f"{name}.png")).std() > 20
+
+    def test_flax_training(self, tmp_path):
+        options = ["--folder", str(tmp_path / "data"), "--plots", str(tmp_path), "--images", "64"]
+        options += ["--epochs", "2", "--size", "32", "--batch-size", "16"]
+        shown = run_python("-m", "examples.jax.flax_training", *options).stdout
+        one, every = re.findall(
+            r"(\d) x cpu: loss (\d\.\d+) -> (\d\.\d+), .* validation (.*)", shown
+        )
+        assert (one[0], every[0]) == ("1", "8")
+        assert one[1] == every[1]
+        assert "/10 =" in one[3]
+        (apart,) = re.findall(r"losses of 8 steps: (\S+)", shown)
+        assert float(apart) < 1e-4
+        assert cv2.imread(str(tmp_path / "losses.png")).std() > 5
+
+
 def test_a_folder_with_other_images_is_refused(tmp_path):
     write_dataset(tmp_path, 3)
     first = {path: path.read_bytes() for path in tmp_path.glob("*/*.jpg")}
@@ -60,3 +100,19 @@ def test_a_folder_with_other_images_is_refused(tmp_path):
     assert all(path.read_bytes() == data for path, data in first.items())
     with pytest.raises(FileExistsError, match="remove it, or choose another folder"):
         write_dataset(tmp_path, 4)
+
+
+def test_audio_augmentation(tmp_path):
+    folder = tmp_path / "speech"
+    options = ["--folder", str(folder), "--clips", "32", "--seconds", "0.1", "--threads", "1", "2"]
+    shown = run_python("-m", "examples.dynamic.audio_augmentation", *options).stdout
+    assert "A batch of 8: f32, (128, 101)" in shown
+    assert re.search(r"A mistake: .*nfilter", shown)
+    assert "Seed 1 twice, bit for bit: True" in shown
+    assert "Seed 2 is different: True" in shown
+    assert "Two ranks: 16 + 16 clips" in shown
+    assert len(re.findall(r"│ +[12] │ +[\d,]+ │ +[\d,]+ │", shown)) == 2
+    picture = cv2.imread(str(folder / "log_mel.png"))
+    assert picture.shape[0] > 128
+    assert picture.std() > 20  # there is something to see
+    assert sum(1 for _ in folder.glob("*/*.wav")) == 32

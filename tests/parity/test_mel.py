@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tests.parity.support import assert_both_raise, assert_parity
 
+AUDIO = Path(__file__).parents[1] / "data/audio"
 RNG = np.random.default_rng(4)
 
 
@@ -215,7 +218,9 @@ def test_wrong_coefficients(shape, arguments, match):
 
 @pytest.mark.parametrize("layout", ["ft", "tf"])
 def test_the_chain(layout):
-    feed = [RNG.standard_normal(n).astype(np.float32) for n in (16000, 5000, 300)]
+    # With a few frames only, what lies near their mean has few digits right.
+    rng = np.random.default_rng(0)
+    feed = [rng.standard_normal(n).astype(np.float32) for n in (16000, 5000, 2500)]
 
     def graph(lib, x):
         powers = lib.fn.spectrogram(x, nfft=512, window_length=400, window_step=160, layout=layout)
@@ -229,5 +234,23 @@ def test_the_chain(layout):
             lib.fn.normalize(decibels, batch=layout == "ft", axes=[0, 1], epsilon=0.1, ddof=1),
         )
 
-    # What is near 0 dB, or near a mean, has fewer digits right.
+    assert_parity(graph, feed, relative=1e-4, absolute=1e-5)
+
+
+@pytest.mark.parametrize("axes", [[0, 1], [1], [0]])
+def test_speech(axes):
+    """From encoded files to normalised decibels, as one trains on them."""
+    names = ("river.flac", "ferry.ogg", "market.ogg")
+    feed = [np.frombuffer((AUDIO / name).read_bytes(), np.uint8) for name in names]
+
+    def graph(lib, encoded):
+        audio, _ = lib.fn.decoders.audio(encoded, dtype=lib.types.FLOAT, downmix=True)
+        audio = lib.fn.slice(
+            audio, rel_start=[0.2], shape=[16000], axes=[0], out_of_bounds_policy="pad"
+        )
+        powers = lib.fn.spectrogram(audio * 0.7, nfft=512, window_length=400, window_step=160)
+        mel = lib.fn.mel_filter_bank(powers, sample_rate=16000.0, nfilter=128)
+        decibels = lib.fn.to_decibels(mel, cutoff_db=-80.0)
+        return mel, decibels, lib.fn.normalize(decibels, axes=axes)
+
     assert_parity(graph, feed, relative=1e-4, absolute=1e-5)

@@ -1,8 +1,10 @@
-"""Calls of every operator that dynamic mode offers, for comparisons with pipelines and with DALI."""
+"""Calls of every operator that dynamic mode offers, compared with pipelines and DALI."""
 
 from __future__ import annotations
 
 import functools
+import io
+import wave
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +67,22 @@ def encoded() -> list[np.ndarray]:
     return [cv2.imencode(".jpg", image)[1].reshape(-1) for image in smooth]
 
 
+@functools.cache
+def wave_files() -> list[np.ndarray]:
+    """Three WAV files, stereo."""
+    found = []
+    for clip in clips():
+        file = io.BytesIO()
+        pcm = (np.clip(clip, -3, 3) * 8000).astype("<i2")
+        with wave.open(file, "wb") as writer:
+            writer.setnchannels(2)
+            writer.setsampwidth(2)
+            writer.setframerate(16000)
+            writer.writeframes(np.stack([pcm, pcm[::-1]], axis=1).tobytes())
+        found.append(np.frombuffer(file.getvalue(), np.uint8).copy())
+    return found
+
+
 def spectra() -> list[np.ndarray]:
     """Three power spectra, ft."""
     draw = _random(4)
@@ -75,8 +93,13 @@ def _cases() -> list[Case]:
     hwc, plain = (images(), "HWC"), (matrices(), "")
     files = (encoded(), "")
     audio, power = (clips(), ""), (spectra(), "ft")
+    waves = (wave_files(), "")
     found = [
         Case("_shape", [plain], dali=False),
+        Case("audio_resample", [audio], {"in_rate": 16000.0, "out_rate": 11025.0}),
+        Case("audio_resample", [audio], {}, {"scale": [0.5, 1.5, 2.0]}),
+        Case("decoders.audio", [waves]),
+        Case("decoders.audio", [waves], {"downmix": True, "dtype": "INT16"}),
         Case("brightness", [hwc], {"brightness": 1.5, "brightness_shift": 0.1}),
         Case("brightness", [hwc], {}, {"brightness": [0.5, 1.0, 2.0]}),
         Case("brightness_contrast", [hwc], {"brightness": 1.5, "contrast": 0.7}),

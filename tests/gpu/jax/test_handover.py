@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 
 import numpy as np
@@ -41,20 +42,20 @@ def _real(gpu_runtime):
 
 @pytest.fixture(scope="module")
 def slow():
-    """Keeps the GPU busy for so many times 10 milliseconds; the result tells when it is done."""
-    matrix = jnp.eye(2048, dtype=jnp.float32)
+    """Keeps the GPU busy for so many times 20 milliseconds; the result tells when it is done."""
+    matrix = jnp.eye(8192, dtype=jnp.float32)
 
-    @jax.jit
-    def work(steps):
-        return jax.lax.fori_loop(0, steps, lambda _, x: x @ matrix, matrix)[0, 0]
+    @functools.partial(jax.jit, static_argnums=0)
+    def work(times):
+        # Not a loop of JAX's: the host waits for each step of those.
+        found = matrix
+        for _ in range(times):
+            found = jnp.dot(found, matrix, precision="highest")
+        return found[0, 0]
 
-    import time
-
-    work(10).block_until_ready()
-    begin = time.perf_counter()
-    work(200).block_until_ready()
-    each = max(1, int(200 * 0.01 / (time.perf_counter() - begin)))
-    return lambda times: work(each * times)
+    for times in (1, 2, 50):
+        work(times).block_until_ready()
+    return work
 
 
 def batch(k):
@@ -130,7 +131,7 @@ def test_nobody_waits_on_the_host(slow):
     it = iterator(depth=2)
     for _ in range(5):  # everything is compiled and all memory is there
         jax.block_until_ready(next(it))
-    busy = slow(50)  # half a second
+    busy = slow(50)  # a second
     steps = [next(it) for _ in range(3)]
     assert not busy.is_ready(), "taking batches lasted until the device was through"
     for k, step in enumerate(steps):

@@ -155,5 +155,8 @@ class _BatchContext:
     def temp(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         return np.empty(shape, dtype)
 
+    def located(self, error: BaseException, index: int) -> BaseException:
+        return error
+
     def args(self, index: int) -> Any:
         return self._contexts[index].args

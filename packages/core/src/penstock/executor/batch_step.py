@@ -26,12 +26,19 @@ if TYPE_CHECKING:
 class BatchContext:
     """What `cpu_batch` is handed besides the samples."""
 
-    def __init__(self, step: Step, iteration: Iteration, buffers: list[BatchBuffer]) -> None:
+    def __init__(
+        self,
+        step: Step,
+        iteration: Iteration,
+        inputs: list[BatchBuffer],
+        buffers: list[BatchBuffer],
+    ) -> None:
         self._step = step
         self._iteration = iteration
+        self._inputs = inputs
         self._buffers = buffers
         self._arena = Arena()
-        self.seed = step.seed
+        self.seed = iteration.seed_of(step)
         self.iteration = iteration.number
         self.size = iteration.size
 
@@ -44,6 +51,12 @@ class BatchContext:
     def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """Scratch memory that lives until the operator returns."""
         return self._arena.empty(shape, dtype)
+
+    def located(self, error: BaseException, index: int) -> BaseException:
+        """`error` with the place of this operator and sample `index`, to be raised."""
+        sources = next((b.sources for b in self._inputs if b.sources is not None), None)
+        source = sources[index] if sources is not None else None
+        return located(error, self._step.node.where(index, source))
 
     def whole(self, position: int) -> np.ndarray | None:
         """All samples of an input as one array; `None` if they do not lie in one piece."""
@@ -78,10 +91,10 @@ def run_batch_step(
         buffer = BatchBuffer(iteration.size, program.specs[r], history[r])
         iteration.buffers[r] = buffer
         buffers.append(buffer)
-    inputs = [iteration.buffers[r] for r in step.inputs]
-    context = BatchContext(step, iteration, buffers)
+    inputs = [b for b in (iteration.buffers[r] for r in step.inputs) if b is not None]
+    context = BatchContext(step, iteration, inputs, buffers)
     try:
-        result = step.function(context, *[b.rows for b in inputs if b is not None])
+        result = step.function(context, *[b.rows for b in inputs])
         results = result if isinstance(result, tuple) else (result,)
         if late:
             buffers = _late_buffers(step, results, iteration, history)
@@ -121,5 +134,5 @@ def draw_whole_batch(
     history: EdgeHistory,
 ) -> BatchBuffer:
     """The batch of a random operator whose samples are all drawn at once."""
-    values = draw(step.seed, iteration.number, iteration.size)
+    values = draw(iteration.seed_of(step), iteration.number, iteration.size)
     return BatchBuffer.of_values(values, spec, history)

@@ -14,12 +14,20 @@ _READ = 16
 """Samples that are only read, for a GPU to decode: a thread takes no fewer. Shared out more finely,
 all threads would do is to wait for one another."""
 _LITTLE_WORK_SECONDS = 5e-5
+_SHORT_WORK_SECONDS = 3e-4
+"""A chunk costs some 15 microseconds of the interpreter; of work as short as this, single samples
+are not worth it."""
 
 
 def chunk_size(iteration: Iteration, program: Program, threads: int) -> int:
     """How many samples of `iteration` one of so many `threads` takes for `program`, at most."""
     if program.is_light:
         return max(_READ, -(-iteration.size // threads))
-    little = program.sample_seconds < _LITTLE_WORK_SECONDS
+    seconds = program.sample_seconds
+    largest = _LARGEST_OF_LITTLE_WORK if seconds < _LITTLE_WORK_SECONDS else _LARGEST
+    if threads == 1:
+        return largest  # nobody to share with
     fair = (iteration.size - iteration.next) // (4 * threads) + 1
-    return min(_LARGEST_OF_LITTLE_WORK if little else _LARGEST, fair)
+    if seconds < _SHORT_WORK_SECONDS and iteration.size >= 4 * threads:
+        fair = max(fair, 2)
+    return min(largest, fair)

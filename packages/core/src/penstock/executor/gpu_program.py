@@ -134,7 +134,7 @@ class GpuProgram:
             tensors,
             queue,
             iteration.size,
-            step.seed,
+            iteration.seed_of(step),
             iteration.number,
             origin,
             self._threads,
@@ -210,7 +210,7 @@ class GpuProgram:
             batch = getattr(buffer, "batch", None)
             if batch is None:
                 rows: list[np.ndarray] = buffer.rows
-                values[r] = to_device(queue, rows)
+                values[r] = to_device(queue, rows, buffer.dense)
             else:
                 if buffer.event is not None and id(buffer.event) not in waited:
                     waited.add(id(buffer.event))

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from penstock.executor.batch import BatchBuffer
     from penstock.executor.gpu_batch import GpuBatch
     from penstock.executor.program import Program
+    from penstock.executor.step import Step
 
 
 class Iteration:
@@ -34,6 +35,7 @@ class Iteration:
         "redrawn",
         "redraws",
         "seconds",
+        "seeds",
         "size",
         "skipped",
         "sources",
@@ -90,8 +92,14 @@ class Iteration:
         """
         self.error: BaseException | None = None
         self.done = False
+        self.seeds: dict[int, Any] | None = None
+        """Seeds for this iteration alone, by the serial number of the operator's node."""
         self.started = 0.0
         self.seconds = 0.0
+
+    def seed_of(self, step: Step) -> Any:
+        """What random numbers of a step depend on."""
+        return step.seed if self.seeds is None else self.seeds.get(step.node.serial, step.seed)
 
     def take(self, most: int) -> list[int]:
         """Numbers of samples to work on now; empty when none is left in this stage."""

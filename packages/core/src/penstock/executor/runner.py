@@ -49,6 +49,8 @@ class SampleRunner:
         leaves = self._program.plan.leaves_stage
         for step, context in (*self._light, *self._heavy):
             context.iteration = iteration.number
+            if iteration.seeds is not None:
+                context.seed = iteration.seed_of(step)
             context.buffers = [buffers[r] if leaves[r] else None for r in step.outputs]
 
     def release(self) -> None:

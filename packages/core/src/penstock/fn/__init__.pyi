@@ -12,6 +12,80 @@ from penstock.graph.data_node import DataNode
 from penstock.types import DALIDataType, DALIImageType, DALIInterpType
 
 @overload
+def audio_resample(
+    audio: DataNode | ArrayLike,
+    /,
+    *,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dtype: DALIDataType | None = None,
+    in_rate: float | DataNode | None = None,
+    out_length: int | DataNode | None = None,
+    out_rate: float | DataNode | None = None,
+    preserve: bool | None = False,
+    quality: float | None = 50.0,
+    scale: float | DataNode | None = None,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Changes the sampling rate of audio.
+
+    Each output is a sum of the inputs around its place, weighted by a sinc function that a Hann
+    window shortens. Before the beginning and behind the end there are zeros. Nothing is filtered
+    out when the rate becomes lower: what the lower rate cannot hold shows up as other tones.
+
+    The output has ``ceil(n * out_rate / in_rate)`` samples.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    audio : DataNode or array_like, of FLOAT, INT8, UINT8, INT16, UINT16, INT32, UINT32
+        Signals ``(n,)`` or ``(n, channels)``.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, optional
+        Element type of the output; by default that of the input. Another one has its own range:
+        floating point numbers are loudness from -1 to 1, the largest integer is 1, and silence
+        is 0, or the middle of the range of unsigned types.
+    in_rate : float, one for each sample allowed, optional
+        Sampling rate of the input, in the unit of `out_rate`.
+    out_length : int, one for each sample allowed, optional
+        Number of samples of the output, in the place of rates.
+    out_rate : float, one for each sample allowed, optional
+        Sampling rate of the output, in the unit of `in_rate`.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    quality : float, default 50.0
+        Quality of resampling, 0 to 100: the window reaches 3 samples to either side at 0, 16 at
+        50 and 64 at 100.
+    scale : float, one for each sample allowed, optional
+        `out_rate` divided by `in_rate`, in their place.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The resampled signals, in the layout of the input.
+
+    Examples
+    --------
+    >>> audio = fn.audio_resample(audio, in_rate=44100, out_rate=16000)
+    >>> faster = fn.audio_resample(audio, scale=fn.random.uniform(range=(0.9, 1.1)))
+    """
+
+@overload
+def audio_resample(
+    audio: list[DataNode],
+    /,
+    *inputs: DataNode | ArrayLike | list[DataNode],
+    **arguments: Any,
+) -> list[Any]: ...
+@overload
 def brightness(
     data: DataNode | ArrayLike,
     /,
@@ -1140,6 +1214,73 @@ def mfcc(
     **arguments: Any,
 ) -> list[Any]: ...
 @overload
+def nonsilent_region(
+    audio: DataNode | ArrayLike,
+    /,
+    *,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    cutoff_db: float | None = -60.0,
+    preserve: bool | None = False,
+    reference_power: float | None = None,
+    reset_interval: int | None = 8192,
+    window_length: int | None = 2048,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]:
+    """Finds where a signal begins and ends between the silence before and after it.
+
+    The signal is not silent in windows of `window_length` samples whose mean square reaches the
+    threshold, and all of such a window counts. A signal shorter than the window is one window.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    audio : DataNode or array_like, of FLOAT, UINT8, INT8, UINT16, INT16, UINT32, INT32, UINT64, INT64
+        A signal of one channel.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    cutoff_db : float, default -60.0
+        Power from which on the signal is not silent, in dB relative to the reference.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    reference_power : float, optional
+        Power that is 0 dB; without it, the power of the loudest window.
+    reset_interval : int, default 8192
+        Number of samples after which the running sum of squares is computed anew, so that
+        errors of rounding do not add up: a multiple of `window_length`, or -1 for never. Sums
+        of integers of up to 16 bits are exact anyway.
+    window_length : int, default 2048
+        Number of samples that power is averaged over.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    list[DataNode]
+        0. Number of the first sample that is not silent, an int32 scalar.
+
+        1. Number of samples that are not silent, an int32 scalar: 0 if all of the signal is
+        silent.
+
+    Examples
+    --------
+    >>> begin, length = fn.nonsilent_region(audio, cutoff_db=-40)
+    >>> speech = fn.slice(audio, begin, length, axes=[0])
+    """
+
+@overload
+def nonsilent_region(
+    audio: list[DataNode],
+    /,
+    *inputs: DataNode | ArrayLike | list[DataNode],
+    **arguments: Any,
+) -> list[Any]: ...
+@overload
 def normalize(
     data: DataNode | ArrayLike,
     /,
@@ -1316,6 +1457,77 @@ def ones_like(
     **arguments: Any,
 ) -> list[Any]: ...
 @overload
+def pad(
+    data: DataNode | ArrayLike,
+    /,
+    *,
+    align: int | Sequence[int] | DataNode | None = None,
+    axes: int | Sequence[int] | DataNode | None = None,
+    axis_names: str | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    fill_value: float | DataNode | None = 0.0,
+    preserve: bool | None = False,
+    shape: int | Sequence[int] | DataNode | None = None,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Adds elements at the end of axes, so that samples of a batch get the same extents.
+
+    Without `shape` every padded axis becomes as long as that of the largest sample of the batch.
+
+    `fill_value` is converted as in C: fractions are dropped, and what does not fit into the type
+    of the data keeps its lowest bits.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like
+        Data of any layout, of one dimension or more.
+    align : int or list of int, one for each sample allowed, optional
+        Padded extents are rounded up to multiples of this: one value for each padded axis, or
+        one for all.
+    axes : int or list of int, one for each sample allowed, optional
+        Axes to be padded; negative ones count from the last. An empty list, and not giving it,
+        stand for all axes. Excludes `axis_names`.
+    axis_names : layout, optional
+        Axes to be padded, as letters of the layout.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    fill_value : float, one for each sample allowed, default 0.0
+        Value of the elements that are added.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    shape : int or list of int, one for each sample allowed, optional
+        Extents to reach in the padded axes: one for each, or one for all. Samples that are
+        larger stay as they are. A value of 0 or less stands for the largest extent in the
+        batch, and so does not giving it.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The padded data, in the layout of the input.
+
+    Examples
+    --------
+    >>> same = fn.pad(clips)
+    >>> images = fn.pad(images, axis_names="HW", align=32, fill_value=127)
+    """
+
+@overload
+def pad(
+    data: list[DataNode],
+    /,
+    *inputs: DataNode | ArrayLike | list[DataNode],
+    **arguments: Any,
+) -> list[Any]: ...
+@overload
 def peek_image_shape(
     input: DataNode | ArrayLike,
     /,
@@ -1479,6 +1691,66 @@ def power_spectrum(
 
 @overload
 def power_spectrum(
+    data: list[DataNode],
+    /,
+    *inputs: DataNode | ArrayLike | list[DataNode],
+    **arguments: Any,
+) -> list[Any]: ...
+@overload
+def preemphasis_filter(
+    data: DataNode | ArrayLike,
+    /,
+    *,
+    border: str | None = "clamp",
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dtype: DALIDataType | None = DALIDataType.FLOAT,
+    preemph_coeff: float | DataNode | None = 0.97,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Emphasises high frequencies: from each number, a part of the one before it is subtracted.
+
+    ``y[t] = x[t] - preemph_coeff * x[t - 1]``, in float32, or float64 where the input is float64.
+    Integers are rounded, halves away from zero, and saturate. Data with several axes is one
+    signal, as it lies in memory: split channels, which lie side by side, before they are filtered.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, of FLOAT, UINT8, INT8, UINT16, INT16, UINT32, INT32, UINT64, INT64, FLOAT64
+        The signal.
+    border : str, default "clamp"
+        What stands before the first number: ``"clamp"``, itself; ``"zero"``, 0; ``"reflect"``,
+        the second number, and 0 where there is none.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, default types.FLOAT
+        Element type of the output.
+    preemph_coeff : float, one for each sample allowed, default 0.97
+        How much of the number before is subtracted.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The filtered signal, in the shape and layout of the input.
+
+    Examples
+    --------
+    >>> emphasised = fn.preemphasis_filter(audio, preemph_coeff=0.95)
+    """
+
+@overload
+def preemphasis_filter(
     data: list[DataNode],
     /,
     *inputs: DataNode | ArrayLike | list[DataNode],

@@ -12,11 +12,12 @@ from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.pad import pad_window
 from penstock.operators.argument_types import DTYPE, IMAGE_TYPE
 from penstock.operators.deferred import DeferredImage, DeferredWindow, pixels
+from penstock.operators.fill import fill_of_type
 from penstock.operators.partial_batch import partial_batch, strided_batch
 from penstock.operators.schema import Arg
 from penstock.operators.window import OutOfBounds, slices
 from penstock.operators.window_batch import settled_windows
-from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, shape_rows
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Cutter:
             else converter(source, self._numpy_type, rounded=False)
         )
         self._bounds = OutOfBounds(op)
-        self._fill = _fill_of_type(self._bounds.fill, self._numpy_type)
+        self._fill = fill_of_type(self._bounds.fill, self._numpy_type)
         self._channel_axis = 0
         if len(self._fill) > 1 and self._bounds.policy == "constant":
             # Without any layout the innermost axis is taken for the channels.
@@ -127,15 +128,22 @@ class Cutter:
     def cut_batch(
         self, c: BatchContext, data: LazyBatch, anchors: np.ndarray, shapes: np.ndarray
     ) -> LazyBatch:
-        """The windows of a batch, int64 ``(samples, ndim)`` each: views of it where possible."""
+        """The windows of a batch: views of it where possible.
+
+        They are int64 ``(samples, ndim)``, or ``(1, ndim)`` for samples that are all alike.
+        """
         from penstock.kernels.gpu.window import window
 
-        extents = data.shapes
+        extents = data.shapes if len(anchors) == len(data) else shape_rows(data)
         anchors, shapes, outside = settled_windows(self._bounds, c, anchors, shapes, extents)
         if self._convert is None and not outside.any():
-            if (shapes == extents).all():
+            if np.array_equal(shapes, extents):
                 return data
             return partial_batch(c, data).window(anchors, shapes)
+        if len(anchors) < len(data):
+            extents = data.shapes
+            anchors, shapes = (np.broadcast_to(a, extents.shape) for a in (anchors, shapes))
+            outside = np.broadcast_to(outside, len(data))
         policy = self._bounds.policy if outside.any() else "constant"
         if policy == "constant":
             if len(self._fill) > 1 and outside.any():
@@ -211,17 +219,3 @@ def _needed(
     if y0 >= y1 or x0 >= x1:
         return np.empty((0, 0, channels), image.dtype), (0, 0, anchor[2])
     return image.region(y0, x0, y1, x1), (anchor[0] - y0, anchor[1] - x0, anchor[2])
-
-
-def _fill_of_type(values: Sequence[float], dtype: np.dtype) -> np.ndarray:
-    """Fill values as elements of `dtype`.
-
-    Integers are converted as C converts them: fractions are dropped, and what does not fit keeps
-    its lowest bits.
-    """
-    single = np.array(values, np.float32)
-    if dtype.kind not in "iu":
-        with np.errstate(over="ignore"):
-            return single.astype(dtype)
-    with np.errstate(invalid="ignore"):
-        return np.trunc(single).astype(np.int64).astype(dtype)

@@ -76,6 +76,7 @@ def slice_windows(
 ) -> Windows:
     """The windows that `window` describes in samples of these extents, int64 ``(samples, ndim)``.
 
+    Without arguments that differ by sample, one row is enough for samples that are all alike.
     `positional` holds the anchor and shape inputs, one row a sample, if there are any, or one array
     for each.
 
@@ -90,6 +91,8 @@ def slice_windows(
         return window(args, tuple(extents[index].tolist()), *rows)
 
     found = _slices(window, c, extents, positional)
+    if found is None and len(extents) < c.size:  # they are looked at one by one
+        extents = np.repeat(extents, c.size, axis=0)
     return _checked(c, found, _SLICE_NAMES, of_sample, extents)
 
 

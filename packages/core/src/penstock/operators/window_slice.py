@@ -11,12 +11,11 @@ import numpy as np
 from penstock.errors import (
     ArgumentValueError,
     DataTypeError,
-    LayoutError,
-    OutOfRangeError,
     ShapeError,
     UsageError,
 )
 from penstock.operators.argument_types import BOOL, FLOATS, INTS, LAYOUT
+from penstock.operators.axes import checked_axes, named_axes
 from penstock.operators.schema import Arg
 from penstock.operators.window_arithmetic import Window, as_float32, round_half_away
 from penstock.types import DALIDataType
@@ -150,11 +149,11 @@ class SliceWindow:
             raise UsageError("`axes` and `axis_names` exclude each other; give one of them.")
         axes = () if self.axes_by_sample else _asked_axes(op)
         if isinstance(axes, str) and (data.layout or data.ndim is not None):
-            axes = _named_axes(axes, data.layout or _implied_layout(data.ndim))
+            axes = named_axes(axes, data.layout or _implied_layout(data.ndim))
         self._asked_axes: tuple[int, ...] | str = axes
         # Where the rank is only known with the data, every sample resolves the axes by itself.
         self._axes: Sequence[int] | None = (
-            _checked_axes(axes, data.ndim)
+            checked_axes(axes, data.ndim)
             if axes and not isinstance(axes, str) and data.ndim is not None
             else None
         )
@@ -209,8 +208,8 @@ class SliceWindow:
             return self._axes
         asked = args.axes if self.axes_by_sample else self._asked_axes
         if isinstance(asked, str):
-            asked = _named_axes(asked, _implied_layout(ndim))
-        return _checked_axes(asked, ndim) if asked else range(ndim)
+            asked = named_axes(asked, _implied_layout(ndim))
+        return checked_axes(asked, ndim) if asked else range(ndim)
 
     def _place_positional(
         self,
@@ -316,34 +315,6 @@ def _asked_axes(op: Operator) -> tuple[int, ...] | str:
 def _implied_layout(ndim: int | None) -> str:
     """What axes of data without a layout are called, as in DALI."""
     return {2: "HW", 3: "HWC", 4: "DHWC"}.get(ndim or 0, "")
-
-
-def _named_axes(names: str, layout: str) -> tuple[int, ...]:
-    found = []
-    for letter in names:
-        position = layout.find(letter)
-        if position < 0:
-            described = f'the layout "{layout}"' if layout else "data without a layout"
-            raise LayoutError(
-                f'`axis_names` is "{names}" but there is no axis "{letter}" in {described}. '
-                "Give `axes` or `axis_names`, or set the layout with `reshape(layout=...)`."
-            )
-        found.append(position)
-    return tuple(found)
-
-
-def _checked_axes(axes: Sequence[int], ndim: int) -> tuple[int, ...]:
-    """Axes counted from the front, each in range and there once."""
-    resolved = []
-    for axis in axes:
-        if not -ndim <= axis < ndim:
-            raise OutOfRangeError(
-                f"`axes` has {axis}, but {ndim}-dimensional data has axes {-ndim} to {ndim - 1}."
-            )
-        resolved.append(axis % ndim)
-    if len(set(resolved)) != len(resolved):
-        raise ArgumentValueError(f"The sliced axes name an axis more than once: {list(axes)}.")
-    return tuple(resolved)
 
 
 def _span(start: float, end: float, axis: int) -> tuple[int, int]:

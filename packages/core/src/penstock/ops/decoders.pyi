@@ -8,6 +8,84 @@ from penstock.faces.classes import OperatorInstance
 from penstock.graph.data_node import DataNode
 from penstock.types import DALIDataType, DALIImageType
 
+class Audio(OperatorInstance):
+    """Decodes audio: WAV, FLAC, OGG (Vorbis, Opus), MP3, AIFF, AU, CAF, W64 and RF64.
+
+    What a file is shows in its first bytes; its name does not matter. Resampling is that of
+    `audio_resample`, and like it filters nothing out when the rate becomes lower. A file without
+    samples is decoded as an empty array; one whose end is missing is an error.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    input : DataNode or array_like, of UINT8, always on the CPU
+        Encoded audio: all bytes of a file as a flat array.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    downmix : bool, default False
+        Whether all channels are averaged. The samples then have the shape ``(n,)``, otherwise
+        ``(n, channels)``.
+    dtype : DALIDataType, default types.FLOAT
+        Element type of the samples: `FLOAT`, whose range is -1 to 1, `INT16` or `INT32`. Of
+        files of integers, integers have the highest bits. Files of floating point numbers give
+        integers that are rounded without scaling, unless they are mixed or resampled.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    quality : float, default 50.0
+        Quality of resampling, 0 to 100: the window reaches 3 samples to either side at 0, 16 at
+        50 and 64 at 100.
+    sample_rate : float, one for each sample allowed, optional
+        Sampling rate in Hz that the audio is resampled to; by default, and if it is 0, the rate
+        of each file is kept.
+    device : {"cpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    list[DataNode]
+        0. The samples.
+
+        1. Their sampling rate in Hz, a float32 scalar: `sample_rate` where that is given.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> encoded, labels = fn.readers.file(file_root="speech")
+    >>> audio, rate = fn.decoders.audio(encoded, downmix=True, sample_rate=16000)
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        downmix: bool | None = False,
+        dtype: DALIDataType | None = DALIDataType.FLOAT,
+        preserve: bool | None = False,
+        quality: float | None = 50.0,
+        sample_rate: float | DataNode | None = None,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        input: DataNode | ArrayLike,
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        downmix: bool | None = False,
+        dtype: DALIDataType | None = DALIDataType.FLOAT,
+        preserve: bool | None = False,
+        quality: float | None = 50.0,
+        sample_rate: float | DataNode | None = None,
+    ) -> list[DataNode]: ...
+
 class Image(OperatorInstance):
     """Decodes images: JPEG, PNG, TIFF, WebP, BMP, PNM (P1 to P6) and JPEG 2000.
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 from typing import Any as _Any
 
 from penstock.experimental.dynamic import calling as _calling
+from penstock.experimental.dynamic import capture as capture
 from penstock.experimental.dynamic import checkpoint as checkpoint
 from penstock.experimental.dynamic import functions as _functions
 from penstock.experimental.dynamic import math as math
+from penstock.experimental.dynamic import pytorch as pytorch
 from penstock.experimental.dynamic import random as random
+from penstock.experimental.dynamic import readers as readers
 from penstock.experimental.dynamic.batches import Batch
 from penstock.experimental.dynamic.construction import (
     as_batch,
@@ -43,6 +46,7 @@ from penstock.experimental.dynamic.dtypes import (
     uint64,
 )
 from penstock.experimental.dynamic.dtypes import bool_ as bool
+from penstock.experimental.dynamic.external import ExternalSource
 from penstock.experimental.dynamic.image_files import imread
 from penstock.experimental.dynamic.modes import EvalMode
 from penstock.experimental.dynamic.streams import (
@@ -68,6 +72,7 @@ __all__ = [
     "DeviceLike",
     "EvalContext",
     "EvalMode",
+    "ExternalSource",
     "ImageType",
     "InterpType",
     "Stream",
@@ -78,6 +83,7 @@ __all__ = [
     "batch",
     "bfloat16",
     "bool",
+    "capture",
     "checkpoint",
     "device",
     "dtype",
@@ -93,7 +99,9 @@ __all__ = [
     "int32",
     "int64",
     "math",
+    "pytorch",
     "random",
+    "readers",
     "set_current_stream",
     "set_default_stream",
     "set_num_threads",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
-from penstock.errors import ArgumentTypeError, ArgumentValueError
+from penstock.errors import ArgumentTypeError, ArgumentValueError, MisusedArgumentError
 from penstock.experimental.dynamic import calling
 from penstock.experimental.dynamic.operations import OPERATIONS as CALLED
 from penstock.experimental.dynamic.slots import Slot
@@ -59,6 +60,11 @@ def apply(operation: Operation, operands: tuple[Any, ...]) -> Any:
         slots.append(calling.as_tensor(operands[0])._slot)
         key[1] = None
     if on_gpu:
+        if any(slot.device == "cpu" for slot in slots):
+            raise MisusedArgumentError(
+                f"Cannot mix GPU and CPU inputs of `{operation.shown}`: `.gpu()` or `.cpu()` moves "
+                "one of them."
+            )
         slots = calling.placed(_schema(), "gpu", slots, operands)
         key.append("gpu")
     structure = tuple(key)
@@ -118,12 +124,17 @@ def install_operators(cls: type) -> None:
 
 def function_of(operation: Operation) -> Callable[..., Any]:
     """The function of ``math`` for an operation."""
+    names = operation.parameters
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
 
-    def function(*operands: Any) -> Any:
-        if len(operands) != operation.arity:
-            raise ArgumentTypeError(
-                f"{operation.math_name}() takes {operation.arity} operands, got {len(operands)}."
-            )
+    def function(*operands: Any, **named: Any) -> Any:
+        if named or len(operands) != len(names):
+            try:
+                operands = signature.bind(*operands, **named).args
+            except TypeError as error:
+                raise ArgumentTypeError(f"{operation.math_name}(): {error}") from None
         return apply(operation, operands)
 
+    function.__signature__ = signature  # type: ignore[attr-defined]
     return function

@@ -18,6 +18,7 @@ from penstock.errors import (
     MisusedArgumentError,
     NotYetSupportedError,
 )
+from penstock.experimental.dynamic.capture.invariants import plain
 from penstock.experimental.dynamic.contexts import EvalContext
 from penstock.experimental.dynamic.dtypes import DType
 from penstock.experimental.dynamic.invocations import Invocation
@@ -209,9 +210,11 @@ def invoke(
     Tensor, Batch, tuple or None
         The outputs.
     """
-    external = ready = True
-    specs = []
+    if THREAD.capture is not None:
+        return THREAD.capture.invoke(operation, slots, tensors, size, seed)
+    ready = True
     external = False
+    specs = []
     for slot in slots:
         specs.append(slot.spec)
         value = slot.value
@@ -418,7 +421,10 @@ def made(
     given = set()
     for key, value in constants.items():
         arg = _declared(schema, key, name)
-        if value is None:
+        value = plain(value)
+        if isinstance(value, DType):
+            value = value.type_id
+        if value is None or isinstance(value, Holder):
             continue
         given.add(key)
         args[key] = _converted(schema, arg, value)

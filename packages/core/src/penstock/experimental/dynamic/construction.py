@@ -10,6 +10,7 @@ import numpy as np
 from penstock.errors import (
     ArgumentTypeError,
     ArgumentValueError,
+    ConversionError,
     LayoutError,
     NumberOverflowError,
     UsageError,
@@ -24,7 +25,6 @@ from penstock.experimental.dynamic.slots import (
     Slot,
     derived,
     on_host,
-    part_of,
     with_spec,
 )
 from penstock.operators.registry import find
@@ -49,6 +49,8 @@ _ENUMS: dict[type, DALIDataType] = {
 _INT32 = np.iinfo(np.int32)
 _UINT32 = np.iinfo(np.uint32)
 _SMALL_BYTES = 1 << 16
+_KEPT = frozenset(np.dtype(t) for t in ("i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4"))
+"""What lists of NumPy's numbers may be; all else is taken for Python's numbers, as in DALI."""
 
 
 def tensor(
@@ -194,11 +196,15 @@ def _data_slot(data: Any, wanted: DType | None, copy: bool) -> tuple[Slot, bool]
         return _host_slot(data._array, spec, sources, external=True), False
     if is_on_gpu(data):
         return _gpu_slot(data), False
+    if data is None:
+        raise ArgumentValueError("A tensor is made of `data`, which must not be None.")
     if isinstance(data, (str, bytes)):
         raise UsageError(
             f"No tensor can be made of {data!r}: its elements are no numbers. For the characters "
             "of a text use `np.frombuffer(text.encode(), np.uint8)`."
         )
+    if isinstance(data, np.generic):
+        data = np.asarray(data)
     if isinstance(data, (bool, int, float, list, tuple, DALIEnum)):
         array, dtype = _of_python(data, wanted)
         return _host_slot(array, Spec(dtype, array.ndim), None), True
@@ -256,7 +262,7 @@ def _of_python(data: Any, wanted: DType | None) -> tuple[np.ndarray, DALIDataTyp
         raise ArgumentValueError(f"No tensor can be made of {data!r}: {error}") from None
     if not array.size and array.dtype == np.float64:
         return array.astype(np.float32), DALIDataType.FLOAT
-    if isinstance(element, (np.generic, np.ndarray)) and array.dtype.kind in "biuf":
+    if array.dtype in _KEPT:
         return array, dali_type(array.dtype)
     if array.dtype.kind == "b":
         return array, DALIDataType.BOOL
@@ -359,7 +365,7 @@ def _samples_slot(data: Any, wanted: DType | None, copy: bool) -> tuple[Slot, bo
     if isinstance(data, Tensor):
         return _split(data._slot), False
     if isinstance(data, (bool, int, float, DALIEnum, np.generic)):
-        raise ArgumentValueError("Cannot create a batch from a scalar; give a list of samples.")
+        raise ConversionError("Cannot create a batch from a scalar; give a list of samples.")
     if hasattr(data, "__dlpack__") or isinstance(data, (np.ndarray, TensorCPU)):
         slot, fresh = _data_slot(data, wanted, copy)
         return _split(slot), fresh
@@ -430,7 +436,11 @@ def _joined(samples: list[Any], wanted: DType | None, copy: bool) -> tuple[Slot,
         if isinstance(sample, Tensor):
             slots.append((sample._slot, False))
         else:
-            slots.append(_data_slot(sample, wanted, copy))
+            # Python's numbers are made what the first sample is, as in DALI, without rounding.
+            known = wanted
+            if known is None and slots and isinstance(sample, (bool, int, float, list, tuple)):
+                known = BY_TYPE_ID[slots[0][0].spec.dtype]
+            slots.append(_data_slot(sample, known, copy))
     first = slots[0][0]
     dtype = BY_TYPE_ID[first.spec.dtype] if wanted is None else wanted
     found = []
@@ -501,30 +511,30 @@ def stacked(slot: Slot, *, pad: bool) -> tuple[Tensor, bool]:
     ArgumentValueError
         If samples have different shapes, unless they are padded.
     """
-    if pad:
-        padded = calling.holder_of(slot)
-        shapes = padded.shape
-        if len(set(shapes)) > 1:
-            padded = calling.call(find("pad"), (padded,), None, None, {})
-        slot = padded._slot
     value = slot.get()
+    if pad and slot.device != "cpu" and value.batch.uniform_shape is None:
+        slot = calling.call(find("pad"), (calling.holder_of(slot),), None, None, {})._slot
+        value = slot.get()
     if getattr(value, "batch", None) is not None:
         whole = value.tensor_list()
-        return _tensor(_gpu_slot_of(whole.as_tensor(), slot)), whole.is_dense_tensor()
+        return _tensor(_gpu_slot(whole.as_tensor())), whole.is_dense_tensor()
     host = on_host(value)
     layout = host.spec.layout
-    batch_ = host.tensor_list()
-    array = batch_._stacked()
+    array = _padded(host) if pad else host.tensor_list()._stacked()
     ndim = array.ndim
     spec = Spec(host.spec.dtype, ndim, f"N{layout}" if layout else "")
     found = HostValue([array], spec, None, array[np.newaxis], external=host.external)
     return _tensor(Slot(spec, None, found)), host.dense is not None
 
 
-def _gpu_slot_of(found: Any, slot: Slot) -> Slot:
-    return _gpu_slot(found)
-
-
-def sample_of(value: Any, number: int) -> Any:
-    """One sample of a batch, shared."""
-    return part_of(value, (number,))
+def _padded(host: HostValue) -> np.ndarray:
+    """All samples as one array ``(samples, ...)``, the smaller ones filled up with zeros."""
+    shapes = {row.shape for row in host.rows}
+    if len(shapes) <= 1:
+        return host.tensor_list()._stacked()
+    extents = [max(axis) for axis in zip(*shapes, strict=True)]
+    found = HOST_POOL.empty((len(host.rows), *extents), host.rows[0].dtype)
+    found[...] = 0
+    for whole, row in zip(found, host.rows, strict=True):
+        whole[tuple(slice(extent) for extent in row.shape)] = row
+    return found

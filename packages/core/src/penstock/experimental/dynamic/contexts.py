@@ -132,6 +132,7 @@ class EvalContext:
             self._stream = wanted
             self._evaluator.set_stream(wanted)
 
+    @property
     def checkpoint(self) -> Checkpoint:
         """The checkpoint of this context, for whoever wants one that can be found from anywhere."""
         if self._checkpoint is None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _EXPRESSION = "_arithmetic_generic_op"
 _AHEAD_ON_GPU = 64
 """Chains that may be queued on the GPU before the host waits for it."""
+_MOST_TOGETHER = 64
+"""Calls in one chain. Making its program takes time, and a longer one gains nothing."""
 _MOST_QUEUED = 512
 """Calls that may wait; a thread that makes more of them has to work itself."""
 
@@ -73,6 +75,22 @@ class Evaluator:
             self._start()
         if len(queue) > _MOST_QUEUED:
             self.drain()
+
+    def submit_all(self, invocations: Sequence[Invocation]) -> None:
+        """Have the work of several calls done in the background, together."""
+        for invocation in invocations:
+            invocation.state = QUEUED
+        self._queue.extend(invocations)
+        if self._idle:
+            self._rouse()
+        elif self._thread is None or self._pid != os.getpid():
+            self._start()
+
+    def run_all(self, invocations: Sequence[Invocation]) -> None:
+        """Do calls in this thread, each behind those that it reads."""
+        for invocation in invocations:
+            invocation.state = RUNNING
+        self._do(invocations)
 
     def run_now(self, invocation: Invocation) -> None:
         """Do the work in this thread; the error, if there is one, is on the call."""
@@ -239,6 +257,8 @@ class Evaluator:
                 continue
             groups.setdefault(size, []).append(invocation)
             group_of[id(invocation)] = size
+            if len(groups[size]) >= _MOST_TOGETHER:
+                self._flush(groups, group_of, size)
         for group in list(groups):
             self._flush(groups, group_of, group)
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import UsageError
-from penstock.executor.arena import Arena
 from penstock.executor.batch import BatchBuffer
 from penstock.executor.batch_step import draw_whole_batch, run_batch_step
 from penstock.executor.iteration import Iteration
 from penstock.executor.runner import SampleRunner
 from penstock.experimental.dynamic.lifetime import exiting
 from penstock.experimental.dynamic.slots import HostValue
+from penstock.experimental.dynamic.solo import SCRATCH
 
 if TYPE_CHECKING:
     from penstock.executor.lane import Lane
@@ -24,18 +24,8 @@ if TYPE_CHECKING:
     from penstock.experimental.dynamic.invocations import Invocation
     from penstock.experimental.dynamic.thread_pools import ThreadPool
 
-_WORTH_SHARING_SECONDS = 1e-4
+_WORTH_SHARING_SECONDS = 2.5e-4
 """Work on a batch from which on it pays to wake other threads."""
-
-
-class _Scratch(threading.local):
-    """Scratch memory of a thread."""
-
-    def __init__(self) -> None:
-        self.arena = Arena()
-
-
-_scratch = _Scratch()
 
 
 def run_chain(
@@ -75,6 +65,9 @@ def run_chain(
     plan = chain.plan
     feeds = dict(zip(chain.given, given, strict=True))
     iteration = Iteration(0, size, feeds)
+    iteration.seeds = {
+        k: i.seed for k, i in enumerate(invocations) if i.form.operation.schema.random
+    }
     buffers: list[Any] = [None] * len(plan.consumers)
     iteration.buffers = buffers
     for r, value in feeds.items():
@@ -88,7 +81,7 @@ def run_chain(
             continue
         for r in stage.reads:
             buffers[r].wait()
-        _run_samples(chain, number, program, iteration, invocations, pool)  # type: ignore[arg-type]
+        _run_samples(chain, number, program, iteration, pool)  # type: ignore[arg-type]
         for step in program.batch_steps:  # type: ignore[union-attr]
             run_batch_step(step, program, iteration, plan.history)  # type: ignore[arg-type]
     return [_finished(buffers[r]) for r in plan.outputs]
@@ -103,7 +96,6 @@ def _run_samples(
     number: int,
     program: Program,
     iteration: Iteration,
-    invocations: Sequence[Invocation],
     pool: ThreadPool,
 ) -> None:
     size, history, buffers = iteration.size, chain.plan.history, iteration.buffers
@@ -115,17 +107,10 @@ def _run_samples(
         buffers[r] = buffer
     for step, draw in program.drawn:
         r = step.outputs[0]
-        seeded = _Seeded(step, invocations[step.node.serial].seed)
-        buffers[r] = draw_whole_batch(
-            seeded,  # type: ignore[arg-type]
-            draw,
-            iteration,
-            program.specs[r],
-            history[r],
-        )
+        buffers[r] = draw_whole_batch(step, draw, iteration, program.specs[r], history[r])
     if not program.steps or not size:
         return
-    work = Work(chain, number, program, iteration, invocations)
+    work = Work(chain, number, program, iteration)
     helpers = min(pool.num_threads, size) - 1
     if helpers > 0 and program.sample_seconds * size > _WORTH_SHARING_SECONDS:
         work.share(size, helpers + 1)
@@ -140,14 +125,6 @@ def _sample(failure: tuple[int, BaseException]) -> int:
     return failure[0]
 
 
-class _Seeded:
-    """A step with the seed of one call."""
-
-    def __init__(self, step: Any, seed: int) -> None:
-        self.node = step.node
-        self.seed = seed
-
-
 class Work:
     """The samples of one stage, taken by any number of threads until none is left."""
 
@@ -155,7 +132,6 @@ class Work:
         "_chain",
         "_chunks",
         "_finished",
-        "_invocations",
         "_iteration",
         "_left",
         "_lock",
@@ -170,13 +146,11 @@ class Work:
         number: int,
         program: Program,
         iteration: Iteration,
-        invocations: Sequence[Invocation],
     ) -> None:
         self._chain = chain
         self._number = number
         self._program = program
         self._iteration = iteration
-        self._invocations = invocations
         self._chunks = deque([list(range(iteration.size))])
         self._left = iteration.size
         self._lock = threading.Lock()
@@ -199,7 +173,8 @@ class Work:
                 indices = chunks.popleft()
             except IndexError:
                 break
-            start = time.perf_counter()
+            # Not the time on the clock: waiting for other threads is no reason to wake more.
+            start = time.thread_time()
             try:
                 if exiting.is_set():
                     raise UsageError("The program ended before this was done.")
@@ -208,7 +183,7 @@ class Work:
                 failures = runner.run(indices)
             except BaseException as error:  # whatever it is, somebody waits for the batch
                 failures = [(indices[0], error)]
-            program.note_time((time.perf_counter() - start) / len(indices))
+            program.note_time((time.thread_time() - start) / len(indices))
             if runner is not None and not chunks:
                 runner.release()
             dropped = self._dropped() if failures else 0
@@ -236,11 +211,8 @@ class Work:
         runners = self._chain.runners
         key = (self._number, threading.get_ident())
         runner = runners.get(key)
-        if runner is None or runner._arena is not _scratch.arena:
-            runner = SampleRunner(self._program, _scratch.arena, materialise_views=False)
+        if runner is None or runner._arena is not SCRATCH.arena:
+            runner = SampleRunner(self._program, SCRATCH.arena, materialise_views=False)
             runners[key] = runner
         runner.bind(self._iteration)
-        for step, context in (*runner._light, *runner._heavy):
-            if step.node.schema.random:
-                context.seed = self._invocations[step.node.serial].seed
         return runner

@@ -47,23 +47,40 @@ def surfaced(invocation: Invocation) -> BaseException:
         when = "An error happened during deferred evaluation"
     else:
         when = "An error happened during asynchronous execution"
-    _end_at_call(error, invocation)
+    what = f"{when} of `{invocation.form.operation.shown}`"
+    return raised_at(error, what, (invocation.code, invocation.line))
+
+
+def raised_at(error: BaseException, what: str, place: tuple[CodeType, int] | None) -> BaseException:
+    """An error of the class of `error` that says `what` happened and where it was asked for.
+
+    Parameters
+    ----------
+    error
+        What went wrong.
+    what
+        The beginning of the message.
+    place
+        Code and line that asked for it. The traceback of `error` is made to end there.
+    """
+    if place is not None:
+        code, line = place
+        _end_at_call(error, code, line)
+        what += f", called at {code.co_filename}:{line} in {code.co_name}"
     text = str(error)
-    message = f"{when} of `{invocation.form.operation.shown}`, called at {invocation.user_line}"
     try:
-        found = type(error)(f"{message}:\n{text}")
+        found: BaseException = type(error)(f"{what}:\n{text}")
     except Exception:  # constructors of their own
-        found = RuntimeError(f"{message}:\n{type(error).__name__}: {text}")
+        found = RuntimeError(f"{what}:\n{type(error).__name__}: {text}")
     if isinstance(found, OperatorError) and isinstance(error, OperatorError):
         found.where = error.where
     return found
 
 
-def _end_at_call(error: BaseException, invocation: Invocation) -> None:
+def _end_at_call(error: BaseException, code: CodeType, line: int) -> None:
     """Let the traceback of `error` go through the line that made the call, once."""
     if getattr(error, "_penstock_at_call", False):
         return
-    code, line = invocation.code, invocation.line
     text = "\n" * (line - 1) + "raise error"
     try:
         raising = compile(text, code.co_filename, "exec").replace(co_name=code.co_name)

@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from penstock.errors import ArgumentTypeError, ShapeError
+from penstock.errors import ConversionError, OutOfRangeError, ShapeError
 from penstock.experimental.dynamic import calling
 from penstock.operators.registry import find
 from penstock.types import ScalarConstant
+
+
+class TooManyIndicesError(ShapeError, OutOfRangeError):
+    """There are more indices than axes."""
 
 
 def subscript(holder: Any, index: Any) -> Any:
@@ -21,30 +25,30 @@ def subscript(holder: Any, index: Any) -> Any:
     holder
         `Tensor` or `Batch`.
     index
-        Integers, slices, ``...`` and scalar tensors; one or a tuple of them. `None` stands for the
-        full range, as in DALI. For a batch, indices may be batches, with one value a sample.
+        Integers, slices, ``...`` and scalar tensors; one or a tuple of them. For a batch, indices
+        may be batches, with one value a sample.
 
     Raises
     ------
-    ShapeError
-        If there are more indices than axes; it is a `ValueError`. What lies outside of the data is
-        found out when the work is done.
-    ArgumentTypeError
-        If an index is none of the above.
+    TooManyIndicesError
+        If there are more indices than axes; it is a `ValueError` and an `IndexError`. What lies
+        outside of the data is found out when the work is done.
+    ConversionError
+        If an index is none of the above; it is a `TypeError` and a `ValueError`.
     """
     items = list(index) if isinstance(index, tuple) else [index]
     _expand(items, holder)
+    ndim = holder._slot.spec.ndim
+    if ndim is not None and len(items) > ndim:
+        raise TooManyIndicesError(f"There are {len(items)} indices for data with {ndim} axes.")
     arguments: dict[str, Any] = {}
     for axis, item in enumerate(items):
-        if item is None:
-            continue
         if isinstance(item, slice):
             for part, value in (("lo", item.start), ("hi", item.stop), ("step", item.step)):
                 if value is not None:
                     arguments[f"{part}_{axis}"] = _bound(value)
         else:
             arguments[f"at_{axis}"] = _position(item)
-    ndim = holder._slot.spec.ndim
     if not arguments and ndim is not None and len(items) <= ndim:
         return holder
     name = "_tensor_subscript" if arguments else "_subscript_dim_check"
@@ -58,7 +62,7 @@ def _expand(items: list[Any], holder: Any) -> None:
     if not places:
         return
     if len(places) > 1:
-        raise ShapeError("An index can have one `...` only.")
+        raise ConversionError("An index can have one `...` only.")
     if places[0] == len(items) - 1:  # further axes are taken as they are anyway
         del items[-1]
         return
@@ -77,15 +81,16 @@ def _position(value: Any) -> Any:
         value = value.item()
     if isinstance(value, (numbers.Integral, np.bool_)):
         return int(value)
-    if isinstance(value, numbers.Real):
-        return int(float(value))  # cut off towards zero, as in DALI
-    raise ArgumentTypeError(
+    raise ConversionError(
         f"{value!r}, a {type(value).__name__}, is no index; expected an integer, a slice, `...` "
         "or a scalar tensor."
     )
 
 
-_bound = _position
+def _bound(value: Any) -> Any:
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
+        return int(float(value))  # cut off towards zero, as in DALI
+    return _position(value)
 
 
 class SampleIndexing:

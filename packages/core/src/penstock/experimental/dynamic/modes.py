@@ -21,6 +21,8 @@ class ThreadState(threading.local):
         self.contexts: list[Any] = []
         self.defaults: dict[Any, Any] = {}
         """Default contexts of the thread, by device."""
+        self.capture: Any = None
+        """What notes calls and does them ahead, in a captured loop."""
         self.streams: dict[int | None, Any] = {}
         """Streams that the thread has set, by device."""
 

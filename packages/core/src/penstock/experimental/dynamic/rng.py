@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable
 from typing import Any, NoReturn, final
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError, MisusedArgumentError
@@ -18,6 +17,8 @@ from penstock.kernels.cpu.philox_state import (
 _THREAD = threading.local()
 _WORD_64 = (1 << 64) - 1
 _BLOCKS = 256
+_JUMP = 1 << 80
+"""More words than anybody takes: what was counted before setting the state is far away."""
 
 
 class State(str):
@@ -54,7 +55,7 @@ class RNG:
         If `seed` is no integer or `state` no string.
     """
 
-    __slots__ = ("__weakref__", "_first", "_lock", "_next", "_watch", "_words")
+    __slots__ = ("__weakref__", "_first", "_lock", "_next", "_words", "count")
 
     def __init__(self, seed: int | None = None, state: str | None = None) -> None:
         if seed is not None and state is not None:
@@ -62,8 +63,8 @@ class RNG:
                 "`seed` and `state` both say where the generator begins; give one of them."
             )
         self._lock = threading.Lock()
-        self._watch: Callable[[int], None] | None = None
-        """Called before words are taken, with their number."""
+        self.count = 0
+        """How many words were taken; it jumps where the state is set."""
         if state is not None:
             self._begin(_parsed(state))
         else:
@@ -78,16 +79,19 @@ class RNG:
 
     def __call__(self) -> int:
         """Take the next word: an integer of 32 bits."""
-        return self._take(1)[0]
+        return self.take(1)[0]
 
     def draw_seed(self) -> DrawSeed:
         """Take the seven words that are the seed of one call of an operator."""
-        return DrawSeed(self._take(SEED_WORDS))
+        seed = DrawSeed(self.take(SEED_WORDS))
+        seed.rng = self
+        seed.place = self.count - SEED_WORDS
+        return seed
 
-    def _take(self, count: int) -> list[int]:
-        if self._watch is not None:
-            self._watch(count)
+    def take(self, count: int) -> list[int]:
+        """Take the next `count` words."""
         with self._lock:
+            self.count += count
             start = self._next
             taken = self._words[start : start + count]
             self._next = start + len(taken)
@@ -114,9 +118,8 @@ class RNG:
         count = count.__index__()
         if count < 0:
             raise ArgumentValueError(f"`count` is {count}, but a generator cannot go backwards.")
-        if self._watch is not None:
-            self._watch(count)
         self._begin(self.snapshot().advanced(count))
+        self.count += count
 
     def snapshot(self) -> PhiloxState:
         """The state as integers."""
@@ -149,9 +152,8 @@ class RNG:
             If it is no string.
         """
         parsed = _parsed(state)
-        if self._watch is not None:
-            self._watch(-1)
         self._begin(parsed)
+        self.count += _JUMP
 
     @property
     def state(self) -> State:
@@ -167,9 +169,8 @@ class RNG:
 
     def _set_seed(self, seed: int) -> None:
         key = _key(seed)
-        if self._watch is not None:
-            self._watch(-1)
         self._begin(PhiloxState(key))
+        self.count += _JUMP
 
     seed = property(_no_seed, _set_seed, doc="Setting it starts the generator anew.")
 

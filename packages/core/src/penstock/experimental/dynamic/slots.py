@@ -149,8 +149,9 @@ class Slot:
             What went wrong in making it, each time it is asked for.
         """
         if self.value is None:
-            assert self.owner is not None
-            self.owner.ensure()
+            owner = self.owner
+            if owner is not None:  # else the value has come this very moment
+                owner.ensure()
         return self.value
 
     @property

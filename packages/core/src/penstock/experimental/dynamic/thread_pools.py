@@ -67,12 +67,13 @@ def _cpus() -> int:
 
 
 def _checked(number: Any, name: str) -> int:
-    if isinstance(number, bool) or not isinstance(number, int):
+    if not hasattr(number, "__index__"):
         raise ArgumentTypeError(f"`{name}` is an integer, got {number!r}.")
+    count = int(number.__index__())
     most = _MOST_PER_CPU * _cpus()
-    if not 0 < number <= most:
-        raise ArgumentValueError(f"`{name}` is {number}; it must be from 1 to {most}.")
-    return number
+    if not 0 < count <= most:
+        raise ArgumentValueError(f"`{name}` is {count}; it must be from 1 to {most}.")
+    return count
 
 
 class ThreadPool:

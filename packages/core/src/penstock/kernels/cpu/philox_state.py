@@ -8,7 +8,7 @@ the phase says which of them comes next. See `penstock.kernels.cpu.philox` for t
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -69,6 +69,9 @@ class DrawSeed(int):
     """
 
     state: PhiloxState
+    rng: Any = None
+    """The generator that gave the words, and how many it had given before them."""
+    place: int = 0
 
     def __new__(cls, words: list[int]) -> Self:
         """Make a seed of seven 32-bit words."""

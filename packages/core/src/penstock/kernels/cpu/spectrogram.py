@@ -64,6 +64,8 @@ class Frames:
             return size // self.step + 1
         over = size - self.length
         # Quotients are rounded towards zero.
+        if isinstance(over, int):
+            return (-(-over // self.step) if over < 0 else over // self.step) + 1
         return np.where(over < 0, -(-over // self.step), over // self.step) + 1
 
 

@@ -27,24 +27,30 @@ from penstock.kernels.cpu.lanes import (
 
 
 @numba.njit(nogil=True, cache=True)
+def _mirrored(signal: Any, at: int) -> np.float32:
+    """Element `at` of a signal that goes on backwards, the outermost elements only once."""
+    last = signal.size - 1
+    at = abs(at)
+    if at > 2 * last:
+        at = at % (2 * last) if last else 0
+    return signal[np.uintp(min(at, 2 * last - at))]
+
+
+@numba.njit(nogil=True, cache=True)
 def _gather(signal: Any, begin: int, length: int, reflect: bool, out: Any, first: int) -> None:
     """Copy elements `begin` and following of `signal`, which goes on beyond its ends."""
     size = signal.size
     low = min(max(-begin, 0), length)
     high = max(min(size - begin, length), low)
-    for i in range(low, high):
-        out[first + i] = signal[begin + i]
+    out[first + low : first + high] = signal[begin + low : begin + high]
     if not reflect:
         out[first : first + low] = 0
         out[first + high : first + length] = 0
         return
-    period = max(2 * (size - 1), 1)
     for i in range(low):
-        k = abs(begin + i) % period
-        out[first + i] = signal[min(k, period - k)] if size > 1 else signal[0]
+        out[np.uintp(first + i)] = _mirrored(signal, begin + i)
     for i in range(high, length):
-        k = abs(begin + i) % period
-        out[first + i] = signal[min(k, period - k)] if size > 1 else signal[0]
+        out[np.uintp(first + i)] = _mirrored(signal, begin + i)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -77,7 +83,14 @@ def _spectra(
     is_odd = length % 2 == 1
     row_bytes = PAIR_BYTES if is_odd else VECTOR_BYTES
     inside = lanes == LANES and begin >= 0 and begin + 15 * step + whole <= signal.size
-    if not inside:
+    apart = step
+    if not inside and step <= whole:
+        # All that the frames cover, at once.
+        span = (lanes - 1) * step + whole
+        _gather(signal, begin, span, reflect, frames, 0)
+        frames[span : 15 * step + whole] = 0
+    elif not inside:
+        apart = whole
         for lane in range(lanes):
             _gather(signal, begin + lane * step, window_length, reflect, frames, lane * whole)
         for lane in range(lanes, LANES):
@@ -87,7 +100,7 @@ def _spectra(
         if inside:
             transpose(signal, (begin + k) * 4, step * 4, z, k * row_bytes, row_bytes, left, LANES)
         else:
-            transpose(frames, k * 4, whole * 4, z, k * row_bytes, row_bytes, left, LANES)
+            transpose(frames, k * 4, apart * 4, z, k * row_bytes, row_bytes, left, LANES)
     zero = spread(np.float32(0))
     for k in range(window_length):
         place = k * row_bytes
@@ -199,7 +212,7 @@ def spectrogram(
             at, apart = 0, VECTOR_BYTES
             if straight:
                 rows, at, apart = out, to, pitch
-            sum_bands(powers, bands, weights, rows, at, apart)
+            sum_bands(powers, 0, VECTOR_BYTES, bands, weights, rows, at, apart)
             if straight:
                 continue
         if time_first:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
 
-_THREADS, _PER_BLOCK = 256, 1024
+_THREADS = 256
 _SAMPLE = np.dtype(
     [
         ("source", np.uint64),
@@ -61,7 +61,7 @@ def apply_bands(
         for name, address in bands.addresses(queue).items():
             samples[name][members] = address
         samples["sums"][members] = bands.sums
-    most = -(-int(sizes.max()) // _PER_BLOCK)
+    most = -(-int(sizes.max()) // _THREADS)
     queue.launch(
         kernel("bands.cu", "apply_bands"),
         (most * len(data), 1, 1),

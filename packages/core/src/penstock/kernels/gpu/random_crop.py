@@ -58,6 +58,68 @@ def random_crops(
     return axes if good else None
 
 
+def crop_regions(
+    extents: np.ndarray,
+    area: tuple[float, float],
+    aspect_ratio: tuple[float, float],
+    num_attempts: int,
+    seed: int,
+    iteration: int,
+) -> np.ndarray:
+    """Random windows of the images of a batch, in pixels.
+
+    Parameters
+    ----------
+    extents
+        Heights and widths, ``(samples, 2)``; not positive where an image needs no window.
+    area, aspect_ratio, num_attempts, seed, iteration
+        As of `random_crops`.
+
+    Returns
+    -------
+    numpy.ndarray
+        int64 ``(samples, 4)``: first row and column, and one past the last.
+    """
+    sizes = np.maximum(extents, 1).astype(np.int64)
+    regions = np.empty((len(sizes), 4), np.int64)
+    key = iteration & _WORD, iteration >> 32, seed & _WORD, (seed >> 32) & _WORD
+    _cut(regions, sizes, area, aspect_ratio, num_attempts, key)
+    return regions
+
+
+@compiled
+def _cut(
+    regions: np.ndarray,
+    extents: np.ndarray,
+    area: tuple[float, float],
+    aspect_ratio: tuple[float, float],
+    num_attempts: int,
+    key: tuple[int, int, int, int],
+) -> None:
+    for i in range(len(regions)):
+        row, column, rows, columns = _window(
+            extents[i, 0], extents[i, 1], area, aspect_ratio, num_attempts, i, key
+        )
+        regions[i, 0], regions[i, 1] = row, column
+        regions[i, 2], regions[i, 3] = row + rows, column + columns
+
+
+@compiled
+def _window(
+    height: int,
+    width: int,
+    area: tuple[float, float],
+    aspect_ratio: tuple[float, float],
+    num_attempts: int,
+    sample: int,
+    key: tuple[int, int, int, int],
+) -> tuple[int, int, int, int]:
+    """Row, column, height and width of the window of a sample."""
+    rows, columns = _choose(height, width, area, aspect_ratio, num_attempts, sample, key)
+    first, second = _two_uniforms(max(num_attempts, 0), sample, key)
+    return int(first * (height - rows + 1)), int(second * (width - columns + 1)), rows, columns
+
+
 @compiled
 def _draw(
     axes: np.ndarray,
@@ -72,17 +134,18 @@ def _draw(
 ) -> bool:
     windows = np.empty((2, 2), np.int64)
     for i in range(axes.shape[1]):
-        column = i if extents.shape[1] > 1 else 0
-        height, width = extents[0, column], extents[1, column]
+        image = i if extents.shape[1] > 1 else 0
+        height, width = extents[0, image], extents[1, image]
         if height <= 0 or width <= 0:
             return False
-        rows, columns = _choose(height, width, area, aspect_ratio, num_attempts, i, key)
-        first, second = _two_uniforms(max(num_attempts, 0), i, key)
-        windows[0, 0], windows[0, 1] = int(first * (height - rows + 1)), rows
-        windows[1, 0], windows[1, 1] = int(second * (width - columns + 1)), columns
+        row, column, rows, columns = _window(
+            height, width, area, aspect_ratio, num_attempts, i, key
+        )
+        windows[0, 0], windows[0, 1] = row, rows
+        windows[1, 0], windows[1, 1] = column, columns
         for k in range(2):
             axis = axes[k, i]
-            axis.in_size = extents[k, column]
+            axis.in_size = extents[k, image]
             axis.out_size = axis.length = size[k]
             axis.start = windows[k, 0]
             axis.end = windows[k, 0] + windows[k, 1]

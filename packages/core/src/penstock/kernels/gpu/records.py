@@ -64,6 +64,8 @@ def launch_counted(
 
     Parameters
     ----------
+    records
+        One a sample, or the rows of an array of words.
     blocks
         The number of blocks of all samples.
     blocks_each
@@ -80,7 +82,7 @@ def launch_counted(
         (blocks, 1, 1),
         (THREADS, 1, 1),
         queue.upload(records),
-        np.uint32(records.itemsize),
+        np.uint32(records.strides[0]),
         np.uint32(len(records)),
         np.uint32(blocks_each),
         *args,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -148,11 +149,34 @@ class DevicePlan:
         settings["start"], settings["step"] = plan.frames.start, plan.frames.step
         settings["reflect"], settings["squared"] = plan.frames.reflect, plan.squared
 
-    def settings(self, queue: Queue) -> np.ndarray:
-        """A copy of what the kernel is told, ``(1,)``, with addresses for work of `queue`."""
+        self._known: tuple[Any, ...] = ()
+        self._told = self._settings
+
+    def settings(
+        self,
+        queue: Queue,
+        bands: DeviceBands | None,
+        scale: DecibelScale | None,
+        *,
+        time_first: bool,
+        note_largest: bool,
+    ) -> np.ndarray:
+        """What the kernel is told, ``(1,)``, with addresses for work of `queue`."""
+        asked = (queue, bands, scale, time_first, note_largest)
+        if asked == self._known:  # as in every iteration
+            return self._told
         settings = self._settings.copy()
         for name, address in self._packed.addresses(queue).items():
             settings[name] = address
+        settings["time_first"], settings["note_largest"] = time_first, note_largest
+        if bands is not None:
+            settings["bands"] = bands.sums
+            for name, address in bands.addresses(queue).items():
+                settings[name] = address
+        settings["in_decibels"] = scale is not None
+        for name, value in (scale or NO_DECIBELS)._asdict().items():
+            settings[name] = value
+        self._known, self._told = asked, settings
         return settings
 
 
@@ -175,7 +199,7 @@ def write_spectrograms(
     signals
         float32, of any shapes with a single extent above 1, without empty ones.
     frame_counts
-        int64 ``(samples,)``.
+        int64 ``(samples,)``, or ``(1,)`` where all signals are as long.
     out
         float32 ``(bins or bands.sums, frames)``, or with `time_first` transposed.
     bands
@@ -186,26 +210,23 @@ def write_spectrograms(
         uint64 ``(samples,)``: addresses of float32 zeros to be made the largest value of each
         sample.
     """
-    settings = plan.settings(queue)
-    settings["time_first"] = time_first
-    if bands is not None:
-        settings["bands"] = bands.sums
-        for name, address in bands.addresses(queue).items():
-            settings[name] = address
-    settings["in_decibels"], settings["note_largest"] = scale is not None, largest is not None
-    for name, value in (scale or NO_DECIBELS)._asdict().items():
-        settings[name] = value
+    settings = plan.settings(
+        queue, bands, scale, time_first=time_first, note_largest=largest is not None
+    )
     samples = np.zeros(len(signals), _SAMPLE)
     samples["source"], samples["out"] = signals.pointers, out.pointers
-    samples["size"], samples["frames"] = signals.sizes(), frame_counts
+    shape = signals.uniform_shape
+    samples["size"] = signals.sizes() if shape is None else math.prod(shape)
+    samples["frames"] = frame_counts
     if largest is not None:
         samples["largest"] = largest
-    lanes = _lanes(plan.size, frame_counts)
+    most = int(frame_counts.max())
+    lanes = _lanes(plan.size, most * len(samples))
     if lanes:
         shared = 2 * plan.size * (lanes + 1 if lanes > 1 else 1) * 4
         _launch(queue, samples, settings, lanes, shared)
         return
-    for part in _parts(frame_counts * (2 * plan.size * 4)):
+    for part in _parts(samples["frames"] * (2 * plan.size * 4)):
         group = samples[part]
         needed = group["frames"] * (2 * plan.size * 4)
         begins = np.cumsum(needed) - needed
@@ -229,14 +250,17 @@ def _launch(
     )
 
 
-def _lanes(size: int, frame_counts: np.ndarray) -> int:
-    """Frames that a block takes; 0 where shared memory has no room for a single one."""
+def _lanes(size: int, frames: int) -> int:
+    """Frames that a block takes, of about so many; 0 where shared memory has no room for one."""
     found = 0
     for lanes in _LANES:
         if 2 * size * (lanes + 1 if lanes > 1 else 1) * 4 > _SHARED_BYTES:
             continue
         found = lanes
-        if int((-(-frame_counts // lanes)).sum()) >= _ENOUGH_BLOCKS or lanes == 4:
+        # Half as many would leave threads without a step of the transform to do.
+        if size * lanes < 8 * _THREADS:
+            break
+        if frames // lanes >= _ENOUGH_BLOCKS:
             break
     return found
 

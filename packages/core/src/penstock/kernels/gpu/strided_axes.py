@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, contiguous_strides
+from penstock.kernels.gpu.compiled import compiled
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, rows_in_common
 
 
 @dataclass(slots=True)
@@ -18,9 +19,10 @@ class Axes:
     source, target
         uint64 ``(samples,)``: addresses of the first elements.
     extents
-        int64 ``(samples, axes)``, outermost first; at least one axis.
+        int64 ``(samples, axes)``, or ``(1, axes)`` for samples that are all alike; outermost first,
+        at least one axis.
     strides
-        int64 ``(samples, axes)``: those of the source, in bytes. 0 where the extent is 1.
+        Of the same shape: those of the source, in bytes. 0 where the extent is 1.
     itemsize
         Bytes of an element: 1, 2, 4 or 8.
     has_runs
@@ -32,38 +34,43 @@ class Axes:
     extents: np.ndarray
     strides: np.ndarray
     itemsize: int
-    has_runs: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        apart = (self.strides[:, -1] != self.itemsize) & (self.extents[:, -1] > 1)
-        self.has_runs = not apart.any()
+    has_runs: bool
 
     @classmethod
     def of(cls, source: StridedBatch, target: DeviceBatch) -> Axes:
         """The axes of a copy, those merged that are one axis to memory."""
-        itemsize = source.dtype.itemsize
-        extents, strides = merged(source.shapes, source.strides)
-        return cls(source.pointers, target.pointers, extents, strides, itemsize)
+        shapes, strides = rows_in_common(source.shapes, source.strides)
+        return cls.merged(source.pointers, target.pointers, shapes, strides, source.dtype.itemsize)
+
+    @classmethod
+    def merged(
+        cls,
+        source: np.ndarray,
+        target: np.ndarray,
+        shapes: np.ndarray,
+        strides: np.ndarray,
+        itemsize: int,
+    ) -> Axes:
+        """The same of shapes and strides, int64 ``(samples, ndim)`` or ``(1, ndim)``."""
+        width = max(shapes.shape[1], 1)
+        extents, steps = np.empty((2, len(shapes), width), np.int64)
+        kept, has_runs = merge_axes(shapes, strides, itemsize, extents, steps)
+        if kept < width:
+            extents, steps = extents[:, width - kept :].copy(), steps[:, width - kept :].copy()
+        return cls(source, target, extents, steps, itemsize, has_runs)
 
     @property
     def target_strides(self) -> np.ndarray:
         """Strides of the target, in bytes."""
-        return contiguous_strides(self.extents, self.itemsize)
+        strides = np.empty_like(self.extents)
+        lay_strides(self.extents, self.itemsize, strides)
+        return strides
 
     @property
-    def run_bytes(self) -> np.ndarray:
-        """Bytes along the innermost axis if it `has_runs`, else of an element."""
-        if self.has_runs:
-            return self.extents[:, -1] * self.itemsize
-        return np.full(len(self.extents), self.itemsize, np.int64)
-
-    @property
-    def are_one_piece(self) -> bool:
-        """Whether all samples together are one piece of memory on both sides."""
-        if not self.has_runs or self.extents.shape[1] > 1 or not len(self.extents):
-            return False
-        sizes = (self.extents[:-1, 0] * self.itemsize).astype(np.uint64)
-        return all((a[1:] - a[:-1] == sizes).all() for a in (self.source, self.target))
+    def sizes_bytes(self) -> np.ndarray:
+        """Bytes of each sample, int64 ``(samples,)``."""
+        sizes = self.extents.prod(axis=1) * self.itemsize
+        return np.broadcast_to(sizes, len(self.source))
 
     def with_larger_elements(self) -> Axes:
         """The same with whole runs, or parts of them, as elements of up to 8 bytes.
@@ -72,46 +79,138 @@ class Axes:
         """
         if not self.has_runs:
             return self
-        sizes = self.run_bytes
-        places = np.bitwise_or.reduce(self.source) | np.bitwise_or.reduce(self.target)
-        places |= np.uint64(np.bitwise_or.reduce(np.abs(self.strides[:, :-1]), axis=None))
-        places |= np.uint64(np.bitwise_or.reduce(sizes))
-        itemsize = next(size for size in (8, 4, 2, 1) if int(places) % size == 0)
-        if itemsize <= self.itemsize:
-            return self
         extents, strides = self.extents.copy(), self.strides.copy()
-        extents[:, -1] = sizes // itemsize
-        strides[:, -1] = np.where(extents[:, -1] == 1, 0, itemsize)
-        if extents.shape[1] > 1 and (extents[:, -1] == 1).all():
-            extents, strides = extents[:, :-1], strides[:, :-1]
-        return Axes(self.source, self.target, extents, strides, itemsize)
+        itemsize, dropped, has_runs = enlarge_elements(
+            self.source, self.target, extents, strides, self.itemsize
+        )
+        if itemsize == self.itemsize:
+            return self
+        if dropped:
+            extents, strides = extents[:, :-1].copy(), strides[:, :-1].copy()
+        return Axes(self.source, self.target, extents, strides, itemsize, has_runs)
 
 
-def merged(extents: np.ndarray, strides: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+@compiled
+def merge_axes(
+    shapes: np.ndarray, strides: np.ndarray, itemsize: int, extents: np.ndarray, steps: np.ndarray
+) -> tuple[int, bool]:
     """Extents and strides, ``(samples, axes)``, with neighbours made one that memory sees as one.
 
     There is at least one axis left. Strides of axes of extent 1 become 0, since they do not matter.
+
+    Parameters
+    ----------
+    shapes, strides
+        Of the samples.
+    extents, steps
+        Filled with those of the axes that are left, in the last columns.
+
+    Returns
+    -------
+    tuple
+        How many these are; and whether elements along the innermost lie next to one another.
     """
-    count, ndim = extents.shape
-    empty = (extents == 0).any(axis=1)
-    kept_extents: list[np.ndarray] = []
-    kept_strides: list[np.ndarray] = []
+    rows, ndim = shapes.shape
+    width = extents.shape[1]
+    kept = 0
     for axis in range(ndim - 1, -1, -1):
-        extent, stride = extents[:, axis], strides[:, axis]
-        single = extent == 1
-        if single.all():
-            continue
-        if kept_extents:
-            inner, step = kept_extents[-1], kept_strides[-1]
-            inner_single = inner == 1
-            if (single | inner_single | empty | (stride == step * inner)).all():
-                kept_extents[-1] = inner * extent
-                kept_strides[-1] = np.where(inner_single, stride, step)
+        at = width - kept  # the column of the axis kept last
+        single, joins = True, kept > 0
+        for i in range(rows):
+            extent = shapes[i, axis]
+            if extent == 1:
                 continue
-        kept_extents.append(extent)
-        kept_strides.append(stride)
-    if not kept_extents:
-        return np.ones((count, 1), np.int64), np.zeros((count, 1), np.int64)
-    all_extents = np.stack(kept_extents[::-1], axis=1)
-    all_strides = np.stack(kept_strides[::-1], axis=1)
-    return all_extents, np.where(all_extents == 1, 0, all_strides)
+            single = False
+            if not joins:
+                break
+            inner = extents[i, at]
+            if inner != 1 and strides[i, axis] != steps[i, at] * inner:
+                empty = False
+                for k in range(ndim):
+                    empty |= shapes[i, k] == 0
+                joins = empty
+        if single:
+            continue
+        if not joins:
+            kept += 1
+            at = width - kept
+            for i in range(rows):
+                extents[i, at] = shapes[i, axis]
+                steps[i, at] = strides[i, axis]
+            continue
+        for i in range(rows):
+            if extents[i, at] == 1:
+                steps[i, at] = strides[i, axis]
+            extents[i, at] *= shapes[i, axis]
+    if not kept:
+        kept = 1
+        extents[:, width - 1] = 1
+    has_runs = True
+    for i in range(rows):
+        for at in range(width - kept, width):
+            if extents[i, at] == 1:
+                steps[i, at] = 0
+        has_runs &= extents[i, width - 1] <= 1 or steps[i, width - 1] == itemsize
+    return kept, has_runs
+
+
+@compiled
+def enlarge_elements(
+    source: np.ndarray, target: np.ndarray, extents: np.ndarray, steps: np.ndarray, itemsize: int
+) -> tuple[int, bool, bool]:
+    """Make innermost axes, along which elements lie next to one another, ones of larger elements.
+
+    Returns
+    -------
+    tuple
+        The size of an element; whether the last axis is superfluous now; and whether the axis that
+        is the last without it has its elements next to one another.
+    """
+    places = np.uint64(0)
+    for i in range(len(source)):
+        places |= source[i] | target[i]
+    rows, count = extents.shape
+    last = count - 1
+    for i in range(rows):
+        places |= np.uint64(extents[i, last] * itemsize)
+        for axis in range(last):
+            places |= np.uint64(abs(steps[i, axis]))
+    size = 8
+    while places & np.uint64(size - 1):
+        size //= 2
+    if size <= itemsize:
+        return itemsize, False, True
+    single, has_runs = True, True
+    for i in range(rows):
+        extents[i, last] = extents[i, last] * itemsize // size
+        steps[i, last] = 0 if extents[i, last] == 1 else size
+        single &= extents[i, last] == 1
+    if not single or not last:
+        return size, False, True
+    for i in range(rows):
+        has_runs &= extents[i, last - 1] <= 1 or steps[i, last - 1] == size
+    return size, True, has_runs
+
+
+@compiled
+def lay_strides(extents: np.ndarray, itemsize: int, strides: np.ndarray) -> None:
+    """Fill in the strides, in bytes, of C-contiguous samples."""
+    for i in range(len(extents)):
+        step = itemsize
+        for axis in range(extents.shape[1] - 1, -1, -1):
+            strides[i, axis] = step
+            step *= extents[i, axis]
+
+
+@compiled
+def follow(source: np.ndarray, target: np.ndarray, extents: np.ndarray, itemsize: int) -> int:
+    """The bytes of all samples, of one axis, if they follow one another on both sides; else -1."""
+    total = np.int64(0)
+    for i in range(len(source)):
+        size = np.uint64(extents[i if len(extents) > 1 else 0, 0] * itemsize)
+        total += np.int64(size)
+        if i + 1 < len(source) and (
+            source[i + 1] - source[i] != size or target[i + 1] - target[i] != size
+        ):
+            return -1
+    return int(total)

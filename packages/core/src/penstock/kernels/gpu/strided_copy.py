@@ -13,7 +13,7 @@ import numpy as np
 from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import launch_counted
-from penstock.kernels.gpu.strided_axes import Axes
+from penstock.kernels.gpu.strided_axes import Axes, follow
 from penstock.kernels.gpu.transpose import copy_tiles
 from penstock.tensors.gpu.batch import in_one_piece, plain
 from penstock.tensors.gpu.queue import install_strided_copy
@@ -44,25 +44,38 @@ def copy_strided(queue: Queue, source: StridedBatch, target: DeviceBatch) -> Non
     target
         Of the shapes and the element type of `source`; not the same memory.
     """
-    axes = Axes.of(source, target)
-    if axes.are_one_piece and in_one_piece(source.owners, source.pointers):
-        size = int(axes.extents.sum()) * axes.itemsize
-        if size:
-            queue.runtime.copy(int(axes.target[0]), int(axes.source[0]), size, queue.stream)
+    if not len(source):
         return
-    runs = axes.run_bytes
-    long_rows = axes.has_runs and (
-        axes.extents.shape[1] == 1
-        or runs.sum() >= _LONG_ROW_BYTES * len(runs)
-        or runs.max(initial=0) > _LONGEST_RUN_BYTES
-    )
-    if long_rows:
+    axes = Axes.of(source, target)
+    extents = axes.extents
+    if axes.has_runs and extents.shape[1] == 1:
+        size = follow(axes.source, axes.target, extents, axes.itemsize)
+        if size >= 0 and in_one_piece(source.owners, source.pointers):
+            if size:
+                queue.runtime.copy(int(axes.target[0]), int(axes.source[0]), size, queue.stream)
+            return
+    if axes.has_runs and _are_long(extents, axes.itemsize):
         _copy_rows(queue, axes)
     else:
         copy_tiles(queue, axes.with_larger_elements())
 
 
 install_strided_copy(copy_strided)
+
+
+@compiled
+def _are_long(extents: np.ndarray, itemsize: int) -> bool:
+    """Whether rows are to be copied as such."""
+    rows, count = extents.shape
+    if count == 1:
+        return True
+    total = 0
+    for i in range(rows):
+        size = extents[i, count - 1] * itemsize
+        total += size
+        if size > _LONGEST_RUN_BYTES:
+            return True
+    return total >= _LONG_ROW_BYTES * rows
 
 
 def gather(queue: Queue, sources: np.ndarray, sizes_bytes: np.ndarray, target: DeviceBatch) -> None:
@@ -81,8 +94,8 @@ def gather(queue: Queue, sources: np.ndarray, sizes_bytes: np.ndarray, target: D
     target
         Where they go.
     """
-    extents = sizes_bytes[:, np.newaxis]
-    _copy_rows(queue, Axes(sources, target.pointers, extents, np.ones_like(extents), 1))
+    extents = plain(sizes_bytes[:, np.newaxis])
+    _copy_rows(queue, Axes(sources, target.pointers, extents, np.ones_like(extents), 1, True))
 
 
 @cache
@@ -111,8 +124,8 @@ def _copy_rows(queue: Queue, axes: Axes) -> None:
         records,
         plain(axes.source),
         plain(axes.target),
-        plain(axes.extents),
-        plain(axes.strides),
+        axes.extents,
+        axes.strides,
         axes.itemsize,
         _BLOCK_VECTORS,
         _LINE_BYTES,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from penstock.kernels.gpu.strided_copy import gather
+from penstock.tensors.addresses import addresses_of
 from penstock.tensors.gpu.batch import in_one_piece
 from penstock.tensors.gpu.pinned import is_pinned
 
@@ -24,11 +25,20 @@ class HostCopy(NamedTuple):
     """The whole batch as one array, if it is one."""
 
 
-def to_device(queue: Queue, rows: list[np.ndarray]) -> DeviceBatch:
+def to_device(queue: Queue, rows: list[np.ndarray], dense: np.ndarray | None = None) -> DeviceBatch:
     """Queue the copy of a batch of at least one sample to the device; the rows are kept until then.
 
     Samples in page-locked memory are read from where they are; others go through such memory.
+    `dense` are all samples as one array, where they lie in one piece.
     """
+    if dense is not None and dense.flags.c_contiguous:
+        batch = queue.empty(dense.shape[1:], dense.dtype, len(dense))
+        if dense.nbytes:
+            queue.keep(dense)
+            queue.runtime.copy(
+                int(batch.pointers[0]), dense.ctypes.data, dense.nbytes, queue.stream
+            )
+        return batch
     first = rows[0]
     dtype = first.dtype
     shapes = np.array([row.shape for row in rows], np.int64).reshape(len(rows), first.ndim)
@@ -52,7 +62,7 @@ def to_device(queue: Queue, rows: list[np.ndarray]) -> DeviceBatch:
         queue.runtime.copy(begin, staged.ctypes.data, staged.nbytes, queue.stream)
         return out
     queue.keep(rows)
-    sources = np.array([row.ctypes.data for row in rows], np.uint64)
+    sources = addresses_of(rows)
     sizes = np.array([row.nbytes for row in rows], np.int64)
     gather(queue, sources, sizes, out)
     return out

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from penstock.kernels.gpu.strided_axes import Axes, merged
+from penstock.kernels.gpu.compiled import compiled
+from penstock.kernels.gpu.strided_axes import Axes
 from penstock.kernels.gpu.transpose_tiles import NESTED_BYTES, copy_far_tiles, copy_near_tiles
-from penstock.tensors.gpu.batch import volumes
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.queue import Queue
@@ -25,15 +24,14 @@ def copy_tiles(queue: Queue, axes: Axes) -> None:
     """
     roles = _roles(axes)
     if roles.takes_two_steps:
-        between = queue.scratch(int((volumes(axes.extents) * axes.itemsize).sum()))
+        between = queue.scratch(int(axes.sizes_bytes.sum()))
         for step in _two_steps(axes, roles, between):
             _copy_tiles(queue, step, _roles(step))
     else:
         _copy_tiles(queue, axes, roles)
 
 
-@dataclass(slots=True)
-class _Roles:
+class _Roles(NamedTuple):
     """Which axis is what, see ``transpose.cu``; -1 for none."""
 
     run: int
@@ -48,42 +46,75 @@ class _Roles:
 
 
 def _roles(axes: Axes) -> _Roles:
-    extents, strides = axes.extents, np.abs(axes.strides)
-    last = extents.shape[1] - 1
-    run = last if axes.has_runs and last else -1
+    found = _choose(axes.extents, axes.strides, axes.itemsize, axes.has_runs, NESTED_BYTES)
+    return _Roles(*found)
+
+
+@compiled
+def _choose(
+    extents: np.ndarray, strides: np.ndarray, itemsize: int, has_runs: bool, nested_bytes: int
+) -> tuple[int, int, int, int, bool, bool]:
+    """The fields of `_Roles`."""
+    rows, last = extents.shape[0], extents.shape[1] - 1
+    run = last if has_runs and last else -1
     x = last - 1 if run >= 0 else last
-    unit = axes.run_bytes if run >= 0 else axes.itemsize
-    real = extents > 1
-    steps = np.where(real, strides, 0).sum(axis=0) / np.maximum(real.sum(axis=0), 1)
-    steps[~real.any(axis=0)] = np.inf
-    fast = int(np.argmin(steps[: x + 1]))
+    fast, fewest = 0, np.inf
+    for axis in range(x + 1):
+        total, real = 0, 0
+        for i in range(rows):
+            if extents[i, axis] > 1:
+                total += abs(strides[i, axis])
+                real += 1
+        mean = total / max(real, 1) if real else np.inf
+        if mean < fewest:
+            fast, fewest = axis, mean
     a = fast if fast != x else x - 1
-    reach = np.maximum(_SECTOR_BYTES, 2 * np.asarray(unit))
-    staged = bool((strides[:, fast] <= reach).all())
-    return _Roles(run, x, fast, a, staged, staged and _is_awkward(axes, x, fast, unit))
+    staged = True
+    for i in range(rows):
+        unit = extents[i, last] * itemsize if run >= 0 else itemsize
+        staged &= abs(strides[i, fast]) <= max(_SECTOR_BYTES, 2 * unit)
+    awkward = staged and _is_awkward(extents, strides, x, fast, itemsize, run, nested_bytes)
+    return run, x, fast, a, staged, awkward
 
 
-def _is_awkward(axes: Axes, x: int, fast: int, unit: np.ndarray | int) -> bool:
+@compiled
+def _is_awkward(
+    extents: np.ndarray,
+    strides: np.ndarray,
+    x: int,
+    fast: int,
+    itemsize: int,
+    run: int,
+    nested_bytes: int,
+) -> bool:
     """Whether tiles of two axes would, by and large, touch less than a sector at a time.
 
     So it is with HWC to CWH, where three channels are read and three heights written at a time.
     """
     if fast == x or x < 2:
         return False
-    extents, strides = axes.extents, np.abs(axes.strides)
-    read = (extents[:, fast] - 1) * strides[:, fast] + unit
-    written = extents[:, x] * unit
-    narrow = read if fast == x - 1 else np.minimum(read, written)
-    at_once = _are_nested(read, extents[:, x], strides[:, x])
-    sizes = volumes(extents)
-    widths = np.where(at_once, 2 * _SECTOR_BYTES, np.minimum(narrow, 2 * _SECTOR_BYTES))
-    return bool((sizes * widths).sum() < _SECTOR_BYTES * sizes.sum())
+    weighted, whole = 0, 0
+    for i in range(len(extents)):
+        unit = extents[i, run] * itemsize if run >= 0 else itemsize
+        read = (extents[i, fast] - 1) * abs(strides[i, fast]) + unit
+        narrow = read if fast == x - 1 else min(read, extents[i, x] * unit)
+        width = 2 * _SECTOR_BYTES
+        if not _are_nested(read, extents[i, x], abs(strides[i, x]), nested_bytes):
+            width = min(narrow, width)
+        size = 1
+        for axis in range(extents.shape[1]):
+            size *= extents[i, axis]
+        weighted += size * width
+        whole += size
+    return weighted < _SECTOR_BYTES * whole
 
 
-def _are_nested(reach: np.ndarray, x_extent: np.ndarray, x_step: np.ndarray) -> np.ndarray:
+@compiled
+def _are_nested(reach: int, x_extent: int, x_step: int, nested_bytes: int) -> bool:
     """Whether all of a step along `x` lies in one span with the next, as channels of pixels do."""
-    dense = (reach <= x_step) & (x_step <= 2 * reach) & (x_step <= NESTED_BYTES)
-    return dense | ((x_extent <= 1) & (reach <= NESTED_BYTES))
+    if x_extent <= 1 and reach <= nested_bytes:
+        return True
+    return reach <= x_step and x_step <= 2 * reach and x_step <= nested_bytes
 
 
 def _two_steps(axes: Axes, roles: _Roles, between: int) -> tuple[Axes, Axes]:
@@ -101,16 +132,14 @@ def _two_steps(axes: Axes, roles: _Roles, between: int) -> tuple[Axes, Axes]:
         order = [fast, *sorted([*rest, x], key=by_stride.tolist().index), *tail]
     else:
         order = [*sorted([*rest, fast], key=by_stride.tolist().index), x, *tail]
-    sizes = volumes(axes.extents) * axes.itemsize
+    sizes = axes.sizes_bytes
     places = (between + np.cumsum(sizes) - sizes).astype(np.uint64)
-    there = merged(axes.extents[:, order], axes.strides[:, order])
-    first = Axes(axes.source, places, *there, axes.itemsize)
-    between_strides = Axes(
-        places, places, axes.extents[:, order], axes.strides[:, order], axes.itemsize
-    ).target_strides
-    back = np.argsort(order)
-    onward = merged(axes.extents, between_strides[:, back])
-    return first, Axes(places, axes.target, *onward, axes.itemsize)
+    there, steps = axes.extents[:, order].copy(), axes.strides[:, order].copy()
+    first = Axes.merged(axes.source, places, there, steps, axes.itemsize)
+    itemsize = axes.itemsize
+    laid = Axes(places, places, there, steps, itemsize, has_runs=False).target_strides
+    back = laid[:, np.argsort(order)].copy()
+    return first, Axes.merged(places, axes.target, axes.extents, back, itemsize)
 
 
 def _copy_tiles(queue: Queue, axes: Axes, roles: _Roles) -> None:

@@ -75,8 +75,8 @@ def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: in
         records,
         plain(axes.source),
         plain(axes.target),
-        plain(axes.extents),
-        plain(axes.strides),
+        axes.extents,
+        axes.strides,
         axes.itemsize,
         run,
         x,
@@ -257,8 +257,9 @@ def _far_record(outer: int) -> np.dtype:
 
 def copy_far_tiles(queue: Queue, axes: Axes, run_axis: int, x_axis: int, a_axis: int) -> None:
     """Copy elements that every thread reads where they are; axes as of `copy_near_tiles`."""
-    extents, strides, targets = axes.extents, axes.strides, axes.target_strides
-    count = len(extents)
+    count = len(axes.source)
+    rows = axes.extents, axes.strides, axes.target_strides
+    extents, strides, targets = (np.broadcast_to(a, (count, a.shape[1])) for a in rows)
     ones, zeros = np.ones(count, np.int64), np.zeros(count, np.int64)
     run = extents[:, run_axis] if run_axis >= 0 else ones
     x_extent = extents[:, x_axis]

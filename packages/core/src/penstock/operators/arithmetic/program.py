@@ -71,9 +71,16 @@ class ArrayProgram:
         self._compile(root, _OUT)
         small = any(s.function is not None and allocates(s.function) for s in self._steps)
         self._tile = _TILE_OF_ALLOCATING if small else _TILE
+        read = all(isinstance(source, int) for _, source, _ in self._operands)
+        self._single = self._steps[0] if len(self._steps) == 1 and read else None
+        """The only step, where it needs nothing converted or computed beforehand."""
 
     def run(self, c: Memory, inputs: Sequence[np.ndarray], *, leaves: bool) -> np.ndarray:
         """Compute one sample, into the operator's output if the result `leaves`, else scratch."""
+        if self._single is not None:
+            done = self._run_single(self._single, c, inputs, leaves=leaves)
+            if done is not None:
+                return done
         arrays = [
             inputs[source] if isinstance(source, int) else source.run(c, inputs, leaves=False)
             for _, source, _ in self._operands
@@ -119,6 +126,29 @@ class ArrayProgram:
                     registers[result] = target
 
         run_tiled(run_tile, out, arrays, self._tile)
+        return out
+
+    def _run_single(
+        self, step: Step, c: Memory, inputs: Sequence[np.ndarray], *, leaves: bool
+    ) -> np.ndarray | None:
+        """Compute one sample by one call; `None` unless operands are of one shape, and small."""
+        registers = list(self._initial)
+        shape: tuple[int, ...] | None = None
+        for register, source, _ in self._operands:
+            x = inputs[source]  # type: ignore[index]
+            if shape is None:
+                shape = x.shape
+                if not 0 < x.size <= self._tile:
+                    return None
+            if x.shape != shape or not x.flags.c_contiguous:
+                return None
+            registers[register] = x
+        assert shape is not None
+        for register, compute, dtype in self._scalars:
+            registers[register] = dtype.type(compute(inputs))
+        out = c.empty(shape, self.dtype) if leaves else c.temp(shape, self.dtype)
+        assert step.function is not None
+        step.function(*[registers[s] for s in step.operands], out=out)
         return out
 
     def _compile(self, node: Typed, memory: int) -> None:

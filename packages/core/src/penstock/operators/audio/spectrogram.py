@@ -144,21 +144,24 @@ class Spectrogram(Operator):
     def gpu(self, c: BatchContext, *inputs: Any) -> SpectrumBatch:
         from penstock.kernels.gpu.spectrogram import DevicePlan
         from penstock.operators.audio.spectrum_batch import SpectrumBatch
+        from penstock.tensors.gpu.batch import shape_rows, volumes
 
         data: DeviceBatch = inputs[0]
         if self._device_plan is None:
             self._device_plan = DevicePlan(self._plan)
-        sizes = data.sizes()
-        one_axis = (data.shapes > 1).sum(axis=1) <= 1
-        wrong = np.flatnonzero((sizes == 0) | ~one_axis)
-        if wrong.size:
-            index = int(wrong[0])
-            error = _wrong_shape(tuple(data.shapes[index].tolist()))
+        shapes = shape_rows(data)
+        sizes = volumes(shapes)
+        if shapes.shape[1] == 1:
+            wrong = sizes == 0
+        else:
+            wrong = (sizes == 0) | ((shapes > 1).sum(axis=1) > 1)
+        if wrong.any():
+            index = int(wrong.argmax())
+            error = _wrong_shape(tuple(shapes[index].tolist()))
             raise c.located(error, index) from error
         counts = self._plan.frames.count(sizes)
-        short = np.flatnonzero(counts < 1)
-        if short.size:
-            index = int(short[0])
+        if counts.min(initial=1) < 1:
+            index = int((counts < 1).argmax())
             error = self._too_short(int(sizes[index]))
             raise c.located(error, index) from error
         return SpectrumBatch(self._device_plan, data, counts, time_first=self._time_first)

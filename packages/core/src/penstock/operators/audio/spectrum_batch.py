@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.tensors.gpu.batch import LazyBatch
+from penstock.tensors.gpu.batch import LazyBatch, same_shapes
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.decibels import DecibelScale
@@ -25,14 +25,23 @@ class SpectrumBatch(LazyBatch):
     signals
         float32, with a single extent above 1.
     frame_counts
-        int64 ``(samples,)``, at least 1.
+        int64 ``(samples,)``, at least 1, or ``(1,)`` where all signals are as long.
     time_first
         Whether a frame's values are neighbours.
     bands
         The filter bank that follows, if any.
     """
 
-    __slots__ = ("bands", "dtype", "frame_counts", "plan", "shapes", "signals", "time_first")
+    __slots__ = (
+        "_uniform",
+        "bands",
+        "dtype",
+        "frame_counts",
+        "plan",
+        "shapes",
+        "signals",
+        "time_first",
+    )
 
     def __init__(
         self,
@@ -49,9 +58,20 @@ class SpectrumBatch(LazyBatch):
         self.time_first = time_first
         self.bands = bands
         rows = plan.plan.bins if bands is None else bands.sums
-        self.shapes = np.full((len(frame_counts), 2), rows, np.int64)
-        self.shapes[:, 0 if time_first else 1] = frame_counts
+        self._uniform: tuple[int, int] | None = None
+        if len(frame_counts) == 1:
+            count = int(frame_counts[0])
+            self._uniform = (count, rows) if time_first else (rows, count)
+            self.shapes = same_shapes(self._uniform, len(signals))
+        else:
+            self.shapes = np.full((len(frame_counts), 2), rows, np.int64)
+            self.shapes[:, 0 if time_first else 1] = frame_counts
         self.dtype = np.dtype(np.float32)
+
+    @property
+    def uniform_shape(self) -> tuple[int, ...] | None:
+        """The shape that all samples are known to have."""
+        return self._uniform
 
     def with_bands(self, bands: DeviceBands) -> SpectrumBatch:
         """The recipe followed by a filter bank; there must be none yet."""

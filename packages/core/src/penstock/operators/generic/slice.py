@@ -12,7 +12,7 @@ from penstock.operators.operator import BatchContext, Operator, SampleContext, o
 from penstock.operators.schema import Input, Spec
 from penstock.operators.window import OUT_OF_BOUNDS_ARGS, SLICE_ARGS, SliceWindow
 from penstock.operators.window_batch import slice_windows
-from penstock.tensors.gpu.batch import LazyBatch
+from penstock.tensors.gpu.batch import LazyBatch, shape_rows
 
 
 @operator(
@@ -79,5 +79,7 @@ class Slice(Operator):
     def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
         data: LazyBatch = inputs[0]
         positional = [batch.rows if batch.dense is None else batch.dense for batch in inputs[1:]]
-        windows = slice_windows(self._window, c, data.shapes, *positional)
+        alike = not (positional or self.tensor_args)
+        extents = shape_rows(data) if alike else data.shapes
+        windows = slice_windows(self._window, c, extents, *positional)
         return self._cutter.cut_batch(c, data, *windows)

@@ -11,8 +11,8 @@ from penstock.operators.deferred import DeferredImage
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Input, Spec
 from penstock.operators.window import CROP_ARGS, OUT_OF_BOUNDS_ARGS, CropWindow
-from penstock.operators.window_batch import crop_windows
-from penstock.tensors.gpu.batch import LazyBatch
+from penstock.operators.window_batch import crop_windows, differ
+from penstock.tensors.gpu.batch import LazyBatch, shape_rows
 
 _LAYOUTS = (
     "HWC",
@@ -79,9 +79,9 @@ class Crop(Operator):
 
     def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
         data = inputs[0]
-        return self._cutter.cut_batch(
-            c, data, *crop_windows(self._windows[data.ndim], c, data.shapes)
-        )
+        window = self._windows[data.ndim]
+        extents = data.shapes if differ(window) else shape_rows(data)
+        return self._cutter.cut_batch(c, data, *crop_windows(window, c, extents))
 
     def _window(
         self, c: SampleContext, data: np.ndarray | DeferredImage

@@ -194,6 +194,22 @@ class ImageDecoder(Operator):
         """What to decode of an upright image of this size; `None` for all of it."""
         return None
 
+    def batch_regions(self, c: BatchContext, extents: np.ndarray) -> np.ndarray | None:
+        """What to decode of each image of a batch, if that can be told of all at once.
+
+        Parameters
+        ----------
+        extents
+            Heights and widths, ``(samples, 2)``; 0 where they are not known.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            int64 ``(samples, 4)``: first row and column, and one past the last; anything where the
+            extents are not known.
+        """
+        return None
+
 
 def check_encoded(ndim: int | None) -> None:
     """Raise `ShapeError` unless data with so many dimensions can be the bytes of a file."""

@@ -10,7 +10,7 @@ from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
 from penstock.operators.image.decode_arguments import DECODE_ARGS, DEVICES, ENCODED, OUTPUT_DOCS
 from penstock.operators.image.decode_window import WindowDecoder
 from penstock.operators.image.random_crop_arguments import RANDOM_CROP_ARGS, random_crop_ranges
-from penstock.operators.operator import SampleContext, operator
+from penstock.operators.operator import BatchContext, SampleContext, operator
 from penstock.operators.schema import Spec
 
 
@@ -54,3 +54,8 @@ class DecodeImageRandomCrop(WindowDecoder):
             self._attempts,
         )
         return (y, x), (rows, columns)
+
+    def batch_regions(self, c: BatchContext, extents: np.ndarray) -> np.ndarray:
+        from penstock.kernels.gpu.random_crop import crop_regions
+
+        return crop_regions(extents, self._area, self._ratio, self._attempts, c.seed, c.iteration)

@@ -1,8 +1,8 @@
 """What the image decoders do with a batch: bytes on the host, pixels on the GPU.
 
-Plain JPEG images that are wanted whole and as they are go through no loop. Headers and windows of
-the others come from the code of the CPU's side, sample by sample: some 5 microseconds each. The
-rest is `penstock.kernels.gpu.decode`.
+Plain JPEG images that are wanted as they are, whole or cut at random, go through no loop. Headers
+and windows of the others come from the code of the CPU's side, sample by sample: some 5
+microseconds each. The rest is `penstock.kernels.gpu.decode`.
 """
 
 from __future__ import annotations
@@ -84,13 +84,19 @@ def decode_mixed(
     cache = None if caching is None else cache_of(op, c.queue, caching)
     cached: list[tuple[int, Cached]] = []
     scanned = scan_jpegs(encoded.rows)
-    headers = scanned.headers() if op.has_window else None
+    options = decoder_options(op.args)
     plain = None
     alone = np.ones(c.size, bool)
-    if cache is None and not op.has_window:
-        plain = plain_jpegs(encoded.rows, scanned, wanted)
+    if cache is None:
+        regions = None
+        # Where chroma is interpolated, windows are cut from whole images.
+        if op.has_window and not options.fancy_upsampling:
+            regions = op.batch_regions(c, scanned.facts[:, :2])
+        if not op.has_window or regions is not None:
+            plain = plain_jpegs(encoded.rows, scanned, wanted, regions)
         if plain is not None:
             alone[plain.positions] = False
+    headers = scanned.headers() if op.has_window and plain is None else None
     for index in np.flatnonzero(alone).tolist():
         row = encoded.rows[index]
         if cache is not None and (image := cache.find(c.source(index))) is not None:
@@ -113,7 +119,6 @@ def decode_mixed(
             else:
                 height, width = region[2] - region[0], region[3] - region[1]
         samples.append(Sample(index, data, header, region, (height, width, channels)))
-    options = decoder_options(op.args)
     batch, more = decode_batch(
         c.queue, samples, c.size, wanted, options, c.threads, cached, cache, plain
     )

@@ -25,7 +25,7 @@ class CopyToGpu(Operator):
     def gpu(self, c: BatchContext, *inputs: HostBatch) -> DeviceBatch:
         from penstock.kernels.gpu.transfer import to_device
 
-        return to_device(c.queue, inputs[0].rows)
+        return to_device(c.queue, inputs[0].rows, inputs[0].dense)
 
 
 @operator(

@@ -95,6 +95,28 @@ def dense_layout(
     return same_shapes(shape, count), size * np.arange(count), size * count
 
 
+@lru_cache(maxsize=1024)
+def _same_strides(shape: tuple[int, ...], itemsize: int, count: int) -> np.ndarray:
+    return np.broadcast_to(contiguous_strides(_shape_row(shape), itemsize), (count, len(shape)))
+
+
+def rows_in_common(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Arrays ``(samples, ndim)`` with as few rows as it takes, as compiled functions expect them.
+
+    They have one row each where every one of them is known to have all rows alike.
+    """
+    if all(len(array) == 1 or not array.strides[0] for array in arrays):
+        return tuple([plain(array[:1]) for array in arrays])
+    return tuple([plain(array) for array in arrays])
+
+
+def _columns(values: np.ndarray, order: list[int]) -> np.ndarray:
+    """Columns of ``(samples, ndim)`` in this order; rows that are known to be alike stay so."""
+    if len(values) > 1 and not values.strides[0]:
+        return np.broadcast_to(values[:1, order], (len(values), len(order)))
+    return values[:, order]
+
+
 class LazyBatch:
     """A batch whose samples are not in memory yet: a recipe that a consumer may take over.
 
@@ -298,16 +320,30 @@ class StridedBatch(LazyBatch):
         """`batch` with its strides."""
         if isinstance(batch, StridedBatch):
             return batch
-        strides = contiguous_strides(batch.shapes, batch.dtype.itemsize)
-        return cls(batch.runtime, batch.owners, batch.pointers, batch.shapes, strides, batch.dtype)
+        shapes, size = batch.shapes, batch.dtype.itemsize
+        shape = batch.uniform_shape
+        if shape is None:
+            strides = contiguous_strides(shapes, size)
+        else:
+            shapes = same_shapes(shape, len(batch))
+            strides = _same_strides(shape, size, len(batch))
+        return cls(batch.runtime, batch.owners, batch.pointers, shapes, strides, batch.dtype)
 
     def window(self, anchors: np.ndarray, shapes: np.ndarray) -> StridedBatch:
-        """The part of each sample that begins at `anchors`, inside of it, ``(samples, ndim)``."""
-        offsets = (anchors * self.strides).sum(axis=1)
+        """The part of each sample that begins at `anchors`, inside of it.
+
+        Both are ``(samples, ndim)``, or ``(1, ndim)`` for what all samples have in common.
+        """
+        strides, count = self.strides, len(self)
+        if len(anchors) == 1 and not strides.strides[0]:
+            strides = strides[:1]
+        offsets = (anchors * strides).sum(axis=1)
+        if len(shapes) < count:
+            shapes = np.broadcast_to(shapes, (count, self.ndim))
         return StridedBatch(
             self.runtime,
             self.owners,
-            (self.pointers.astype(np.int64) + offsets).astype(np.uint64),
+            (self.pointers.view(np.int64) + offsets).view(np.uint64),
             shapes,
             self.strides,
             self.dtype,
@@ -320,21 +356,23 @@ class StridedBatch(LazyBatch):
             self.runtime,
             self.owners,
             self.pointers,
-            self.shapes[:, order],
-            self.strides[:, order],
+            _columns(self.shapes, order),
+            _columns(self.strides, order),
             self.dtype,
         )
 
     def flipped(self, axis: int, where: np.ndarray) -> StridedBatch:
         """Axis number `axis` in the opposite order, in the samples where `where` is true."""
-        last = np.maximum(self.shapes[:, axis] - 1, 0) * self.strides[:, axis]
-        pointers = self.pointers.astype(np.int64) + np.where(where, last, 0)
         strides = self.strides.copy()
-        strides[:, axis] = np.where(where, -strides[:, axis], strides[:, axis])
+        step = strides[:, axis]
+        pointers = (
+            self.pointers.view(np.int64) + where * np.maximum(self.shapes[:, axis] - 1, 0) * step
+        )
+        np.negative(step, out=step, where=where)
         return StridedBatch(
             self.runtime,
             self.owners,
-            pointers.astype(np.uint64),
+            pointers.view(np.uint64),
             self.shapes,
             strides,
             self.dtype,
@@ -342,9 +380,10 @@ class StridedBatch(LazyBatch):
 
     def materialise(self, queue: Queue) -> DeviceBatch:
         """The samples in memory of their own, C-contiguous; shared if they are already."""
-        expected = contiguous_strides(self.shapes, self.dtype.itemsize)
-        if ((self.strides == expected) | (self.shapes == 1)).all():
+        shapes, strides = rows_in_common(self.shapes, self.strides)
+        expected = contiguous_strides(shapes, self.dtype.itemsize)
+        if ((strides == expected) | (shapes == 1)).all():
             return DeviceBatch(self.runtime, self.owners, self.pointers, self.shapes, self.dtype)
-        out = queue.empty(self.shapes, self.dtype)
+        out = queue.empty(self.extents, self.dtype, len(self))
         queue.copy_strided(self, out)
         return out

@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.errors import ShapeError
 from penstock.plugin.jax.batch_sharding import BatchSharding, OutputShardings
-from penstock.plugin.jax.convert import host_device, joined, put, to_rows
+from penstock.plugin.jax.convert import from_host, host_device, joined, put, to_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -196,10 +196,17 @@ def global_array(parts: list[Rows], wanted: BatchSharding, finest: BatchSharding
 
 def of_parts(parts: list[Rows], wanted: BatchSharding) -> jax.Array:
     """The array of these rows for the parts of this process."""
-    shape = (len(parts[0]) * wanted.count, *parts[0].shape[1:])
+    size = len(parts[0])
+    shape = (size * wanted.count, *parts[0].shape[1:])
+    sharding = wanted.for_ndim(len(shape))
+    if all(isinstance(part, np.ndarray) for part in parts):
+        first: dict[int, Any] = {
+            part.number * size: rows for part, rows in zip(wanted.parts, parts, strict=True)
+        }
+        return from_host(shape, sharding, lambda index: first[index[0].start or 0])
     return jax.make_array_from_single_device_arrays(
         shape,
-        wanted.for_ndim(len(shape)),
+        sharding,
         [
             put(rows, wanted.target(device))
             for rows, part in zip(parts, wanted.parts, strict=True)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.plugin.jax.peekable import (
-    ArraySpec,
-    DALIGenericPeekableIterator,
-    peekable_data_iterator,
-)
+from penstock.plugin.jax.element_spec import ArraySpec
+from penstock.plugin.jax.peekable import DALIGenericPeekableIterator, peekable_data_iterator
 
 __all__ = ["ArraySpec", "DALIGenericPeekableIterator", "peekable_data_iterator"]

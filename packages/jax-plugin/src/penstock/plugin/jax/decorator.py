@@ -36,7 +36,8 @@ def data_iterator(
 
     The decorated function takes its own arguments and those of `penstock.Pipeline` (`batch_size`,
     `num_threads`, `device_id`, `seed`, ...), and `checkpoints`. It makes the pipelines and
-    returns the `DALIGenericIterator` of their batches::
+    returns the `DALIGenericIterator` of their batches. With ``enable_checkpointing=True`` that has
+    `checkpoints`, from which a later call goes on: ``training(..., checkpoints=saved)``::
 
         @data_iterator(output_map=["images", "labels"], reader_name="reader")
         def training(root):
@@ -122,13 +123,15 @@ def make_decorator(
         @functools.wraps(function)
         def make(*args: Any, checkpoints: Sequence[bytes] | None = None, **kwargs: Any) -> Any:
             pipelines = placement.pipelines(function, own, args, kwargs, checkpoints)
-            return iterator(
+            made = iterator(
                 pipelines,
                 placement.names,
                 sharding=placement.sharding,
                 devices=placement.devices,
                 **arguments,
             )
+            made._remake = lambda states: make(*args, checkpoints=states, **kwargs)
+            return made
 
         return make
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -96,6 +96,8 @@ class DALIGenericIterator(_DaliBaseIterator):
         *,
         devices: Sequence[jax.Device] | None = None,
     ) -> None:
+        self._remake: Callable[[Sequence[bytes]], Any] | None = None
+        """Makes this iterator anew, to go on from checkpoints, where a decorator has made it."""
         names = checked_output_map(output_map)
         check_devices(sharding, devices)
         made = as_list(pipelines)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import concurrent.futures
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
-from penstock.errors import ShapeError
+from penstock.errors import ShapeError, UsageError
 from penstock.plugin.base_iterator import LastBatchPolicy, PipelineBatch
+from penstock.plugin.iterator_state import can_make_checkpoints, check_enabled
 from penstock.plugin.jax.decorator import make_decorator
+from penstock.plugin.jax.element_spec import register_with_clu, spec_of
 from penstock.plugin.jax.iterator import DALIGenericIterator
 from penstock.plugin.jax.placement import Placement
+from penstock.plugin.jax.saved_state import read_state, write_state
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -26,27 +26,6 @@ if TYPE_CHECKING:
     from jax.sharding import Sharding
 
     from penstock.pipeline import Pipeline
-
-
-@dataclass(frozen=True)
-class ArraySpec:
-    """Element type and shape of an output; CLU's class of this name is used where it is loaded."""
-
-    dtype: np.dtype
-    shape: tuple[int, ...]
-
-    def __repr__(self) -> str:
-        return f"ArraySpec(dtype={np.dtype(self.dtype).name}, shape={self.shape})"
-
-    def __str__(self) -> str:
-        return f"{np.dtype(self.dtype).name}{list(self.shape)}"
-
-
-def spec_of(array: jax.Array) -> Any:
-    """Element type and shape of `array`."""
-    clu = sys.modules.get("clu.data.dataset_iterator")
-    kind = ArraySpec if clu is None else clu.ArraySpec
-    return kind(dtype=array.dtype, shape=array.shape)
 
 
 class DALIGenericPeekableIterator(DALIGenericIterator):
@@ -89,6 +68,8 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
         self._lock = threading.RLock()
         self._peeked: dict[str, jax.Array] | None = None
         self._peeking: concurrent.futures.Future[dict[str, jax.Array]] | None = None
+        self._before_peeked: list[bytes] = []
+        """Checkpoints from before the batch that was shown."""
         self._end_was_shown = False
         self._handed_out = 0
         """Batches of this epoch that the user has got, those that were only shown left out."""
@@ -109,7 +90,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
             pmap_compatible,
             devices=devices,
         )
-        _register_with_clu()
+        register_with_clu(type(self))
 
     def __iter__(self) -> Self:
         """Begin an epoch: the next one, if the user has got anything of the current one."""
@@ -150,6 +131,8 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
             At the end of the epoch.
         """
         with self._lock:
+            if self._peeked is None and can_make_checkpoints(self._pipes):
+                self._before_peeked = super().checkpoints()
             return self._shown()
 
     def peek_async(self) -> concurrent.futures.Future[dict[str, jax.Array]]:
@@ -186,7 +169,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
         """Element types and shapes of all outputs, by their names; waits for the first batch."""
         with self._lock:
             if self._element_spec is None:
-                self._shown()
+                self.peek()
             assert self._element_spec is not None
             return dict(self._element_spec)
 
@@ -202,16 +185,50 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
         """
         with self._lock:
             if self._last_beyond is None:
-                self._shown()
+                self.peek()
             beyond = self._beyond if self._last_beyond is None else self._last_beyond
             rows = [np.arange(self.batch_size) < self.batch_size - count for count in beyond]
             return self._assembly.flags(rows)
 
+    def checkpoints(self) -> list[bytes]:
+        """What each pipeline needs to know to go on behind the batches that were handed out.
+
+        A batch that was only shown is the first one of an iterator that goes on from here. See
+        `DALIGenericIterator.checkpoints`.
+        """
+        with self._lock:
+            if self._peeked is None:
+                return super().checkpoints()
+            check_enabled(self._pipes)
+            return list(self._before_peeked)
+
     def save(self, filename: str | PathLike[str]) -> None:
-        """Write the state of the iterator to a file, as CLU does it; see `checkpoints`."""
-        states = self.checkpoints()
-        lengths = np.array([len(states), *map(len, states)], "<u8")
-        Path(filename).write_bytes(lengths.tobytes() + b"".join(states))
+        """Write `checkpoints` to a file, as CLU does it."""
+        write_state(filename, self.checkpoints())
+
+    def restore(self, filename: str | PathLike[str]) -> None:
+        """Go on where the iterator stood that was saved to a file, as CLU does it.
+
+        Raises
+        ------
+        UsageError
+            If the iterator was not made by `peekable_data_iterator`, which can make its pipelines
+            anew.
+        ArgumentValueError
+            If the file was not written by `save`.
+        """
+        if self._remake is None:
+            raise UsageError(
+                "Only an iterator made by `peekable_data_iterator` can be restored in its place. "
+                "Make pipelines with `checkpoint=`, and an iterator of them."
+            )
+        states = read_state(filename)
+        with self._lock:
+            lock, made = self._lock, self._remake(states)
+            vars(self).update(vars(made))
+            self._lock = lock
+
+    load = restore
 
     def _shown(self) -> dict[str, jax.Array]:
         if self._end_was_shown:  # with `auto_reset` the next epoch has begun behind it
@@ -264,12 +281,6 @@ def _fulfil(
         future.set_exception(end)
     except BaseException as error:
         future.set_exception(error)
-
-
-def _register_with_clu() -> None:
-    clu = sys.modules.get("clu.data.dataset_iterator")
-    if clu is not None:
-        clu.DatasetIterator.register(DALIGenericPeekableIterator)
 
 
 def peekable_data_iterator(

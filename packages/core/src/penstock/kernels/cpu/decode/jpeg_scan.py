@@ -19,6 +19,7 @@ from penstock.kernels.cpu.decode.exif import UPRIGHT
 from penstock.kernels.cpu.decode.header import MOST_PIXELS
 from penstock.kernels.cpu.decode.image_header import U8, ImageHeader
 from penstock.kernels.cpu.decode.jpeg_header import MOST_PIXELS_A_BYTE
+from penstock.tensors.addresses import addresses_of
 
 SAMPLINGS = ("", "gray", "4:4:4", "4:2:2", "4:2:0", "4:4:0")
 """What `ImageHeader.sampling` says, by the numbers that stand for it here."""
@@ -57,7 +58,7 @@ class ScannedJpegs:
 
 def scan_jpegs(rows: list[np.ndarray]) -> ScannedJpegs:
     """Look at the headers of files, each a uint8 array."""
-    addresses = np.array([row.ctypes.data for row in rows], np.uint64)
+    addresses = addresses_of(rows)
     sizes = np.array([row.size if row.strides == (1,) else 0 for row in rows], np.uint64)
     facts = np.zeros((len(rows), 4), np.int32)
     _scan(addresses, sizes, facts)

@@ -2,7 +2,7 @@
 // of kernels/cpu/bands_loops.py, with the same arithmetic in the same order.
 #include "common.cuh"
 
-constexpr int THREADS = 256, PER_THREAD = 4;
+constexpr int THREADS = 256;
 
 struct Sample {
   uint64 source, out;
@@ -23,20 +23,28 @@ apply_bands(const Sample* __restrict__ samples, uint32 blocks_per_sample) {
   const float* const weights = reinterpret_cast<const float*>(sample.weights);
   const Range* const ranges = reinterpret_cast<const Range*>(sample.ranges);
   float* const out = reinterpret_cast<float*>(sample.out);
-  const int64 first = int64(blockIdx.x % blocks_per_sample) * THREADS * PER_THREAD;
-  for (int n = 0; n < PER_THREAD; n++) {
-    const int64 i = first + n * THREADS + threadIdx.x;
-    if (i >= sample.size) break;
-    const int64 row = i / sample.inner, column = i - row * sample.inner;
-    const int64 outer = row / sample.sums;
-    const Range range = ranges[row - outer * sample.sums];
-    const float* from = source + (outer * sample.extent + range.first) * sample.inner + column;
-    const float* weight = weights + range.weights;
-    float total = 0.0f;
-    for (int64 k = 0; k < range.count; k++) {
-      total = __fmaf_rn(__ldg(from), __ldg(weight + k), total);
-      from += sample.inner;
+  const int64 i = int64(blockIdx.x % blocks_per_sample) * THREADS + threadIdx.x;
+  if (i >= sample.size) return;
+  const int64 row = i / sample.inner, column = i - row * sample.inner, outer = row / sample.sums;
+  const Range range = ranges[row - outer * sample.sums];
+  const float* const from =
+      source + (outer * sample.extent + range.first) * sample.inner + column;
+  const float* const weight = weights + range.weights;
+  const int count = int(range.count);
+  float total = 0.0f;
+  int k = 0;
+  constexpr int together = 8;  // reads that are under way before the first is needed
+  for (; k + together <= count; k += together) {
+    float values[together];
+#pragma unroll
+    for (int n = 0; n < together; n++) values[n] = __ldg(from + (k + n) * sample.inner);
+#pragma unroll
+    for (int n = 0; n < together; n++) {
+      total = __fmaf_rn(values[n], __ldg(weight + k + n), total);
     }
-    out[i] = total;
   }
+  for (; k < count; k++) {
+    total = __fmaf_rn(__ldg(from + k * sample.inner), __ldg(weight + k), total);
+  }
+  out[i] = total;
 }

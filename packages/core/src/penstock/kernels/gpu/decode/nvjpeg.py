@@ -167,6 +167,7 @@ class Engines:
         """One for each image of a batch with regions. Images cannot share parameters, nor can
         they be used twice: nvJPEG writes the size of the image into them.
         """
+        self._handles = np.empty(0, np.uint64)
         # NVIDIA: use the pool of memory also where sizes are unknown; it is much faster.
         _check(
             self._do.nvjpegDecodeBatchedPreAllocate(
@@ -206,20 +207,24 @@ class Engines:
         batch = [table.ctypes.data for table in tables[:3]]
         if tables.regions is None:
             return not do.nvjpegDecodeBatched(handle, state, *batch, stream)
-        params = np.array([self._region(*each) for each in enumerate(tables.regions)], np.uint64)
+        params = self._set_regions(tables.regions)
         return not do.nvjpegDecodeBatchedEx(handle, state, *batch, params.ctypes.data, stream)
 
-    def _region(self, index: int, region: tuple[int, int, int, int] | None) -> int | None:
-        """Handle of the parameters of an image of a batch."""
-        if index == len(self._params):
-            self._params.append(self._make("DecodeParams"))
-        params = self._params[index]
-        if region is None:
-            _check(self._do.nvjpegDecodeParamsSetROI(params, 0, 0, -1, -1))
-        else:
-            y, x, end_y, end_x = region
-            _check(self._do.nvjpegDecodeParamsSetROI(params, x, y, end_x - x, end_y - y))
-        return params.value
+    def _set_regions(self, regions: list[tuple[int, int, int, int] | None]) -> np.ndarray:
+        """Handles of the parameters of the images of a batch, uint64."""
+        while len(self._params) < len(regions):
+            made = self._make("DecodeParams")
+            self._params.append(made)
+            self._handles = np.append(self._handles, np.uint64(made.value or 0))
+        set_region, wrong = self._do.nvjpegDecodeParamsSetROI, 0
+        for params, region in zip(self._params, regions, strict=False):
+            if region is None:
+                wrong |= set_region(params, 0, 0, -1, -1)
+            else:
+                y, x, end_y, end_x = region
+                wrong |= set_region(params, x, y, end_x - x, end_y - y)
+        _check(wrong)
+        return self._handles
 
     def close(self) -> None:
         """Give everything back."""

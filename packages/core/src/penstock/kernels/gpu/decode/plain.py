@@ -1,4 +1,4 @@
-"""Whole, plain JPEG images that need no conversion: most batches are made of nothing else.
+"""Plain JPEG images that need no conversion, or windows of them: most batches are of nothing else.
 
 What `Job` does for each image is done here for all of them by NumPy.
 """
@@ -13,6 +13,7 @@ import numpy as np
 from penstock.kernels.cpu.decode.header import read_header
 from penstock.kernels.cpu.decode.jpeg_scan import ScannedJpegs
 from penstock.kernels.cpu.decode.pixels import Wanted
+from penstock.kernels.cpu.decode.stored import Region
 from penstock.kernels.gpu.decode.host import Sample
 from penstock.kernels.gpu.decode.nvjpeg import IMAGE, Tables
 
@@ -36,41 +37,76 @@ class PlainJpegs:
         int64: which of them are meant.
     channels
         Of the decoded images.
+    regions
+        What to decode of each, int64 ``(images, 4)``: first row and column, and one past the last;
+        `None` for whole images.
     """
 
     rows: list[np.ndarray]
     scanned: ScannedJpegs
     positions: np.ndarray
     channels: int
+    regions: np.ndarray | None = None
 
     @property
     def shapes(self) -> np.ndarray:
         """Shapes of the decoded images, int64 ``(images, 3)``."""
         shapes = self.scanned.facts[self.positions, :3].astype(np.int64)
         shapes[:, 2] = self.channels
+        if self.regions is not None:
+            shapes[:, :2] = self.regions[:, 2:] - self.regions[:, :2]
         return shapes
 
     def only(self, chosen: np.ndarray) -> PlainJpegs:
         """Those for which `chosen`, one value an image, is true."""
-        return PlainJpegs(self.rows, self.scanned, self.positions[chosen], self.channels)
+        regions = None if self.regions is None else self.regions[chosen]
+        return PlainJpegs(self.rows, self.scanned, self.positions[chosen], self.channels, regions)
+
+    def windows(self) -> list[Region | None] | None:
+        """What to decode of each image, `None` for a whole one; or for all of them."""
+        if self.regions is None:
+            return None
+        extents = self.scanned.facts[self.positions, :2]
+        whole = (self.regions[:, 2:] - self.regions[:, :2] == extents).all(axis=1)
+        return [
+            None if all_of_it else (y0, x0, y1, x1)
+            for all_of_it, (y0, x0, y1, x1) in zip(
+                whole.tolist(), self.regions.tolist(), strict=True
+            )
+        ]
 
     def samples(self) -> list[Sample]:
         """The same, one by one."""
         found = []
-        for position in self.positions.tolist():
+        windows = self.windows() or [None] * len(self.positions)
+        for position, window, (height, width, channels) in zip(
+            self.positions.tolist(), windows, self.shapes.tolist(), strict=True
+        ):
             data = self.rows[position]
-            header = read_header(data.data)
-            shape = (header.height, header.width, self.channels)
-            found.append(Sample(position, data, header, None, shape))
+            shape = (height, width, channels)
+            found.append(Sample(position, data, read_header(data.data), window, shape))
         return found
 
 
-def plain_jpegs(rows: list[np.ndarray], scanned: ScannedJpegs, wanted: Wanted) -> PlainJpegs | None:
-    """The plain images among `rows`, if such images need no conversion to become what is wanted."""
+def plain_jpegs(
+    rows: list[np.ndarray],
+    scanned: ScannedJpegs,
+    wanted: Wanted,
+    regions: np.ndarray | None = None,
+) -> PlainJpegs | None:
+    """The plain images among `rows`, if such images need no conversion to become what is wanted.
+
+    Parameters
+    ----------
+    regions
+        What to decode of each of `rows`, as of `PlainJpegs`.
+    """
     if wanted.color not in _COLORS or wanted.dtype != np.uint8:
         return None
     positions = np.flatnonzero(scanned.facts[:, 3])
-    return PlainJpegs(list(rows), scanned, positions, 1 if wanted.color == "GRAY" else 3)
+    if regions is not None:
+        regions = regions[positions]
+    return PlainJpegs(list(rows), scanned, positions, 1 if wanted.color == "GRAY" else 3, regions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +132,11 @@ class PlainJob:
         scanned, positions = self.images.scanned, self.images.positions
         images = np.zeros(len(positions), IMAGE)
         images["channel"][:, 0] = self.targets
-        images["pitch"][:, 0] = scanned.facts[positions, 1] * self.images.channels
-        return Tables(scanned.addresses[positions], scanned.sizes[positions], images, None)
+        images["pitch"][:, 0] = self.images.shapes[:, 1] * self.images.channels
+        windows = self.images.windows()
+        if windows is not None and not any(windows):
+            windows = None
+        return Tables(scanned.addresses[positions], scanned.sizes[positions], images, windows)
 
     def finish(self, queue: Queue, good: np.ndarray, wanted: Wanted) -> list[Sample]:
         """The images that were not decoded."""

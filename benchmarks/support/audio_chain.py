@@ -1,0 +1,116 @@
+"""The loop of the audio notebook, written once for both libraries: dynamic, and as a pipeline.
+
+Read WAV files, decode, cut out a second at random, change the level at random, log-mel spectrogram,
+normalise: float32 ``(128 mel bands, 101 frames)`` for each clip.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+SAMPLE_RATE = 16_000
+"""Hz."""
+_WINDOW = {"nfft": 512, "window_length": 400, "window_step": 160}
+_BANDS = {"sample_rate": float(SAMPLE_RATE), "nfilter": 128}
+_START = [0.0, 0.5]
+_GAIN = [0.5, 1.5]
+
+
+def dynamic_module(name: str) -> Any:
+    """Dynamic mode of the library that tables call `name`."""
+    root = {"DALI": "nvidia.dali", "Penstock": "penstock"}[name]
+    return importlib.import_module(f"{root}.experimental.dynamic")
+
+
+def augment(ndd: Any, files: Any, batch_size: int, rng: Any, *, gpu: bool = False) -> Any:
+    """What the notebook does with a batch of encoded files."""
+    audio, _ = ndd.decoders.audio(files, dtype=ndd.float32, downmix=True)
+    if gpu:
+        audio = audio.gpu()
+    start = ndd.random.uniform(range=_START, batch_size=batch_size, rng=rng)
+    clip = ndd.slice(audio, rel_start=start, shape=[SAMPLE_RATE], axes=[0])
+    gain = ndd.random.uniform(range=_GAIN, batch_size=batch_size, rng=rng)
+    if gpu:
+        gain = gain.gpu()
+    spectrogram = ndd.spectrogram(clip * gain, **_WINDOW)
+    mel = ndd.mel_filter_bank(spectrogram, **_BANDS)
+    decibels = ndd.to_decibels(mel, multiplier=10.0, cutoff_db=-80.0)
+    return ndd.normalize(decibels, axes=[0, 1])
+
+
+class DynamicLoop:
+    """One rank's loop over its shard.
+
+    Parameters
+    ----------
+    ndd
+        Dynamic mode of a library.
+    root
+        The files.
+    mode
+        Name of the `EvalMode`.
+    threads
+        Threads for the operators of this loop.
+    rank, ranks
+        Which shard of how many.
+    """
+
+    def __init__(
+        self,
+        ndd: Any,
+        root: str,
+        *,
+        batch_size: int,
+        mode: str = "eager",
+        threads: int = 1,
+        rank: int = 0,
+        ranks: int = 1,
+        gpu: bool = False,
+    ) -> None:
+        self._ndd = ndd
+        self._batch_size = batch_size
+        self._mode = mode
+        self._threads = threads
+        self._gpu = gpu
+        self._rng = ndd.random.RNG(seed=rank)
+        self._context: Any = None
+        self._reader = ndd.readers.File(
+            file_root=root, random_shuffle=True, shard_id=rank, num_shards=ranks
+        )
+
+    def epoch(self) -> int:
+        """Go through the shard once; return the number of samples."""
+        ndd = self._ndd
+        if self._context is None:
+            self._context = ndd.EvalContext(num_threads=self._threads)
+        samples = 0
+        with self._context, getattr(ndd.EvalMode, self._mode):
+            for batch in self.batches():
+                batch.evaluate()
+                samples += self._batch_size
+        return samples
+
+    def batches(self) -> Iterator[Any]:
+        """The augmented batches of an epoch."""
+        for files, _ in self._reader.next_epoch(batch_size=self._batch_size):
+            yield augment(self._ndd, files, self._batch_size, self._rng, gpu=self._gpu)
+
+
+def graph(lib: Any, root: str, *, gpu: bool = False) -> Any:
+    """The same as a pipeline."""
+    fn, types = lib.fn, lib.types
+    files, _ = fn.readers.file(file_root=root, random_shuffle=True)
+    audio, _ = fn.decoders.audio(files, dtype=types.FLOAT, downmix=True)
+    if gpu:
+        audio = audio.gpu()
+    start = fn.random.uniform(range=_START)
+    clip = fn.slice(audio, rel_start=start, shape=[SAMPLE_RATE], axes=[0])
+    gain = fn.random.uniform(range=_GAIN)
+    if gpu:
+        gain = gain.gpu()
+    spectrogram = fn.spectrogram(clip * gain, **_WINDOW)
+    mel = fn.mel_filter_bank(spectrogram, **_BANDS)
+    decibels = fn.to_decibels(mel, multiplier=10.0, cutoff_db=-80.0)
+    return fn.normalize(decibels, axes=[0, 1])

@@ -1,0 +1,1 @@
+"""Examples of dynamic mode: operators called on data, in plain Python."""

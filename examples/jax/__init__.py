@@ -1,0 +1,1 @@
+"""Penstock feeding JAX and Flax."""

@@ -1,0 +1,148 @@
+"""Values that a program promises not to change."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_UNARY = ("neg", "pos", "abs", "invert")
+_BINARY = (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "divmod",
+    "pow",
+    "matmul",
+    "lshift",
+    "rshift",
+    "and",
+    "or",
+    "xor",
+)
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_classes: dict[type, type] = {}
+
+
+class _Invariant:
+    """Stands for a value, and passes for an instance of its class."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Any) -> None:
+        object.__setattr__(self, "_value", value)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return type(self._value)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "_value"), name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{name!r} of a value that was declared invariant cannot be set.")
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __repr__(self) -> str:
+        return repr(self._value)
+
+    def __str__(self) -> str:
+        return str(self._value)
+
+    def __format__(self, spec: str) -> str:
+        return format(self._value, spec)
+
+    def __int__(self) -> int:
+        return int(self._value)
+
+    def __float__(self) -> float:
+        return float(self._value)
+
+    def __complex__(self) -> complex:
+        return complex(self._value)
+
+    def __index__(self) -> int:
+        return operator.index(self._value)
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+    def __iter__(self) -> Any:
+        return iter(self._value)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._value
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._value[index]
+
+    def __call__(self, *positional: Any, **named: Any) -> Any:
+        return self._value(*positional, **named)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        import numpy as np
+
+        return np.array(self._value, dtype, copy=copy)
+
+    def __reduce__(self) -> Any:
+        return invariant, (self._value,)
+
+
+def _delegate(name: str) -> Any:
+    method = getattr(operator, f"__{name}__", None) or divmod
+
+    def forward(self: _Invariant, *others: Any) -> Any:
+        return method(self._value, *[plain(other) for other in others])
+
+    forward.__name__ = f"__{name}__"
+    return forward
+
+
+def _reflect(name: str) -> Any:
+    method = getattr(operator, f"__{name}__", None) or divmod
+
+    def backward(self: _Invariant, other: Any) -> Any:
+        return method(plain(other), self._value)
+
+    backward.__name__ = f"__r{name}__"
+    return backward
+
+
+for _name in (*_UNARY, *_BINARY, *_COMPARISONS):
+    setattr(_Invariant, f"__{_name}__", _delegate(_name))
+for _name in _BINARY:
+    setattr(_Invariant, f"__r{_name}__", _reflect(_name))
+
+
+def invariant(value: T) -> T:
+    """Declare that `value` does not change while a captured loop runs.
+
+    Loops compare what they are given with what was noted, so that nothing depends on the promise:
+    a value that changes all the same only costs the work that was done ahead.
+
+    Returns
+    -------
+    An object that passes for `value`: it is equal to it, an instance of its class, and does what it
+    does. Arithmetic gives ordinary values. An invariant is returned itself.
+    """
+    if issubclass(type(value), _Invariant):
+        return value
+    kind = type(value)
+    found = _classes.get(kind)
+    if found is None:
+        found = _classes[kind] = type(f"_Invariant_{kind.__name__}", (_Invariant,), {})
+    return found(value)  # type: ignore[no-any-return]
+
+
+def plain(value: Any) -> Any:
+    """What `value` stands for."""
+    return value._value if issubclass(type(value), _Invariant) else value

@@ -1,0 +1,365 @@
+"""Loops that note what they do and do it ahead."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.errors import ArgumentValueError, UsageError
+from penstock.experimental.dynamic import calling
+from penstock.experimental.dynamic.capture.plan import Call, Plan, Reference, make_plan
+from penstock.experimental.dynamic.capture.steps import Step
+from penstock.experimental.dynamic.contexts import EvalContext
+from penstock.experimental.dynamic.modes import THREAD, EvalMode
+from penstock.experimental.dynamic.reader import Epoch, user_frame
+from penstock.graph.user_line import stack_level
+from penstock.kernels.cpu.philox_state import DrawSeed
+
+if TYPE_CHECKING:
+    from penstock.experimental.dynamic.external import ExternalSource
+    from penstock.experimental.dynamic.operations import Operation
+    from penstock.experimental.dynamic.reader import Reader
+    from penstock.experimental.dynamic.slots import Slot
+
+_AHEAD = 2
+"""Steps that are under way beside the one the program is in."""
+
+
+class Root(Protocol):
+    """What the steps of a loop begin with."""
+
+    def take(self) -> Any:
+        """The outputs for the next step.
+
+        Raises
+        ------
+        StopIteration
+            At the end.
+        """
+
+    def peek(self, ahead: int) -> tuple[Slot, ...] | None:
+        """The outputs of a step to come; `None` if it is not known, or will not come."""
+
+
+class _ReaderRoot:
+    """The batches of one epoch of a reader."""
+
+    def __init__(self, epoch: Epoch) -> None:
+        self.epoch = epoch
+
+    def take(self) -> Any:
+        return next(self.epoch)
+
+    def peek(self, ahead: int) -> tuple[Slot, ...] | None:
+        return self.epoch.peek(ahead)
+
+
+class _SourceRoot:
+    """The elements of a source of the user's own."""
+
+    def __init__(self, source: ExternalSource, size: int) -> None:
+        self._source = source
+        self._size = size
+        self._made: deque[Any] = deque()
+
+    def take(self) -> Any:
+        found = self._at(0)
+        self._made.popleft()
+        self._source._pulled.popleft()
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def peek(self, ahead: int) -> tuple[Slot, ...] | None:
+        found = self._at(ahead)
+        if isinstance(found, BaseException):
+            return None
+        outputs = found if isinstance(found, tuple) else (found,)
+        return tuple([output._slot for output in outputs])
+
+    def _at(self, ahead: int) -> Any:
+        while len(self._made) <= ahead:
+            if self._made and isinstance(self._made[-1], BaseException):
+                return self._made[-1]
+            element = self._source._element(len(self._made))
+            if not isinstance(element, BaseException):
+                try:
+                    element = self._source._converted(element, self._size)
+                except Exception as error:
+                    element = error
+            self._made.append(element)
+        return self._made[ahead]
+
+
+def captured_epoch(
+    reader: Reader, batch_size: int | None, ctx: EvalContext | None
+) -> Iterator[Any]:
+    """One epoch of a reader as a loop that is done ahead."""
+    size = reader._max_batch_size if batch_size is None else batch_size
+    if size is None:
+        raise ArgumentValueError("`capture`=True needs a `batch_size`.")
+    return Loop(_ReaderRoot(Epoch(reader, size, ctx, captured=True)), size, ctx)
+
+
+def captured_source(
+    source: ExternalSource, batch_size: int, ctx: EvalContext | None
+) -> Iterator[Any]:
+    """The elements of a source as a loop that is done ahead."""
+    if batch_size is None:
+        raise ArgumentValueError("`captured` needs a `batch_size`.")
+    source._begin("captured loops")
+    return Loop(_SourceRoot(source, batch_size), batch_size, ctx)
+
+
+class Loop:
+    """What a program iterates over."""
+
+    __slots__ = ("__weakref__", "_recorder")
+
+    def __init__(self, root: Root, size: int, ctx: EvalContext | None) -> None:
+        self._recorder = Recorder(root, size, ctx)
+
+    def __iter__(self) -> Loop:
+        return self
+
+    def __next__(self) -> Any:
+        return self._recorder.next_step()
+
+    def close(self) -> None:
+        """End the loop."""
+        self._recorder.stop()
+
+    def __del__(self) -> None:
+        recorder = getattr(self, "_recorder", None)
+        if recorder is not None:
+            recorder.stop()
+
+
+class Recorder:
+    """Stands between the program and its calls while it is in a loop."""
+
+    def __init__(self, root: Root, size: int, ctx: EvalContext | None) -> None:
+        self._root = root
+        self._size = size
+        self._context = ctx
+        self.is_active = False
+        self._ended = False
+        self._traced: list[list[Call]] = []
+        self._calls: list[Call] | None = None
+        """The calls of this step, while it is traced."""
+        self._references: dict[int, Reference] = {}
+        self._plan: Plan | None = None
+        self._steps: deque[Step] = deque()
+        self._step: Step | None = None
+
+    # -- steps -----------------------------------------------------------------------------------
+
+    def next_step(self) -> Any:
+        """End a step and begin the next one."""
+        if self._ended:
+            raise StopIteration
+        other = THREAD.capture
+        if other is not None and other is not self and other.is_active:
+            raise UsageError(
+                "Only one loop can be captured at a time: this one is inside of another. Leave "
+                "`capture=True` away in one of them."
+            )
+        THREAD.capture = None  # nothing that happens here belongs to the loop
+        try:
+            self._end_step()
+            outputs = self._root.take()
+        except StopIteration:
+            self.stop()
+            raise
+        except BaseException:
+            self.is_active = False  # the next step may be better
+            raise
+        self._begin_step(outputs)
+        self.is_active = True
+        THREAD.capture = self
+        return outputs
+
+    def stop(self) -> None:
+        """End the loop, if it has not ended."""
+        self._ended = True
+        self.is_active = False
+        self._steps.clear()
+        self._step = self._calls = self._plan = None
+        self._traced.clear()
+        self._references.clear()
+        if THREAD.capture is self:
+            THREAD.capture = None
+
+    def _end_step(self) -> None:
+        self._step = None
+        calls = self._calls
+        if calls is None:
+            return
+        self._calls = None
+        self._traced.append(calls)
+        if not calls:
+            self._give_up()
+        elif len(self._traced) == 2:
+            self._plan = make_plan(*self._traced)
+            self._traced.clear()
+            if self._plan is None:
+                self._give_up()
+
+    def _give_up(self) -> None:
+        warnings.warn(
+            "`capture`=True was given, but the steps of the loop have no calls in common that "
+            "could be done ahead: calls on the batch that a step begins with, with arguments that "
+            "are the same in each. The loop goes on without.",
+            UserWarning,
+            stacklevel=stack_level(),
+        )
+        self._traced = [[], []]
+
+    def _begin_step(self, outputs: Any) -> None:
+        holders = outputs if isinstance(outputs, tuple) else (outputs,)
+        root = tuple([holder._slot for holder in holders])
+        if self._plan is None:
+            if len(self._traced) < 2:
+                self._calls = []
+                self._references = {id(slot): (-1, k) for k, slot in enumerate(root)}
+            return
+        while self._steps and self._step is None:  # those before belong to steps that failed
+            step = self._steps.popleft()
+            if step.root == root:
+                self._step = step
+        self._prepare(root)
+
+    def _prepare(self, root: tuple[Slot, ...]) -> None:
+        """Have steps done ahead: the one that begins now, if it was not, and the next ones."""
+        plan = self._plan
+        assert plan is not None
+        context = EvalContext.current() if self._context is None else self._context
+        evaluator = context._evaluator
+        try:
+            if self._step is None and not self._steps:
+                self._step = Step(plan, root, self._size, evaluator)
+            while len(self._steps) < _AHEAD:
+                slots = self._root.peek(len(self._steps))
+                if slots is None:
+                    break
+                self._steps.append(Step(plan, slots, self._size, evaluator))
+        except Exception:  # data of another type: the calls say themselves what is wrong
+            self._steps.clear()
+            self._plan = None
+            self._traced.clear()
+            self._calls = []
+            self._references = {id(slot): (-1, k) for k, slot in enumerate(root)}
+
+    # -- calls -----------------------------------------------------------------------------------
+
+    def invoke(
+        self,
+        operation: Operation,
+        slots: tuple[Slot, ...],
+        tensors: tuple[tuple[str, Slot], ...],
+        size: int | None,
+        seed: Any,
+    ) -> Any:
+        """Take the place of `calling.invoke`."""
+        if not self.is_active:
+            THREAD.capture = None
+            return calling.invoke(operation, slots, tensors, size, seed)
+        if self._step is not None and size == self._size:
+            found = self._found(self._step, operation, slots, tensors, seed)
+            if found is not None:
+                return found
+        THREAD.capture = None
+        try:
+            results = calling.invoke(operation, slots, tensors, size, seed)
+        finally:
+            THREAD.capture = self
+        if self._calls is not None and size == self._size:
+            self._note(self._calls, operation, slots, tensors, seed, results)
+        return results
+
+    def _found(
+        self,
+        step: Step,
+        operation: Operation,
+        slots: tuple[Slot, ...],
+        tensors: tuple[tuple[str, Slot], ...],
+        seed: Any,
+    ) -> Any:
+        """The results of a call that was done ahead; `None` if it was not."""
+        assert self._plan is not None
+        calls = self._plan.calls
+        for number in range(step.position, len(calls)):
+            call = calls[number]
+            if call.operation is not operation or not step.finds(number, slots, tensors):
+                continue
+            expected = step.seeds[number]
+            if call.rng is not None and (seed.rng is not call.rng or seed.state != expected.state):
+                if seed.rng is not call.rng:
+                    continue
+                raise UsageError(
+                    f"`{operation.shown}`, called at {_place(call)}, got other random numbers than "
+                    "expected: in a captured loop every step takes as many words of a generator as "
+                    "the one before, and nothing else uses or sets it meanwhile."
+                )
+            step.position = number + 1
+            mode = THREAD.mode
+            if mode is EvalMode.sync_cpu or mode is EvalMode.sync_full:
+                step.finish(number)
+            return step.results(number)
+        return None
+
+    def _note(
+        self,
+        calls: list[Call],
+        operation: Operation,
+        slots: tuple[Slot, ...],
+        tensors: tuple[tuple[str, Slot], ...],
+        seed: Any,
+        results: Any,
+    ) -> None:
+        """Note a call, if it can be done ahead."""
+        inputs = [self._reference(slot) for slot in slots]
+        arguments = [(name, self._reference(slot)) for name, slot in tensors]
+        if None in inputs or any(reference is None for _, reference in arguments):
+            return
+        rng = seed.rng if type(seed) is DrawSeed else None
+        own = any(isinstance(r, tuple) for r in (*inputs, *(r for _, r in arguments)))
+        if rng is None and not own:
+            return  # it is the same in every step, and not ours to keep
+        outputs = () if results is None else results if isinstance(results, tuple) else (results,)
+        made = tuple([output._slot for output in outputs])
+        frame = user_frame(sys._getframe(1))
+        for k, slot in enumerate(made):
+            self._references[id(slot)] = (len(calls), k)
+        calls.append(
+            Call(
+                operation,
+                tuple(inputs),  # type: ignore[arg-type]
+                tuple(arguments),  # type: ignore[arg-type]
+                len(made),
+                frame.f_code,
+                frame.f_lasti,
+                rng,
+                seed.place if rng is not None else 0,
+                made,
+            )
+        )
+
+    def _reference(self, slot: Slot) -> Reference | Slot | None:
+        """Where a slot comes from: this step, or before the loop; `None` if that is not clear."""
+        found = self._references.get(id(slot))
+        if found is not None:
+            return found
+        value = slot.value
+        if value is None or value.external or slot.size not in (None, self._size):
+            return None
+        return slot
+
+
+def _place(call: Call) -> str:
+    from penstock.experimental.dynamic.failures import line_of
+
+    return f"{call.code.co_filename}:{line_of(call.code, call.instruction)}"

@@ -1,0 +1,202 @@
+"""What two steps of a loop have in common, and how the random numbers of the next ones follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.kernels.cpu.philox_state import SEED_WORDS, DrawSeed
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+    from penstock.experimental.dynamic.operations import Operation
+    from penstock.experimental.dynamic.rng import RNG
+    from penstock.experimental.dynamic.slots import Slot
+
+Reference = tuple[int, int]
+"""Which output of which call of a step; the call is -1 for what the step began with."""
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One call in a step of a loop.
+
+    Attributes
+    ----------
+    operation
+        The operator and its constant arguments; there is one object for equal ones.
+    inputs, tensors
+        Where inputs and tensor arguments come from: an output of the same step, or data that was
+        there before.
+    outputs
+        How many there are.
+    code, instruction
+        The place in the program.
+    rng, place
+        The generator that a random operator drew from, and how many words it had given before.
+    """
+
+    operation: Operation
+    inputs: tuple[Reference | Slot, ...]
+    tensors: tuple[tuple[str, Reference | Slot], ...]
+    outputs: int
+    code: CodeType
+    instruction: int
+    rng: RNG | None = None
+    place: int = 0
+    slots: tuple[Slot, ...] = ()
+    """The outputs, kept while the step is traced: what refers to them must not be mistaken."""
+
+
+@dataclass(slots=True, eq=False)
+class Draws:
+    """The words that one generator gives in each step.
+
+    Attributes
+    ----------
+    shadow
+        A copy of it that is ahead.
+    period
+        Number of words for each step.
+    """
+
+    rng: RNG
+    shadow: RNG
+    period: int
+
+
+@dataclass(slots=True)
+class Plan:
+    """The calls to be done ahead."""
+
+    calls: list[Call]
+    draws: list[Draws]
+    offsets: list[tuple[int, int]]
+    """For each call, the number of its `Draws`, or -1, and where its words begin in a step's."""
+    wanted: set[Reference] = field(default_factory=set)
+    """Outputs to be kept: what no other call reads, and what the program has looked at."""
+
+    def seeds(self) -> list[Any]:
+        """The seeds of all calls in the next step that has not been asked for."""
+        words = [draws.shadow.take(draws.period) for draws in self.draws]
+        return [
+            0 if number < 0 else DrawSeed(words[number][first : first + SEED_WORDS])
+            for number, first in self.offsets
+        ]
+
+
+def make_plan(first: list[Call], second: list[Call]) -> Plan | None:
+    """The calls that two steps have in common, in order; `None` if there are none.
+
+    Parameters
+    ----------
+    first, second
+        The calls of two steps, one behind the other; the second has just ended.
+    """
+    banned: set[int] = set()
+    while True:
+        calls, places = _in_common(first, second, banned)
+        draws, offsets, bad = _draws(calls, places)
+        if not bad:
+            break
+        banned |= bad  # what does not draw in a regular way is not done ahead
+    if not calls:
+        return None
+    read = {
+        reference
+        for call in calls
+        for reference in (*call.inputs, *(r for _, r in call.tensors))
+        if isinstance(reference, tuple)
+    }
+    leaves = {
+        (number, k)
+        for number, call in enumerate(calls)
+        for k in range(call.outputs)
+        if (number, k) not in read
+    }
+    return Plan(calls, draws, offsets, leaves)
+
+
+def _in_common(
+    first: list[Call], second: list[Call], banned: set[int]
+) -> tuple[list[Call], list[int]]:
+    """The calls in common, and the place of each in its generator's words in the first step."""
+    calls: list[Call] = []
+    places: list[int] = []
+    new_first: dict[int, int] = {-1: -1}
+    new_second: dict[int, int] = {-1: -1}
+    begin = 0
+    for number, call in enumerate(second):
+        if call.rng is not None and id(call.rng) in banned:
+            continue
+        translated = _translated(call, new_second)
+        if translated is None:
+            continue
+        for other_number in range(begin, len(first)):
+            other = first[other_number]
+            if (
+                other.operation is call.operation
+                and other.rng is call.rng
+                and other.outputs == call.outputs
+                and _translated(other, new_first) == translated
+            ):
+                new_first[other_number] = new_second[number] = len(calls)
+                inputs, tensors = translated
+                calls.append(
+                    Call(
+                        call.operation,
+                        inputs,
+                        tensors,
+                        call.outputs,
+                        call.code,
+                        call.instruction,
+                        call.rng,
+                        call.place,
+                    )
+                )
+                places.append(other.place)
+                begin = other_number + 1
+                break
+    return calls, places
+
+
+def _translated(call: Call, numbers: dict[int, int]) -> Any:
+    """Inputs and tensor arguments by the new numbers of calls; `None` if one has none."""
+
+    def new(reference: Reference | Slot) -> Any:
+        if isinstance(reference, tuple):
+            number = numbers.get(reference[0])
+            return None if number is None else (number, reference[1])
+        return reference
+
+    inputs = tuple([new(r) for r in call.inputs])
+    tensors = tuple([(name, new(r)) for name, r in call.tensors])
+    if None in inputs or any(r is None for _, r in tensors):
+        return None
+    return inputs, tensors
+
+
+def _draws(
+    calls: list[Call], places: list[int]
+) -> tuple[list[Draws], list[tuple[int, int]], set[int]]:
+    """How generators are used in each step; and those that are not used alike in both."""
+    draws: list[Draws] = []
+    number_of: dict[int, int] = {}
+    offsets: list[tuple[int, int]] = []
+    bad: set[int] = set()
+    for call, before in zip(calls, places, strict=True):
+        rng = call.rng
+        if rng is None:
+            offsets.append((-1, 0))
+            continue
+        period = call.place - before
+        if id(rng) not in number_of:
+            number_of[id(rng)] = len(draws)
+            draws.append(Draws(rng, rng.clone(), period))
+        number = number_of[id(rng)]
+        offset = call.place + period - rng.count
+        offsets.append((number, offset))
+        if draws[number].period != period or not 0 <= offset <= period - SEED_WORDS:
+            bad.add(id(rng))
+    return draws, offsets, bad

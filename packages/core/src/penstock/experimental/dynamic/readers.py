@@ -1,0 +1,76 @@
+"""Readers: data sets that are read epoch by epoch. Each is a class made from its declaration."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from penstock.errors import OperatorNotReleasedError
+from penstock.experimental.dynamic.reader import Reader
+from penstock.faces.dali_names import DALI_CLASSES
+from penstock.operators import registry
+from penstock.operators.docs import docstring_for
+from penstock.operators.schema import OpSchema
+from penstock.operators.signature import class_name, signature_for
+
+_HEAD = ("max_batch_size", "name", "device", "num_inputs")
+_NO_ARGUMENTS = ("preserve", "bytes_per_sample_hint", "device", "name")
+
+
+def offered() -> dict[str, OpSchema]:
+    """Declarations of all readers, by the names of their classes."""
+    return {
+        class_name(schema): schema
+        for schema in registry.all_schemas()
+        if schema.reader and schema.module == "readers" and not schema.hidden
+    }
+
+
+def reader_class(schema: OpSchema) -> type[Reader]:
+    """The class of a reader."""
+    name = class_name(schema)
+    made = type(
+        name,
+        (Reader,),
+        {
+            "__doc__": docstring_for(schema, "dynamic"),
+            "__module__": __name__,
+            "_schema": schema,
+            "_schema_name": schema.name,
+        },
+    )
+    made.__signature__ = signature_of(schema)  # type: ignore[attr-defined]
+    return made
+
+
+def signature_of(schema: OpSchema) -> inspect.Signature:
+    """Signature of a reader's class."""
+    own = list(inspect.signature(Reader.__init__).parameters.values())[1:]
+    head = [p for p in own if p.name in _HEAD]
+    tail = [p for p in own if p.name == "enable_checkpointing"]
+    arguments = [
+        p.replace(kind=p.KEYWORD_ONLY)
+        for p in signature_for(schema, "ops").parameters.values()
+        if p.name not in _NO_ARGUMENTS
+    ]
+    return inspect.Signature([*head, *arguments, *tail])
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    schema = offered().get(name)
+    if schema is None:
+        classes = {c for o, c in DALI_CLASSES.items() if o.startswith("readers.")}
+        if name in {c.rpartition(".")[2] for c in classes}:
+            raise OperatorNotReleasedError(
+                f"`readers.{name}` is to come: DALI 2.4 has it, this version of Penstock does not."
+            )
+        raise AttributeError(f"module {__name__!r} has no reader {name!r}")
+    made = reader_class(schema)
+    globals()[name] = made
+    return made
+
+
+def __dir__() -> list[str]:
+    return sorted(offered())

@@ -1,0 +1,403 @@
+"""Reading ahead: a thread that loads the next batches of a reader while others are worked on."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from types import CodeType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import Where, located
+from penstock.experimental.dynamic.failures import line_of, raised_at
+from penstock.experimental.dynamic.slots import HostValue, Slot
+from penstock.operators.readers.base import Reader as Source
+from penstock.tensors.pool import HOST_POOL
+from penstock.types import storage_dtype
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from penstock.experimental.dynamic.thread_pools import ThreadPool
+    from penstock.operators.schema import Spec
+
+_SMALL_BYTES = 4096
+"""Samples up to this size are put side by side, which makes one array of a batch of labels."""
+
+
+class LoadContext:
+    """What a reader is handed while it loads one sample: a `SampleContext` without randomness."""
+
+    __slots__ = ("ahead", "args", "index", "iteration", "seed", "source")
+
+    def __init__(self, args: SimpleNamespace) -> None:
+        self.args = args
+        self.index = 0
+        self.source = ""
+        self.seed = 0
+        self.iteration = 0
+        self.ahead: Any = None
+        """What was read for this sample together with others."""
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
+        """Memory for an output."""
+        return HOST_POOL.empty(shape, dtype)
+
+    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """Scratch memory."""
+        return HOST_POOL.empty(shape, dtype)
+
+    def adopt(self, value: np.ndarray) -> np.ndarray:
+        """Make `value`, which nothing else writes to, the first output."""
+        return value
+
+
+class Reading:
+    """Samples of a reader that are being loaded, and whoever waits for them.
+
+    Attributes
+    ----------
+    entries
+        What is to be loaded.
+    state
+        Where the reader stood before it drew the entries, if anybody may ask.
+    slots
+        Where the outputs go, until they are there.
+    error
+        What went wrong, if something did.
+    """
+
+    __slots__ = (
+        "_latch",
+        "code",
+        "entries",
+        "error",
+        "instruction",
+        "place",
+        "slots",
+        "state",
+    )
+
+    def __init__(
+        self,
+        entries: list[Any],
+        state: dict[str, Any] | None,
+        specs: Sequence[Spec],
+        size: int | None,
+        place: Place,
+    ) -> None:
+        self.entries = entries
+        self.state = state
+        self.place = place
+        self.slots: tuple[Slot, ...] = tuple([Slot(spec, size, None, self) for spec in specs])
+        self.error: BaseException | None = None
+        self.code: CodeType | None = None
+        self.instruction = 0
+        self._latch: threading.Lock | None = threading.Lock()
+        self._latch.acquire()
+
+    def settle(self, values: Sequence[HostValue] | None, error: BaseException | None) -> None:
+        """Hand over the outputs, or what went wrong."""
+        if values is not None:
+            for slot, value in zip(self.slots, values, strict=True):
+                slot.value = value
+        self.error = error
+        self.slots = ()  # they refer to this object for as long as somebody may look at an error
+        latch = self._latch
+        self._latch = None
+        assert latch is not None
+        latch.release()
+
+    def wait(self) -> None:
+        """Return when it is settled."""
+        latch = self._latch
+        if latch is not None:
+            latch.acquire()
+            latch.release()  # for the next one who waits
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the outputs are there, or something went wrong."""
+        return self._latch is None
+
+    def ensure(self) -> None:
+        """Return when the outputs are there.
+
+        Raises
+        ------
+        Exception
+            What went wrong, with the line that asked for these samples.
+        """
+        self.wait()
+        if self.error is not None:
+            code = self.code
+            line = None if code is None else (code, line_of(code, self.instruction))
+            raise raised_at(
+                self.error,
+                f"An error happened during asynchronous execution of `{self.place.shown}`",
+                line,
+            ) from self.error
+
+
+class Place:
+    """What a reader is called in messages."""
+
+    __slots__ = ("name", "shown")
+
+    def __init__(self, shown: str, name: str | None) -> None:
+        self.shown = shown
+        self.name = name
+
+    def where(self, sample: int | None = None, source: str | None = None) -> Where:
+        """The place of one sample."""
+        return Where(self.shown, self.name, None, sample, source)
+
+
+class ReadAhead:
+    """Loads batches of one reader in the background, in the order in which they were drawn.
+
+    Entries are drawn by the thread that iterates, so that the position of the reader is its own
+    affair; the background thread does the rest.
+
+    Parameters
+    ----------
+    source
+        The opened reader.
+    specs
+        Types of its outputs.
+    place
+        What it is called.
+    keep_states
+        Whether to note where the reader stood before each batch.
+    """
+
+    def __init__(
+        self, source: Source, specs: Sequence[Spec], place: Place, *, keep_states: bool
+    ) -> None:
+        self._source = source
+        self._specs = tuple(specs)
+        self._place = place
+        self._keep_states = keep_states
+        self._together = type(source).load_ahead is not Source.load_ahead
+        self._ahead: deque[tuple[Reading, tuple[Slot, ...]]] = deque()
+        self._tasks: queue.SimpleQueue[_Task | None] | None = None
+        self._pid = 0
+        self.pool: ThreadPool | None = None
+        """Threads that samples are shared out to where each is much work."""
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Where the reader stands for whoever takes batches out of here."""
+        if self._ahead:
+            state = self._ahead[0][0].state
+            assert state is not None
+            return state
+        return dict(self._source.state())
+
+    def take(self, size: int | None, depth: int) -> tuple[Reading, tuple[Slot, ...]]:
+        """The next batch, and where its outputs go.
+
+        Parameters
+        ----------
+        size
+            Number of samples, the same in every call; `None` for one sample that is no batch.
+        depth
+            How many batches to have on their way.
+        """
+        ahead = self._ahead
+        if self._pid != os.getpid():
+            self._start()
+        if size is None and not ahead:
+            self._draw(size, 1)  # the first one need not wait for the others
+        if len(ahead) * 2 <= depth:
+            self._draw(size, depth + 1 - len(ahead))
+        return ahead.popleft()
+
+    def peek(self, size: int | None, number: int) -> tuple[Slot, ...]:
+        """Where the outputs of a later batch will be; it is not taken."""
+        if len(self._ahead) <= number:
+            self._draw(size, number + 1 - len(self._ahead))
+        return self._ahead[number][1]
+
+    def take_alone(self, size: int | None) -> tuple[Reading, tuple[Slot, ...]]:
+        """The next batch, of any size, without those behind it; nothing must be under way."""
+        if self._pid != os.getpid():
+            self._start()
+        self._draw(size, 1)
+        return self._ahead.popleft()
+
+    def _draw(self, size: int | None, count: int) -> None:
+        source, keep = self._source, self._keep_states
+        drawn = []
+        for _ in range(count):
+            state = dict(source.state()) if keep else None
+            entries = source.draw(1 if size is None else size)
+            drawn.append(Reading(entries, state, self._specs, size, self._place))
+        self._ahead.extend([(reading, reading.slots) for reading in drawn])
+        tasks = self._tasks
+        assert tasks is not None
+        if size is None:
+            tasks.put(_Task(source, drawn, self._together, self.pool))
+        else:
+            for reading in drawn:
+                tasks.put(_Task(source, [reading], self._together, self.pool))
+
+    def _start(self) -> None:
+        """Start the thread; in a forked process, with what the lost one had still to do."""
+        self._pid = os.getpid()
+        tasks = self._tasks = queue.SimpleQueue()
+        weakref.finalize(self, tasks.put, None).atexit = False
+        for number, (reading, slots) in enumerate(self._ahead):
+            if not reading.is_settled:
+                size = slots[0].size
+                again = Reading(reading.entries, reading.state, self._specs, size, self._place)
+                self._ahead[number] = again, again.slots
+                tasks.put(_Task(self._source, [again], self._together, self.pool))
+        threading.Thread(target=_work, args=(tasks,), name="penstock-reader", daemon=True).start()
+
+
+def _work(tasks: queue.SimpleQueue[_Task | None]) -> None:
+    while (task := tasks.get()) is not None:
+        task()
+        del task  # what it has loaded belongs to the user by now
+
+
+class _Task:
+    """Readings to be loaded together."""
+
+    __slots__ = ("pool", "readings", "source", "together")
+
+    def __init__(
+        self, source: Source, readings: list[Reading], together: bool, pool: ThreadPool | None
+    ) -> None:
+        self.source = source
+        self.readings = readings
+        self.together = together
+        self.pool = pool
+
+    def __call__(self) -> None:
+        readings = self.readings
+        ahead: list[Any] | None = None
+        if self.together:
+            try:
+                ahead = self.source.load_ahead([e for r in readings for e in r.entries])
+            except Exception:  # whatever it is, `load` meets it again and knows the sample
+                ahead = None
+        first = 0
+        for reading in readings:
+            count = len(reading.entries)
+            part = None if ahead is None else ahead[first : first + count]
+            first += count
+            values, error = None, None
+            specs = [slot.spec for slot in reading.slots]
+            try:
+                values = self._loaded(reading, specs, part)
+            except BaseException as problem:  # whatever it is, somebody waits for the batch
+                error = problem
+            reading.settle(values, error)
+
+    def _loaded(
+        self, reading: Reading, specs: Sequence[Spec], ahead: list[Any] | None
+    ) -> list[HostValue]:
+        count = len(reading.entries)
+        pool = self.pool
+        samples: list[Any] = [None] * count
+        sources = [""] * count
+        if ahead is None and not self.together and pool is not None and count > 1:
+            _share(lambda k: self._load(reading, k, None, samples, sources), count, pool)
+        else:
+            for k in range(count):
+                self._load(reading, k, None if ahead is None else ahead[k], samples, sources)
+        named = sources if any(sources) else None
+        return [
+            _value([sample[k] for sample in samples], spec, named) for k, spec in enumerate(specs)
+        ]
+
+    def _load(
+        self,
+        reading: Reading,
+        number: int,
+        ahead: Any,
+        samples: list[Any],
+        sources: list[str],
+    ) -> None:
+        source, entry = self.source, reading.entries[number]
+        context = LoadContext(source.args)
+        context.index = number
+        context.ahead = ahead
+        try:
+            context.source = sources[number] = source.source_info(entry)
+            found = source.load(context, entry)  # type: ignore[arg-type]
+            samples[number] = found if isinstance(found, tuple) else (found,)
+        except BaseException as error:
+            where = reading.place.where(number, context.source or None)
+            raise located(error, where) from error
+
+
+def _value(rows: list[np.ndarray], spec: Spec, sources: list[str] | None) -> HostValue:
+    dtype = storage_dtype(spec.dtype)
+    first = rows[0] if rows else None
+    if (
+        first is not None
+        and first.nbytes <= _SMALL_BYTES
+        and all(row.shape == first.shape for row in rows)
+    ):
+        dense = np.array(rows, dtype)
+        return HostValue(list(dense) if first.ndim else _scalars(dense), spec, sources, dense)
+    return HostValue([_own(row, dtype) for row in rows], spec, sources)
+
+
+def _own(row: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A sample as users get it: C-contiguous, and theirs to export."""
+    found = np.ascontiguousarray(row, dtype).reshape(row.shape)
+    return found if found.flags.writeable else found.copy()
+
+
+def _scalars(dense: np.ndarray) -> list[np.ndarray]:
+    return [dense[k, ...] for k in range(len(dense))]
+
+
+def _share(task: Callable[[int], None], count: int, pool: ThreadPool) -> None:
+    """Call `task` with each number below `count`, in this thread and those of `pool`.
+
+    Raises
+    ------
+    Exception
+        The error of the lowest number, after all others are done.
+    """
+    numbers = deque(range(count))
+    failures: list[tuple[int, BaseException]] = []
+    lock = threading.Lock()
+    left = count
+    done = threading.Lock()
+    done.acquire()
+
+    def work() -> None:
+        nonlocal left
+        while True:
+            try:
+                number = numbers.popleft()
+            except IndexError:
+                return
+            try:
+                task(number)
+            except BaseException as error:
+                failures.append((number, error))
+            with lock:
+                left -= 1
+                last = left == 0
+            if last:
+                done.release()
+
+    helpers = min(pool.num_threads, count) - 1
+    if helpers > 0:
+        pool.call(work, helpers)
+    work()
+    done.acquire()
+    if failures:
+        raise min(failures, key=lambda failure: failure[0])[1]

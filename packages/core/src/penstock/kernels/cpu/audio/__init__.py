@@ -1,0 +1,1 @@
+"""Audio on the CPU: files, sampling rates, filters."""

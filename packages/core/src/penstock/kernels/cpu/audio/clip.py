@@ -1,0 +1,128 @@
+"""An audio file in memory, opened: what is in it, and its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self
+
+import numpy as np
+
+from penstock.errors import BadSampleError
+from penstock.kernels.cpu.audio.sample_loops import convert, mix, unpack_24_bit
+from penstock.kernels.cpu.audio.sound_file import SoundFile
+from penstock.kernels.cpu.audio.wave_header import WaveHeader, read_wave_header
+
+Allocate = Callable[[tuple[int, ...], np.dtype], np.ndarray]
+
+_STORED: dict[tuple[int, bool], np.dtype] = {
+    (8, False): np.dtype(np.uint8),
+    (16, False): np.dtype(np.int16),
+    (24, False): np.dtype(np.uint8),
+    (32, False): np.dtype(np.int32),
+    (32, True): np.dtype(np.float32),
+    (64, True): np.dtype(np.float64),
+}
+_FLOAT = np.dtype(np.float32)
+
+
+class Clip:
+    """An audio file whose samples can be read, once.
+
+    Parameters
+    ----------
+    data
+        The file: uint8, 1-D, contiguous.
+
+    Attributes
+    ----------
+    frames
+        Number of samples of each channel.
+    channels
+        Number of channels.
+    rate
+        Samples a second, in Hz.
+
+    Raises
+    ------
+    BadSampleError
+        If it is no audio file, or its end is missing.
+    """
+
+    __slots__ = ("_data", "_file", "_header", "channels", "frames", "rate")
+
+    def __init__(self, data: np.ndarray) -> None:
+        if not data.size:
+            raise BadSampleError("The data is empty: it has no bytes, so it is no audio file.")
+        self._data = data
+        self._file: SoundFile | None = None
+        self._header: WaveHeader | None = read_wave_header(data)
+        if self._header is None:
+            self._file = SoundFile(data)
+            self.frames, self.channels = self._file.frames, self._file.channels
+            self.rate = self._file.rate
+            return
+        header = self._header
+        if header.missing:
+            total = header.size + header.missing
+            raise BadSampleError(
+                f"The WAV file is cut off: its header announces {total} bytes of samples, "
+                f"and {header.size} are there."
+            )
+        self.frames, self.channels, self.rate = header.frames, header.channels, header.rate
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def read(self, out: np.ndarray, temp: Allocate, first: int = 0, *, mixed: bool = False) -> None:
+        """Fill `out` with the samples from frame number `first` on.
+
+        Parameters
+        ----------
+        out
+            int16, int32 or float32, contiguous: ``(frames, channels)``, or ``(frames,)`` if
+            `mixed`.
+        temp
+            Makes scratch memory.
+        first
+            Frames to leave out.
+        mixed
+            Whether to make one channel of all of them.
+        """
+        if not out.size:
+            return
+        mixed = mixed and self.channels > 1
+        source = self._stored(out, temp, first, mixed)
+        if source is None:
+            return
+        flat = out.reshape(-1)
+        if mixed:
+            mix(source, self.channels, flat)
+        else:
+            convert(source, flat)
+
+    def _stored(
+        self, out: np.ndarray, temp: Allocate, first: int, mixed: bool
+    ) -> np.ndarray | None:
+        """Samples still to be converted, flat; `None` where `out` has them already."""
+        count = len(out) * self.channels
+        if self._file is not None:
+            if not mixed:
+                self._file.read(out, first, len(out))
+                return None
+            whole = temp((count,), _FLOAT)
+            self._file.read(whole, first, len(out))
+            return whole
+        header = self._header
+        assert header is not None
+        begin = header.offset + first * self.channels * (header.bits // 8)
+        raw = self._data[begin : begin + count * (header.bits // 8)]
+        if header.bits == 24:
+            wide = temp((count,), np.dtype(np.int32))
+            unpack_24_bit(raw, wide)
+            return wide
+        source = raw.view(_STORED[header.bits, header.is_float])
+        return source if source.flags.aligned else source.copy()

@@ -1,0 +1,52 @@
+"""The preemphasis filter: a difference of neighbours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+_EACH = 8
+_SIGNAL = np.dtype(
+    [
+        ("first_block", np.uint32),
+        ("coefficient", np.float32),
+        ("source", np.uint64),
+        ("out", np.uint64),
+        ("size", np.int64),
+    ],
+    align=True,
+)
+
+
+def preemphasize(
+    queue: Queue, source: DeviceBatch, coefficients: np.ndarray, border: int, out: DeviceBatch
+) -> None:
+    """Fill `out` with ``source[t] - coefficient * source[t - 1]``.
+
+    Parameters
+    ----------
+    coefficients
+        float32 ``(samples,)``.
+    border
+        A `penstock.kernels.cpu.audio.border.Border`.
+    """
+    records = np.empty(len(out), _SIGNAL)
+    records["coefficient"] = coefficients
+    records["source"], records["out"] = source.pointers, out.pointers
+    records["size"] = sizes = source.sizes()
+    wide = np.dtype(np.float64 if source.dtype == np.float64 else np.float32)
+    launch_records(
+        queue,
+        kernel("preemphasis.cu", "preemphasize", source.dtype, out.dtype, wide),
+        records,
+        quotient_up(sizes, THREADS * _EACH),
+        np.int32(border),
+    )

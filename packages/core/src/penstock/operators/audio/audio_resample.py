@@ -1,0 +1,169 @@
+"""`audio_resample`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import (
+    DataTypeError,
+    MisusedArgumentError,
+    ShapeError,
+)
+from penstock.kernels.cpu.audio.resample import resample
+from penstock.kernels.cpu.audio.sinc_window import sinc_window
+from penstock.operators.argument_types import DTYPE, FLOAT, INT
+from penstock.operators.audio.decoding import QUALITY, check_quality
+from penstock.operators.audio.resampling import resampling_of, resamplings_of
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.registry import register
+from penstock.operators.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.types import DALIDataType, to_numpy_type
+
+if TYPE_CHECKING:
+    from penstock.kernels.gpu.audio_resample import AudioResampling
+
+_DTYPES = (
+    DALIDataType.FLOAT,
+    DALIDataType.INT8,
+    DALIDataType.UINT8,
+    DALIDataType.INT16,
+    DALIDataType.UINT16,
+    DALIDataType.INT32,
+    DALIDataType.UINT32,
+)
+
+
+@operator(
+    "audio_resample",
+    inputs=Input("audio", "Signals ``(n,)`` or ``(n, channels)``.", dtypes=_DTYPES),
+    args=(
+        Arg(
+            "in_rate",
+            FLOAT,
+            None,
+            "Sampling rate of the input, in the unit of `out_rate`.",
+            per_sample=True,
+        ),
+        Arg(
+            "out_rate",
+            FLOAT,
+            None,
+            "Sampling rate of the output, in the unit of `in_rate`.",
+            per_sample=True,
+        ),
+        Arg(
+            "scale",
+            FLOAT,
+            None,
+            "`out_rate` divided by `in_rate`, in their place.",
+            per_sample=True,
+        ),
+        Arg(
+            "out_length",
+            INT,
+            None,
+            "Number of samples of the output, in the place of rates.",
+            per_sample=True,
+        ),
+        QUALITY,
+        Arg(
+            "dtype",
+            DTYPE,
+            None,
+            "Element type of the output; by default that of the input. Another one has its own "
+            "range: floating point numbers are loudness from -1 to 1, the largest integer is 1, "
+            "and silence is 0, or the middle of the range of unsigned types.",
+        ),
+    ),
+    output_docs=("The resampled signals, in the layout of the input.",),
+)
+class AudioResample(Operator):
+    """Changes the sampling rate of audio.
+
+    Each output is a sum of the inputs around its place, weighted by a sinc function that a Hann
+    window shortens. Before the beginning and behind the end there are zeros. Nothing is filtered
+    out when the rate becomes lower: what the lower rate cannot hold shows up as other tones.
+
+    The output has ``ceil(n * out_rate / in_rate)`` samples.
+
+    Examples
+    --------
+    >>> audio = fn.audio_resample(audio, in_rate=44100, out_rate=16000)
+    >>> faster = fn.audio_resample(audio, scale=fn.random.uniform(range=(0.9, 1.1)))
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        audio, args = inputs[0], self.args
+        _check_axes(audio.ndim)
+        check_quality(args.quality)
+        dtype = audio.dtype if args.dtype is None else args.dtype
+        if dtype not in _DTYPES:
+            allowed = ", ".join(t.name for t in _DTYPES)
+            raise DataTypeError(f"`dtype` must be one of {allowed}, got {dtype.name}.")
+        self._check_given()
+        self._dtype = np.dtype(to_numpy_type(dtype))
+        self._scaled = dtype != audio.dtype
+        self._window = sinc_window(args.quality)
+        self._on_gpu: AudioResampling | None = None
+        return audio._replace(dtype=dtype)
+
+    def _check_given(self) -> None:
+        rates = self.given("in_rate"), self.given("out_rate")
+        ways = any(rates) + self.given("scale") + self.given("out_length")
+        if ways > 1:
+            raise MisusedArgumentError(
+                "`in_rate` with `out_rate`, `scale` and `out_length` each say how audio is "
+                "resampled; give one of the three."
+            )
+        if rates[0] != rates[1]:
+            missing = "out_rate" if rates[0] else "in_rate"
+            raise MisusedArgumentError(
+                f"`{missing}` is missing: `in_rate` and `out_rate` are given together."
+            )
+        if not ways:
+            raise MisusedArgumentError(
+                "Nothing says how audio is resampled: give `in_rate` and `out_rate`, `scale`, or "
+                "`out_length`."
+            )
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        audio, args = inputs[0], c.args
+        _check_axes(audio.ndim)
+        length, step = resampling_of(
+            len(audio), args.in_rate, args.out_rate, args.scale, args.out_length
+        )
+        out = c.empty((length, *audio.shape[1:]), self._dtype)
+        resample(audio, step, self._window, out, c.temp, scaled=self._scaled)
+        return out
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+        audio: DeviceBatch = inputs[0]
+        _check_axes(audio.ndim)
+        if self._on_gpu is None:
+            from penstock.kernels.gpu.audio_resample import AudioResampling
+
+            self._on_gpu = AudioResampling(self._window, scaled=self._scaled)
+        lengths, steps = resamplings_of(c, audio.shapes[:, 0])
+        shapes = audio.shapes.copy()
+        shapes[:, 0] = lengths
+        out = c.empty(shapes, self._dtype)
+        self._on_gpu.run(c.queue, audio, steps, out)
+        return out
+
+
+register(
+    AudioResample.schema.with_name(
+        "experimental.audio_resample", deprecated="audio_resample", hidden=True
+    )
+)
+
+
+def _check_axes(ndim: int | None) -> None:
+    if ndim not in (None, 1, 2):
+        raise ShapeError(
+            f"Audio must have one axis, or two with the channels last, got {ndim}-dimensional "
+            "data. `fn.reshape` and `fn.transpose` bring it into that form."
+        )

@@ -1,0 +1,88 @@
+"""`decoders.audio`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.operators.argument_types import BOOL, DTYPE, FLOAT
+from penstock.operators.audio.decoding import (
+    QUALITY,
+    AudioDecoding,
+    check_encoded_audio,
+)
+from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.registry import register
+from penstock.operators.schema import Arg, Input, Spec
+from penstock.types import DALIDataType
+
+
+@operator(
+    "decoders.audio",
+    inputs=Input(
+        "input",
+        "Encoded audio: all bytes of a file as a flat array.",
+        dtypes=(DALIDataType.UINT8,),
+        device="cpu",
+    ),
+    args=(
+        Arg(
+            "dtype",
+            DTYPE,
+            DALIDataType.FLOAT,
+            "Element type of the samples: `FLOAT`, whose range is -1 to 1, `INT16` or `INT32`. Of "
+            "files of integers, integers have the highest bits. Files of floating point numbers "
+            "give integers that are rounded without scaling, unless they are mixed or resampled.",
+        ),
+        Arg(
+            "downmix",
+            BOOL,
+            False,
+            "Whether all channels are averaged. The samples then have the shape ``(n,)``, "
+            "otherwise ``(n, channels)``.",
+        ),
+        Arg(
+            "sample_rate",
+            FLOAT,
+            None,
+            "Sampling rate in Hz that the audio is resampled to; by default, and if it is 0, the "
+            "rate of each file is kept.",
+            per_sample=True,
+        ),
+        QUALITY,
+    ),
+    num_outputs=2,
+    output_docs=(
+        "The samples.",
+        "Their sampling rate in Hz, a float32 scalar: `sample_rate` where that is given.",
+    ),
+    devices=("cpu",),
+)
+class DecodeAudio(Operator):
+    """Decodes audio: WAV, FLAC, OGG (Vorbis, Opus), MP3, AIFF, AU, CAF, W64 and RF64.
+
+    What a file is shows in its first bytes; its name does not matter. Resampling is that of
+    `audio_resample`, and like it filters nothing out when the rate becomes lower. A file without
+    samples is decoded as an empty array; one whose end is missing is an error.
+
+    Examples
+    --------
+    >>> encoded, labels = fn.readers.file(file_root="speech")
+    >>> audio, rate = fn.decoders.audio(encoded, downmix=True, sample_rate=16000)
+    """
+
+    def infer(self, *inputs: Spec) -> tuple[Spec, Spec]:
+        args = self.args
+        check_encoded_audio(inputs[0].ndim)
+        self._decoding = AudioDecoding(args.dtype, downmix=args.downmix, quality=args.quality)
+        return Spec(args.dtype, self._decoding.ndim), Spec(DALIDataType.FLOAT, 0)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        wanted = c.args.sample_rate
+        wanted = None if wanted is None else float(np.float32(wanted))
+        with self._decoding.open(inputs[0]) as clip:
+            rate = c.empty((), np.float32, 1)
+            rate[...] = clip.rate if wanted is None else wanted
+            return self._decoding.decode(c, clip, wanted), rate
+
+
+register(DecodeAudio.schema.with_name("audio_decoder", deprecated="decoders.audio", hidden=True))

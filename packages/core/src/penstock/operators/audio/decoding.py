@@ -1,0 +1,130 @@
+"""Decoding of one audio file as operators ask for it: type, channels, sampling rate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, DataTypeError, ShapeError
+from penstock.kernels.cpu.audio.resample import resample, resampled_length
+from penstock.kernels.cpu.audio.sinc_window import SincWindow, sinc_window
+from penstock.operators.argument_types import FLOAT
+from penstock.operators.schema import Arg
+from penstock.types import DALIDataType, to_numpy_type
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu.audio.clip import Clip
+    from penstock.operators.operator import SampleContext
+
+QUALITY = Arg(
+    "quality",
+    FLOAT,
+    50.0,
+    "Quality of resampling, 0 to 100: the window reaches 3 samples to either side at 0, 16 at 50 "
+    "and 64 at 100.",
+)
+MOST_FRAMES = 1 << 40
+
+_DTYPES = (DALIDataType.FLOAT, DALIDataType.INT16, DALIDataType.INT32)
+_FLOAT = np.dtype(np.float32)
+
+
+def check_quality(quality: float) -> None:
+    """Raise `ArgumentValueError` unless `quality` is one."""
+    if not 0 <= quality <= 100:
+        raise ArgumentValueError(f"`quality` is {quality:g}, but must be between 0 and 100.")
+
+
+class AudioDecoding:
+    """How files are decoded.
+
+    Parameters
+    ----------
+    dtype
+        Element type of the samples: `FLOAT`, `INT16` or `INT32`.
+    downmix
+        Whether to make one channel of all of them.
+    quality
+        See `QUALITY`.
+
+    Raises
+    ------
+    DataTypeError, ArgumentValueError
+        If there is no such type or quality.
+    """
+
+    def __init__(self, dtype: DALIDataType, *, downmix: bool, quality: float) -> None:
+        if dtype not in _DTYPES:
+            allowed = ", ".join(t.name for t in _DTYPES)
+            raise DataTypeError(
+                f"`dtype` must be one of {allowed}, got {dtype.name}. Use `fn.cast` on the decoded "
+                "audio for other types."
+            )
+        check_quality(quality)
+        from penstock.kernels.cpu.audio.clip import Clip
+
+        self._clip = Clip
+        self.dtype = np.dtype(to_numpy_type(dtype))
+        self.downmix = downmix
+        self.ndim = 1 if downmix else 2
+        self._quality = quality
+        self._window: SincWindow | None = None
+
+    def open(self, encoded: np.ndarray) -> Clip:
+        """The audio file that `encoded` holds.
+
+        Raises
+        ------
+        BadSampleError
+            If it is none.
+        """
+        check_encoded_audio(encoded.ndim)
+        return self._clip(encoded if encoded.flags.c_contiguous else np.ascontiguousarray(encoded))
+
+    def decode(
+        self,
+        c: SampleContext,
+        clip: Clip,
+        rate: float | None = None,
+        first: int = 0,
+        frames: int | None = None,
+    ) -> np.ndarray:
+        """The samples of `clip` from frame `first` on, ``(frames,)`` or ``(frames, channels)``.
+
+        Parameters
+        ----------
+        rate
+            Sampling rate in Hz to convert to; none if `None`, not positive, or the file's own.
+        first, frames
+            What to read of the file, inside of it.
+        """
+        frames = clip.frames if frames is None else frames
+        channels = () if self.downmix else (clip.channels,)
+        if rate is None or not rate > 0 or rate == clip.rate:
+            out = c.empty((frames, *channels), self.dtype)
+            clip.read(out, c.temp, first, mixed=self.downmix)
+            return out
+        length = resampled_length(frames, clip.rate, rate)
+        if not length < MOST_FRAMES:
+            raise ArgumentValueError(
+                f"`sample_rate` is {rate:g} Hz: the {frames} samples at {clip.rate} Hz would "
+                "become too many to hold."
+            )
+        source = c.temp((frames, *channels), _FLOAT)
+        clip.read(source, c.temp, first, mixed=self.downmix)
+        out = c.empty((length, *channels), self.dtype)
+        if self._window is None:
+            self._window = sinc_window(self._quality)
+        resample(source, clip.rate / rate, self._window, out, c.temp, scaled=True)
+        return out
+
+
+def check_encoded_audio(ndim: int | None) -> None:
+    """Raise `ShapeError` unless data with so many dimensions can be the bytes of a file."""
+    if ndim not in (None, 1):
+        raise ShapeError(
+            f"Encoded audio must be flat arrays of bytes, got {ndim}-dimensional data. "
+            "Flatten it with `fn.reshape(..., shape=[-1])`, or drop the decoder if the data is "
+            "decoded already."
+        )

@@ -1,0 +1,98 @@
+"""`preemphasis_filter`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import ArgumentChoiceError, DataTypeError
+from penstock.kernels.cpu.audio.border import Border
+from penstock.operators.argument_types import DTYPE, FLOAT, STRING
+from penstock.operators.batch_arguments import scalars
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.types import DALIDataType, to_numpy_type
+
+_DTYPES = (
+    DALIDataType.FLOAT,
+    DALIDataType.UINT8,
+    DALIDataType.INT8,
+    DALIDataType.UINT16,
+    DALIDataType.INT16,
+    DALIDataType.UINT32,
+    DALIDataType.INT32,
+    DALIDataType.UINT64,
+    DALIDataType.INT64,
+    DALIDataType.FLOAT64,
+)
+
+_BORDERS = {border.name.lower(): border for border in Border}
+
+
+@operator(
+    "preemphasis_filter",
+    inputs=Input("data", "The signal.", dtypes=_DTYPES),
+    args=(
+        Arg(
+            "preemph_coeff",
+            FLOAT,
+            0.97,
+            "How much of the number before is subtracted.",
+            per_sample=True,
+        ),
+        Arg(
+            "border",
+            STRING,
+            "clamp",
+            'What stands before the first number: ``"clamp"``, itself; ``"zero"``, 0; '
+            '``"reflect"``, the second number, and 0 where there is none.',
+        ),
+        Arg("dtype", DTYPE, DALIDataType.FLOAT, "Element type of the output."),
+    ),
+    output_docs=("The filtered signal, in the shape and layout of the input.",),
+)
+class PreemphasisFilter(Operator):
+    """Emphasises high frequencies: from each number, a part of the one before it is subtracted.
+
+    ``y[t] = x[t] - preemph_coeff * x[t - 1]``, in float32, or float64 where the input is float64.
+    Integers are rounded, halves away from zero, and saturate. Data with several axes is one
+    signal, as it lies in memory: split channels, which lie side by side, before they are filtered.
+
+    Examples
+    --------
+    >>> emphasised = fn.preemphasis_filter(audio, preemph_coeff=0.95)
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        args = self.args
+        if args.dtype not in _DTYPES:
+            allowed = ", ".join(t.name for t in _DTYPES)
+            raise DataTypeError(f"`dtype` must be one of {allowed}, got {args.dtype.name}.")
+        if args.border not in _BORDERS:
+            raise ArgumentChoiceError(
+                f"`border` is {args.border!r}, but must be one of {', '.join(map(repr, _BORDERS))}."
+            )
+        from penstock.kernels.cpu.audio.preemphasis import preemphasize
+
+        self._border = _BORDERS[args.border]
+        self._filter = preemphasize
+        self._dtype = np.dtype(to_numpy_type(args.dtype))
+        return inputs[0]._replace(dtype=args.dtype)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        data = inputs[0]
+        out = c.empty(data.shape, self._dtype)
+        self._filter(data, c.args.preemph_coeff, self._border, out)
+        return out
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+        from penstock.kernels.gpu.preemphasis import preemphasize
+
+        data: DeviceBatch = inputs[0]
+        out = c.empty(data.extents, self._dtype)
+        coefficients = scalars(c, "preemph_coeff", np.float32)
+        assert coefficients is not None
+        preemphasize(c.queue, data, coefficients, self._border, out)
+        return out

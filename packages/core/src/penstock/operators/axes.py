@@ -1,0 +1,50 @@
+"""Axes of data as users count or name them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.errors import ArgumentValueError, LayoutError, OutOfRangeError
+
+
+def named_axes(names: str, layout: str) -> tuple[int, ...]:
+    """Positions in `layout` of the letters in `names`.
+
+    Raises
+    ------
+    LayoutError
+        If there is no axis of that name.
+    """
+    found = []
+    for letter in names:
+        position = layout.find(letter)
+        if position < 0:
+            described = f'the layout "{layout}"' if layout else "data without a layout"
+            raise LayoutError(
+                f'`axis_names` is "{names}" but there is no axis "{letter}" in {described}. '
+                "Give `axes` or `axis_names`, or set the layout with `reshape(layout=...)`."
+            )
+        found.append(position)
+    return tuple(found)
+
+
+def checked_axes(axes: Sequence[int], ndim: int) -> tuple[int, ...]:
+    """Axes counted from the front, each in range and there once.
+
+    Raises
+    ------
+    OutOfRangeError
+        If data of rank `ndim` has no such axis.
+    ArgumentValueError
+        If an axis occurs twice.
+    """
+    resolved = []
+    for axis in axes:
+        if not -ndim <= axis < ndim:
+            raise OutOfRangeError(
+                f"`axes` has {axis}, but {ndim}-dimensional data has axes {-ndim} to {ndim - 1}."
+            )
+        resolved.append(axis % ndim)
+    if len(set(resolved)) != len(resolved):
+        raise ArgumentValueError(f"An axis is named more than once: {list(axes)}.")
+    return tuple(resolved)

@@ -1,0 +1,123 @@
+"""Errors: where they come up, what they say, and that work goes on after them."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+import cv2
+import numpy as np
+import pytest
+
+import penstock.experimental.dynamic as ndd
+from penstock.errors import OperatorError, PenstockError
+
+LATER = [ndd.EvalMode.deferred, ndd.EvalMode.eager]
+AT_ONCE = [ndd.EvalMode.sync_cpu, ndd.EvalMode.sync_full]
+
+
+def corrupt():
+    good = cv2.imencode(".jpg", np.zeros((8, 8, 3), np.uint8))[1].reshape(-1)
+    return ndd.batch([good, np.zeros(10, np.uint8), good])
+
+
+def line_here():
+    return sys._getframe(1).f_lineno
+
+
+@pytest.mark.parametrize("mode", LATER, ids=lambda m: m.name)
+def test_an_error_comes_up_at_the_first_use_and_names_the_line_of_the_call(mode):
+    with mode:
+        images = ndd.decoders.image(corrupt())
+        line = line_here() - 1
+        with pytest.raises(RuntimeError) as caught:
+            images.evaluate()
+        with pytest.raises(RuntimeError):
+            images.evaluate()  # again, each time
+    error = caught.value
+    assert f"{__file__}:{line}" in str(error)
+    assert "sample 1" in str(error)
+    assert "ndd.decoders.image" in str(error)
+    when = "deferred evaluation" if mode is ndd.EvalMode.deferred else "asynchronous execution"
+    assert f"An error happened during {when}" in str(error)
+    assert isinstance(error, PenstockError)
+    cause = error.__cause__
+    assert type(cause) is type(error)
+    frames = traceback.extract_tb(cause.__traceback__)
+    assert (frames[0].filename, frames[0].lineno) == (__file__, line)
+    assert "decoders.image(corrupt())" in frames[0].line
+
+
+@pytest.mark.parametrize("mode", AT_ONCE, ids=lambda m: m.name)
+def test_an_error_comes_out_of_the_call_in_sync_modes(mode):
+    with mode, pytest.raises(RuntimeError) as caught:
+        ndd.decoders.image(corrupt())
+    assert "sample 1" in str(caught.value)
+    assert "An error happened during" not in str(caught.value)
+    assert isinstance(caught.value, OperatorError)
+    assert caught.value.where.sample == 1
+
+
+@pytest.mark.parametrize("mode", LATER, ids=lambda m: m.name)
+def test_what_depends_on_an_error_fails_with_it_and_what_does_not_is_right(mode):
+    with mode:
+        images = ndd.decoders.image(corrupt())
+        small = ndd.resize(images, size=[4, 4])
+        other = ndd.batch([[1.0], [2.0], [3.0]]) * 2
+        more = other + 1
+        with pytest.raises(RuntimeError, match=r"ndd\.resize") as caught:
+            small.evaluate()
+        chain = [caught.value]
+        while chain[-1].__cause__ is not None:
+            chain.append(chain[-1].__cause__)
+        assert any("ndd.decoders.image" in str(e) for e in chain[1:])
+        assert [t.item() for t in more.tensors] == [3.0, 5.0, 7.0]
+        assert [t.item() for t in other.tensors] == [2.0, 4.0, 6.0]
+
+
+def test_an_error_has_the_class_of_what_went_wrong():
+    numbers = ndd.tensor([1, 2])
+    with pytest.raises(ValueError, match="division by zero"):
+        (numbers // 0).evaluate()
+    with pytest.raises(IndexError, match="out of range"):
+        numbers[5].evaluate()
+
+
+@pytest.mark.parametrize("mode", list(ndd.EvalMode), ids=lambda m: m.name)
+def test_arguments_are_checked_in_the_call(mode):
+    image = ndd.tensor(np.zeros((4, 4, 3), np.uint8), layout="HWC")
+    with mode:
+        with pytest.raises(TypeError, match="unexpected keyword argument 'sizee'"):
+            ndd.resize(image, sizee=3)
+        with pytest.raises(ValueError, match="layout"):
+            ndd.resize(ndd.tensor(np.zeros((4, 4), np.uint8), layout="XY"), size=[2, 2])
+        with pytest.raises(ValueError, match="3 indices"):
+            ndd.tensor([[1]])[0, 0, 0]
+        with pytest.raises(ValueError, match="batch size"):
+            ndd.batch([1, 2]) + ndd.batch([1, 2, 3])
+        with pytest.raises(OverflowError):
+            image + 2**40
+        with pytest.raises(TypeError, match="same for all samples"):
+            ndd.resize(image, size=[2, 2], antialias=ndd.tensor(True))
+
+
+def test_the_loop_goes_on_after_an_error():
+    for number in range(20):
+        bad = number % 3 == 1
+        files = corrupt() if bad else ndd.batch([np.array(corrupt().tensors[0])] * 3)
+        images = ndd.decoders.image(files)
+        if bad:
+            with pytest.raises(RuntimeError):
+                images.evaluate()
+        else:
+            assert images.shape == [(8, 8, 3)] * 3
+
+
+def test_an_error_that_nobody_looks_at_bothers_nobody():
+    with ndd.EvalContext(num_threads=1) as context:
+        ndd.decoders.image(corrupt())
+        with ndd.EvalMode.deferred:
+            kept = ndd.decoders.image(corrupt())
+        context.evaluate_all()
+    with pytest.raises(RuntimeError):
+        kept.evaluate()
