@@ -278,9 +278,7 @@ def _describe_planes(
     most = 0
     for i in range(len(samples)):
         sample = samples[i]
-        planes, height, width = _plane(
-            shapes[i if len(shapes) > 1 else 0], column_axis, one_plane
-        )
+        planes, height, width = _plane(shapes[i if len(shapes) > 1 else 0], column_axis, one_plane)
         across, down = -(-width // strip_width), -(-height // strip_rows)
         sample.source = source[i]
         sample.out = out[i]
