@@ -187,3 +187,40 @@ def test_shuffled_shards_keep_their_length(root):
     )
     assert [len(list(ours.next_epoch())) for _ in range(3)] == [3, 3, 3]
     assert [len(list(theirs.next_epoch())) for _ in range(3)] == [3, 4, 4]
+
+
+def test_nemo_asr(tmp_path):
+    import json
+
+    import soundfile
+
+    lines = []
+    for k in range(7):
+        samples = np.random.default_rng(k).integers(-9000, 9000, 500 + 50 * k).astype(np.int16)
+        soundfile.write(tmp_path / f"{k}.wav", samples, 8000)
+        lines.append({"audio_filepath": str(tmp_path / f"{k}.wav"), "text": "a" * (k + 1)})
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def run(lib, dtype, **arguments):
+        reader = lib.readers.NemoAsr(
+            manifest_filepaths=[str(manifest)],
+            dtype=getattr(lib, dtype),
+            random_shuffle=True,
+            seed=3,
+            **arguments,
+        )
+        return [
+            [np.asarray(s) for output in step for s in output]
+            for _ in range(2)
+            for step in reader.next_epoch(batch_size=3)
+        ]
+
+    for arguments in ({"dtype": "int16"}, {"dtype": "float32", "read_idxs": True}):
+        theirs, ours = (run(lib, **arguments) for lib in LIBRARIES)
+        assert len(ours) == len(theirs)
+        for expected, found in zip(theirs, ours, strict=True):
+            assert len(found) == len(expected)
+            for a, b in zip(expected, found, strict=True):
+                assert (a.dtype, a.shape) == (b.dtype, b.shape)
+                np.testing.assert_allclose(b, a, atol=1e-6)

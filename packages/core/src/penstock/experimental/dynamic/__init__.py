@@ -12,6 +12,7 @@ from penstock.experimental.dynamic import capture as capture
 from penstock.experimental.dynamic import checkpoint as checkpoint
 from penstock.experimental.dynamic import functions as _functions
 from penstock.experimental.dynamic import math as math
+from penstock.experimental.dynamic import pytorch as pytorch
 from penstock.experimental.dynamic import random as random
 from penstock.experimental.dynamic import readers as readers
 from penstock.experimental.dynamic.batches import Batch
@@ -98,6 +99,7 @@ __all__ = [
     "int32",
     "int64",
     "math",
+    "pytorch",
     "random",
     "readers",
     "set_current_stream",

@@ -20,9 +20,11 @@ from penstock.errors import (
 )
 from penstock.experimental.dynamic.batches import Batch
 from penstock.experimental.dynamic.calling import _converted as converted_argument
+from penstock.experimental.dynamic.capture.invariants import plain
 from penstock.experimental.dynamic.contexts import EvalContext
 from penstock.experimental.dynamic.devices import DeviceLike
 from penstock.experimental.dynamic.devices import device as as_device
+from penstock.experimental.dynamic.dtypes import DType
 from penstock.experimental.dynamic.modes import THREAD, EvalMode
 from penstock.experimental.dynamic.reading import Place, ReadAhead
 from penstock.experimental.dynamic.tensors import Tensor
@@ -127,6 +129,12 @@ class Reader:
     def name(self) -> str | None:
         """What the reader is called in messages."""
         return self._place.name
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of outputs of each step."""
+        count = self._schema.num_outputs
+        return count(self._args) if callable(count) else count
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -432,6 +440,21 @@ class Epoch:
         assert reading_ahead is not None
         return reading_ahead.peek(self._size, ahead)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether there was a step."""
+        return self._left >= 0
+
+    @property
+    def left(self) -> int:
+        """Steps that are left."""
+        return max(self._left, 0)
+
+    def shorten(self, left: int) -> None:
+        """Begin the epoch where only `left` steps are left of it."""
+        self._turn()
+        self._left = min(left, self._left)
+
     def close(self) -> None:
         """End the loop; what is left of the epoch is read by the next one."""
         self._left = 0
@@ -467,6 +490,9 @@ def _converted(schema: OpSchema, name: str, arguments: dict[str, Any]) -> dict[s
             raise ArgumentTypeError(
                 f"{name}() got an unexpected keyword argument '{key}'. It takes: {known}."
             )
+        value = plain(value)
+        if isinstance(value, DType):
+            value = value.type_id
         if value is not None:
             args[key] = converted_argument(schema, arg, value)
     for arg in schema.args.values():

@@ -349,7 +349,13 @@ def _value(rows: list[np.ndarray], spec: Spec, sources: list[str] | None) -> Hos
     ):
         dense = np.array(rows, dtype)
         return HostValue(list(dense) if first.ndim else _scalars(dense), spec, sources, dense)
-    return HostValue([np.ascontiguousarray(row, dtype) for row in rows], spec, sources)
+    return HostValue([_own(row, dtype) for row in rows], spec, sources)
+
+
+def _own(row: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A sample as users get it: C-contiguous, and theirs to export."""
+    found = np.ascontiguousarray(row, dtype).reshape(row.shape)
+    return found if found.flags.writeable else found.copy()
 
 
 def _scalars(dense: np.ndarray) -> list[np.ndarray]:

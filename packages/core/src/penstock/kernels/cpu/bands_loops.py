@@ -11,7 +11,6 @@ from penstock.kernels.cpu.lanes import (
     LANES,
     VECTOR_BYTES,
     load,
-    load_first,
     multiply_add,
     spread,
     store,
@@ -21,13 +20,22 @@ from penstock.kernels.cpu.lanes import (
 
 
 @numba.njit(nogil=True, cache=True)
-def sum_bands(rows: Any, bands: Any, weights: Any, out: Any, out_at: int, pitch: int) -> None:
+def sum_bands(
+    rows: Any,
+    rows_at: int,
+    rows_pitch: int,
+    bands: Any,
+    weights: Any,
+    out: Any,
+    out_at: int,
+    pitch: int,
+) -> None:
     """One row of sums for each band.
 
     Parameters
     ----------
-    rows
-        Rows of 16 numbers.
+    rows, rows_at, rows_pitch
+        Rows of 16 numbers: where the first is, and how far apart they are, in bytes.
     bands
         int64 ``(bands, 3)``: the first row of each, the number of rows, and where its weights
         begin. Bands are worked on four at a time where they have as many rows and the same first.
@@ -40,7 +48,7 @@ def sum_bands(rows: Any, bands: Any, weights: Any, out: Any, out_at: int, pitch:
     zero = spread(np.float32(0))
     while n < bands.shape[0]:
         first, count, at = bands[n, 0], bands[n, 1], bands[n, 2]
-        place = first * VECTOR_BYTES
+        place = rows_at + first * rows_pitch
         to = out_at + n * pitch
         if (
             n + 3 < bands.shape[0]
@@ -55,7 +63,7 @@ def sum_bands(rows: Any, bands: Any, weights: Any, out: Any, out_at: int, pitch:
             b, c, d = bands[n + 1, 2], bands[n + 2, 2], bands[n + 3, 2]
             sum0 = sum1 = sum2 = sum3 = zero
             for k in range(count):
-                row = load(rows, place + k * VECTOR_BYTES)
+                row = load(rows, place + k * rows_pitch)
                 sum0 = multiply_add(row, spread(weights[at + k]), sum0)
                 sum1 = multiply_add(row, spread(weights[b + k]), sum1)
                 sum2 = multiply_add(row, spread(weights[c + k]), sum2)
@@ -68,7 +76,7 @@ def sum_bands(rows: Any, bands: Any, weights: Any, out: Any, out_at: int, pitch:
             continue
         total = zero
         for k in range(count):
-            row = load(rows, place + k * VECTOR_BYTES)
+            row = load(rows, place + k * rows_pitch)
             total = multiply_add(row, spread(weights[at + k]), total)
         store(out, to, total)
         n += 1
@@ -93,16 +101,6 @@ def put_columns(rows: Any, count: int, out: Any, at: int, pitch: int, lanes: int
     """
     for k in range(0, count, LANES):
         transpose(rows, k * VECTOR_BYTES, VECTOR_BYTES, out, at + 4 * k, pitch, lanes, count - k)
-
-
-@numba.njit(nogil=True, cache=True)
-def _take_rows(data: Any, at: int, pitch: int, count: int, lanes: int, rows: Any) -> None:
-    if lanes >= LANES:
-        for k in range(count):
-            store(rows, k * VECTOR_BYTES, load(data, at + k * pitch))
-    else:
-        for k in range(count):
-            store(rows, k * VECTOR_BYTES, load_first(data, at + k * pitch, lanes))
 
 
 @numba.njit(nogil=True, cache=True)
@@ -156,20 +154,16 @@ def apply_bands(
     if inner >= LANES:
         for n in range(outer):
             for first in range(0, inner, LANES):
-                lanes = min(LANES, inner - first)
+                # The last ones are done together with some before them, again.
+                first = min(first, inner - LANES)
                 at = (n * extent * inner + first) * 4
                 to = (n * count * inner + first) * 4
-                _take_rows(data, at, inner * 4, extent, lanes, rows)
-                if lanes == LANES:
-                    sum_bands(rows, bands, weights, out, to, inner * 4)
-                else:
-                    sum_bands(rows, bands, weights, sums, 0, VECTOR_BYTES)
-                    put_rows(sums, count, out, to, inner * 4, lanes)
+                sum_bands(data, at, inner * 4, bands, weights, out, to, inner * 4)
         return
     for first in range(0, outer * inner, LANES):
         lanes = min(LANES, outer * inner - first)
         _take_scattered(data, first, lanes, extent, inner, rows)
-        sum_bands(rows, bands, weights, sums, 0, VECTOR_BYTES)
+        sum_bands(rows, 0, VECTOR_BYTES, bands, weights, sums, 0, VECTOR_BYTES)
         if inner == 1:
             put_columns(sums, count, out, first * count * 4, count * 4, lanes)
         else:

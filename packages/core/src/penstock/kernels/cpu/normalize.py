@@ -16,7 +16,7 @@ def totals(data: np.ndarray, axes: Sequence[int]) -> np.ndarray:
     """Sums along `axes`, float64; summed axes stay with an extent of 1."""
     from penstock.kernels.cpu.normalize_loops import totals as compiled
 
-    outer, reduced, inner, shape = _blocks(data.shape, tuple(axes))
+    outer, reduced, inner, shape = in_blocks(data.shape, tuple(axes))
     partial = np.empty((outer, inner), np.float64)
     compiled(_flat(data), reduced, inner, partial)
     return _sum_rest(partial.reshape(shape), axes)
@@ -29,7 +29,7 @@ def squared_deviations(data: np.ndarray, mean: np.ndarray, axes: Sequence[int]) 
     """
     from penstock.kernels.cpu.normalize_loops import squared_deviations as compiled
 
-    outer, reduced, inner, shape = _blocks(data.shape, tuple(axes))
+    outer, reduced, inner, shape = in_blocks(data.shape, tuple(axes))
     center = _spread(mean, shape, np.float64, (outer, inner))
     partial = np.empty((outer, inner), np.float64)
     compiled(_flat(data), reduced, inner, center, partial)
@@ -60,7 +60,7 @@ def normalize(
         for k in range(data.ndim)
         if (mean.size == 1 or mean.shape[k] == 1) and (scale.size == 1 or scale.shape[k] == 1)
     ]
-    outer, reduced, inner, shape = _blocks(data.shape, tuple(shared))
+    outer, reduced, inner, shape = in_blocks(data.shape, tuple(shared))
     precision = np.float64 if needs_double(data.dtype) else np.float32
     single = out if out.dtype == np.float32 else np.empty(out.shape, np.float32)
     scale_deviations(
@@ -97,7 +97,7 @@ def normalize_by_own_moments(
     """
     if out.dtype != np.float32 or needs_double(data.dtype) or not data.size:
         return False
-    outer, reduced, inner, shape = _blocks(data.shape, axes)
+    outer, reduced, inner, shape = in_blocks(data.shape, axes)
     if any(shape[k] != 1 for k in axes):
         return False
     from penstock.kernels.cpu.normalize_loops import normalize_by_own_moments as compiled
@@ -127,7 +127,9 @@ def _flat(data: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=1024)
-def _blocks(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, int, int, tuple[int, ...]]:
+def in_blocks(
+    shape: tuple[int, ...], axes: tuple[int, ...]
+) -> tuple[int, int, int, tuple[int, ...]]:
     """`shape` as ``(outer, reduced, inner)`` around the last neighbours among `axes`.
 
     The last result is the shape with these neighbours' extents being 1.

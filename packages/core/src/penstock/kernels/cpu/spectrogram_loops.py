@@ -212,7 +212,7 @@ def spectrogram(
             at, apart = 0, VECTOR_BYTES
             if straight:
                 rows, at, apart = out, to, pitch
-            sum_bands(powers, bands, weights, rows, at, apart)
+            sum_bands(powers, 0, VECTOR_BYTES, bands, weights, rows, at, apart)
             if straight:
                 continue
         if time_first:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _BLOCK_VECTORS = 1024
 """Vectors of 16 bytes that a block copies, as in ``strided_copy.cu``."""
+_LINE_BYTES = 128
+"""What neighbours write together."""
 _LONG_ROW_BYTES = 64
 """Shorter rows are not worth the threads of a copy of rows."""
 _LONGEST_RUN_BYTES = 1024
@@ -104,7 +106,7 @@ def _record(outer: int) -> np.dtype:
             ("source", np.uint64),
             ("target", np.uint64),
             ("width", np.int64),
-            ("vectors", np.int64),
+            ("size", np.int64),
             ("count", np.int64),
             ("low", np.int64),
             ("high", np.int64),
@@ -126,6 +128,7 @@ def _copy_rows(queue: Queue, axes: Axes) -> None:
         axes.strides,
         axes.itemsize,
         _BLOCK_VECTORS,
+        _LINE_BYTES,
     )
     launch_counted(
         queue,
@@ -146,6 +149,7 @@ def _describe(
     strides: np.ndarray,
     itemsize: int,
     block_vectors: int,
+    line_bytes: int,
 ) -> tuple[int, int]:
     """Fill `records`.
 
@@ -172,13 +176,12 @@ def _describe(
                 low += (extent - 1) * stride
             else:
                 high += (extent - 1) * stride
-        aligned = (np.int64(target[i]) | width) % 16 == 0
-        vectors = width // 16 if aligned else (width + 30) // 16
-        count = step // width * vectors if width > 0 else 0
+        size = step
+        count = (np.int64(target[i]) % line_bytes + size + 15) // 16 if size > 0 else 0
         record.source = source[i]
         record.target = target[i]
         record.width = width
-        record.vectors = vectors
+        record.size = size
         record.count = count
         record.low = low
         record.high = high

@@ -172,6 +172,9 @@ def _describe(
                 x = max(stage_bytes - 32 - reach, 0) // max(x_step, 1) + 1
                 even = 256 * max(4 // itemsize, 1)
                 even = even if x >= even else 32 if x >= 32 else 1
+                # Lines of the output may begin in the middle of what threads write at a time.
+                if even > 32 and x >= even:
+                    even, x = 32, x // even * even - 128 // itemsize
                 x = x_extent if x >= x_extent else x // even * even
             elif x_extent <= 8:
                 # A long span an `x`, their beginnings in different banks.
@@ -187,8 +190,7 @@ def _describe(
             else:
                 # A span an `x`, their elements in different banks.
                 spans = one_an_x
-                room = 192 if unit % 4 else 128
-                a = max(room - unit, 0) // max(a_step, 1) + 1
+                a = max(128 - unit, 0) // max(a_step, 1) + 1
                 a = min(a, a_extent)
                 pitch = (a - 1) * a_step + unit
                 if x_source % 4 or x_source % 8 == 4:

@@ -226,6 +226,7 @@ class Normalize(Operator):
         return outputs
 
     def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+        from penstock.kernels.gpu.normalize_short import normalize_short_rows
         from penstock.operators.generic.normalize_batch import (
             Estimate,
             given_values,
@@ -235,7 +236,18 @@ class Normalize(Operator):
 
         data: DeviceBatch = inputs[0]
         args = self.args
-        out = c.empty(data.shapes, self._dtype)
+        out = c.empty(data.extents, self._dtype)
+        if not (args.batch or any(map(self.given, _PARAMETERS))) and normalize_short_rows(
+            c.queue,
+            data,
+            out,
+            self._axes if self._axes is not None else tuple(range(data.ndim)),
+            ddof=args.ddof,
+            epsilon=args.epsilon,
+            scale=args.scale,
+            shift=args.shift,
+        ):
+            return out
         mean, factor = given_values(c, "mean"), given_values(c, "stddev")
         if factor is not None:
             fixed = self._fixed_factor

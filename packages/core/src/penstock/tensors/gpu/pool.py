@@ -191,29 +191,40 @@ class PinnedMemory:
         self.view = np.frombuffer(memoryview(raw).cast("B"), np.uint8)
 
 
-class StagingPool:
-    """Page-locked memory for uploads.
+class PlainMemory:
+    """A piece of host memory that is not page-locked; attributes as of `PinnedMemory`."""
 
-    The host writes it, so it is reused only once copies are done: whoever takes a piece gives it
-    back behind an event.
+    __slots__ = ("address", "size_bytes", "view")
+
+    def __init__(self, size_bytes: int) -> None:
+        self.view = np.empty(size_bytes, np.uint8)
+        self.address = self.view.ctypes.data
+        self.size_bytes = size_bytes
+
+
+class StagingPool:
+    """Host memory for uploads: page-locked for large ones, plain for many small ones together.
+
+    The host writes the memory, so it is reused only once copies are done: whoever takes a piece
+    gives it back behind an event.
     """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._idle: deque[PinnedMemory] = deque()
+        self._idle: deque[PlainMemory] = deque()
 
-    def take(self, size_bytes: int) -> PinnedMemory:
+    def take(self, size_bytes: int) -> PinnedMemory | PlainMemory:
         """A piece of at least `size_bytes`."""
         if size_bytes <= STAGING_BYTES:
             try:
                 return self._idle.pop()
             except IndexError:
-                return PinnedMemory(self._runtime, STAGING_BYTES)
+                return PlainMemory(STAGING_BYTES)
         return PinnedMemory(self._runtime, size_bytes)
 
-    def give_back(self, memory: PinnedMemory) -> None:
+    def give_back(self, memory: PinnedMemory | PlainMemory) -> None:
         """Take back a piece that no copy reads any more."""
-        if memory.size_bytes == STAGING_BYTES:
+        if isinstance(memory, PlainMemory):
             self._idle.append(memory)
         else:
             self._runtime.free_pinned(memory.address)

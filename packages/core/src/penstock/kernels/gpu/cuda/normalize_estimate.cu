@@ -46,7 +46,8 @@ estimate_rows(const Sample* __restrict__ samples, uint32 blocks_per_sample, doub
   const Sample& sample = samples[number];
   const int block = blockIdx.x - number * blocks_per_sample;
   if (block >= sample.blocks) return;
-  const Row<Columns> row(sample.rows, block, sample.source, sizeof(In), 16 / sizeof(In));
+  const Row<Columns> row(sample.rows, block, sample.source, sizeof(In), 16 / sizeof(In),
+                         16 / sizeof(In));
   write_moments(reinterpret_cast<const In*>(sample.source) + row.place(sample.rows), row,
                 reinterpret_cast<Moments*>(sample.moments) + int64(block) * Columns);
   __threadfence();

@@ -14,7 +14,8 @@ moments_of_rows(const Sample* __restrict__ samples, int32 blocks_per_sample) {
   const Sample& sample = samples[number];
   const int block = blockIdx.x - number * blocks_per_sample;
   if (block >= sample.blocks) return;
-  const Row<Columns> row(sample.rows, block, sample.source, sizeof(T), 16 / sizeof(T));
+  const Row<Columns> row(sample.rows, block, sample.source, sizeof(T), 16 / sizeof(T),
+                         16 / sizeof(T));
   write_moments(reinterpret_cast<const T*>(sample.source) + row.place(sample.rows), row,
                 reinterpret_cast<Moments*>(sample.moments) + int64(block) * Columns);
 }

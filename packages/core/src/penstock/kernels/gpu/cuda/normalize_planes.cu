@@ -9,11 +9,11 @@
 #include "normalize_pixels_sample.cuh"
 #include "staging.cuh"
 
-constexpr int STAGE_BYTES = 13824;
+constexpr int STAGE_BYTES = 13824, LINE = 128;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr int BLOCKS = 4;
 #else
-constexpr int BLOCKS = 6;
+constexpr int BLOCKS = 5;
 #endif
 
 template <int Bytes> struct FourOf;
@@ -53,12 +53,19 @@ __device__ __forceinline__ void write_four(const Picked& picked, const Divisor& 
   *reinterpret_cast<decltype(four)*>(to) = four;
 }
 
-template <typename In, typename Out, int G>
-__global__ void __launch_bounds__(BLOCK, BLOCKS)
-    normalize_planes(const uint8* records, uint32 pitch, uint32 count, uint32 uniform) {
-  __shared__ __align__(16) uint8 memory[STAGE_BYTES];
-  constexpr int PIXEL = G * int(sizeof(In));
-  const Share share = share_of({records, pitch, count, uniform}, blockIdx.x);
+// What a block does.
+struct Work {
+  SpanTable spans;
+  uint64 low, high;
+  char* out;
+  int64 out_offset, out_channel;  // elements
+  const float* table;
+  uint32 pitch;
+  int out_channels, columns, run;  // elements of a row, and of all rows, in a plane
+  bool backwards, even;            // even: rows follow one another without a gap
+};
+
+template <int Pixel> __device__ __forceinline__ Work work_of(const Share& share) {
   const NormalizedSample& s = *reinterpret_cast<const NormalizedSample*>(share.record);
   const uint32 across = (s.width + s.tile_columns - 1) / s.tile_columns;
   const uint32 down = (s.height + s.tile_rows - 1) / s.tile_rows;
@@ -67,46 +74,78 @@ __global__ void __launch_bounds__(BLOCK, BLOCKS)
   const int y0 = (line - frame * down) * s.tile_rows;
   const int outer = frame / s.inners, inner = frame - outer * s.inners;
   const int columns = min(s.tile_columns, s.width - x0), rows = min(s.tile_rows, s.height - y0);
+  Work work;
+  work.backwards = s.pixel < 0;
+  work.columns = columns;
+  work.run = rows * columns;
+  work.table = s.table;
+  work.out = s.out;
+  work.out_channels = s.out_channels;
+  work.out_channel = s.out_channel;
+  work.out_offset = outer * s.out_outer + inner * s.out_inner + int64(y0) * s.out_row + x0;
 
   const uint64 frame_at = reinterpret_cast<uint64>(s.source + outer * s.outer + inner * s.inner);
-  const bool backwards = s.pixel < 0;
   const int64 row_reach = int64(s.height - 1) * s.row, pixel_reach = int64(s.width - 1) * s.pixel;
-  const uint64 low = frame_at + min(row_reach, int64(0)) + min(pixel_reach, int64(0));
-  const uint64 high = frame_at + max(row_reach, int64(0)) + max(pixel_reach, int64(0)) + PIXEL;
-  const uint64 first = frame_at + int64(y0) * s.row + (x0 + (backwards ? columns - 1 : 0)) * s.pixel;
-  const int length = columns * PIXEL;  // of a row, in bytes
+  work.low = frame_at + min(row_reach, int64(0)) + min(pixel_reach, int64(0));
+  work.high = frame_at + max(row_reach, int64(0)) + max(pixel_reach, int64(0)) + Pixel;
+  const int length = columns * Pixel;  // of a row, in bytes
+  work.even = !work.backwards && (rows == 1 || s.row == length);
   // Rows that follow one another are one span; others have a pitch as `stage_spans` wants it.
-  const bool even = !backwards && (rows == 1 || s.row == length);
-  const SpanTable spans = {first, s.row, even ? 1u : uint32(rows),
-                           uint32(even ? rows * length : length)};
-  const int staged = even ? length : length + 32 + ((int(s.row) - length) & 15);
-  stage_spans<16>(memory, staged, spans, low, high, BLOCK);
+  work.spans.source =
+      frame_at + int64(y0) * s.row + (x0 + (work.backwards ? columns - 1 : 0)) * s.pixel;
+  work.spans.stride = s.row;
+  work.spans.count = work.even ? 1 : rows;
+  work.spans.size = work.even ? rows * length : length;
+  work.pitch = work.even ? length : length + 32 + ((int(s.row) - length) & 15);
+  return work;
+}
 
-  const int begin = int(spans.source & 15);
-  const int step = backwards ? -PIXEL : PIXEL;
-  const int gap = staged - columns * step, run = rows * columns;
+template <typename In, typename Out, int G>
+__global__ void __launch_bounds__(BLOCK, BLOCKS)
+    normalize_planes(const uint8* records, uint32 pitch, uint32 count, uint32 uniform) {
+  __shared__ __align__(16) uint8 memory[STAGE_BYTES];
+  constexpr int PIXEL = G * int(sizeof(In));
+  __shared__ Work shared_work;
+  __shared__ Arrivals arrivals;
+  if (threadIdx.x < 32) {
+    const Share share = share_of({records, pitch, count, uniform}, blockIdx.x);
+    const Work found = work_of<PIXEL>(share);
+    if (threadIdx.x == 0) {
+      shared_work = found;
+      expect_spans(arrivals, found.spans.count);
+    }
+  }
+  __syncthreads();
+  const Work& work = shared_work;
+  stage_spans<16>(memory, work.pitch, work.spans, work.low, work.high, arrivals, BLOCK);
+  const int columns = work.columns, run = work.run, step = work.backwards ? -PIXEL : PIXEL;
+  const int gap = int(work.pitch) - columns * step;
+  const bool even = work.even;
   const Divisor by_columns(columns);
-  const Finish finish{s.table, s.out_channels};
-  Out* const out = reinterpret_cast<Out*>(s.out) + outer * s.out_outer + inner * s.out_inner +
-                   int64(y0) * s.out_row + x0;
-  const uint8* const from = memory + begin + (backwards ? (columns - 1) * PIXEL : 0);
-  await_copies();
-#pragma unroll
+  const Finish finish{work.table, work.out_channels};
+  Out* const out = reinterpret_cast<Out*>(work.out) + work.out_offset;
+  const int64 out_channel = work.out_channel;
+  const uint8* const from =
+      memory + (work.spans.source & 15) + (work.backwards ? (columns - 1) * PIXEL : 0);
+#pragma unroll 1
   for (int c = 0; c < G; c++) {
     const float mean = finish.mean(c), factor = finish.factor(c);
-    Out* const to = out + c * s.out_channel;
+    Out* const to = out + c * out_channel;
     const Picked picked{from + c * int(sizeof(In)), columns, step, gap};
     const int phase = int(reinterpret_cast<uint64>(to) / sizeof(Out)) & 3;
     const int head = min((4 - phase) & 3, run), fours = (run - head) / 4;
+    // Neighbours write whole lines: the first ones of a block may have nothing to write.
+    const int lead = int(reinterpret_cast<uint64>(to + head) % LINE / (4 * sizeof(Out)));
+    const int v0 = int(threadIdx.x) - lead + (int(threadIdx.x) < lead ? BLOCK : 0);
     if (even) {
       const Picked ahead{picked.from, columns, PIXEL, 0};
 #pragma unroll 2
-      for (int v = threadIdx.x; v < fours; v += BLOCK)
+      for (int v = v0; v < fours; v += BLOCK)
         write_four<In, Out, true>(ahead, by_columns, head + 4 * v, mean, factor,
                                   to + head + 4 * v);
     } else {
 #pragma unroll 2
-      for (int v = threadIdx.x; v < fours; v += BLOCK)
+      for (int v = v0; v < fours; v += BLOCK)
         write_four<In, Out, false>(picked, by_columns, head + 4 * v, mean, factor,
                                    to + head + 4 * v);
     }
@@ -114,7 +153,7 @@ __global__ void __launch_bounds__(BLOCK, BLOCKS)
   // What is left of each plane before the first four and behind the last.
   for (int i = threadIdx.x; i < 8 * G; i += BLOCK) {
     const int c = i / 8, slot = i % 8;
-    Out* const to = out + c * s.out_channel;
+    Out* const to = out + c * out_channel;
     const int phase = int(reinterpret_cast<uint64>(to) / sizeof(Out)) & 3;
     const int head = min((4 - phase) & 3, run), tail = (run - head) & 3;
     if (slot < 4 ? slot >= head : slot - 4 >= tail) continue;

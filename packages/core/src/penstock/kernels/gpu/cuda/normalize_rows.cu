@@ -15,7 +15,9 @@ normalize_rows(const Sample* __restrict__ samples, int32 blocks_per_sample, floa
   const Sample& sample = samples[number];
   const int block = blockIdx.x - number * blocks_per_sample;
   if (block >= sample.blocks) return;
-  const Row<Columns> row(sample.rows, block, sample.out, sizeof(Out), vector_length<In, Out>);
+  // Neighbours write whole lines of 128 bytes.
+  const Row<Columns> row(sample.rows, block, sample.out, sizeof(Out), vector_length<In, Out>,
+                         128 / sizeof(Out));
   const int64 place = row.place(sample.rows);
   write_normalized(reinterpret_cast<const In*>(sample.source) + place,
                    reinterpret_cast<Out*>(sample.out) + place, row, sample.parameters, shift);

@@ -35,19 +35,91 @@ struct SpanTable {
   uint32 count, size;
 };
 
-// Queues the copy of spans to `memory`, which is aligned to 16 bytes and to which byte 0 of the first
-// span goes at `source % 16`. They are `pitch` bytes apart there, which is congruent to the stride,
-// modulo `Size`, and leaves `2 * Size` bytes between them. Copies are of `Size` bytes, aligned, so
-// that some of what is around a span is read, too, unless it lies outside of `low` to `high`.
+// Where copies of whole spans say that they are done, in shared memory. Only from sm_90 on there are
+// such copies, which one thread queues.
+struct Arrivals {
+  uint64 barrier;
+};
+
+// Whether one thread has a whole span copied; else many do.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+constexpr bool SPANS_BY_THREAD = true;
+#else
+constexpr bool SPANS_BY_THREAD = false;
+#endif
+
+// By one thread, before all of a block meet: `count` spans will be copied.
+__device__ __forceinline__ void expect_spans(Arrivals& arrivals, uint32 count) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  const uint32 place = static_cast<uint32>(__cvta_generic_to_shared(&arrivals.barrier));
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(place), "r"(count) : "memory");
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+// Has `size` bytes copied to shared memory, all of it in multiples of 16 bytes, by `lanes` threads.
+__device__ __forceinline__ void copy_span(uint8* to, const uint8* from, uint32 size,
+                                          Arrivals& arrivals, uint32 lane, uint32 lanes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  const uint32 barrier = static_cast<uint32>(__cvta_generic_to_shared(&arrivals.barrier));
+  const uint32 place = static_cast<uint32>(__cvta_generic_to_shared(to));
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(size)
+               : "memory");
+  if (size)
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+        ::"r"(place), "l"(from), "r"(size), "r"(barrier)
+        : "memory");
+#else
+#pragma unroll 4
+  for (uint32 k = 16 * lane; k < size; k += 16 * lanes) copy_async<16>(to + k, from + k);
+#endif
+}
+
+// By all threads: everything that `copy_span` was asked for is there, and what threads have written.
+__device__ __forceinline__ void await_spans(Arrivals& arrivals) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  __syncthreads();
+  const uint32 barrier = static_cast<uint32>(__cvta_generic_to_shared(&arrivals.barrier));
+  uint32 done = 0;
+  while (!done) {
+    asm volatile(
+        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; "
+        "selp.u32 %0, 1, 0, p; }"
+        : "=r"(done)
+        : "r"(barrier)
+        : "memory");
+  }
+#else
+  await_copies();
+#endif
+}
+
+// Copies spans to `memory`, which is aligned to 16 bytes and to which byte 0 of the first span goes
+// at `source % 16`. They are `pitch` bytes apart there, which is congruent to the stride, modulo
+// `Size`, and leaves `2 * Size` bytes between them. Copies are of `Size` bytes, aligned, so that some
+// of what is around a span is read, too, unless it lies outside of `low` to `high`. Returns, in all
+// threads, when everything is there.
 template <uint32 Size>
 __device__ __forceinline__ void stage_spans(uint8* memory, uint32 pitch, const SpanTable& spans,
-                                            uint64 low, uint64 high, uint32 threads) {
+                                            uint64 low, uint64 high, Arrivals& arrivals,
+                                            uint32 threads) {
   const uint32 begin = uint32(spans.source) & 15;
-  const uint32 units = (spans.size + 2 * Size - 2) / Size;  // of a span, wherever it begins
   const int64 reach = int64(spans.count - 1) * spans.stride;
   const uint64 first = spans.source + min(reach, int64(0));
   const uint64 last = spans.source + max(reach, int64(0)) + spans.size;
   const bool free = first >= low + Size && last + 2 * Size <= high;
+  if (SPANS_BY_THREAD && Size == 16 && free) {
+    for (uint32 i = threadIdx.x; i < spans.count; i += threads) {
+      const uint64 source = spans.source + int64(i) * spans.stride;
+      const uint32 phase = uint32(source) % 16;
+      copy_span(memory + (begin + i * pitch - phase), reinterpret_cast<const uint8*>(source - phase),
+                (phase + spans.size + 15) / 16 * 16, arrivals, 0, 1);
+    }
+    await_spans(arrivals);
+    return;
+  }
+  const uint32 units = (spans.size + 2 * Size - 2) / Size;  // of a span, wherever it begins
   // As many threads for a span as it keeps busy, a power of two.
   uint32 bits = 1;
   while ((2u << bits) <= units && (2u << bits) <= threads) bits++;
@@ -63,6 +135,7 @@ __device__ __forceinline__ void stage_spans(uint8* memory, uint32 pitch, const S
 #pragma unroll 4
       for (uint32 k = lane * Size; k < end; k += step) copy_async<Size>(to + k, from + k);
     } else {
+#pragma unroll 1
       for (uint32 k = lane * Size; k < end; k += step) {
         if (source - phase + k >= low && source - phase + k + Size <= high) {
           copy_async<Size>(to + k, from + k);
@@ -73,4 +146,5 @@ __device__ __forceinline__ void stage_spans(uint8* memory, uint32 pitch, const S
       }
     }
   }
+  await_copies();
 }

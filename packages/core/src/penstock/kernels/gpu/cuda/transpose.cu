@@ -32,7 +32,7 @@ constexpr uint32 STAGE_BYTES = 17408;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr uint32 BLOCKS = 3;
 #else
-constexpr uint32 BLOCKS = 5;
+constexpr uint32 BLOCKS = 6;
 #endif
 
 template <typename T> struct WordOf { using type = uint32; };
@@ -108,8 +108,12 @@ __device__ __forceinline__ void write_rows(const uint8* memory, const Picture& p
     const uint32 words = (picture.length - head) / PER_WORD;
     const uint8* const from = memory + picture.origin + int32(j) * picture.row_step;
     Word* const whole = reinterpret_cast<Word*>(to + head);
+    // Neighbours write whole lines of long rows: lanes in front of the first word begin later.
+    uint32 lead = 0;
+    if (words >= 8 * lanes || lanes < 32)
+      lead = uint32(reinterpret_cast<uint64>(whole) / sizeof(Word)) & (min(lanes, 32u) - 1);
 #pragma unroll 2
-    for (uint32 w = lane; w < words; w += lanes) {
+    for (uint32 w = lane - lead + (lane < lead ? lanes : 0); w < words; w += lanes) {
       int32 offsets[PER_WORD];
       offsets_from<Inner>(picture, by_inner, head + w * PER_WORD, offsets);
       Word word = 0;
@@ -138,15 +142,20 @@ __device__ __forceinline__ void write_rows(const uint8* memory, const Picture& p
   }
 }
 
-// Inner: the extent of the inner axis of a `Picture`, if it is 1 or 3 in all samples; else 0.
-template <typename T, int Inner>
-__global__ void __launch_bounds__(THREADS, BLOCKS)
-copy_tiles(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, int32 axis_count) {
-  __shared__ __align__(16) uint8 memory[STAGE_BYTES];
-  const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
+// What a block does.
+struct Work {
+  SpanTable spans;
+  uint64 low, high;
+  uint64 target;
+  int64 target_step;
+  uint32 unit, pitch;
+  Picture picture;
+};
+
+template <typename T>
+__device__ __forceinline__ Work work_of(const Share& share, int32 axis_count) {
   const Tiles& tiles = *reinterpret_cast<const Tiles*>(share.record);
   const Axis* axes = reinterpret_cast<const Axis*>(&tiles + 1);
-
   const Quotient<uint32> along_x = divided(share.block, tiles.x_tiles);
   const Quotient<uint32> along_a = divided(along_x.whole, tiles.a_tiles);
   const uint64 x = uint64(along_x.rest) * tiles.x_tile;
@@ -157,8 +166,13 @@ copy_tiles(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, i
   const Offsets outer = offsets_of(axes, axis_count, along_a.whole);
   const uint64 source = tiles.source + outer.source + int64(a) * tiles.a_source +
                         int64(x) * tiles.x_source;
-  const uint64 target = tiles.target + outer.target + int64(a) * tiles.a_target +
-                        int64(x * run_bytes);
+  Work work;
+  work.target = tiles.target + outer.target + int64(a) * tiles.a_target + int64(x * run_bytes);
+  work.target_step = tiles.a_target;
+  work.low = tiles.low;
+  work.high = tiles.high;
+  work.unit = tiles.unit;
+  work.pitch = tiles.pitch;
 
   // A span goes from its lowest address on, also where an axis runs backwards.
   const bool by_x = tiles.spans == ONE_AN_X, by_a = tiles.spans == ONE_AN_A;
@@ -174,15 +188,15 @@ copy_tiles(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, i
     low += min(reach, int64(0));
     size += uint32(reach < 0 ? -reach : reach);
   }
-  const SpanTable spans = {source + low, by_x ? tiles.x_source : tiles.a_source,
-                           by_x ? x_count : by_a ? a_count : 1, size};
-  if (tiles.unit == 16) stage_spans<16>(memory, tiles.pitch, spans, tiles.low, tiles.high, THREADS);
-  else stage_spans<4>(memory, tiles.pitch, spans, tiles.low, tiles.high, THREADS);
+  work.spans.source = source + low;
+  work.spans.stride = by_x ? tiles.x_source : tiles.a_source;
+  work.spans.count = by_x ? x_count : by_a ? a_count : 1;
+  work.spans.size = size;
 
   const int32 x_step = by_x ? int32(tiles.pitch) : int32(tiles.x_source);
   const int32 a_step = by_a ? int32(tiles.pitch) : int32(tiles.a_source);
-  Picture picture;
-  picture.origin = int32(spans.source & 15) - int32(low);
+  Picture& picture = work.picture;
+  picture.origin = int32(work.spans.source & 15) - int32(low);
   if (tiles.joined) {
     picture.rows = 1;
     picture.length = a_count * x_count;
@@ -198,6 +212,30 @@ copy_tiles(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, i
     picture.inner_step = sizeof(T);
     picture.outer_step = x_step;
   }
-  await_copies();
-  write_rows<T, Inner>(memory, picture, target, tiles.a_target);
+  return work;
+}
+
+// Inner: the extent of the inner axis of a `Picture`, if it is 1 or 3 in all samples; else 0.
+template <typename T, int Inner>
+__global__ void __launch_bounds__(THREADS, BLOCKS)
+copy_tiles(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, int32 axis_count) {
+  __shared__ __align__(16) uint8 memory[STAGE_BYTES];
+  __shared__ Work shared_work;
+  __shared__ Arrivals arrivals;
+  if (threadIdx.x < 32) {
+    const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
+    const Work found = work_of<T>(share, axis_count);
+    if (threadIdx.x == 0) {
+      shared_work = found;
+      expect_spans(arrivals, found.spans.count);
+    }
+  }
+  __syncthreads();
+  const Work& work = shared_work;
+  if (work.unit == 16)
+    stage_spans<16>(memory, work.pitch, work.spans, work.low, work.high, arrivals, THREADS);
+  else
+    stage_spans<4>(memory, work.pitch, work.spans, work.low, work.high, arrivals, THREADS);
+  const Picture picture = work.picture;
+  write_rows<T, Inner>(memory, picture, work.target, work.target_step);
 }

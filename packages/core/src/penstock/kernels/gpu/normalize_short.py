@@ -1,0 +1,70 @@
+"""Normalisation of short rows by moments of their own, in one launch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.kernels.cpu.normalize import in_blocks
+from penstock.kernels.gpu.program import kernel
+from penstock.tensors.gpu.batch import shape_rows
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+_THREADS, _WARP = 256, 32
+_LONGEST = 16 << 10
+"""Elements that a block works on; of longer rows, several blocks are faster."""
+_LONGEST_OF_WARP = 512
+_SAMPLE = np.dtype(
+    [("source", np.uint64), ("out", np.uint64), ("rows", np.int64), ("size", np.int64)],
+    align=True,
+)
+
+
+def normalize_short_rows(
+    queue: Queue,
+    data: DeviceBatch,
+    out: DeviceBatch,
+    axes: tuple[int, ...],
+    *,
+    ddof: int,
+    epsilon: float,
+    scale: float,
+    shift: float,
+) -> bool:
+    """Fill `out` with `data`, shifted and scaled by its mean and deviation along `axes`.
+
+    Returns
+    -------
+    Whether it was done: `axes` that are not the last ones, and long rows, take the long way.
+    """
+    rows: Any
+    sizes: Any
+    shapes = shape_rows(data)
+    found = [in_blocks(tuple(shape), axes) for shape in shapes.tolist()]
+    if any(kept[axis] != 1 for _, _, _, kept in found for axis in axes):
+        return False
+    rows, sizes, inner = np.array([blocks[:3] for blocks in found], np.int64).T
+    longest = int(sizes.max())
+    if (inner != 1).any() or longest > _LONGEST or (sizes == 0).any():
+        return False
+    samples = np.empty(len(data), _SAMPLE)
+    samples["source"], samples["out"] = data.pointers, out.pointers
+    samples["rows"], samples["size"] = rows, sizes
+    lanes = _WARP if longest <= _LONGEST_OF_WARP else _THREADS
+    blocks = -(-int(rows.max()) // (_THREADS // lanes))
+    queue.launch(
+        kernel("normalize_short.cu", "normalize_short", data.dtype, out.dtype, lanes),
+        (blocks * len(data), 1, 1),
+        (_THREADS, 1, 1),
+        queue.upload(samples),
+        np.uint32(blocks),
+        np.float64(ddof),
+        np.float64(epsilon),
+        np.float64(scale),
+        np.float32(shift),
+    )
+    return True
