@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, Union, final
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, Union, final
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError, GpuNotAvailableError
-
-if TYPE_CHECKING:
-    import torch
 
 _THREAD = threading.local()
 _default_type: str | None = None
@@ -178,7 +175,21 @@ class Device:
         return Device.CPU if kind == "cpu" else Device("gpu", int(pair[1]))
 
 
-DeviceLike: TypeAlias = Union["Device", str, "torch.device"]
+class TorchDevice(Protocol):
+    """What PyTorch's devices have."""
+
+    @property
+    def type(self) -> str:
+        """``"cpu"``, ``"cuda"`` or another."""
+        ...
+
+    @property
+    def index(self) -> Any:
+        """Number of the GPU, if it is said."""
+        ...
+
+
+DeviceLike: TypeAlias = Union["Device", str, TorchDevice]
 """What can be given as a device."""
 
 
