@@ -7,6 +7,14 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, Union, final
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError, GpuNotAvailableError
 
+
+class _TorchDevice(Protocol):
+    """A `torch.device`, as far as it is looked at."""
+
+    type: str
+    index: int | None
+
+
 _THREAD = threading.local()
 _default_type: str | None = None
 
@@ -175,21 +183,7 @@ class Device:
         return Device.CPU if kind == "cpu" else Device("gpu", int(pair[1]))
 
 
-class TorchDevice(Protocol):
-    """What PyTorch's devices have."""
-
-    @property
-    def type(self) -> str:
-        """``"cpu"``, ``"cuda"`` or another."""
-        ...
-
-    @property
-    def index(self) -> Any:
-        """Number of the GPU, if it is said."""
-        ...
-
-
-DeviceLike: TypeAlias = Union["Device", str, TorchDevice]
+DeviceLike: TypeAlias = Union["Device", str, _TorchDevice]
 """What can be given as a device."""
 
 
