@@ -6,7 +6,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -54,6 +54,19 @@ class Holder:
 
     __slots__ = ("__weakref__", "_slot")
     _slot: Slot
+
+    if TYPE_CHECKING:  # `arithmetic.install_operators` makes them
+
+        def _binary(self, other: Any, /) -> Self: ...
+        def _unary(self) -> Self: ...
+
+        __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = _binary
+        __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = _binary
+        __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = __rpow__ = _binary
+        __rand__ = __ror__ = __rxor__ = __rlshift__ = __rrshift__ = _binary
+        __lt__ = __le__ = __gt__ = __ge__ = _binary
+        __eq__ = __ne__ = _binary  # type: ignore[assignment]
+        __neg__ = __pos__ = __abs__ = __invert__ = _unary
 
     def _hold(self) -> None:
         """Note that this object, and maybe others as well, may ask for the value."""
