@@ -17,7 +17,6 @@ from penstock.executor.batch import BatchBuffer
 from penstock.executor.batch_step import draw_whole_batch, run_batch_step
 from penstock.executor.chunks import chunk_size
 from penstock.executor.iteration import Iteration
-from penstock.executor.pace import Pace
 from penstock.executor.program import Program
 from penstock.executor.recovery import Recovery
 from penstock.executor.runner import SampleRunner
@@ -113,7 +112,6 @@ class Executor:
         self._only_feeds = [_fed_registers(plan, stage) for stage in plan.stages]
         self._first_lane = ""
         """The lane whose thread begins iterations, where samples have nothing to do before it."""
-        self._pace = Pace()
 
     @property
     def bad_samples(self) -> list[BadSample]:
@@ -166,8 +164,7 @@ class Executor:
         with self._lock:
             self._queue.append(iteration)
             if self._first_lane:
-                if not self._pace.is_consumer_faster:
-                    self.gate.lanes[self._first_lane].notify()
+                self.gate.lanes[self._first_lane].notify()
             else:
                 self._wake_worker()
 
@@ -183,19 +180,17 @@ class Executor:
         Exception
             What went wrong in that iteration, which is dropped; the next one can be taken.
         """
-        waited = self._pace.asked()
+        waited = time.perf_counter()
         try:
             with self._lock:
                 iteration = self._queue[0]
                 while not iteration.done:
                     self._check_open()
-                    if self._first_lane:
-                        self.gate.lanes[self._first_lane].notify()
                     self._finished.wait(_LOOKS_UP_SECONDS)
                 self._queue.popleft()
         except RuntimeError as failed:
             raise interruption(failed) from None
-        self.statistics.waited(self._pace.given() - waited)
+        self.statistics.waited(time.perf_counter() - waited)
         if iteration.error is not None:
             error, iteration.error = iteration.error, None
             raise error
@@ -562,11 +557,9 @@ class Executor:
             return
         following: Program | str | None = None
         failed: BaseException | None = None
-        start = time.perf_counter()
         try:
             program = self._program_of(iteration, iteration.stage, self._gpu_program)
             lane.run(program, iteration)
-            self._pace.worked(time.perf_counter() - start)
             following = self._following(iteration)
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             try:
