@@ -26,12 +26,22 @@ def placed(error: BaseException, invocation: Invocation) -> BaseException:
 
     Programs are shared by all calls of one kind, so that what comes out of them cannot know.
     """
-    if not isinstance(error, OperatorError) or error.__cause__ is None:
+    if not isinstance(error, OperatorError):
         return error
-    shown = invocation.form.operation.shown
-    where = replace(error.where, operator=shown, user_line=invocation.user_line)
-    found = located(error.__cause__, where)
-    found.__cause__ = error.__cause__
+    where = replace(
+        error.where,
+        operator=invocation.form.operation.shown,
+        user_line=invocation.user_line,
+    )
+    reason, place, _ = str(error).rpartition(f"\n  {error.where.describe()}")
+    cause = None if error.__cause__ is error else error.__cause__
+    found: BaseException
+    if place:
+        found = type(error)(f"{reason}\n  {where.describe()}")
+        found.where = where  # type: ignore[attr-defined]
+    else:
+        found = located(error if cause is None else cause, where)
+    found.__cause__ = cause
     return found.with_traceback(error.__traceback__)
 
 
