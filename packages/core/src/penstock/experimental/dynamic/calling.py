@@ -27,7 +27,7 @@ from penstock.experimental.dynamic.operations import OPERATIONS, Operation
 from penstock.experimental.dynamic.rng import resolve_rng
 from penstock.experimental.dynamic.slots import Slot
 from penstock.graph.capture import wanted_device
-from penstock.graph.user_line import _PACKAGE, stack_level
+from penstock.graph.user_line import own_folders, stack_level
 from penstock.operators.registry import find
 from penstock.types import DALIDataType, DALIImageType, DALIInterpType
 
@@ -264,7 +264,8 @@ def invoke(
     if context is None:
         context = EvalContext.default()
     frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+    own = own_folders()
+    while frame.f_code.co_filename.startswith(own) and frame.f_back is not None:
         frame = frame.f_back
     evaluator = context._evaluator
     invocation = Invocation(form, slots, tensors, size, seed, evaluator, frame)
