@@ -35,14 +35,24 @@ def placed(error: BaseException, invocation: Invocation) -> BaseException:
     )
     reason, place, _ = str(error).rpartition(f"\n  {error.where.describe()}")
     cause = None if error.__cause__ is error else error.__cause__
-    found: BaseException
+    found: OperatorError
     if place:
         found = type(error)(f"{reason}\n  {where.describe()}")
-        found.where = where  # type: ignore[attr-defined]
+        found.where = where
     else:
         found = located(error if cause is None else cause, where)
     found.__cause__ = cause
     return found.with_traceback(error.__traceback__)
+
+
+def interruption_in(error: BaseException) -> BaseException | None:
+    """The Ctrl-C, or whatever else is to end the program, that `error` is or comes from."""
+    seen: BaseException | None = error
+    for _ in range(8):
+        if seen is None or not isinstance(seen, Exception):
+            return seen
+        seen = None if seen.__cause__ is seen else seen.__cause__
+    return None
 
 
 def surfaced(invocation: Invocation) -> BaseException:
