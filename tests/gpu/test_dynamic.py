@@ -123,11 +123,28 @@ def test_devices_do_not_mix(mode):
         here, there = ndd.tensor([1.0]), ndd.tensor([1.0]).gpu()
         with pytest.raises(MisusedArgumentError, match="Cannot mix GPU and CPU inputs"):
             here + there
-        with pytest.raises(MisusedArgumentError, match="must be on the CPU"):
-            ndd.brightness(
-                ndd.tensor(images()[0], layout="HWC").gpu(), brightness=ndd.tensor(2.0).gpu()
-            )
+        with pytest.raises(MisusedArgumentError, match="Cannot mix GPU and CPU inputs"):
+            there + np.ones(1, np.float32)
+        with pytest.raises(MisusedArgumentError, match="Cannot mix GPU and CPU inputs"):
+            ndd.cast_like(there, here.gpu(), device="cpu") + ndd.cast(there, dtype=ndd.int32)
         assert (there + 1).cpu().item() == 2.0
+        two = [2.0]
+        assert (there + two).cpu().item() == 3.0
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda m: m.name)
+def test_data_goes_where_an_operator_is_told_to_run(mode):
+    with mode:
+        here, there = ndd.tensor([1.5]), ndd.tensor([1.5]).gpu()
+        for data in (here, there):
+            for device in ("cpu", "gpu", ndd.Device("gpu:0")):
+                found = ndd.cast(data, dtype=ndd.int32, device=device)
+                assert found.device.device_type == str(device)[:3]
+                assert found.cpu().item() == 2
+        image = ndd.tensor(images()[0], layout="HWC")
+        bright = ndd.brightness(image.gpu(), brightness=ndd.tensor(2.0).gpu())
+        want = ndd.brightness(image, brightness=2.0)
+        np.testing.assert_array_equal(np.asarray(bright.cpu()), np.asarray(want))
 
 
 def test_random_numbers_depend_on_the_generator():

@@ -27,7 +27,7 @@ from penstock.experimental.dynamic.operations import OPERATIONS, Operation
 from penstock.experimental.dynamic.rng import resolve_rng
 from penstock.experimental.dynamic.slots import Slot
 from penstock.graph.capture import wanted_device
-from penstock.graph.user_line import _PACKAGE, stack_level
+from penstock.graph.user_line import own_folders, stack_level
 from penstock.operators.registry import find
 from penstock.types import DALIDataType, DALIImageType, DALIInterpType
 
@@ -38,6 +38,7 @@ _NOT_ARGUMENTS = frozenset(("preserve", "seed", "bytes_per_sample_hint"))
 _deferred, _eager = EvalMode.deferred, EvalMode.eager
 _PLAIN = frozenset((int, str, bool, type(None), DALIDataType, DALIImageType, DALIInterpType))
 """Types of constants that are equal only where operators cannot tell them apart."""
+EXPRESSION = "_arithmetic_generic_op"
 _TRIFLE_SECONDS = 1e-5
 """Work that takes less is not worth the way to the background."""
 
@@ -190,8 +191,12 @@ def call(
         operation = made(schema, where, constants, tensors or (), len(slots))
         if structure:
             operation = OPERATIONS.add(structure, operation)
-    if where != "cpu":
-        slots = placed(schema, where, slots, inputs)
+    if on_gpu or where != "cpu":
+        slots = placed(schema, where, slots, inputs, move=device is not None)
+    if tensors is not None:
+        tensors = [
+            (name, slot if slot.device == "cpu" else copied(slot, "cpu")) for name, slot in tensors
+        ]
     seed = resolve_rng(rng).draw_seed() if schema.random else 0
     return invoke(operation, tuple(slots), () if tensors is None else tuple(tensors), size, seed)
 
@@ -259,7 +264,8 @@ def invoke(
     if context is None:
         context = EvalContext.default()
     frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+    own = own_folders()
+    while frame.f_code.co_filename.startswith(own) and frame.f_back is not None:
         frame = frame.f_back
     evaluator = context._evaluator
     invocation = Invocation(form, slots, tensors, size, seed, evaluator, frame)
@@ -374,19 +380,40 @@ def _device(schema: OpSchema, device: Any) -> str:
     return kind
 
 
-def placed(schema: OpSchema, kind: str, slots: list[Slot], given: Sequence[Any]) -> list[Slot]:
-    """The inputs, each where an operator on a GPU wants it."""
+def placed(
+    schema: OpSchema, kind: str, slots: list[Slot], given: Sequence[Any], *, move: bool
+) -> list[Slot]:
+    """The inputs, each where an operator wants it.
+
+    Parameters
+    ----------
+    schema, kind
+        The operator, and where it runs.
+    slots, given
+        The inputs, and what the user gave for them.
+    move
+        Whether the user has said where to run, so that data goes there. Otherwise only numbers and
+        lists do.
+
+    Raises
+    ------
+    MisusedArgumentError
+        If an input is elsewhere.
+    """
     found = []
     values = [value for value in given if value is not None]
     for position, slot in enumerate(slots):
         wanted = wanted_device(schema, kind, position)
         here = "cpu" if slot.device == "cpu" else "gpu"
+        if wanted == "any" and schema.name == EXPRESSION:
+            wanted = kind
         if wanted not in ("any", here):
-            literal = not isinstance(values[position], Holder)
-            if not (literal or schema.takes_any_device or wanted == "cpu"):
+            literal = isinstance(values[position], (bool, int, float, list, tuple))
+            if not (move or literal or schema.takes_any_device or wanted == "cpu" != kind):
                 raise MisusedArgumentError(
-                    f"Cannot mix GPU and CPU inputs: input {position} of `ndd.{schema.name}` on "
-                    f"the GPU is on the CPU. `.gpu()` moves it there."
+                    f"Cannot mix GPU and CPU inputs: input {position} of `ndd.{schema.name}` is on "
+                    f"the {here.upper()}. `.{wanted}()` moves it to the others, and `device=` says "
+                    "where to run."
                 )
             slot = copied(slot, wanted)
         found.append(slot)
@@ -441,10 +468,10 @@ def made(
             continue
         given.add(key)
         args[key] = _converted(schema, arg, value)
-    for key, slot in tensors:
+    for key, _ in tensors:
         arg = _declared(schema, key, name)
         given.add(key)
-        _check_tensor_argument(schema, arg, slot)
+        _check_tensor_argument(schema, arg)
         args[key] = None
     for arg in schema.args.values():
         if arg.required and arg.name not in given:
@@ -503,12 +530,10 @@ def _converted(schema: OpSchema, arg: Arg, value: Any) -> Any:
     return converted
 
 
-def _check_tensor_argument(schema: OpSchema, arg: Arg, slot: Slot) -> None:
+def _check_tensor_argument(schema: OpSchema, arg: Arg) -> None:
     place = f"Argument `{arg.name}` of `ndd.{schema.name}`"
     if not arg.per_sample:
         raise ArgumentTypeError(
             f"{place} must be the same for all samples: it takes {arg.type.name}, not a Tensor or "
             "a Batch."
         )
-    if slot.device != "cpu":
-        raise MisusedArgumentError(f"{place} must be on the CPU; `.cpu()` moves it there.")
