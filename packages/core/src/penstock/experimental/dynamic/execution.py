@@ -121,6 +121,19 @@ def _run_samples(
         raise min(work.failures, key=_sample)[1]
 
 
+def _note_time(program: Program, seconds: float) -> None:
+    """Take the time that a sample took into account.
+
+    Down at once and up slowly: what takes longer now and then waits for other threads, which is no
+    reason to wake more of them.
+    """
+    known = program.sample_seconds
+    if seconds < known:
+        program.sample_seconds = seconds + (known - seconds) / 4
+    else:
+        program.sample_seconds = known + (min(seconds, 2 * known) - known) / 16
+
+
 def _sample(failure: tuple[int, BaseException]) -> int:
     return failure[0]
 
@@ -173,8 +186,7 @@ class Work:
                 indices = chunks.popleft()
             except IndexError:
                 break
-            # Not the time on the clock: waiting for other threads is no reason to wake more.
-            start = time.thread_time()
+            start = time.perf_counter()
             try:
                 if exiting.is_set():
                     raise UsageError("The program ended before this was done.")
@@ -183,7 +195,7 @@ class Work:
                 failures = runner.run(indices)
             except BaseException as error:  # whatever it is, somebody waits for the batch
                 failures = [(indices[0], error)]
-            program.note_time((time.thread_time() - start) / len(indices))
+            _note_time(program, (time.perf_counter() - start) / len(indices))
             if runner is not None and not chunks:
                 runner.release()
             dropped = self._dropped() if failures else 0
