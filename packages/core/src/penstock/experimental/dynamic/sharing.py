@@ -5,8 +5,6 @@ thread costs more than it brings; where pixels are the work it halves the time. 
 known beforehand tells which.
 """
 
-"""
-
 from __future__ import annotations
 
 _FIRST_RUNS = 6
