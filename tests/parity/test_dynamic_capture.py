@@ -300,7 +300,6 @@ def test_outputs(name, batch_size):
         ({"source": [1], "num_outputs": "a"}, TypeError),
         ({"source": [1], "layout": ["X", "Y"]}, ValueError),
     ],
-    ids=str,
 )
 def test_what_is_no_source(arguments, error):
     for lib in LIBRARIES:

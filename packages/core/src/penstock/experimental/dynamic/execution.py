@@ -14,6 +14,7 @@ from penstock.executor.batch_step import draw_whole_batch, run_batch_step
 from penstock.executor.iteration import Iteration
 from penstock.executor.runner import SampleRunner
 from penstock.experimental.dynamic.lifetime import exiting
+from penstock.experimental.dynamic.sharing import Sharing
 from penstock.experimental.dynamic.slots import HostValue
 from penstock.experimental.dynamic.solo import SCRATCH
 
@@ -113,10 +114,18 @@ def _run_samples(
     work = Work(chain, number, program, iteration)
     helpers = min(pool.num_threads, size) - 1
     if helpers > 0 and program.sample_seconds * size > _WORTH_SHARING_SECONDS:
-        work.share(size, helpers + 1)
-        pool.call(work, helpers)
-    work()
-    work.wait()
+        sharing = chain.sharing.setdefault(number, Sharing())
+        shared = sharing.choose()
+        start = time.perf_counter()
+        if shared:
+            work.share(size, helpers + 1)
+            pool.call(work, helpers)
+        work()
+        work.wait()
+        sharing.note(shared, (time.perf_counter() - start) / size)
+    else:
+        work()
+        work.wait()
     if work.failures:
         raise min(work.failures, key=_sample)[1]
 
