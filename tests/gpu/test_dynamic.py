@@ -183,3 +183,13 @@ def test_an_error_on_the_gpu_comes_up_at_the_use():
     with pytest.raises(IndexError, match="out of range"):
         bad.evaluate()
     np.testing.assert_array_equal(host(fine)[0], ragged()[0] + 1)
+
+
+@pytest.mark.parametrize("mode", [ndd.EvalMode.eager, ndd.EvalMode.sync_cpu], ids=lambda m: m.name)
+def test_an_error_of_a_sample_on_the_gpu_names_operator_sample_and_line(mode):
+    with mode:
+        there = ndd.batch(ragged()).gpu()
+        with pytest.raises(IndexError) as caught:
+            ndd.slice(there, start=[2], shape=[3], axes=[0]).evaluate()
+    assert "`ndd.slice`, at sample 0 of the batch, created at" in str(caught.value)
+    assert __file__ in str(caught.value)

@@ -39,6 +39,8 @@ _deferred, _eager = EvalMode.deferred, EvalMode.eager
 _PLAIN = frozenset((int, str, bool, type(None), DALIDataType, DALIImageType, DALIInterpType))
 """Types of constants that are equal only where operators cannot tell them apart."""
 EXPRESSION = "_arithmetic_generic_op"
+_KNOWN = frozenset((*_PLAIN, float, list, tuple, np.ndarray))
+"""Types that are nothing but constants."""
 _TRIFLE_SECONDS = 1e-5
 """Work that takes less is not worth the way to the background."""
 
@@ -169,6 +171,15 @@ def call(
                 constants[name] = value.type_id
                 key.append((name, DType, value))
             else:
+                if kind not in _KNOWN and hasattr(value, "__dlpack__"):
+                    value = np.asarray(value) if _is_on_cpu(value) else _as_input(value, schema)
+                    if constants is None:
+                        constants = dict(arguments)
+                    constants[name] = value
+                    if isinstance(value, Holder):
+                        tensors = [*(tensors or ()), (name, value._slot)]
+                        key.append((name, Holder))
+                        continue
                 key.append((name, _key(value)))
         if tensors is not None and len(tensors) > 1:
             tensors.sort(key=_name)
@@ -328,6 +339,11 @@ def _done_at_once(
     return results[0] if len(results) == 1 else tuple(results)
 
 
+def _is_on_cpu(array: Any) -> bool:
+    """Whether an array of some library is in host memory."""
+    return int(array.__dlpack_device__()[0]) in (1, 3)
+
+
 def _name(argument: tuple[str, Slot]) -> str:
     return argument[0]
 
@@ -438,7 +454,8 @@ def _key(value: Any) -> Any:
         return kind, tuple([_key(v) for v in value])
     if kind is np.ndarray:
         return kind, value.dtype, value.shape, value.tobytes()
-    return kind, value
+    # What may change without becoming another object cannot be looked up by what it is.
+    return (kind, value) if kind in _PLAIN or isinstance(value, np.generic) else []
 
 
 def made(
