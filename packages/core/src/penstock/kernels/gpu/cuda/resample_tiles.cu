@@ -2,14 +2,20 @@
 //
 // A block makes ROWS rows of `tile_pixels` columns, in the CPU's order of arithmetic: first along
 // the columns (vertically), from the source to shared memory, for as many source columns at a time
-// as fit there; then along the rows, to sums in registers. At last the tile is rounded, normalised,
+// as fit there; then along the rows, to sums in registers. The source is copied to shared memory,
+// too, before, if it fits: it does unless images become much smaller. At last the tile is rounded, normalised,
 // converted, and turned round in shared memory, so that it leaves row by row.
 //
 // The strides in shared memory are such that no two lanes of a warp meet in a bank: a warp writes
 // four rows of sums at a time, and reads one column of all rows.
 #include "resample.cuh"
+#include "staging.cuh"
 
 constexpr int ROWS = 32, WARPS = BLOCK / 32, BAND = 256, PITCH = BAND + 1;
+constexpr int BAND_BYTES = ROWS * PITCH * 4;
+constexpr int STAGE_BYTES = 20480;
+// Behind what is staged, as much is read without being used.
+constexpr int STAGE_MARGIN = 512;
 
 // Units of a tile: pixels of G channels; where G is 1, elements.
 template <int G> constexpr int TILE_UNITS = G == 1 ? 128 : 32;
@@ -110,6 +116,44 @@ __device__ __forceinline__ void sum_lines(const char* line, int64 row, const flo
       sums_of_row[32 * n + IN_WORD * (8 * (e / IN_WORD) + lane) + e % IN_WORD] = sums[n][e];
 }
 
+// The same of lines in shared memory, `pitch` bytes apart; what is behind their ends becomes sums that
+// nobody uses.
+template <typename In, int N>
+__device__ __forceinline__ void sum_staged(const uint8* line, int pitch, const float* weights,
+                                           int taps, float* sums_of_row) {
+  constexpr int SIZE = sizeof(In), IN_WORD = 4 / SIZE;
+  const int lane = threadIdx.x % 8;
+  float sums[N][4] = {};
+#pragma unroll 1
+  for (int k = 0; k < taps; ++k, line += pitch) {
+    const float weight = __ldg(weights + k);
+    const uint32 phase = uint32(reinterpret_cast<uint64>(line)) & 3;
+    const uint32* const place = reinterpret_cast<const uint32*>(line - phase) + lane;
+    uint32 words[N * SIZE];
+#pragma unroll
+    for (int n = 0; n < N * SIZE; ++n) words[n] = place[8 * n];
+    if constexpr (SIZE < 4) {
+      if (phase) {
+#pragma unroll
+        for (int n = 0; n < N * SIZE; ++n)
+          words[n] = __funnelshift_r(words[n], place[8 * n + 1], 8 * phase);
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const float value = number_of<In>(words[n * SIZE + e / IN_WORD], e % IN_WORD);
+        sums[n][e] = __fmaf_rn(weight, value, sums[n][e]);
+      }
+  }
+#pragma unroll
+  for (int n = 0; n < N; ++n)
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      sums_of_row[32 * n + IN_WORD * (8 * (e / IN_WORD) + lane) + e % IN_WORD] = sums[n][e];
+}
+
 // Write a tile that lies in shared memory, in runs of `length` elements, to where it belongs.
 template <typename Out>
 __device__ __forceinline__ void leave(const Out* staged, int pitch, int plane, int rows, int planes,
@@ -137,7 +181,9 @@ template <typename In, typename Out, int G>
 __global__ void __launch_bounds__(BLOCK, 4)
     resample_tiles(const uint8* records, uint32 pitch, uint32 count, uint32 uniform, int rounds,
                    float low, float high) {
-  __shared__ __align__(16) float band[ROWS * PITCH];
+  DYNAMIC_SHARED(float, band);
+  uint8* const stage = reinterpret_cast<uint8*>(band) + BAND_BYTES;
+  __shared__ Arrivals arrivals;
   constexpr int HELD = TILE_UNITS<G> / WARPS;
   constexpr int SIZE = sizeof(In), WIDE = SIZE == 4 ? 2 : 4;
   const Share share = share_of({records, pitch, count, uniform}, blockIdx.x);
@@ -166,11 +212,51 @@ __global__ void __launch_bounds__(BLOCK, 4)
                      __ldg(s.row_first + line_number) * s.row;
   const float* row_weights = s.row_weights + int64(line_number) * s.row_taps;
 
+  // The rows of the source that are wanted: those of the tile, and of the image.
+  const int* const row_first = s.row_first;
+  const int top_line = __ldg(row_first + tile_y), last_line = __ldg(row_first + tile_y + rows - 1);
+  const int top = min(top_line, last_line), lines = max(top_line, last_line) + s.row_taps - top;
+  const int widest = min(band_pixels, end - begin) * pixel_bytes;
+  const int staged_pitch = widest + 32 + ((int(s.row) - widest) & 15);
+  const bool fits = lines * staged_pitch + 16 + STAGE_MARGIN <= STAGE_BYTES;
+  uint64 memory_low = 0, memory_high = 0;
+  const uint64 frame_at = reinterpret_cast<uint64>(s.source + outer * s.outer + inner * s.inner);
+  if (fits) {
+    const int first_row = __ldg(row_first), last_row = __ldg(row_first + s.height - 1);
+    const int first_column = __ldg(s.column_first), last_column = __ldg(s.column_first + s.width - 1);
+    const int64 low_row = min(first_row, last_row) * s.row;
+    const int64 high_row = (max(first_row, last_row) + s.row_taps - 1) * s.row;
+    memory_low = frame_at + min(low_row, high_row) + min(first_column, last_column) * pixel_bytes;
+    memory_high = frame_at + max(low_row, high_row) +
+                  (max(first_column, last_column) + s.column_taps) * pixel_bytes;
+    if (threadIdx.x == 0) expect_spans(arrivals, lines);
+    __syncthreads();
+  }
+
   float sums[HELD][G] = {};
+  uint32 turn = 0;
   for (int left = begin; left < end; left += band_pixels) {
     const int right = min(left + band_pixels, end);
     if (left > begin) __syncthreads();
-    if (my_row < rows) {
+    if (fits) {
+      const SpanTable spans = {frame_at + top * s.row + left * pixel_bytes, s.row, uint32(lines),
+                               uint32((right - left) * pixel_bytes)};
+      stage_spans<16>(stage, staged_pitch, spans, memory_low, memory_high, arrivals, BLOCK, turn++);
+      if (my_row < rows) {
+        const uint8* from = stage + (spans.source & 15) +
+                            (__ldg(row_first + line_number) - top) * staged_pitch;
+        const int elements = (right - left) * channels;
+        float* to = band + my_row * PITCH;
+        int e = 0;
+        if constexpr (WIDE > 2)
+          for (; e + 96 < elements; e += 128)
+            sum_staged<In, 4>(from + e * SIZE, staged_pitch, row_weights, s.row_taps, to + e);
+        for (; e + 32 < elements; e += 64)
+          sum_staged<In, 2>(from + e * SIZE, staged_pitch, row_weights, s.row_taps, to + e);
+        for (; e < elements; e += 32)
+          sum_staged<In, 1>(from + e * SIZE, staged_pitch, row_weights, s.row_taps, to + e);
+      }
+    } else if (my_row < rows) {
       const char* from = line + int64(left) * pixel_bytes;
       const int elements = (right - left) * channels;
       float* to = band + my_row * PITCH;
@@ -215,6 +301,15 @@ __global__ void __launch_bounds__(BLOCK, 4)
   Out* staged = reinterpret_cast<Out*>(band);
   const Finish finish{s.table, s.out_channels};
   const Rounding rounded{rounds, low, high};
+  const bool normalizes = s.table != nullptr;
+  float means[G] = {}, factors[G] = {};  // where a unit is a whole pixel
+  if (normalizes && groups == 1) {
+#pragma unroll
+    for (int g = 0; g < G; ++g) {
+      means[g] = finish.mean(g);
+      factors[g] = finish.factor(g);
+    }
+  }
   const bool planar = s.planar;
   const int per_pixel = planar ? 1 : s.out_channels;
   const int per_channel = planar ? (s.tile_pixels + 3) / 4 * 4 : 1;
@@ -225,8 +320,14 @@ __global__ void __launch_bounds__(BLOCK, 4)
     const int x = groups > 1 ? unit / groups : unit, channel = (unit - x * groups) * G;
     Out* to = staged + lane * STAGED_PITCH + x * per_pixel + channel * per_channel;
 #pragma unroll
-    for (int g = 0; g < G; ++g)
-      to[g * per_channel] = finish.template number<Out>(rounded(sums[i][g]), channel + g);
+    for (int g = 0; g < G; ++g) {
+      const float number = rounded(sums[i][g]);
+      Out value;
+      if (!normalizes) value = saturated<Out>(number);
+      else if (groups > 1) value = finish.template number<Out>(number, channel + g);
+      else value = Finish::template normalized<Out>(number, means[g], factors[g]);
+      to[g * per_channel] = value;
+    }
   }
   for (int c = channels; c < s.out_channels; ++c) {
     const Out value = finish.template outside<Out>(c);
