@@ -1,6 +1,6 @@
-"""Write the .pyi files of ``penstock.fn`` and ``penstock.ops`` from the operators' declarations.
+"""Write the .pyi files of ``fn``, ``ops`` and dynamic mode from the operators' declarations.
 
-Both are made when they are imported, so that type checkers and editors see nothing of them without
+They are made when they are imported, so that type checkers and editors see nothing of them without
 these files. They are checked in; a test runs this tool with ``--check``.
 """
 
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import penstock.operators
+from dynamic_stubs import dynamic_files
 from generated import ROOT, write_or_check
 from penstock.operators.docs import docstring_for
 from penstock.operators.registry import all_schemas
@@ -223,8 +224,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="fail if a stub is not up to date")
     check = parser.parse_args().check
-    files = {**stub_files("fn"), **stub_files("ops")}
-    owned = tuple((PACKAGE / api, "*.pyi") for api in ("fn", "ops"))
+    dynamic = dynamic_files(PACKAGE, _definition, _docstring, _merged)
+    files = {**stub_files("fn"), **stub_files("ops"), **dynamic}
+    owned = tuple((PACKAGE / api, "*.pyi") for api in ("fn", "ops", "experimental"))
     return write_or_check(files, check=check, owned=owned)
 
 

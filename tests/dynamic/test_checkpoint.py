@@ -51,8 +51,8 @@ def test_names_are_made_by_counting():
     assert checkpoint.register(first) == "__op_0"
     assert checkpoint.register(second, "second") == "second"
     assert checkpoint.register(second) == "second"
-    assert checkpoint.register(third) == "__op_1"
-    assert checkpoint.names == ("__op_0", "second", "__op_1")
+    assert checkpoint.register(third) == "__op_2"
+    assert checkpoint.names == ("__op_0", "second", "__op_2")
     with pytest.raises(RuntimeError, match="__op_0"):
         checkpoint.register(first, "other")
 

@@ -262,3 +262,37 @@ def test_importing_the_package_does_not_import_dynamic_mode():
     program = "import penstock, sys; print('penstock.experimental.dynamic' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "False"
+
+
+def test_an_interruption_is_no_error_of_a_call():
+    @operator("test_interrupted", inputs=Input())
+    class Interrupted(Operator):
+        """Is interrupted."""
+
+        def cpu(self, c, *inputs):
+            raise KeyboardInterrupt
+
+    try:
+        with ndd.EvalContext(num_threads=1):
+            with ndd.EvalMode.deferred:
+                result = ndd.test_interrupted(ndd.batch([1.0, 2.0]))
+                more = result + 1
+            with pytest.raises(KeyboardInterrupt):
+                more.evaluate()
+            with pytest.raises(RuntimeError, match="interrupted"):
+                more.evaluate()
+            assert (ndd.batch([1.0]) + 1).tensors[0].item() == 2.0
+    finally:
+        _schemas.pop("test_interrupted")
+        vars(ndd).pop("test_interrupted", None)
+
+
+def test_arguments_of_other_libraries_are_read_each_time():
+    torch = pytest.importorskip("torch")
+    x = ndd.tensor(np.zeros((2, 2), np.float32))
+    mean = torch.ones(())
+    first = ndd.normalize(x, mean=mean.reshape(1, 1), stddev=1.0)
+    mean += 1
+    second = ndd.normalize(x, mean=mean.reshape(1, 1), stddev=1.0)
+    assert np.asarray(first)[0, 0] == -1
+    assert np.asarray(second)[0, 0] == -2

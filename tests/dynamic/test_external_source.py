@@ -122,7 +122,6 @@ def test_outputs_are_all_batches_or_none():
         ({"source": [1], "layout": ["X", "Y"]}, ValueError),
         ({"source": [1], "num_outputs": 2, "dtype": [ndd.int8]}, ValueError),
     ],
-    ids=str,
 )
 def test_what_is_no_source(arguments, error):
     with pytest.raises(error):

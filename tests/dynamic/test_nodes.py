@@ -126,3 +126,12 @@ def test_ragged_batches_do_not_become_tensors(nodes, files):
     ragged = nodes.DictMapper(reader, lambda d: ndd.batch([np.zeros(2), np.zeros(3)]))
     with pytest.raises((ValueError, RuntimeError)):
         next(nodes.ToTorch(ragged))
+
+
+def test_nodes_are_an_attribute_where_torchdata_is(nodes, monkeypatch):
+    assert ndd.pytorch.nodes is nodes
+    sys.modules.pop(NODES)
+    monkeypatch.delattr(ndd.pytorch, "nodes", raising=False)
+    monkeypatch.setitem(sys.modules, "torchdata", None)
+    monkeypatch.setitem(sys.modules, "torchdata.nodes", None)
+    assert not hasattr(ndd.pytorch, "nodes")

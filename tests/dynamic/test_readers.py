@@ -1,5 +1,7 @@
 import gc
 import os
+import subprocess
+import sys
 import threading
 import traceback
 import weakref
@@ -388,3 +390,22 @@ def test_readers_that_are_to_come():
         _ = ndd.readers.Nonsense
     assert "File" in dir(ndd.readers)
     assert "file_root" in str(ndd.readers.File.__signature__)
+
+
+@pytest.mark.parametrize("capture", [False, True])
+def test_the_program_may_end_at_any_time(root, capture):
+    program = f"""
+import penstock.experimental.dynamic as ndd
+reader = ndd.readers.File(file_root={root!r})
+loop = reader.next_epoch(batch_size=2, capture={capture})
+kept = [(data, data + 1) for (data, _), _ in zip(loop, range(4))]
+print("done")
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

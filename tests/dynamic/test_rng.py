@@ -2,10 +2,14 @@ import copy
 import pickle
 import threading
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.experimental.dynamic import rng as rngs
 from penstock.experimental.dynamic.rng import RNG, get_default_rng, resolve_rng, set_seed
+from penstock.kernels.cpu.philox_draws import word
 from penstock.kernels.cpu.philox_state import PhiloxState, words_of
 
 FRESH = "Philox_0000000000000001_0000000000000000:0000000000000000_0"
@@ -157,3 +161,30 @@ def test_threads_that_share_a_generator_get_different_words():
 def test_what_is_no_generator(rng):
     with pytest.raises(ValueError, match="rng"):
         resolve_rng(rng)
+
+
+@given(
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 3),
+    st.lists(st.integers(0, 3000), max_size=5),
+)
+def test_however_words_are_taken_they_are_the_same(key, sequence, offset, phase, parts):
+    state = PhiloxState(key, sequence, offset, phase)
+    assert PhiloxState.parse(str(state)) == state
+    one, other = RNG(state=str(state)), RNG(state=str(state))
+    for part in parts:
+        expected = [one() for _ in range(part)][-3:]
+        other.advance(max(part - 3, 0))
+        assert other.take(min(part, 3)) == expected
+        assert other.get_state() == one.get_state() == str(state.advanced(part))
+        state = state.advanced(part)
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+def test_compiled_and_vectorised_words_agree(key, sequence, offset):
+    expected = words_of(PhiloxState(key, sequence, offset), 3)
+    numbers = (np.uint64(n) for n in (key, sequence, offset))
+    place = tuple(numbers)
+    assert [int(word(*place, np.uint64(n))) for n in range(12)] == expected

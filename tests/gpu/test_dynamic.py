@@ -123,11 +123,28 @@ def test_devices_do_not_mix(mode):
         here, there = ndd.tensor([1.0]), ndd.tensor([1.0]).gpu()
         with pytest.raises(MisusedArgumentError, match="Cannot mix GPU and CPU inputs"):
             here + there
-        with pytest.raises(MisusedArgumentError, match="must be on the CPU"):
-            ndd.brightness(
-                ndd.tensor(images()[0], layout="HWC").gpu(), brightness=ndd.tensor(2.0).gpu()
-            )
+        with pytest.raises(MisusedArgumentError, match="Cannot mix GPU and CPU inputs"):
+            there + np.ones(1, np.float32)
+        with pytest.raises(MisusedArgumentError, match="Cannot mix GPU and CPU inputs"):
+            ndd.cast_like(there, here.gpu(), device="cpu") + ndd.cast(there, dtype=ndd.int32)
         assert (there + 1).cpu().item() == 2.0
+        two = [2.0]
+        assert (there + two).cpu().item() == 3.0
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda m: m.name)
+def test_data_goes_where_an_operator_is_told_to_run(mode):
+    with mode:
+        here, there = ndd.tensor([1.5]), ndd.tensor([1.5]).gpu()
+        for data in (here, there):
+            for device in ("cpu", "gpu", ndd.Device("gpu:0")):
+                found = ndd.cast(data, dtype=ndd.int32, device=device)
+                assert found.device.device_type == str(device)[:3]
+                assert found.cpu().item() == 2
+        image = ndd.tensor(images()[0], layout="HWC")
+        bright = ndd.brightness(image.gpu(), brightness=ndd.tensor(2.0).gpu())
+        want = ndd.brightness(image, brightness=2.0)
+        np.testing.assert_array_equal(np.asarray(bright.cpu()), np.asarray(want))
 
 
 def test_random_numbers_depend_on_the_generator():
@@ -166,3 +183,13 @@ def test_an_error_on_the_gpu_comes_up_at_the_use():
     with pytest.raises(IndexError, match="out of range"):
         bad.evaluate()
     np.testing.assert_array_equal(host(fine)[0], ragged()[0] + 1)
+
+
+@pytest.mark.parametrize("mode", [ndd.EvalMode.eager, ndd.EvalMode.sync_cpu], ids=lambda m: m.name)
+def test_an_error_of_a_sample_on_the_gpu_names_operator_sample_and_line(mode):
+    with mode:
+        there = ndd.batch(ragged()).gpu()
+        with pytest.raises(IndexError) as caught:
+            ndd.slice(there, start=[2], shape=[3], axes=[0]).evaluate()
+    assert "`ndd.slice`, at sample 0 of the batch, created at" in str(caught.value)
+    assert __file__ in str(caught.value)

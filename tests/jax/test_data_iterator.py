@@ -142,6 +142,13 @@ def test_wrong_calls(files, no_gpu):
         data_iterator(lambda **options: read(files), OUTPUTS)(batch_size=2)
 
 
+def test_warnings_point_at_the_user(files, no_gpu):
+    make = data_iterator(lambda: read(files), OUTPUTS, size=21)
+    with pytest.warns(Warning, match="reader_name") as warned:
+        make(batch_size=4)
+    assert [w.filename for w in warned] == [__file__]
+
+
 def test_a_batch_on_the_cpu_goes_to_any_device(devices):
     data = np.arange(8, dtype=np.float32).reshape(2, 4)
     make = data_iterator(

@@ -219,7 +219,8 @@ def test_what_functions_may_not_return(function, count, error, text):
     with pytest.raises(Exception, match=text) as raised:
         run(graph, IMAGES)
     assert isinstance(raised.value, error) or isinstance(raised.value.__cause__, error)
-    assert "jax_function" in str(raised.value)
+    assert "in operator `jax_function`, created at" in str(raised.value)
+    assert f"{__file__}:" in str(raised.value), "the user's own line"
 
 
 def test_wrong_arguments():

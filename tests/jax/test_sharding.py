@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
+import weakref
 
 import jax
 import numpy as np
@@ -199,6 +201,37 @@ class TestSeveralAxes:
         assert labels(step["label"]) == [21 * k // 8 for k in range(8)]
         assert per_device(step["label"])[7] == [0]
         assert len(epoch(it)) == 2
+
+
+@pytest.mark.parametrize("current", [False, True])
+def test_explicit_axes(files, devices, current):
+    """Meshes whose axes are a part of the types of arrays, as `jax.make_mesh` makes them."""
+    kinds = getattr(jax.sharding, "AxisType", None)
+    if not hasattr(kinds, "Explicit") or not hasattr(jax, "set_mesh"):
+        pytest.skip("this JAX has no explicit axes yet")
+    mesh = Mesh(
+        np.array(devices).reshape(4, 2), ("batch", "model"), axis_types=(kinds.Explicit,) * 2
+    )
+    shardings = {
+        "data": NamedSharding(mesh, PartitionSpec("batch")),
+        "label": NamedSharding(mesh, PartitionSpec(("batch", "model"))),
+    }
+    with jax.set_mesh(mesh) if current else contextlib.nullcontext():
+        for split in (False, True):
+            it = sharded(files, shardings, 8, split_batches=split, last_batch_policy=PARTIAL)
+            shown = []
+            for step in it:
+                assert jax.jit(lambda x: x * 2)(step["data"]).shape == step["data"].shape
+                shown += labels(step["label"])
+            assert sorted(shown) == list(range(21))
+
+
+def test_nothing_is_left_of_an_iterator(files, over):
+    it = sharded(files, over(8))
+    next(it)
+    gone = weakref.ref(it), weakref.ref(it._pipes[0])
+    del it
+    assert [ref() for ref in gone] == [None, None], "without the garbage collector"
 
 
 def test_single_device_sharding(files, devices):

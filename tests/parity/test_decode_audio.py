@@ -213,6 +213,25 @@ def test_quality_out_of_range(quality):
         )
 
 
+def test_rates():
+    data = [WAVES["plain"]]
+    assert_parity(
+        lambda lib, x: tuple(
+            output
+            for rate in (0, -5, 1e-3, 4000.1, 8000, 1e6)
+            for output in lib.fn.decoders.audio(x, sample_rate=rate)
+        ),
+        data,
+        absolute=2e-5,
+    )
+    for rate in (float("inf"), 1e20):
+        assert_both_raise(
+            lambda lib, x, rate=rate: lib.fn.decoders.audio(x, sample_rate=rate),
+            data,
+            match="sample_rate",
+        )
+
+
 def test_data_that_cannot_be_a_file():
     plain = WAVES["plain"][:2000]
     for data in (plain.view(np.int8), plain.reshape(-1, 2)):

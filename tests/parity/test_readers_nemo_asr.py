@@ -145,6 +145,24 @@ def test_parts_of_compressed_files(folder, name):
     assert_same(manifest(folder, lines), batches=1, batch_size=4)
 
 
+@pytest.mark.parametrize("kind", ["WAV", "FLAC"])
+def test_parts_of_large_files(folder, kind):
+    samples = np.random.default_rng(0).integers(-9000, 9000, (1_500_000, 2)).astype(np.int16)
+    path = folder / f"long.{kind}"
+    encode(samples, 16000, kind).tofile(path)
+    lines = [
+        {"audio_filepath": str(path), "offset": offset, "duration": duration}
+        for offset, duration in ((0, 1), (50.01, 2), (92.9, 5), (93.75, 1))
+    ]
+    assert_same(manifest(folder, lines), batches=1, batch_size=4)
+    assert_same(manifest(folder, lines), batches=1, batch_size=4, downmix=False, dtype="INT16")
+    if kind == "WAV":
+        np.fromfile(path, np.uint8)[:-1000].tofile(path)
+        with pytest.raises(RuntimeError, match="cut off"):
+            read("penstock", manifest(folder, lines))
+    path.unlink()
+
+
 @pytest.mark.parametrize(
     "text",
     ['"plain"', '"\\u00fcn\\u00ef \\"quoted\\" \\n"', '"üní 日本"', '""', "null"],

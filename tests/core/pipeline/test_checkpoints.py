@@ -12,6 +12,7 @@ import pytest
 from penstock import Pipeline, fn, pipeline_def, types
 from penstock.errors import ArgumentTypeError, CheckpointError, UsageError
 from penstock.executor.checkpoint import Checkpoint
+from penstock.operators.registry import all_schemas
 
 COUNT = 10
 
@@ -391,3 +392,11 @@ def test_on_the_gpu(files: list[str]) -> None:
     for _ in range(5):
         for a, b in zip(again.run(), pipe.run(), strict=True):
             np.testing.assert_array_equal(a.as_cpu().as_array(), b.as_cpu().as_array())
+
+
+def test_every_reader_can_be_resumed() -> None:
+    readers = [s for s in all_schemas() if s.reader and not s.name.startswith("testing.")]
+    assert len(readers) > 0
+    for schema in readers:
+        for name in ("state", "restore", "follow", "identity"):
+            assert callable(getattr(schema.cls, name, None)), f"{schema.name} has no `{name}`"

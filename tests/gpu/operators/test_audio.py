@@ -59,6 +59,7 @@ def test_resample(arguments):
     same("audio_resample", clips(), **arguments)
 
 
+@pytest.mark.sanitize
 @pytest.mark.parametrize("channels", [0, 1, 3])
 def test_resample_channels(channels):
     same("audio_resample", clips(channels=(channels,)), scale=1.4)
@@ -71,6 +72,7 @@ def test_resample_types(source, target):
     same("audio_resample", [noise(300, dtype=source) * 2], scale=0.8)
 
 
+@pytest.mark.sanitize
 def test_resample_arguments_for_each_sample():
     data = [noise(500), noise(30), noise(256)]
     scales = [np.float32(v) for v in (0.5, 1.3, 2)]
@@ -97,6 +99,7 @@ def test_resample_errors(arguments):
         run_gpu_operator("audio_resample", [noise(5), noise(0), noise(9)], **arguments)
 
 
+@pytest.mark.sanitize
 @pytest.mark.parametrize("border", ["clamp", "zero", "reflect"])
 def test_preemphasis_borders(border):
     same("preemphasis_filter", [*clips(), noise(2), noise(5000)], border=border)
@@ -108,12 +111,14 @@ def test_preemphasis_types(source, target):
     same("preemphasis_filter", clips(source), dtype=dali_type(target))
 
 
+@pytest.mark.sanitize
 def test_preemphasis_coefficients():
     data = [noise(50), noise(20, 2), noise(3, 4, 5)][:1] * 3
     same("preemphasis_filter", data, preemph_coeff=[np.float32(v) for v in (0.5, 0, -1.25)])
     same("preemphasis_filter", [noise(20, 2), noise(7, 3)], preemph_coeff=0.3)
 
 
+@pytest.mark.sanitize
 @pytest.mark.parametrize("dtype", WIDE)
 def test_nonsilent_types(dtype):
     data = clips(dtype)
@@ -151,6 +156,7 @@ def test_nonsilent_speech():
     same("nonsilent_region", [decoded(encoded("river.flac"))[:, 0]], cutoff_db=-40)
 
 
+@pytest.mark.sanitize
 def test_silence():
     data = [np.zeros(100, np.float32), np.zeros(0, np.float32)]
     same("nonsilent_region", data, window_length=8, reset_interval=16)

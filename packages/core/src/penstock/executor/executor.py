@@ -17,7 +17,6 @@ from penstock.executor.batch import BatchBuffer
 from penstock.executor.batch_step import draw_whole_batch, run_batch_step
 from penstock.executor.chunks import chunk_size
 from penstock.executor.iteration import Iteration
-from penstock.executor.pace import Pace
 from penstock.executor.program import Program
 from penstock.executor.recovery import Recovery
 from penstock.executor.runner import SampleRunner
@@ -83,6 +82,7 @@ class Executor:
         self._policy = on_bad_sample
         self._programs: dict[tuple[Any, ...], Any] = {}
         """By number of a stage and types of registers."""
+        self._making = threading.Lock()
         self._last_programs: dict[int, tuple[list[Spec | None], Any]] = {}
         self.gate = Gate()
         self._lock = self.gate.lock
@@ -113,7 +113,6 @@ class Executor:
         self._only_feeds = [_fed_registers(plan, stage) for stage in plan.stages]
         self._first_lane = ""
         """The lane whose thread begins iterations, where samples have nothing to do before it."""
-        self._pace = Pace()
 
     @property
     def bad_samples(self) -> list[BadSample]:
@@ -140,12 +139,16 @@ class Executor:
         names = sorted(self.plan.lanes)
         if not names:
             return []
-        from penstock.executor.lane import Lane, LaneThread
+        from penstock.executor.lane import Lane, LaneThread, threads_of
 
         assert self._device is not None
         # What was handed over may still be worked on when the next iterations begin.
         ahead = 2 * self._depth + 1
-        return [LaneThread(self, Lane(self._device, name, ahead)) for name in names]
+        return [
+            LaneThread(self, Lane(self._device, name, ahead))
+            for name in names
+            for _ in range(threads_of(self.plan, name, self._policy))
+        ]
 
     def check_process(self) -> None:
         """Check that this is the process with the threads.
@@ -166,8 +169,7 @@ class Executor:
         with self._lock:
             self._queue.append(iteration)
             if self._first_lane:
-                if not self._pace.is_consumer_faster:
-                    self.gate.lanes[self._first_lane].notify()
+                self.gate.lanes[self._first_lane].notify()
             else:
                 self._wake_worker()
 
@@ -183,19 +185,17 @@ class Executor:
         Exception
             What went wrong in that iteration, which is dropped; the next one can be taken.
         """
-        waited = self._pace.asked()
+        waited = time.perf_counter()
         try:
             with self._lock:
                 iteration = self._queue[0]
                 while not iteration.done:
                     self._check_open()
-                    if self._first_lane:
-                        self.gate.lanes[self._first_lane].notify()
                     self._finished.wait(_LOOKS_UP_SECONDS)
                 self._queue.popleft()
         except RuntimeError as failed:
             raise interruption(failed) from None
-        self.statistics.waited(self._pace.given() - waited)
+        self.statistics.waited(time.perf_counter() - waited)
         if iteration.error is not None:
             error, iteration.error = iteration.error, None
             raise error
@@ -416,8 +416,11 @@ class Executor:
         key = number, tuple(specs)
         program = self._programs.get(key)
         if program is None:
-            known = {r: spec for r, spec in enumerate(specs) if spec is not None}
-            program = self._programs[key] = make(self.plan.stages[number], known)
+            with self._making:  # two threads may come to it at once
+                program = self._programs.get(key)
+                if program is None:
+                    known = {r: spec for r, spec in enumerate(specs) if spec is not None}
+                    program = self._programs[key] = make(self.plan.stages[number], known)
         self._last_programs[number] = specs, program
         return program
 
@@ -562,11 +565,9 @@ class Executor:
             return
         following: Program | str | None = None
         failed: BaseException | None = None
-        start = time.perf_counter()
         try:
             program = self._program_of(iteration, iteration.stage, self._gpu_program)
             lane.run(program, iteration)
-            self._pace.worked(time.perf_counter() - start)
             following = self._following(iteration)
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             try:

@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentValueError
+from penstock.graph.user_line import stack_level
 from penstock.plugin.epoch_counter import LastBatchPolicy, ReaderCounter
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def to_policy(policy: LastBatchPolicy, fill_last_batch: bool | None) -> LastBatc
     warnings.warn(
         f"`fill_last_batch` is deprecated; use `last_batch_policy=LastBatchPolicy.{policy.name}`.",
         DeprecationWarning,
-        stacklevel=4,
+        stacklevel=stack_level(),
     )
     return policy
 
@@ -109,7 +110,7 @@ def checked_size(
             "An iterator with `size` does not know of shards and padding. Where the pipeline has "
             "a reader, give its name as `reader_name` in its place.",
             Warning,
-            stacklevel=4,
+            stacklevel=stack_level(),
         )
     return size
 

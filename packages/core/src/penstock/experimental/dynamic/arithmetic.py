@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from penstock.errors import ArgumentTypeError, ArgumentValueError, MisusedArgumentError
+from penstock.errors import ArgumentTypeError, ArgumentValueError
 from penstock.experimental.dynamic import calling
 from penstock.experimental.dynamic.operations import OPERATIONS as CALLED
 from penstock.experimental.dynamic.slots import Slot
@@ -60,12 +60,8 @@ def apply(operation: Operation, operands: tuple[Any, ...]) -> Any:
         slots.append(calling.as_tensor(operands[0])._slot)
         key[1] = None
     if on_gpu:
-        if any(slot.device == "cpu" for slot in slots):
-            raise MisusedArgumentError(
-                f"Cannot mix GPU and CPU inputs of `{operation.shown}`: `.gpu()` or `.cpu()` moves "
-                "one of them."
-            )
-        slots = calling.placed(_schema(), "gpu", slots, operands)
+        given = [operand for operand, part in zip(operands, key[1:], strict=True) if part is None]
+        slots = calling.placed(_schema(), "gpu", slots, given, move=False)
         key.append("gpu")
     structure = tuple(key)
     found = CALLED.get(structure)

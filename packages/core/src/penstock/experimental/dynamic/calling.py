@@ -6,7 +6,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from penstock.experimental.dynamic.operations import OPERATIONS, Operation
 from penstock.experimental.dynamic.rng import resolve_rng
 from penstock.experimental.dynamic.slots import Slot
 from penstock.graph.capture import wanted_device
-from penstock.graph.user_line import _PACKAGE, stack_level
+from penstock.graph.user_line import own_folders, stack_level
 from penstock.operators.registry import find
 from penstock.types import DALIDataType, DALIImageType, DALIInterpType
 
@@ -38,6 +38,9 @@ _NOT_ARGUMENTS = frozenset(("preserve", "seed", "bytes_per_sample_hint"))
 _deferred, _eager = EvalMode.deferred, EvalMode.eager
 _PLAIN = frozenset((int, str, bool, type(None), DALIDataType, DALIImageType, DALIInterpType))
 """Types of constants that are equal only where operators cannot tell them apart."""
+EXPRESSION = "_arithmetic_generic_op"
+_KNOWN = frozenset((*_PLAIN, float, list, tuple, np.ndarray))
+"""Types that are nothing but constants."""
 _TRIFLE_SECONDS = 1e-5
 """Work that takes less is not worth the way to the background."""
 
@@ -53,6 +56,19 @@ class Holder:
 
     __slots__ = ("__weakref__", "_slot")
     _slot: Slot
+
+    if TYPE_CHECKING:  # `arithmetic.install_operators` makes them
+
+        def _binary(self, other: Any, /) -> Self: ...
+        def _unary(self) -> Self: ...
+
+        __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = _binary
+        __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = _binary
+        __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = __rpow__ = _binary
+        __rand__ = __ror__ = __rxor__ = __rlshift__ = __rrshift__ = _binary
+        __lt__ = __le__ = __gt__ = __ge__ = _binary
+        __eq__ = __ne__ = _binary  # type: ignore[assignment]
+        __neg__ = __pos__ = __abs__ = __invert__ = _unary
 
     def _hold(self) -> None:
         """Note that this object, and maybe others as well, may ask for the value."""
@@ -155,6 +171,15 @@ def call(
                 constants[name] = value.type_id
                 key.append((name, DType, value))
             else:
+                if kind not in _KNOWN and hasattr(value, "__dlpack__"):
+                    value = np.asarray(value) if _is_on_cpu(value) else _as_input(value, schema)
+                    if constants is None:
+                        constants = dict(arguments)
+                    constants[name] = value
+                    if isinstance(value, Holder):
+                        tensors = [*(tensors or ()), (name, value._slot)]
+                        key.append((name, Holder))
+                        continue
                 key.append((name, _key(value)))
         if tensors is not None and len(tensors) > 1:
             tensors.sort(key=_name)
@@ -177,8 +202,12 @@ def call(
         operation = made(schema, where, constants, tensors or (), len(slots))
         if structure:
             operation = OPERATIONS.add(structure, operation)
-    if where != "cpu":
-        slots = placed(schema, where, slots, inputs)
+    if on_gpu or where != "cpu":
+        slots = placed(schema, where, slots, inputs, move=device is not None)
+    if tensors is not None:
+        tensors = [
+            (name, slot if slot.device == "cpu" else copied(slot, "cpu")) for name, slot in tensors
+        ]
     seed = resolve_rng(rng).draw_seed() if schema.random else 0
     return invoke(operation, tuple(slots), () if tensors is None else tuple(tensors), size, seed)
 
@@ -246,7 +275,8 @@ def invoke(
     if context is None:
         context = EvalContext.default()
     frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+    own = own_folders()
+    while frame.f_code.co_filename.startswith(own) and frame.f_back is not None:
         frame = frame.f_back
     evaluator = context._evaluator
     invocation = Invocation(form, slots, tensors, size, seed, evaluator, frame)
@@ -309,6 +339,11 @@ def _done_at_once(
     return results[0] if len(results) == 1 else tuple(results)
 
 
+def _is_on_cpu(array: Any) -> bool:
+    """Whether an array of some library is in host memory."""
+    return int(array.__dlpack_device__()[0]) in (1, 3)
+
+
 def _name(argument: tuple[str, Slot]) -> str:
     return argument[0]
 
@@ -361,19 +396,40 @@ def _device(schema: OpSchema, device: Any) -> str:
     return kind
 
 
-def placed(schema: OpSchema, kind: str, slots: list[Slot], given: Sequence[Any]) -> list[Slot]:
-    """The inputs, each where an operator on a GPU wants it."""
+def placed(
+    schema: OpSchema, kind: str, slots: list[Slot], given: Sequence[Any], *, move: bool
+) -> list[Slot]:
+    """The inputs, each where an operator wants it.
+
+    Parameters
+    ----------
+    schema, kind
+        The operator, and where it runs.
+    slots, given
+        The inputs, and what the user gave for them.
+    move
+        Whether the user has said where to run, so that data goes there. Otherwise only numbers and
+        lists do.
+
+    Raises
+    ------
+    MisusedArgumentError
+        If an input is elsewhere.
+    """
     found = []
     values = [value for value in given if value is not None]
     for position, slot in enumerate(slots):
         wanted = wanted_device(schema, kind, position)
         here = "cpu" if slot.device == "cpu" else "gpu"
+        if wanted == "any" and schema.name == EXPRESSION:
+            wanted = kind
         if wanted not in ("any", here):
-            literal = not isinstance(values[position], Holder)
-            if not (literal or schema.takes_any_device or wanted == "cpu"):
+            literal = isinstance(values[position], (bool, int, float, list, tuple))
+            if not (move or literal or schema.takes_any_device or wanted == "cpu" != kind):
                 raise MisusedArgumentError(
-                    f"Cannot mix GPU and CPU inputs: input {position} of `ndd.{schema.name}` on "
-                    f"the GPU is on the CPU. `.gpu()` moves it there."
+                    f"Cannot mix GPU and CPU inputs: input {position} of `ndd.{schema.name}` is on "
+                    f"the {here.upper()}. `.{wanted}()` moves it to the others, and `device=` says "
+                    "where to run."
                 )
             slot = copied(slot, wanted)
         found.append(slot)
@@ -398,7 +454,8 @@ def _key(value: Any) -> Any:
         return kind, tuple([_key(v) for v in value])
     if kind is np.ndarray:
         return kind, value.dtype, value.shape, value.tobytes()
-    return kind, value
+    # What may change without becoming another object cannot be looked up by what it is.
+    return (kind, value) if kind in _PLAIN or isinstance(value, np.generic) else []
 
 
 def made(
@@ -428,10 +485,10 @@ def made(
             continue
         given.add(key)
         args[key] = _converted(schema, arg, value)
-    for key, slot in tensors:
+    for key, _ in tensors:
         arg = _declared(schema, key, name)
         given.add(key)
-        _check_tensor_argument(schema, arg, slot)
+        _check_tensor_argument(schema, arg)
         args[key] = None
     for arg in schema.args.values():
         if arg.required and arg.name not in given:
@@ -490,12 +547,10 @@ def _converted(schema: OpSchema, arg: Arg, value: Any) -> Any:
     return converted
 
 
-def _check_tensor_argument(schema: OpSchema, arg: Arg, slot: Slot) -> None:
+def _check_tensor_argument(schema: OpSchema, arg: Arg) -> None:
     place = f"Argument `{arg.name}` of `ndd.{schema.name}`"
     if not arg.per_sample:
         raise ArgumentTypeError(
             f"{place} must be the same for all samples: it takes {arg.type.name}, not a Tensor or "
             "a Batch."
         )
-    if slot.device != "cpu":
-        raise MisusedArgumentError(f"{place} must be on the CPU; `.cpu()` moves it there.")

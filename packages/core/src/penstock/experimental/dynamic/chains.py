@@ -10,6 +10,7 @@ from penstock.executor.plan import Plan, make_plan
 from penstock.executor.program import Program
 from penstock.executor.step import StepMaker
 from penstock.experimental.dynamic.operations import Form, Recent
+from penstock.experimental.dynamic.sharing import Sharing
 from penstock.graph.data_node import DataNode
 from penstock.graph.fuse import merge_expressions
 from penstock.graph.nodes import OpNode
@@ -100,6 +101,8 @@ class Chain:
         self._lock = threading.Lock()
         self.runners: dict[tuple[int, int], SampleRunner] = {}
         """What threads run samples with, by stage and thread."""
+        self.sharing: dict[int, Sharing] = {}
+        """Whether several threads are better than one, by stage."""
 
     def program(self, number: int, buffers: Sequence[Any], threads: int) -> Program | GpuProgram:
         """What runs stage `number` of the plan."""

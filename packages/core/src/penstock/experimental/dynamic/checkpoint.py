@@ -70,7 +70,6 @@ class Checkpoint:
         """Forget all objects and states."""
         self._objects: dict[str, Any] = {}
         self._entries: dict[str, _Entry] = {}
-        self._automatic = 0
         self._sequence = 0
         self._complete = False
         self._loaded = False
@@ -104,9 +103,9 @@ class Checkpoint:
         op
             A reader or an `RNG`.
         name
-            Name of its state. Without it, names are made by counting, so that a program that is to
-            restore them must register as many objects in the same order. Another object of that
-            name and type is replaced.
+            Name of its state. Without it, a name is made of the number of objects there are, so
+            that a program that is to restore them must register as many in the same order. Another
+            object of that name and type is replaced.
 
         Returns
         -------
@@ -128,22 +127,19 @@ class Checkpoint:
         if name is None:
             if known is not None:
                 return known
-            name = f"{_AUTOMATIC}{self._automatic}"
-            automatic = True
+            name = f"{_AUTOMATIC}{len(self._objects)}"
         else:
             _check_name(name)
             if known is not None and known != name:
                 raise UsageError(
                     f"The object cannot get the name {name!r}: it has the name {known!r}."
                 )
-            automatic = False
         if not (hasattr(op, "get_state") and hasattr(op, "set_state")):
             raise ArgumentTypeError(
                 f"{op!r} has no `get_state` and `set_state`; readers and random.RNG have."
             )
         self._check_type(op, name)
         self._objects[name] = op
-        self._automatic += automatic
         self._apply(name)
         return name
 

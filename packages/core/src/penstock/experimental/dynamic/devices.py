@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, Union, final
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, Union, final
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError, GpuNotAvailableError
 
-if TYPE_CHECKING:
-    import torch
+
+class _TorchDevice(Protocol):
+    """A `torch.device`, as far as it is looked at."""
+
+    type: str
+    index: int | None
+
 
 _THREAD = threading.local()
 _default_type: str | None = None
@@ -178,7 +183,7 @@ class Device:
         return Device.CPU if kind == "cpu" else Device("gpu", int(pair[1]))
 
 
-DeviceLike: TypeAlias = Union["Device", str, "torch.device"]
+DeviceLike: TypeAlias = Union["Device", str, _TorchDevice]
 """What can be given as a device."""
 
 

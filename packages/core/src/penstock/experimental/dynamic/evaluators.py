@@ -8,10 +8,11 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import UsageError
 from penstock.experimental.dynamic import lifetime
 from penstock.experimental.dynamic.chains import chain_of
 from penstock.experimental.dynamic.execution import run_chain
-from penstock.experimental.dynamic.failures import placed
+from penstock.experimental.dynamic.failures import interruption_in, placed
 from penstock.experimental.dynamic.invocations import DONE, FAILED, NEW, QUEUED, RUNNING, Invocation
 from penstock.experimental.dynamic.slots import HostValue, Slot
 
@@ -224,7 +225,21 @@ class Evaluator:
         latch.release()  # for the next one who waits
 
     def _do(self, invocations: Sequence[Invocation]) -> None:
-        """Do calls, each behind those that it reads."""
+        """Do calls, each behind those that it reads.
+
+        Raises
+        ------
+        BaseException
+            A Ctrl-C. What is not done then is given up.
+        """
+        try:
+            self._do_in_groups(invocations)
+        except BaseException:
+            left = [i for i in invocations if i.state < DONE]
+            self._settle(left, UsageError("The program was interrupted before this was done."))
+            raise
+
+    def _do_in_groups(self, invocations: Sequence[Invocation]) -> None:
         groups: dict[int, list[Invocation]] = {}
         group_of: dict[int, int] = {}
         for invocation in invocations:
@@ -250,7 +265,7 @@ class Evaluator:
                 if slot.value is None:
                     try:
                         owner.ensure()
-                    except BaseException as error:
+                    except Exception as error:
                         failed = error
             if failed is not None:
                 self._fail(invocation, failed)
@@ -267,7 +282,7 @@ class Evaluator:
         if isinstance(cause, Invocation):
             try:
                 cause.ensure()
-            except BaseException as error:
+            except Exception as error:
                 cause = error
         self._settle([invocation], cause)
 
@@ -288,6 +303,9 @@ class Evaluator:
         try:
             self._run(group, size)
         except BaseException as error:
+            interruption = interruption_in(error)
+            if interruption is not None:
+                raise interruption from None
             if len(group) == 1:
                 self._settle(group, placed(error, group[0]))
                 return

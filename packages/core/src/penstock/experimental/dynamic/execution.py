@@ -14,6 +14,7 @@ from penstock.executor.batch_step import draw_whole_batch, run_batch_step
 from penstock.executor.iteration import Iteration
 from penstock.executor.runner import SampleRunner
 from penstock.experimental.dynamic.lifetime import exiting
+from penstock.experimental.dynamic.sharing import Sharing
 from penstock.experimental.dynamic.slots import HostValue
 from penstock.experimental.dynamic.solo import SCRATCH
 
@@ -113,12 +114,33 @@ def _run_samples(
     work = Work(chain, number, program, iteration)
     helpers = min(pool.num_threads, size) - 1
     if helpers > 0 and program.sample_seconds * size > _WORTH_SHARING_SECONDS:
-        work.share(size, helpers + 1)
-        pool.call(work, helpers)
-    work()
-    work.wait()
+        sharing = chain.sharing.setdefault(number, Sharing())
+        shared = sharing.choose()
+        start = time.perf_counter()
+        if shared:
+            work.share(size, helpers + 1)
+            pool.call(work, helpers)
+        work()
+        work.wait()
+        sharing.note(shared, (time.perf_counter() - start) / size)
+    else:
+        work()
+        work.wait()
     if work.failures:
         raise min(work.failures, key=_sample)[1]
+
+
+def _note_time(program: Program, seconds: float) -> None:
+    """Take the time that a sample took into account.
+
+    Down at once and up slowly: what takes longer now and then waits for other threads, which is no
+    reason to wake more of them.
+    """
+    known = program.sample_seconds
+    if seconds < known:
+        program.sample_seconds = seconds + (known - seconds) / 4
+    else:
+        program.sample_seconds = known + (min(seconds, 2 * known) - known) / 16
 
 
 def _sample(failure: tuple[int, BaseException]) -> int:
@@ -173,8 +195,7 @@ class Work:
                 indices = chunks.popleft()
             except IndexError:
                 break
-            # Not the time on the clock: waiting for other threads is no reason to wake more.
-            start = time.thread_time()
+            start = time.perf_counter()
             try:
                 if exiting.is_set():
                     raise UsageError("The program ended before this was done.")
@@ -183,7 +204,7 @@ class Work:
                 failures = runner.run(indices)
             except BaseException as error:  # whatever it is, somebody waits for the batch
                 failures = [(indices[0], error)]
-            program.note_time((time.thread_time() - start) / len(indices))
+            _note_time(program, (time.perf_counter() - start) / len(indices))
             if runner is not None and not chunks:
                 runner.release()
             dropped = self._dropped() if failures else 0

@@ -26,13 +26,33 @@ def placed(error: BaseException, invocation: Invocation) -> BaseException:
 
     Programs are shared by all calls of one kind, so that what comes out of them cannot know.
     """
-    if not isinstance(error, OperatorError) or error.__cause__ is None:
+    if not isinstance(error, OperatorError):
         return error
-    shown = invocation.form.operation.shown
-    where = replace(error.where, operator=shown, user_line=invocation.user_line)
-    found = located(error.__cause__, where)
-    found.__cause__ = error.__cause__
+    where = replace(
+        error.where,
+        operator=invocation.form.operation.shown,
+        user_line=invocation.user_line,
+    )
+    reason, place, _ = str(error).rpartition(f"\n  {error.where.describe()}")
+    cause = None if error.__cause__ is error else error.__cause__
+    found: OperatorError
+    if place:
+        found = type(error)(f"{reason}\n  {where.describe()}")
+        found.where = where
+    else:
+        found = located(error if cause is None else cause, where)
+    found.__cause__ = cause
     return found.with_traceback(error.__traceback__)
+
+
+def interruption_in(error: BaseException) -> BaseException | None:
+    """The Ctrl-C, or whatever else is to end the program, that `error` is or comes from."""
+    seen: BaseException | None = error
+    for _ in range(8):
+        if seen is None or not isinstance(seen, Exception):
+            return seen
+        seen = None if seen.__cause__ is seen else seen.__cause__
+    return None
 
 
 def surfaced(invocation: Invocation) -> BaseException:

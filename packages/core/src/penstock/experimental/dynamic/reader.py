@@ -28,7 +28,7 @@ from penstock.experimental.dynamic.dtypes import DType
 from penstock.experimental.dynamic.modes import THREAD, EvalMode
 from penstock.experimental.dynamic.reading import Place, ReadAhead
 from penstock.experimental.dynamic.tensors import Tensor
-from penstock.graph.user_line import _PACKAGE
+from penstock.graph.user_line import own_folders
 
 if TYPE_CHECKING:
     from penstock.experimental.dynamic.slots import Slot
@@ -466,7 +466,8 @@ _ENDED = -1
 
 def user_frame(frame: FrameType) -> FrameType:
     """The first frame from `frame` on that is not the library's own."""
-    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+    own = own_folders()
+    while frame.f_code.co_filename.startswith(own) and frame.f_back is not None:
         frame = frame.f_back
     return frame
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import threading
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import Where, located
+from penstock.experimental.dynamic import lifetime
 from penstock.experimental.dynamic.failures import line_of, raised_at
 from penstock.experimental.dynamic.slots import HostValue, Slot
 from penstock.operators.readers.base import Reader as Source
@@ -186,6 +188,7 @@ class ReadAhead:
         self._together = type(source).load_ahead is not Source.load_ahead
         self._ahead: deque[tuple[Reading, tuple[Slot, ...]]] = deque()
         self._tasks: queue.SimpleQueue[_Task | None] | None = None
+        self._thread: threading.Thread | None = None
         self._pid = 0
         self.pool: ThreadPool | None = None
         """Threads that samples are shared out to where each is much work."""
@@ -258,7 +261,22 @@ class ReadAhead:
                 again = Reading(reading.entries, reading.state, self._specs, size, self._place)
                 self._ahead[number] = again, again.slots
                 tasks.put(_Task(self._source, [again], self._together, self.pool))
-        threading.Thread(target=_work, args=(tasks,), name="penstock-reader", daemon=True).start()
+        self._thread = threading.Thread(
+            target=_work, args=(tasks,), name="penstock-reader", daemon=True
+        )
+        self._thread.start()
+        lifetime.track(self)
+
+    def stop(self) -> list[threading.Thread]:
+        """Drop what has not been begun and let the thread end; return it."""
+        tasks, thread = self._tasks, self._thread
+        if tasks is None or thread is None or self._pid != os.getpid():
+            return []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                tasks.get_nowait()
+        tasks.put(None)
+        return [thread]
 
 
 def _work(tasks: queue.SimpleQueue[_Task | None]) -> None:

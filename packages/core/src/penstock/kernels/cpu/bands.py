@@ -137,6 +137,8 @@ def mel_bands(
         filters = np.maximum(0.0, np.nan_to_num(np.minimum(rising, falling)))
         if normalize:
             filters *= (2.0 / (corners[2:] - corners[:-2]))[:, None]
+    # The outermost corners are rounded; what is asked for is not.
+    filters[:, (frequencies < low) | (frequencies >= high)] = 0.0
     return _as_bands(np.nan_to_num(filters))
 
 

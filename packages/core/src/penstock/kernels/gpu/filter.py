@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import kernel
+from penstock.tensors.gpu.batch import plain, shape_rows
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
@@ -70,12 +72,14 @@ class _Window(NamedTuple):
     """Windows along one axis, on the device."""
 
     reaches: np.ndarray
-    addresses: np.ndarray
+    """int64, one a sample or one for all."""
+    weights: int
+    """Address of those of the first sample."""
+    step: int
+    """Bytes from there to those of the next sample; 0 if all have the same."""
     longest: int
-
-    def common_reach(self) -> int:
-        """How far all windows reach; 0 where they differ."""
-        return self.longest if (self.reaches == self.longest).all() else 0
+    common: int
+    """How far all windows reach; 0 where they differ."""
 
 
 def gaussian_windows(sigmas: np.ndarray, sizes: np.ndarray) -> Windows:
@@ -119,27 +123,27 @@ def filter_separably(
     windows
         For one to three axes in order.
     """
-    if not out.sizes().any():
+    last_axis = first_axis + windows.reaches.shape[1] - 1
+    shapes = shape_rows(source)
+    some, channels, longest = _facts(shapes, last_axis)
+    if not some or not len(out):
         return
-    along = _uploaded(queue, windows, len(out))
+    along = _uploaded(queue, windows)
     if len(along) == 3:
-        deep = queue.empty(source.shapes, np.float32)
+        deep = queue.empty(source.extents, np.float32, len(source))
         _filter_axis(queue, source, deep, first_axis, along[0])
         source, first_axis, along = deep, first_axis + 1, along[1:]
-    last_axis = first_axis + len(along) - 1
-    channels = _common_channels(source.shapes[:, last_axis + 1 :].prod(axis=1))
-    longest = int(source.shapes[:, last_axis:].prod(axis=1).max())
-    if longest * source.dtype.itemsize > _MOST_LINE_BYTES:
+    if channels > _MOST_CHANNELS or longest * source.dtype.itemsize > _MOST_LINE_BYTES:
         channels = 0
     reach = next((r for r in _REACHES if r >= max(w.longest for w in along)), 0)
     if channels and reach:
         if len(along) == 1:
             # Rows of the image are whatever lies outside of the axis; they are not filtered down.
-            along = [*_uploaded(queue, _IDENTITY, len(out)), *along]
+            along = [*_uploaded(queue, _IDENTITY), *along]
         _filter_planes(queue, source, out, last_axis, along, channels, reach)
         return
     for axis, window in enumerate(along[:-1], first_axis):
-        between = queue.empty(source.shapes, np.float32)
+        between = queue.empty(source.extents, np.float32, len(source))
         _filter_axis(queue, source, between, axis, window)
         source = between
     _filter_axis(queue, source, out, last_axis, along[-1])
@@ -148,24 +152,35 @@ def filter_separably(
 _IDENTITY = Windows(np.zeros((1, 1), np.int64), np.ones((1, 1, 1), np.float32))
 
 
-def _uploaded(queue: Queue, windows: Windows, count: int) -> list[_Window]:
+@compiled
+def _facts(shapes: np.ndarray, last_axis: int) -> tuple[bool, int, int]:
+    """Whether there are elements; those of a pixel, behind `last_axis`, if they are as many in all
+    samples, else 0; and those of the longest row of pixels.
+    """
+    some, common, longest = False, -1, 0
+    for i in range(len(shapes)):
+        size, channels = 1, 1
+        for axis in range(shapes.shape[1]):
+            size *= shapes[i, axis]
+            if axis > last_axis:
+                channels *= shapes[i, axis]
+        some |= size > 0
+        common = channels if common in (-1, channels) else 0
+        longest = max(longest, channels * shapes[i, last_axis])
+    return some, max(common, 0), longest
+
+
+def _uploaded(queue: Queue, windows: Windows) -> list[_Window]:
     reaches, weights = windows
-    steps = np.arange(reaches.size, dtype=np.uint64) * np.uint64(weights.strides[-2])
-    addresses = (queue.upload(weights) + steps).reshape(reaches.shape)
-    return [
-        _Window(
-            np.broadcast_to(reaches[:, axis], count),
-            np.broadcast_to(addresses[:, axis], count),
-            int(reaches[:, axis].max()),
-        )
-        for axis in range(reaches.shape[1])
-    ]
-
-
-def _common_channels(channels: np.ndarray) -> int:
-    """Elements of a pixel, if they are few and as many in all samples; else 0."""
-    first = int(channels[0])
-    return first if first <= _MOST_CHANNELS and (channels == first).all() else 0
+    address = int(queue.upload(weights))
+    step, next_axis = weights.strides[0] if len(weights) > 1 else 0, weights.strides[1]
+    found = []
+    for axis in range(reaches.shape[1]):
+        own = plain(reaches[:, axis])
+        longest = int(own.max())
+        common = longest if len(own) == 1 or int(own.min()) == longest else 0
+        found.append(_Window(own, address + axis * next_axis, step, longest, common))
+    return found
 
 
 def _filter_planes(
@@ -179,40 +194,105 @@ def _filter_planes(
 ) -> None:
     """Filter along `column_axis` and the axis before it."""
     rows, columns = windows
-    shapes = source.shapes
-    width = shapes[:, column_axis]
-    if column_axis:
-        height, planes = shapes[:, column_axis - 1], shapes[:, : column_axis - 1].prod(axis=1)
-    else:
-        height = planes = np.ones(len(shapes), np.int64)
-    if rows.longest == 0:
-        # Rows have nothing to do with one another: all planes are one.
-        height, planes = height * planes, np.ones_like(planes)
+    shapes, count = shape_rows(source), len(out)
+    # Rows that have nothing to do with one another: all planes are one.
+    one_plane = rows.longest == 0
     # Windows that all reach as far have a kernel of their own.
-    own_reach = rows.common_reach()
-    exact = own_reach > 0 and own_reach == columns.common_reach()
-    reach = own_reach if exact else reach
+    exact = rows.common > 0 and rows.common == columns.common
+    reach = rows.common if exact else reach
     strip_width = _strip_width(channels, reach, out.dtype.itemsize)
-    across = -(-width // strip_width)
-    strip_rows = _strip_rows(int((across * planes).sum()), int(height.max()))
-    down = -(-height // strip_rows)
-    samples = np.empty(len(out), _PLANES_SAMPLE)
-    samples["source"], samples["out"] = source.pointers, out.pointers
-    samples["row_weights"], samples["column_weights"] = rows.addresses, columns.addresses
-    samples["row_reach"], samples["column_reach"] = rows.reaches, columns.reaches
-    samples["height"], samples["width"] = height, width
-    samples["strips"] = strips = planes * down * across
-    samples["strips_across"], samples["strips_down"] = across, down
-    most = int(strips.max())
+    strips, tallest = _measure(shapes, count, column_axis, one_plane, strip_width)
+    strip_rows = _strip_rows(strips, tallest)
+    samples = np.empty(count, _PLANES_SAMPLE)
+    most = _describe_planes(
+        samples,
+        source.pointers,
+        out.pointers,
+        shapes,
+        column_axis,
+        one_plane,
+        strip_width,
+        strip_rows,
+        rows.reaches,
+        rows.weights,
+        rows.step,
+        columns.reaches,
+        columns.weights,
+        columns.step,
+    )
     arguments = channels, reach, strip_width, exact
     queue.launch(
         kernel("filter_planes.cu", "filter_planes", source.dtype, out.dtype, *arguments),
-        (most * len(out), 1, 1),
+        (most * count, 1, 1),
         (-(-(strip_width + 2 * reach) * channels // _WARP) * _WARP, 1, 1),
         queue.upload(samples),
         np.uint32(most),
         np.int32(strip_rows),
     )
+
+
+@compiled
+def _plane(shape: np.ndarray, column_axis: int, one_plane: bool) -> tuple[int, int, int]:
+    """Number, height and width of the planes of a sample."""
+    planes, height = 1, 1
+    for axis in range(column_axis - 1):
+        planes *= shape[axis]
+    if column_axis:
+        height = shape[column_axis - 1]
+    if one_plane:
+        return 1, height * planes, shape[column_axis]
+    return planes, height, shape[column_axis]
+
+
+@compiled
+def _measure(
+    shapes: np.ndarray, count: int, column_axis: int, one_plane: bool, strip_width: int
+) -> tuple[int, int]:
+    """How many strips there are side by side, in all planes, and the height of the tallest."""
+    strips, tallest = 0, 0
+    for i in range(len(shapes)):
+        planes, height, width = _plane(shapes[i], column_axis, one_plane)
+        strips += -(-width // strip_width) * planes
+        tallest = max(tallest, height)
+    return strips * (count if len(shapes) == 1 else 1), tallest
+
+
+@compiled
+def _describe_planes(
+    samples: np.ndarray,
+    source: np.ndarray,
+    out: np.ndarray,
+    shapes: np.ndarray,
+    column_axis: int,
+    one_plane: bool,
+    strip_width: int,
+    strip_rows: int,
+    row_reaches: np.ndarray,
+    row_weights: int,
+    row_step: int,
+    column_reaches: np.ndarray,
+    column_weights: int,
+    column_step: int,
+) -> int:
+    """Fill `samples`; the most strips of one of them."""
+    most = 0
+    for i in range(len(samples)):
+        sample = samples[i]
+        planes, height, width = _plane(shapes[i if len(shapes) > 1 else 0], column_axis, one_plane)
+        across, down = -(-width // strip_width), -(-height // strip_rows)
+        sample.source = source[i]
+        sample.out = out[i]
+        sample.row_weights = row_weights + i * row_step
+        sample.column_weights = column_weights + i * column_step
+        sample.row_reach = row_reaches[i if len(row_reaches) > 1 else 0]
+        sample.column_reach = column_reaches[i if len(column_reaches) > 1 else 0]
+        sample.height = height
+        sample.width = width
+        sample.strips = planes * down * across
+        sample.strips_across = across
+        sample.strips_down = down
+        most = max(most, planes * down * across)
+    return most
 
 
 def _strip_width(channels: int, reach: int, itemsize: int) -> int:
@@ -239,13 +319,18 @@ def _filter_axis(
     queue: Queue, source: DeviceBatch, out: DeviceBatch, axis: int, window: _Window
 ) -> None:
     """Filter along one axis."""
-    sizes = source.sizes()
     samples = np.empty(len(out), _AXIS_SAMPLE)
-    samples["source"], samples["out"] = source.pointers, out.pointers
-    samples["weights"], samples["reach"] = window.addresses, window.reaches
-    samples["size"], samples["extent"] = sizes, source.shapes[:, axis]
-    samples["inner"] = source.shapes[:, axis + 1 :].prod(axis=1)
-    most = -(-int(sizes.max()) // _TILE_ELEMENTS)
+    largest = _describe_axis(
+        samples,
+        source.pointers,
+        out.pointers,
+        shape_rows(source),
+        axis,
+        window.reaches,
+        window.weights,
+        window.step,
+    )
+    most = -(-largest // _TILE_ELEMENTS)
     queue.launch(
         kernel("filter_axis.cu", "filter_axis", source.dtype, out.dtype),
         (most * len(out), 1, 1),
@@ -253,3 +338,35 @@ def _filter_axis(
         queue.upload(samples),
         np.int32(most),
     )
+
+
+@compiled
+def _describe_axis(
+    samples: np.ndarray,
+    source: np.ndarray,
+    out: np.ndarray,
+    shapes: np.ndarray,
+    axis: int,
+    reaches: np.ndarray,
+    weights: int,
+    step: int,
+) -> int:
+    """Fill `samples`; the elements of the largest."""
+    largest = 0
+    for i in range(len(samples)):
+        sample, shape = samples[i], shapes[i if len(shapes) > 1 else 0]
+        outer, inner = 1, 1
+        for k in range(len(shape)):
+            if k <= axis:
+                outer *= shape[k]
+            else:
+                inner *= shape[k]
+        sample.source = source[i]
+        sample.out = out[i]
+        sample.weights = weights + i * step
+        sample.reach = reaches[i if len(reaches) > 1 else 0]
+        sample.size = outer * inner
+        sample.extent = shape[axis]
+        sample.inner = inner
+        largest = max(largest, outer * inner)
+    return largest

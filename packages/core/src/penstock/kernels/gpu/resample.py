@@ -11,6 +11,7 @@ in the CPU's order, so they differ by nothing but the signs of zeros.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,9 +20,11 @@ from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.normalize_pixels import PIXELS, PLANES, SCATTERED, UNITS
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import launch_counted, launch_records, quotient_up
+from penstock.tensors.gpu.batch import shape_row, shape_rows
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.resample_taps import Taps
+    from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
 
 _TILE_ROWS = 32
@@ -150,6 +153,23 @@ def contiguous_frames(
     layout = np.empty(len(shapes), FRAMES)
     _lay_frames(shapes, _NO_STRIDES, itemsize, row, channels_last, layout)
     return layout
+
+
+def frames_of(batch: DeviceBatch, row: int, *, channels_last: bool) -> np.ndarray:
+    """`contiguous_frames` of the samples of a batch."""
+    shape = batch.uniform_shape
+    if shape is None:
+        return contiguous_frames(
+            shape_rows(batch), batch.dtype.itemsize, row, channels_last=channels_last
+        )
+    return _frames_of_one(shape, batch.dtype.itemsize, row, channels_last)
+
+
+@lru_cache(maxsize=1024)
+def _frames_of_one(
+    shape: tuple[int, ...], itemsize: int, row: int, channels_last: bool
+) -> np.ndarray:
+    return contiguous_frames(shape_row(shape), itemsize, row, channels_last=channels_last)
 
 
 def strided_frames(

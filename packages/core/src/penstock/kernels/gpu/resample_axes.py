@@ -55,13 +55,15 @@ class AxesSampling:
     derived of them is remembered, and so are their taps in device memory.
     """
 
-    __slots__ = ("_derived", "antialias", "index", "kept_taps", "table")
+    __slots__ = ("_are_copies", "_derived", "_shapes", "antialias", "index", "kept_taps", "table")
 
     def __init__(self, table: np.ndarray, antialias: bool, index: np.ndarray | None = None) -> None:
         self.table = table
         self.antialias = antialias
         self.index = index
         self._derived: dict[Any, AxesSampling] = {}
+        self._are_copies: bool | None = None
+        self._shapes: dict[tuple[tuple[int, ...], int], tuple[int, ...]] = {}
         self.kept_taps: list[KeptTaps] = []
         """The taps of axes in common, where they have been computed."""
 
@@ -148,6 +150,16 @@ class AxesSampling:
         found = np.empty((1 if single else self.count, shapes.shape[1]), np.int64)
         return found, _lengthen(self.table, self.columns, shapes, first, found)
 
+    def common_shape(self, shape: tuple[int, ...], first: int) -> tuple[int, ...] | None:
+        """The shape of all outputs, of samples of this one, if axes are the same for all."""
+        if self.index is None or self.table.shape[1] != 1:
+            return None
+        found = self._shapes.get((shape, first))
+        if found is None:
+            rows, _ = self.out_shapes(np.array([shape], np.int64), first)
+            found = self._shapes[shape, first] = tuple(rows[0].tolist())
+        return found
+
     def keeps(self, axis: int) -> np.ndarray:
         """Whether output pixels of `axis` are source pixels of the same number, ``(samples,)``."""
         found = self.each(axis)
@@ -161,7 +173,9 @@ class AxesSampling:
 
     def copies(self) -> bool:
         """Whether all outputs are their sources, pixel by pixel."""
-        return bool(_copies(self.table))
+        if self._are_copies is None:
+            self._are_copies = bool(_copies(self.table))
+        return self._are_copies
 
 
 @compiled

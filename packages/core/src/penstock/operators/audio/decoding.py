@@ -71,14 +71,16 @@ class AudioDecoding:
         self._quality = quality
         self._window: SincWindow | None = None
 
-    def open(self, encoded: np.ndarray) -> Clip:
-        """The audio file that `encoded` holds.
+    def open(self, encoded: np.ndarray | str) -> Clip:
+        """The audio file that `encoded` holds, or that has this path.
 
         Raises
         ------
         BadSampleError
             If it is none.
         """
+        if isinstance(encoded, str):
+            return self._clip(encoded)
         check_encoded_audio(encoded.ndim)
         return self._clip(encoded if encoded.flags.c_contiguous else np.ascontiguousarray(encoded))
 
@@ -105,12 +107,12 @@ class AudioDecoding:
             out = c.empty((frames, *channels), self.dtype)
             clip.read(out, c.temp, first, mixed=self.downmix)
             return out
-        length = resampled_length(frames, clip.rate, rate)
-        if not length < MOST_FRAMES:
+        if not frames * rate / clip.rate < MOST_FRAMES:
             raise ArgumentValueError(
                 f"`sample_rate` is {rate:g} Hz: the {frames} samples at {clip.rate} Hz would "
                 "become too many to hold."
             )
+        length = resampled_length(frames, clip.rate, rate)
         source = c.temp((frames, *channels), _FLOAT)
         clip.read(source, c.temp, first, mixed=self.downmix)
         out = c.empty((length, *channels), self.dtype)

@@ -66,6 +66,7 @@ class NormalizedWindows:
 
     __slots__ = (
         "_anchors",
+        "_are_whole",
         "_channels",
         "_extents",
         "_kept_places",
@@ -103,6 +104,7 @@ class NormalizedWindows:
         """The shape of all outputs, or those of each."""
         if alike and len(out_shapes):
             self.out_extents = tuple(out_shapes[0].tolist())
+        self._are_whole = np.array_equal(shapes, extents)
         self._kept_places: tuple[Queue, np.ndarray] | None = None
 
     def resample(
@@ -122,7 +124,7 @@ class NormalizedWindows:
             Memory for the output.
         """
         part = data
-        if not np.array_equal(self._shapes, self._extents):
+        if not self._are_whole:
             part = data.window(self._anchors, self._shapes)
         if mirror is not None:
             part = part.flipped(self._order.columns, mirror)

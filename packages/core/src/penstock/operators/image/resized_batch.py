@@ -13,6 +13,7 @@ from penstock.tensors.gpu.batch import (
     contiguous_strides,
     plain,
     same_shapes,
+    shape_row,
     shape_rows,
 )
 
@@ -70,12 +71,17 @@ class ResizedBatch(LazyBatch):
         self.row = first + axes.rank - 2
         self.dtype = dtype
         self.rounds_to = rounds_to
-        self._rows, alike = axes.out_shapes(shape_rows(source), first)
         self._uniform: tuple[int, ...] | None = None
-        self.shapes = self._rows
-        if alike and len(source):
-            self._uniform = tuple(self._rows[0].tolist())
-            self._rows = self._rows[:1]
+        shape = source.uniform_shape
+        if shape is not None:
+            self._uniform = axes.common_shape(shape, first)
+        if self._uniform is None:
+            self._rows, alike = axes.out_shapes(shape_rows(source), first)
+            self.shapes = self._rows
+            if alike and len(source):
+                self._uniform = tuple(self._rows[0].tolist())
+        if self._uniform is not None:
+            self._rows = shape_row(self._uniform)
             self.shapes = same_shapes(self._uniform, len(source))
 
     @property
@@ -143,7 +149,7 @@ class ResizedBatch(LazyBatch):
         from penstock.kernels.gpu.resample import Target, resample_images
         from penstock.kernels.gpu.resample_taps import axes_taps
 
-        if not _any_elements(self._rows):
+        if 0 in self._uniform if self._uniform is not None else not _any_elements(self._rows):
             return
         taps = axes_taps(queue, self.axes)
         frames = self._frames(queue, taps)
@@ -153,7 +159,7 @@ class ResizedBatch(LazyBatch):
 
     def _frames(self, queue: Queue, taps: Taps) -> Frames:
         """The images that are resampled along rows and columns."""
-        from penstock.kernels.gpu.resample import Frames, contiguous_frames, strided_frames
+        from penstock.kernels.gpu.resample import Frames, frames_of, strided_frames
 
         source, row = self.source, self.row
         if self.axes.rank == 3:
@@ -163,8 +169,7 @@ class ResizedBatch(LazyBatch):
             source = _with_contiguous_end(queue, source, row + 1)
             layout = strided_frames(source.shapes, source.strides, row, channels_last=last)
         else:
-            rows = shape_rows(source)
-            layout = contiguous_frames(rows, source.dtype.itemsize, row, channels_last=last)
+            layout = frames_of(source, row, channels_last=last)
         return Frames(source.dtype, source.pointers, layout)
 
     def _slices(self, queue: Queue, taps: Taps) -> Frames:
@@ -202,8 +207,6 @@ class ResizedBatch(LazyBatch):
 
 
 def _any_elements(rows: np.ndarray) -> bool:
-    if len(rows) == 1:
-        return 0 not in rows
     return bool(rows.all(axis=1).any())
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ from penstock.operators.audio.decoding import QUALITY, AudioDecoding
 from penstock.operators.operator import operator
 from penstock.operators.readers.base import EPOCH_SHUFFLE_ARGS, READER_ARGS, Reader
 from penstock.operators.readers.nemo_manifest import Utterance, read_manifest
-from penstock.operators.readers.storage import read_file
+from penstock.operators.readers.storage import is_remote, read_file
 from penstock.operators.registry import register
 from penstock.operators.schema import REQUIRED, Arg, Spec
 from penstock.types import DALIDataType
@@ -21,6 +23,8 @@ from penstock.types import DALIDataType
 if TYPE_CHECKING:
     from penstock.kernels.cpu.audio.clip import Clip
     from penstock.operators.operator import SampleContext
+
+_LARGE_BYTES = 4 << 20
 
 
 def _count_outputs(args: dict[str, Any]) -> int:
@@ -149,8 +153,7 @@ class NemoAsrReader(Reader):
 
     def load(self, c: SampleContext, entry: int) -> tuple[np.ndarray, ...]:
         utterance, args = self._utterances[entry], self.args
-        data = read_file(utterance.path, c.temp)
-        with self._decoding.open(data) as clip:
+        with self._open(c, utterance) as clip:
             first, frames = _part(utterance, clip)
             found = [self._decoding.decode(c, clip, args.sample_rate, first, frames)]
             rate = clip.rate
@@ -161,6 +164,15 @@ class NemoAsrReader(Reader):
         if args.read_idxs:
             found.append(np.array([self._numbers[entry]], np.int64))
         return tuple(found)
+
+    def _open(self, c: SampleContext, utterance: Utterance) -> Clip:
+        """The file of an utterance; a large one of which a part may do is not read as a whole."""
+        path = utterance.path.removeprefix("file://")
+        if (utterance.offset or utterance.duration is not None) and not is_remote(path):
+            with contextlib.suppress(OSError, ValueError):  # `read_file` says what is wrong
+                if os.path.getsize(path) > _LARGE_BYTES:
+                    return self._decoding.open(path)
+        return self._decoding.open(read_file(path, c.temp))
 
 
 register(

@@ -70,7 +70,8 @@ def same_shapes(shape: tuple[int, ...], count: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=1024)
-def _shape_row(shape: tuple[int, ...]) -> np.ndarray:
+def shape_row(shape: tuple[int, ...]) -> np.ndarray:
+    """`shape` as one row, int64 ``(1, ndim)``, not to be written to."""
     return np.array(shape, np.int64).reshape(1, -1)
 
 
@@ -82,7 +83,7 @@ def shape_rows(batch: LazyBatch) -> np.ndarray:
     """
     shape = batch.uniform_shape
     if shape is not None:
-        return _shape_row(shape)
+        return shape_row(shape)
     return plain(batch.shapes)
 
 
@@ -97,7 +98,7 @@ def dense_layout(
 
 @lru_cache(maxsize=1024)
 def _same_strides(shape: tuple[int, ...], itemsize: int, count: int) -> np.ndarray:
-    return np.broadcast_to(contiguous_strides(_shape_row(shape), itemsize), (count, len(shape)))
+    return np.broadcast_to(contiguous_strides(shape_row(shape), itemsize), (count, len(shape)))
 
 
 def rows_in_common(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     hidden=True,
     tells_late=True,
     class_name="JaxFunction",
+    written="jax_function",
 )
 class JaxFunction(Operator):
     """Calls a function of JAX's arrays with whole batches."""

@@ -46,8 +46,8 @@ class DALIGenericIterator(_DaliBaseIterator):
     output_map
         Names of the outputs of a pipeline, in their order; all different.
     size
-        Number of samples in an epoch, all pipelines together. With -1 an epoch lasts until an
-        external source has no more data. Not together with `reader_name`.
+        Number of samples in an epoch, all pipelines of the process together. With -1 an epoch
+        lasts until an external source has no more data. Not together with `reader_name`.
     reader_name
         Name of the reader in each pipeline that says how long an epoch is. Prefer it to `size`:
         it takes account of shards and padding.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Self
 
@@ -23,6 +24,8 @@ _STORED: dict[tuple[int, bool], np.dtype] = {
     (64, True): np.dtype(np.float64),
 }
 _FLOAT = np.dtype(np.float32)
+_HEADER_BYTES = 4096
+"""Where a header that is longer ends does not matter: libsndfile reads it again."""
 
 
 class Clip:
@@ -30,8 +33,9 @@ class Clip:
 
     Parameters
     ----------
-    data
-        The file: uint8, 1-D, contiguous.
+    source
+        The file, uint8, 1-D, contiguous; or the path of a local one, of which then only what is
+        wanted is read.
 
     Attributes
     ----------
@@ -50,25 +54,28 @@ class Clip:
 
     __slots__ = ("_data", "_file", "_header", "channels", "frames", "rate")
 
-    def __init__(self, data: np.ndarray) -> None:
-        if not data.size:
-            raise BadSampleError("The data is empty: it has no bytes, so it is no audio file.")
-        self._data = data
+    def __init__(self, source: np.ndarray | str) -> None:
         self._file: SoundFile | None = None
-        self._header: WaveHeader | None = read_wave_header(data)
-        if self._header is None:
-            self._file = SoundFile(data)
-            self.frames, self.channels = self._file.frames, self._file.channels
-            self.rate = self._file.rate
-            return
-        header = self._header
-        if header.missing:
+        if isinstance(source, str):
+            header = _header_of_file(source)
+        elif source.size:
+            header = read_wave_header(source)
+            self._data = source
+        else:
+            raise BadSampleError("The data is empty: it has no bytes, so it is no audio file.")
+        if header is not None and header.missing:
             total = header.size + header.missing
             raise BadSampleError(
                 f"The WAV file is cut off: its header announces {total} bytes of samples, "
                 f"and {header.size} are there."
             )
-        self.frames, self.channels, self.rate = header.frames, header.channels, header.rate
+        self._header = header
+        known: WaveHeader | SoundFile
+        if header is None or isinstance(source, str):
+            known = self._file = SoundFile(source)
+        else:
+            known = header
+        self.frames, self.channels, self.rate = known.frames, known.channels, known.rate
 
     def __enter__(self) -> Self:
         return self
@@ -126,3 +133,9 @@ class Clip:
             return wide
         source = raw.view(_STORED[header.bits, header.is_float])
         return source if source.flags.aligned else source.copy()
+
+
+def _header_of_file(path: str) -> WaveHeader | None:
+    with open(path, "rb") as file:
+        begin = file.read(_HEADER_BYTES)
+        return read_wave_header(np.frombuffer(begin, np.uint8), os.fstat(file.fileno()).st_size)

@@ -1,4 +1,4 @@
-"""Files of all kinds that libsndfile knows, read from memory without the interpreter.
+"""Files of all kinds that libsndfile knows, read without the interpreter.
 
 soundfile hands libsndfile Python functions for a file in memory, each call of which takes the
 interpreter. Here they are compiled, so that a whole file is decoded in one call that has let go of
@@ -7,6 +7,7 @@ it. Library and declarations are soundfile's.
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Any
 
@@ -78,12 +79,12 @@ def _library() -> tuple[Any, Any, Any, tuple[Any, ...]]:
 
 
 class SoundFile:
-    """A file in memory, opened by libsndfile.
+    """A file opened by libsndfile.
 
     Parameters
     ----------
-    data
-        The file: uint8, 1-D, contiguous.
+    source
+        The file, uint8, 1-D, contiguous; or its path, where not all of it is wanted.
 
     Raises
     ------
@@ -91,23 +92,28 @@ class SoundFile:
         If libsndfile does not know what it is.
     """
 
-    def __init__(self, data: np.ndarray) -> None:
+    def __init__(self, source: np.ndarray | str) -> None:
         library, ffi, functions, _ = _library()
-        self._data = data
-        self._state = np.array([data.ctypes.data, data.size, 0], np.int64)
         info = ffi.new("SF_INFO*")
-        place = ffi.cast("void*", self._state.ctypes.data)
-        self._file = library.sf_open_virtual(functions, _SFM_READ, info, place)
+        if isinstance(source, str):
+            size = os.stat(source).st_size
+            self._file = library.sf_open(os.fsencode(source), _SFM_READ, info)
+        else:
+            size = source.size
+            self._data = source
+            self._state = np.array([source.ctypes.data, size, 0], np.int64)
+            place = ffi.cast("void*", self._state.ctypes.data)
+            self._file = library.sf_open_virtual(functions, _SFM_READ, info, place)
         if self._file == ffi.NULL:
             raise BadSampleError(f"The data is no audio file that can be read: {_why(ffi.NULL)}")
         self.frames = int(info.frames)
         self.channels = int(info.channels)
         self.rate = int(info.samplerate)
-        if not 0 <= self.frames * self.channels <= _MOST_PER_BYTE * data.size:
+        if not 0 <= self.frames * self.channels <= _MOST_PER_BYTE * size:
             self.close()
             raise BadSampleError(
                 f"The audio file is damaged: its header announces {self.frames} samples in "
-                f"{data.size} bytes."
+                f"{size} bytes."
             )
 
     def close(self) -> None:

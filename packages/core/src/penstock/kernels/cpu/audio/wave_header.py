@@ -58,18 +58,18 @@ class WaveHeader(NamedTuple):
         return self.size // (self.channels * (self.bits // 8))
 
 
-def read_wave_header(data: np.ndarray) -> WaveHeader | None:
+def read_wave_header(data: np.ndarray, size: int | None = None) -> WaveHeader | None:
     """What a WAV file has; `None` for anything that is to be left to libsndfile.
 
     Parameters
     ----------
     data
-        The file: uint8, 1-D, contiguous.
+        The file, or its beginning: uint8, 1-D, contiguous.
+    size
+        Bytes of the whole file, where `data` is not all of it.
     """
-    found, offset, size, missing, channels, rate, bits, is_float = _read(data)
-    if not found:
-        return None
-    return WaveHeader(offset, size, missing, channels, rate, bits, is_float)
+    found, *rest = _read(data, data.size if size is None else size)
+    return WaveHeader(*rest) if found else None
 
 
 @numba.njit(nogil=True, cache=True)
@@ -81,7 +81,7 @@ def _number(data: np.ndarray, at: int, count: int) -> Any:
 
 
 @numba.njit(nogil=True, cache=True)
-def _read(data: np.ndarray) -> tuple[bool, int, int, int, int, int, int, bool]:
+def _read(data: np.ndarray, file_size: int) -> tuple[bool, int, int, int, int, int, int, bool]:
     nothing = (False, 0, 0, 0, 0, 0, 0, False)
     length = data.size
     if length < 12 or _number(data, 0, 4) != _RIFF or _number(data, 8, 4) != _WAVE:
@@ -118,7 +118,7 @@ def _read(data: np.ndarray) -> tuple[bool, int, int, int, int, int, int, bool]:
         elif name == _DATA:
             if not known:
                 return nothing
-            there = length - at
+            there = file_size - at
             promised = there if size >= _STREAMED else size
             missing = max(promised - there, 0)
             have = min(promised, there)
