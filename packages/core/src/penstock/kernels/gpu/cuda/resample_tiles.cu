@@ -273,7 +273,7 @@ __global__ void __launch_bounds__(BLOCK, 4)
       const int staged_pitch = work.staged_pitch;
       const SpanTable spans = {work.frame_at + work.top * s.row + left * pixel_bytes, s.row,
                                uint32(work.lines), uint32((right - left) * pixel_bytes)};
-      stage_spans<16>(stage, staged_pitch, spans, work.low, work.high, arrivals, BLOCK, turn++);
+      turn += stage_spans<16>(stage, staged_pitch, spans, work.low, work.high, arrivals, BLOCK, turn);
       int elements = (right - left) * channels;
       // Where all rows begin at the same place in a word, they are summed from there on.
       const int phase = int(spans.source & 3) / SIZE;

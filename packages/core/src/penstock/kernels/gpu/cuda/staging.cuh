@@ -102,7 +102,7 @@ __device__ __forceinline__ void await_spans(Arrivals& arrivals, uint32 turn = 0)
 // of what is around a span is read, too, unless it lies outside of `low` to `high`. Returns, in all
 // threads, when everything is there.
 template <uint32 Size>
-__device__ __forceinline__ void stage_spans(uint8* memory, uint32 pitch, const SpanTable& spans,
+__device__ __forceinline__ bool stage_spans(uint8* memory, uint32 pitch, const SpanTable& spans,
                                             uint64 low, uint64 high, Arrivals& arrivals,
                                             uint32 threads, uint32 turn = 0) {
   const uint32 begin = uint32(spans.source) & 15;
@@ -118,7 +118,7 @@ __device__ __forceinline__ void stage_spans(uint8* memory, uint32 pitch, const S
                 (phase + spans.size + 15) / 16 * 16, arrivals, 0, 1);
     }
     await_spans(arrivals, turn);
-    return;
+    return true;
   }
   const uint32 units = (spans.size + 2 * Size - 2) / Size;  // of a span, wherever it begins
   // As many threads for a span as it keeps busy, a power of two.
@@ -148,4 +148,5 @@ __device__ __forceinline__ void stage_spans(uint8* memory, uint32 pitch, const S
     }
   }
   await_copies();
+  return false;
 }
