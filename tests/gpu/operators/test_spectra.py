@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, fn
+from penstock.kernels.cpu.bands import mel_bands
+from penstock.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
 from penstock.kernels.gpu import spectrogram as kernels
+from penstock.operators.audio.spectrum_batch import SpectrumBatch
 from tests.support.gpu.alike import check_alike, check_same_error
+from tests.support.gpu.session import gpu_session
 
 RNG = np.random.default_rng(5)
 
@@ -210,3 +214,31 @@ def test_coefficients_of_what_has_none():
     check_alike("mfcc", noise((0, 5), (4, 5)))
     check_alike("mfcc", noise((4, 0), (4, 5)))
     check_same_error("mfcc", noise((4, 5), (1, 5)), sample=1, dct_type=1)
+
+
+def test_several_queues_at_a_time():
+    """In dynamic mode, loops of several threads share operators; each has a queue of its own."""
+    plan = SpectrumPlan(Frames(hann_window(48), 20, center=True, reflect=True), 48, squared=True)
+    bands, shared = mel_bands(25, 9, 8000.0, 0.0, 4000.0, "htk", True), kernels.DevicePlan(plan)
+    on_device = kernels.DeviceBands(bands)
+    data = signals(300, 300)
+    with gpu_session() as one, gpu_session() as other:
+        batches = [session.upload(data) for session in (one, other)]
+        told = []
+        for turn in range(3):
+            for session, batch in zip((one, other), batches, strict=True):
+                use = on_device if turn else None
+                found = SpectrumBatch(
+                    shared, batch, np.array([16]), time_first=False, bands=use
+                ).materialise(session.queue)
+                got = session.download(found)
+                for signal, values in zip(data, got, strict=True):
+                    expected = np.empty(values.shape, np.float32)
+                    plan.write(signal, expected, np.empty, bands=bands if turn else None)
+                    np.testing.assert_array_equal(values, expected)
+                if turn:
+                    arguments = {"time_first": False, "note_largest": False}
+                    told.append(shared.settings(session.queue, use, None, **arguments))
+    assert told[0] is told[2]
+    assert told[1] is told[3]
+    assert told[0]["cosines"] != told[1]["cosines"]
