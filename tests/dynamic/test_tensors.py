@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import weakref
 
 import numpy as np
@@ -183,3 +185,17 @@ def test_overflow_of_numbers_that_change_is_an_error_each_time():
         assert (x + k)[0].item() == 1 + k
         with pytest.raises(OverflowError):
             x + (2**31 + k)
+
+
+def test_copies_and_pickles():
+    tensor = ndd.tensor([[1, 2]], layout="XY") + 1
+    batch = ndd.batch([[1.0], [2.0, 3.0]]) * 2
+    for copied in (copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
+        other = copied(tensor)
+        assert (other.layout, other.dtype, np.asarray(other).tolist()) == (
+            "XY",
+            ndd.int32,
+            [[2, 3]],
+        )
+        assert not np.shares_memory(np.asarray(other), np.asarray(tensor))
+        assert [np.asarray(t).tolist() for t in (copied(batch) + 1).tensors] == [[3.0], [5.0, 7.0]]
