@@ -3,6 +3,7 @@
     hatch run bench:audio                       all cases
     hatch run bench:audio --case dynamic --rounds 9
     hatch run bench:audio --library Penstock
+    hatch run bench:audio --device gpu          from `audio.gpu()` on, on the GPU
 
 Cases are `dynamic` (eager and sync_cpu; one loop, and loops in two threads of Python, each with a
 shard of its own), `pipeline`, and `calls`: what a call of an operator costs that does nothing.
@@ -52,7 +53,18 @@ class Ranks:
         return sum(each.result() for each in running)
 
 
-def dynamic_rows(libraries: list[str], root: str, batch_size: int) -> dict[str, list[Peer]]:
+def _finish(device: str) -> Callable[[], None] | None:
+    """What waits for all that was given to the device, if it is a GPU."""
+    if device == "cpu":
+        return None
+    import torch
+
+    return torch.cuda.synchronize
+
+
+def dynamic_rows(
+    libraries: list[str], root: str, batch_size: int, device: str
+) -> dict[str, list[Peer]]:
     """The loop in both modes, by the name of the row."""
     rows: dict[str, list[Peer]] = {}
     for mode in ("eager", "sync_cpu"):
@@ -68,26 +80,30 @@ def dynamic_rows(libraries: list[str], root: str, batch_size: int) -> dict[str, 
                         threads=threads,
                         rank=rank,
                         ranks=ranks,
+                        gpu=device == "gpu",
                     )
                     for rank in range(ranks)
                 ]
-                peers.append(Peer(name, Ranks(loops).epoch))
+                peers.append(Peer(name, Ranks(loops).epoch, _finish(device)))
             rows[f"{mode}, {_loops(ranks)}, {_threads(threads)}"] = peers
     return rows
 
 
-def pipeline_rows(libraries: list[str], root: str, batch_size: int) -> dict[str, list[Peer]]:
+def pipeline_rows(
+    libraries: list[str], root: str, batch_size: int, device: str
+) -> dict[str, list[Peer]]:
     """The same as a pipeline."""
     rows = {}
     for threads in (2, 1):
         peers = []
         for name in libraries:
             lib = library(name)
-            pipe = lib.Pipeline(batch_size=batch_size, num_threads=threads, device_id=None, seed=1)
+            gpu = device == "gpu"
+            pipe = lib.Pipeline(batch_size, threads, 0 if gpu else None, seed=1)
             with pipe:
-                pipe.set_outputs(audio_chain.graph(lib, root))
+                pipe.set_outputs(audio_chain.graph(lib, root, gpu=gpu))
             pipe.build()
-            peers.append(Peer(name, _step(pipe)))
+            peers.append(Peer(name, _step(pipe), _finish(device)))
         rows[f"pipeline, {_threads(threads)}"] = peers
     return rows
 
@@ -143,6 +159,7 @@ def main() -> None:
     )
     parser.add_argument("--case", action="append", help="may be repeated; default: all")
     parser.add_argument("--library", action="append", help="only these; default: both")
+    parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.5, help="of one round of one peer")
@@ -156,11 +173,11 @@ def main() -> None:
                 print_calls(libraries, args.rounds)
                 continue
             rows = (dynamic_rows if case == "dynamic" else pipeline_rows)(
-                libraries, folder, args.batch_size
+                libraries, folder, args.batch_size, args.device
             )
             for peers in rows.values():
                 measure(peers, rounds=args.rounds, seconds=args.seconds)
-            title = f"{case}: batch {args.batch_size}, clips, medians of {args.rounds}"
+            title = f"{case}: batch {args.batch_size}, {args.device}, medians of {args.rounds}"
             print_table(title, rows)
 
 

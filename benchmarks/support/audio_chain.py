@@ -84,7 +84,8 @@ class DynamicLoop:
         """Go through the shard once; return the number of samples."""
         ndd = self._ndd
         if self._context is None:
-            self._context = ndd.EvalContext(num_threads=self._threads)
+            device = {"device_id": 0} if self._gpu else {}
+            self._context = ndd.EvalContext(num_threads=self._threads, **device)
         samples = 0
         with self._context, getattr(ndd.EvalMode, self._mode):
             for batch in self.batches():

@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 
 from penstock.errors import BadSampleError
+from penstock.kernels.cpu.audio.flac import FlacHeader, decode_flac, read_flac_header
 from penstock.kernels.cpu.audio.sample_loops import convert, mix, unpack_24_bit
 from penstock.kernels.cpu.audio.sound_file import SoundFile
 from penstock.kernels.cpu.audio.wave_header import WaveHeader, read_wave_header
@@ -52,7 +53,7 @@ class Clip:
         If it is no audio file, or its end is missing.
     """
 
-    __slots__ = ("_data", "_file", "_header", "channels", "frames", "rate")
+    __slots__ = ("_data", "_file", "_flac", "_header", "channels", "frames", "rate")
 
     def __init__(self, source: np.ndarray | str) -> None:
         self._file: SoundFile | None = None
@@ -70,11 +71,12 @@ class Clip:
                 f"and {header.size} are there."
             )
         self._header = header
-        known: WaveHeader | SoundFile
-        if header is None or isinstance(source, str):
+        self._flac: FlacHeader | None = None
+        known: WaveHeader | FlacHeader | SoundFile | None = header
+        if header is None and not isinstance(source, str):
+            known = self._flac = read_flac_header(source)
+        if known is None or isinstance(source, str):
             known = self._file = SoundFile(source)
-        else:
-            known = header
         self.frames, self.channels, self.rate = known.frames, known.channels, known.rate
 
     def __enter__(self) -> Self:
@@ -116,6 +118,13 @@ class Clip:
     ) -> np.ndarray | None:
         """Samples still to be converted, flat; `None` where `out` has them already."""
         count = len(out) * self.channels
+        if self._flac is not None:
+            if len(out) == self.frames:
+                decoded = decode_flac(self._data, self._flac, temp)
+                if decoded is not None:
+                    return decoded
+            # A part is found faster by libsndfile; and it knows what is wrong.
+            self._flac, self._file = None, SoundFile(self._data)
         if self._file is not None:
             if not mixed:
                 self._file.read(out, first, len(out))
