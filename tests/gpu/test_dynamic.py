@@ -193,3 +193,10 @@ def test_an_error_of_a_sample_on_the_gpu_names_operator_sample_and_line(mode):
             ndd.slice(there, start=[2], shape=[3], axes=[0]).evaluate()
     assert "`ndd.slice`, at sample 0 of the batch, created at" in str(caught.value)
     assert __file__ in str(caught.value)
+
+
+def test_numbers_that_change_need_no_new_kernels(gpu_runtime):
+    there = ndd.batch(ragged()).gpu()
+    for k in range(40):
+        got = host(there * (0.5 * k) + k)
+        np.testing.assert_array_equal(got[1], ragged()[1] * np.float32(0.5 * k) + np.float32(k))
