@@ -118,3 +118,10 @@ def test_function_has_signature_and_documentation(name):
     assert "batch_size" in function.__doc__
     assert "DataNode" not in function.__doc__
     assert function.__name__ == name.rpartition(".")[2]
+
+
+def test_the_module_lists_what_is_public():
+    names = set(dir(ndd))
+    assert {"Tensor", "resize", "decoders", "random", "math", "int32", "imread"} <= names
+    assert not {"slots", "chains", "calling", "tensors", "external_source", "constant"} & names
+    assert not [name for name in names if not hasattr(ndd, name)]

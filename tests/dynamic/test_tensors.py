@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import weakref
 
 import numpy as np
@@ -154,3 +156,46 @@ def test_torch():
     assert ndd.as_tensor(torch.arange(3)).dtype == ndd.int64
     assert ndd.tensor([1, 2]).torch(copy=True).tolist() == [1, 2]
     assert (ndd.tensor([1, 2]).torch() + 1).tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "uint64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("symbol", ["+", "-", "*", "/", "//", "%", "**", "<", ">=", "=="])
+def test_numbers_that_change_are_computed_with_like_constants(symbol, dtype):
+    compute = eval(f"lambda x, y: x {symbol} y")
+    draw = np.random.default_rng(1)
+    samples = [draw.integers(1, 100, n).astype(dtype) for n in (5, 9)]
+    for mode in (ndd.EvalMode.eager, ndd.EvalMode.sync_cpu):
+        with mode:
+            x = ndd.batch(samples)
+            for k in range(28):
+                number = (1 + 0.25 * k) if k % 2 else k + 1
+                as_data = ndd.tensor(number)
+                for got, want in (
+                    (compute(x, number), compute(x, as_data)),
+                    (compute(number, x), compute(as_data, x)),
+                ):
+                    assert got.dtype == want.dtype
+                    for a, b in zip(got.tensors, want.tensors, strict=True):
+                        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def test_overflow_of_numbers_that_change_is_an_error_each_time():
+    x = ndd.tensor([1, 2])
+    for k in range(40):
+        assert (x + k)[0].item() == 1 + k
+        with pytest.raises(OverflowError):
+            x + (2**31 + k)
+
+
+def test_copies_and_pickles():
+    tensor = ndd.tensor([[1, 2]], layout="XY") + 1
+    batch = ndd.batch([[1.0], [2.0, 3.0]]) * 2
+    for copied in (copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
+        other = copied(tensor)
+        assert (other.layout, other.dtype, np.asarray(other).tolist()) == (
+            "XY",
+            ndd.int32,
+            [[2, 3]],
+        )
+        assert not np.shares_memory(np.asarray(other), np.asarray(tensor))
+        assert [np.asarray(t).tolist() for t in (copied(batch) + 1).tensors] == [[3.0], [5.0, 7.0]]

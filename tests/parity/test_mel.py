@@ -38,9 +38,12 @@ BANKS = [
 @pytest.mark.parametrize("formula", ["slaney", "htk"])
 @pytest.mark.parametrize("arguments", BANKS, ids=str)
 def test_filters(formula, arguments):
-    same(
+    # The weights themselves, to the last digits.
+    assert_parity(
         lambda lib, x: lib.fn.mel_filter_bank(x, mel_formula=formula, **arguments),
-        [np.eye(bins, dtype=np.float32) for bins in (3, 5, 100, 129, 257, 513)],
+        [np.eye(bins, dtype=np.float32) for bins in (2, 3, 5, 100, 129, 257, 513)],
+        relative=1e-6,
+        absolute=1e-6,
     )
     same(
         lambda lib, x: lib.fn.mel_filter_bank(x, mel_formula=formula, **arguments),

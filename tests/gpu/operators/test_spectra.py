@@ -8,9 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import penstock.experimental.dynamic as ndd
 from penstock import Pipeline, fn
+from penstock.kernels.cpu.bands import mel_bands
+from penstock.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
 from penstock.kernels.gpu import spectrogram as kernels
+from penstock.operators.audio.spectrum_batch import SpectrumBatch
 from tests.support.gpu.alike import check_alike, check_same_error
+from tests.support.gpu.session import gpu_session
 
 RNG = np.random.default_rng(5)
 
@@ -210,3 +215,48 @@ def test_coefficients_of_what_has_none():
     check_alike("mfcc", noise((0, 5), (4, 5)))
     check_alike("mfcc", noise((4, 0), (4, 5)))
     check_same_error("mfcc", noise((4, 5), (1, 5)), sample=1, dct_type=1)
+
+
+def test_several_queues_at_a_time():
+    """In dynamic mode, loops of several threads share operators; each has a queue of its own."""
+    plan = SpectrumPlan(Frames(hann_window(48), 20, center=True, reflect=True), 48, squared=True)
+    bands, shared = mel_bands(25, 9, 8000.0, 0.0, 4000.0, "htk", True), kernels.DevicePlan(plan)
+    on_device = kernels.DeviceBands(bands)
+    data = signals(300, 300)
+    with gpu_session() as one, gpu_session() as other:
+        batches = [session.upload(data) for session in (one, other)]
+        told = []
+        for turn in range(3):
+            for session, batch in zip((one, other), batches, strict=True):
+                use = on_device if turn else None
+                found = SpectrumBatch(
+                    shared, batch, np.array([16]), time_first=False, bands=use
+                ).materialise(session.queue)
+                got = session.download(found)
+                for signal, values in zip(data, got, strict=True):
+                    expected = np.empty(values.shape, np.float32)
+                    plan.write(signal, expected, np.empty, bands=bands if turn else None)
+                    np.testing.assert_array_equal(values, expected)
+                if turn:
+                    arguments = {"time_first": False, "note_largest": False}
+                    told.append(shared.settings(session.queue, use, None, **arguments))
+    assert told[0] is told[2]
+    assert told[1] is told[3]
+    assert told[0]["cosines"] != told[1]["cosines"]
+
+
+@pytest.mark.parametrize("mode", ["eager", "sync_cpu", "deferred"])
+def test_dynamic_mode(mode):
+    data = signals(900, 400, 333)
+
+    def graph(x):
+        powers = ndd.spectrogram(x, window_length=64, window_step=20)
+        mel = ndd.mel_filter_bank(powers, sample_rate=16000.0, nfilter=20)
+        decibels = ndd.to_decibels(mel, cutoff_db=-60.0)
+        return mel, ndd.to_decibels(mel, reference=1.0), ndd.mfcc(decibels, n_mfcc=5)
+
+    with getattr(ndd.EvalMode, mode):
+        found = graph(ndd.as_batch(data).gpu())
+        for got, expected in zip(found, graph(ndd.as_batch(data)), strict=True):
+            for one, other in zip(got.cpu().tensors, expected.tensors, strict=True):
+                np.testing.assert_array_equal(np.asarray(one), np.asarray(other))

@@ -186,3 +186,27 @@ def test_shards_of_nemo_are_disjoint_and_complete(tmp_path):
         indices = [int(np.asarray(t[3].at(k))[0]) for t in [pipe.run()] for k in range(2)]
         seen += indices
     assert len(set(seen)) == 6
+
+
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+def test_bad_utterances_are_left_out(tmp_path, policy):
+    bad = tmp_path / "bad.wav"
+    encoded("mono_s16.wav")[:999].tofile(bad)
+    lines = [*clips(), {"audio_filepath": str(bad)}, {"audio_filepath": str(tmp_path / "none")}]
+    path = tmp_path / "manifest.json"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    @pipeline_def(batch_size=3, num_threads=2, device_id=None, on_bad_sample=policy)
+    def pipeline():
+        return tuple(fn.readers.nemo_asr(manifest_filepaths=[str(path)], read_idxs=True))
+
+    pipe = pipeline()
+    numbers = []
+    for _ in range(4):
+        audio, _, text, numbered = pipe.run()
+        for k in range(3):
+            number = int(np.asarray(numbered.at(k))[0])
+            numbers.append(number)
+            assert bytes(np.asarray(text.at(k))).decode() == lines[number]["text"]
+            assert np.asarray(audio.at(k)).size > 30000
+    assert set(numbers) == {0, 1, 2, 3}

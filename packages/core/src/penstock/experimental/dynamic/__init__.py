@@ -5,6 +5,7 @@ The usual import is ``import penstock.experimental.dynamic as ndd``.
 
 from __future__ import annotations
 
+import sys as _sys
 from typing import Any as _Any
 
 from penstock.experimental.dynamic import calling as _calling
@@ -123,7 +124,13 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_functions.names(__name__)})
+    # Modules that stand in a file are parts of this package, and those in `__all__` are public.
+    parts = {
+        name
+        for name in _functions.names(__name__)
+        if getattr(_sys.modules.get(f"{__name__}.{name}"), "__file__", None) is not None
+    }
+    return sorted({*__all__, *_functions.names(__name__)} - (parts - {*__all__}))
 
 
 _functions.install(__name__)

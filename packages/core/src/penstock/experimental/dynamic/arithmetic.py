@@ -7,15 +7,21 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from penstock.errors import ArgumentTypeError, ArgumentValueError
 from penstock.experimental.dynamic import calling
 from penstock.experimental.dynamic.operations import OPERATIONS as CALLED
-from penstock.experimental.dynamic.slots import Slot
+from penstock.experimental.dynamic.slots import HostValue, Slot
 from penstock.graph.expressions import constant_operand
 from penstock.operators.arithmetic.operations import OPERATIONS, Operation
 from penstock.operators.registry import find
-from penstock.operators.schema import OpSchema
-from penstock.types import ScalarConstant
+from penstock.operators.schema import OpSchema, Spec
+from penstock.types import ScalarConstant, storage_dtype
+
+_FEW = 16
+"""So many constants an operation is made ready for before numbers become data."""
+_seen: dict[tuple[Any, ...], int] = {}
 
 
 def apply(operation: Operation, operands: tuple[Any, ...]) -> Any:
@@ -65,9 +71,45 @@ def apply(operation: Operation, operands: tuple[Any, ...]) -> Any:
         key.append("gpu")
     structure = tuple(key)
     found = CALLED.get(structure)
+    if found is None and _is_one_of_many(structure):
+        slots = _with_numbers_as_data(operation, operands, structure, slots)
+        structure = (operation.name, *(None for _ in operands), *structure[len(operands) + 1 :])
+        found = CALLED.get(structure)
     if found is None:
         found = CALLED.add(structure, _operation(operation, operands, structure, on_gpu))
     return calling.invoke(found, tuple(slots), (), size)
+
+
+def _is_one_of_many(structure: tuple[Any, ...]) -> bool:
+    """Whether the numbers of an operation have been others each time.
+
+    An expression is made ready for its constants, which takes as long as computing it for some
+    hundred thousand elements. Numbers that change are therefore handed over as data; results are
+    the same, bit for bit.
+    """
+    pattern = tuple([part[0] if isinstance(part, tuple) else part for part in structure])
+    if pattern == structure:
+        return False
+    count = _seen[pattern] = _seen.get(pattern, 0) + 1
+    return count > _FEW
+
+
+def _with_numbers_as_data(
+    operation: Operation, operands: tuple[Any, ...], structure: tuple[Any, ...], slots: list[Slot]
+) -> list[Slot]:
+    """The inputs of an operation, numbers among them."""
+    others = iter(slots)
+    found = []
+    for operand, part in zip(operands, structure[1:], strict=False):
+        if part is None:
+            found.append(next(others))
+            continue
+        _, number, dtype = constant_operand(operation, operand)
+        with np.errstate(over="ignore"):
+            array = np.array(number, storage_dtype(dtype))
+        spec = Spec(dtype, 0)
+        found.append(Slot(spec, None, HostValue([array], spec)))
+    return found
 
 
 def _operation(

@@ -296,10 +296,19 @@ class Batch(calling.Holder):
             "A Batch has no truth value; look at a sample's, as in `bool(batch.tensors[0])`."
         )
 
+    def __reduce__(self) -> Any:
+        return _restored, (self._backend(),)
+
     def __repr__(self) -> str:
         from penstock.experimental.dynamic.printing import batch_text
 
         return batch_text(self)
+
+
+def _restored(found: TensorListCPU) -> Batch:
+    """The batch over memory that nobody else has."""
+    value = HostValue.of_list(found)
+    return Batch._of(Slot(value.spec, len(value), value))
 
 
 class TensorList:

@@ -15,8 +15,9 @@ from penstock.experimental.dynamic import arithmetic, calling, indexing
 from penstock.experimental.dynamic.devices import Device, DeviceLike
 from penstock.experimental.dynamic.devices import device as as_device
 from penstock.experimental.dynamic.dtypes import BY_TYPE_ID, DType
-from penstock.experimental.dynamic.slots import Slot, on_host
+from penstock.experimental.dynamic.slots import HostValue, Slot, on_host
 from penstock.operators.registry import find
+from penstock.operators.schema import Spec
 from penstock.tensors.tensor import TensorCPU
 
 if TYPE_CHECKING:
@@ -270,10 +271,21 @@ class Tensor(calling.Holder):
     def __len__(self) -> NoReturn:
         raise ArgumentTypeError("A Tensor has no len(); `shape` has its extents.")
 
+    def __reduce__(self) -> Any:
+        return _restored, (self._backend(),)
+
     def __repr__(self) -> str:
         from penstock.experimental.dynamic.printing import tensor_text
 
         return tensor_text(self)
+
+
+def _restored(found: TensorCPU) -> Tensor:
+    """The tensor over memory that nobody else has."""
+    array = found._array
+    spec = Spec(found._dtype, array.ndim, found._layout)
+    sources = [found._source] if found._source else None
+    return Tensor._of(Slot(spec, None, HostValue([array], spec, sources)))
 
 
 def torch_module() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -12,9 +13,10 @@ if TYPE_CHECKING:
 
 
 class DeviceConstant:
-    """An array that is uploaded once.
+    """An array that is uploaded once for each queue.
 
-    Belongs to an instance of an operator, whose lifetime its memory has.
+    Belongs to an instance of an operator, whose lifetime its memory has. Several threads may run
+    the operator at a time, each with a queue of its own.
 
     Parameters
     ----------
@@ -22,21 +24,22 @@ class DeviceConstant:
         The array; it does not change.
     """
 
-    __slots__ = ("_memory", "_queue", "_values")
+    __slots__ = ("_memories", "_values")
 
     def __init__(self, values: np.ndarray) -> None:
         self._values = values
-        self._queue: Queue | None = None
-        self._memory: DeviceBatch | None = None
+        # Memory is that of one stream: what another drops, or takes, must not be what this reads.
+        self._memories: WeakKeyDictionary[Queue, DeviceBatch] = WeakKeyDictionary()
 
     def address(self, queue: Queue) -> int:
         """Where it is, for work of `queue`."""
-        if self._memory is None or self._queue is not queue:
+        memory = self._memories.get(queue)
+        if memory is None:
             source = queue.pinned.copy_of(np.ascontiguousarray(self._values))
             queue.keep(source)
-            self._memory = queue.empty((max(source.nbytes, 1),), np.uint8, 1)
+            memory = queue.empty((max(source.nbytes, 1),), np.uint8, 1)
             queue.runtime.copy(
-                int(self._memory.pointers[0]), source.ctypes.data, source.nbytes, queue.stream
+                int(memory.pointers[0]), source.ctypes.data, source.nbytes, queue.stream
             )
-            self._queue = queue
-        return int(self._memory.pointers[0])
+            self._memories[queue] = memory
+        return int(memory.pointers[0])

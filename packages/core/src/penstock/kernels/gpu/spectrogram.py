@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -149,8 +150,8 @@ class DevicePlan:
         settings["start"], settings["step"] = plan.frames.start, plan.frames.step
         settings["reflect"], settings["squared"] = plan.frames.reflect, plan.squared
 
-        self._known: tuple[Any, ...] = ()
-        self._told = self._settings
+        self._told: WeakKeyDictionary[Queue, tuple[Any, np.ndarray]] = WeakKeyDictionary()
+        """What was asked for last, and given, by queue: each is of one thread at a time."""
 
     def settings(
         self,
@@ -162,9 +163,10 @@ class DevicePlan:
         note_largest: bool,
     ) -> np.ndarray:
         """What the kernel is told, ``(1,)``, with addresses for work of `queue`."""
-        asked = (queue, bands, scale, time_first, note_largest)
-        if asked == self._known:  # as in every iteration
-            return self._told
+        asked = (bands, scale, time_first, note_largest)
+        told = self._told.get(queue)
+        if told is not None and told[0] == asked:  # as in every iteration
+            return told[1]
         settings = self._settings.copy()
         for name, address in self._packed.addresses(queue).items():
             settings[name] = address
@@ -176,7 +178,7 @@ class DevicePlan:
         settings["in_decibels"] = scale is not None
         for name, value in (scale or NO_DECIBELS)._asdict().items():
             settings[name] = value
-        self._known, self._told = asked, settings
+        self._told[queue] = asked, settings
         return settings
 
 

@@ -149,5 +149,5 @@ class MelFilterBank(Operator):
 
         found = self._device_bands.get(bins)
         if found is None:
-            found = self._device_bands[bins] = DeviceBands(self._bands(bins))
+            found = self._device_bands.setdefault(bins, DeviceBands(self._bands(bins)))
         return found

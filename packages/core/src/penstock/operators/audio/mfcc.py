@@ -136,5 +136,5 @@ class Mfcc(Operator):
 
         found = self._device_bands.get(size)
         if found is None:
-            found = self._device_bands[size] = DeviceBands(self._bands(size))
+            found = self._device_bands.setdefault(size, DeviceBands(self._bands(size)))
         return found
