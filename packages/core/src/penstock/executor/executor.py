@@ -82,7 +82,6 @@ class Executor:
         self._policy = on_bad_sample
         self._programs: dict[tuple[Any, ...], Any] = {}
         """By number of a stage and types of registers."""
-        self._making = threading.Lock()
         self._last_programs: dict[int, tuple[list[Spec | None], Any]] = {}
         self.gate = Gate()
         self._lock = self.gate.lock
@@ -145,16 +144,12 @@ class Executor:
         names = sorted(self.plan.lanes)
         if not names:
             return []
-        from penstock.executor.lane import Lane, LaneThread, threads_of
+        from penstock.executor.lane import Lane, LaneThread
 
         assert self._device is not None
         # What was handed over may still be worked on when the next iterations begin.
         ahead = 2 * self._depth + 1
-        return [
-            LaneThread(self, Lane(self._device, name, ahead))
-            for name in names
-            for _ in range(threads_of(self.plan, name, self._policy))
-        ]
+        return [LaneThread(self, Lane(self._device, name, ahead)) for name in names]
 
     def check_process(self) -> None:
         """Check that this is the process with the threads.
@@ -422,11 +417,8 @@ class Executor:
         key = number, tuple(specs)
         program = self._programs.get(key)
         if program is None:
-            with self._making:  # two threads may come to it at once
-                program = self._programs.get(key)
-                if program is None:
-                    known = {r: spec for r, spec in enumerate(specs) if spec is not None}
-                    program = self._programs[key] = make(self.plan.stages[number], known)
+            known = {r: spec for r, spec in enumerate(specs) if spec is not None}
+            program = self._programs[key] = make(self.plan.stages[number], known)
         self._last_programs[number] = specs, program
         return program
 
