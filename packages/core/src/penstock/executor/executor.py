@@ -107,6 +107,12 @@ class Executor:
             if node.device == "cpu"
             for k in range(len(node.outputs))
         ]
+        self._in_order = {
+            stage.number
+            for stage in plan.stages
+            if any(node.schema.in_order for node in stage.batch_nodes)
+        }
+        """Stages that iterations complete one after the other."""
         self._last_stage_that_redraws = max(
             (stage.number for stage in plan.stages if stage.lane == "mixed"), default=0
         )
@@ -466,6 +472,10 @@ class Executor:
             and not iteration.queue
             and iteration.error is None
         ):
+            number = iteration.stage
+            if number in self._in_order and self._is_early(iteration, number):
+                iteration.held = True
+                break
             program = iteration.program
             iteration.program = None  # nobody else advances it meanwhile
             iteration.in_flight += 1
@@ -482,9 +492,30 @@ class Executor:
                 iteration.in_flight -= 1
             if failed is not None and iteration.error is None:
                 iteration.error = failed
+            if following is not program:
+                iteration.passed = number
             self._settle(iteration, following)
         if iteration.error is not None and iteration.in_flight == 0:
             self._finish(iteration)
+        if self._in_order:
+            self._advance_held()
+
+    def _is_early(self, iteration: Iteration, number: int) -> bool:
+        """Whether an earlier iteration has yet to complete stage `number`. Holds the lock."""
+        for other in self._queue:
+            if other is iteration:
+                return False
+            if not other.done and other.error is None and other.passed < number:
+                return True
+        return False
+
+    def _advance_held(self) -> None:
+        """Go on with an iteration that has waited for its turn. Holds the lock."""
+        for iteration in self._queue:
+            if iteration.held and not self._is_early(iteration, iteration.stage):
+                iteration.held = False
+                self._advance(iteration)  # which comes back here for the next
+                return
 
     def _settle(self, iteration: Iteration, following: Program | str | None) -> None:
         """Put down what comes next: samples, a lane, ... Holds the lock."""
@@ -548,6 +579,9 @@ class Executor:
         """The oldest iteration that has come to `lane`, or that begins there. Holds the lock."""
         for iteration in self._queue:
             if iteration.waiting == lane and iteration.error is None:
+                number = iteration.stage + 1
+                if number in self._in_order and self._is_early(iteration, number):
+                    continue
                 iteration.waiting = ""
                 iteration.in_flight += 1
                 iteration.stage += 1
@@ -565,9 +599,11 @@ class Executor:
             return
         following: Program | str | None = None
         failed: BaseException | None = None
+        number = iteration.stage
         try:
-            program = self._program_of(iteration, iteration.stage, self._gpu_program)
+            program = self._program_of(iteration, number, self._gpu_program)
             lane.run(program, iteration)
+            iteration.passed = number
             following = self._following(iteration)
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             try:
@@ -592,6 +628,9 @@ class Executor:
             self.statistics.finished(iteration)
             self._finished.notify_all()
             self._wake_worker()
+            if self._in_order:  # a later one may have waited for this one
+                for lane in self.gate.lanes.values():
+                    lane.notify()
 
 
 def _fed_registers(plan: Plan, stage: Stage) -> list[int]:
