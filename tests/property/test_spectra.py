@@ -6,7 +6,10 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given
 
+import penstock.experimental.dynamic as ndd
 from penstock import Pipeline, fn
+
+MODES = ("eager", "sync_cpu", "deferred")
 
 
 @st.composite
@@ -31,14 +34,16 @@ def chains(draw):
         "mel_formula": draw(st.sampled_from(["slaney", "htk"])),
     }
 
-    def chain(x):
+    decibels = {"cutoff_db": -80.0} if reference is None else {"reference": reference}
+
+    def chain(x, fn=fn):
         x = fn.spectrogram(x, **spectrogram)
         if kind in ("mel", "both", "mel twice"):
             x = fn.mel_filter_bank(x, **bank)
         if kind == "mel twice":
             x = fn.mel_filter_bank(x, nfilter=5)
         if kind in ("decibels", "both", "after decibels"):
-            x = fn.to_decibels(x, cutoff_db=-80.0, reference=reference)
+            x = fn.to_decibels(x, **decibels)
         if kind == "after decibels":
             x = fn.to_decibels(fn.mel_filter_bank(x, **bank))
         return x
@@ -77,3 +82,14 @@ def test_a_chain_whose_only_reader_is_the_next_operator(chain, sizes, seed):
     found = [run(single, signals, fuse=fuse, threads=2) for fuse in (True, False)]
     for got, expected in zip(*found, strict=True):
         np.testing.assert_array_equal(got, expected)
+
+
+@given(chains(), st.lists(st.integers(1, 3000), min_size=1, max_size=4), st.sampled_from(MODES))
+def test_dynamic_mode(chain, sizes, mode):
+    rng = np.random.default_rng(0)
+    signals = [rng.standard_normal(size).astype(np.float32) for size in sizes]
+    with getattr(ndd.EvalMode, mode):
+        found = [np.asarray(t) for t in chain(ndd.as_batch(signals), ndd).tensors]
+    expected = run(chain, signals, fuse=True, threads=1)
+    for got, wanted in zip(found, expected[: len(signals)], strict=True):
+        np.testing.assert_array_equal(got, wanted)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import penstock.experimental.dynamic as ndd
 from penstock import Pipeline, fn
 from penstock.kernels.cpu.bands import mel_bands
 from penstock.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
@@ -242,3 +243,20 @@ def test_several_queues_at_a_time():
     assert told[0] is told[2]
     assert told[1] is told[3]
     assert told[0]["cosines"] != told[1]["cosines"]
+
+
+@pytest.mark.parametrize("mode", ["eager", "sync_cpu", "deferred"])
+def test_dynamic_mode(mode):
+    data = signals(900, 400, 333)
+
+    def graph(x):
+        powers = ndd.spectrogram(x, window_length=64, window_step=20)
+        mel = ndd.mel_filter_bank(powers, sample_rate=16000.0, nfilter=20)
+        decibels = ndd.to_decibels(mel, cutoff_db=-60.0)
+        return mel, ndd.to_decibels(mel, reference=1.0), ndd.mfcc(decibels, n_mfcc=5)
+
+    with getattr(ndd.EvalMode, mode):
+        found = graph(ndd.as_batch(data).gpu())
+        for got, expected in zip(found, graph(ndd.as_batch(data)), strict=True):
+            for one, other in zip(got.cpu().tensors, expected.tensors, strict=True):
+                np.testing.assert_array_equal(np.asarray(one), np.asarray(other))

@@ -40,7 +40,7 @@ _FLAGS = [
 # not linked.
 _LIBRARIES = ["-nodefaultlibs", "-lm", "-lc", "-lgcc"]
 
-MAX_DYNAMIC_SHARED_BYTES = 48 << 10
+MAX_DYNAMIC_SHARED_BYTES = 60 << 10
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_BLOCK = (1024, 1024, 64)
 _MAX_THREADS = 1024

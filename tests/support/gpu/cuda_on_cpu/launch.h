@@ -4,7 +4,7 @@
 
 namespace emulated {
 
-static char dynamic_shared_memory[(48 << 10) + 16] __attribute__((aligned(1024)));
+static char dynamic_shared_memory[(60 << 10) + 16] __attribute__((aligned(1024)));
 
 template <typename T> constexpr char kind_of() {
   using V = std::remove_cv_t<T>;

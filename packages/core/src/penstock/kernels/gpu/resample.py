@@ -31,6 +31,8 @@ _TILE_ROWS = 32
 _TILE_UNITS = (0, 128, 0, 32, 32)
 """By the channels that a thread works on at a time."""
 _MOST_TILED_CHANNELS = 16
+_TILE_SHARED_BYTES = 32 * 257 * 4 + 20480
+"""What ``resample_tiles.cu`` calls a band, and a stage."""
 
 LIMITS: dict[np.dtype, tuple[float, float]] = {
     np.dtype(np.uint8): (0.0, 255.0),
@@ -282,8 +284,10 @@ def resample_images(
         _MOST_TILED_CHANNELS,
         (SCATTERED, PIXELS, PLANES),
     )
+    shared = 0
     if mode == _TILED:
         name = kernel("resample_tiles.cu", "resample_tiles", source.dtype, target.dtype, parts)
+        shared = _TILE_SHARED_BYTES
     else:
         counted = most if most <= 2 else 0
         name = kernel(
@@ -296,7 +300,7 @@ def resample_images(
             counted,
         )
     rounding = _NO_ROUNDING if rounds_to is None else _ROUNDING[rounds_to]
-    launch_counted(queue, name, records, blocks, blocks_each, *rounding)
+    launch_counted(queue, name, records, blocks, blocks_each, *rounding, shared_bytes=shared)
 
 
 _TILED = -1

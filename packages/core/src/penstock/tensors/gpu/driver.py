@@ -23,6 +23,10 @@ _NOT_READY = 600
 _INVALID_CONTEXT = 201
 _DISABLE_TIMING = 2
 _MOST_IDLE_EVENTS = 256
+_MOST_DYNAMIC_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_COMMON_SHARED_BYTES = 32 << 10
+"""Shared memory that every kernel may ask for, beside what it has itself, without saying so before.
+"""
 _LIBRARIES = ("libcuda.so.1", "nvcuda.dll")
 _FORMATS = {"u8": "Q", "i8": "q", "f8": "d", "u4": "I4x", "i4": "i4x", "f4": "f4x"}
 _FORMATS |= {"u2": "H6x", "i2": "h6x", "u1": "B7x", "i1": "b7x", "b1": "?7x"}
@@ -66,6 +70,9 @@ class Driver:
         self.launch_entry = entry(
             "cuLaunchKernel", _handle, *[_unsigned] * 7, _handle, ctypes.c_void_p, ctypes.c_void_p
         )
+        self._set_attribute = entry(
+            "cuFuncSetAttribute", ctypes.c_size_t, ctypes.c_int, ctypes.c_int
+        )
         self._describe = entry("cuGetErrorString", ctypes.c_int, ctypes.POINTER(ctypes.c_char_p))
 
     def call(self, function: Any, *args: Any) -> None:
@@ -99,6 +106,10 @@ class Driver:
             return self._idle_events.pop()
         except IndexError:
             return None
+
+    def allow_shared(self, function: int, size_bytes: int) -> None:
+        """Allow launches of a kernel to ask for so much shared memory."""
+        self.call(self._set_attribute, function, _MOST_DYNAMIC_SHARED_BYTES, size_bytes)
 
     def new_event(self) -> int:
         """An event without timing, of the current device."""
@@ -145,12 +156,22 @@ class Launch:
         Its number for the kernel.
     """
 
-    __slots__ = ("_arguments", "_driver", "_format", "_function", "_lock", "_pointers", "_types")
+    __slots__ = (
+        "_arguments",
+        "_driver",
+        "_format",
+        "_function",
+        "_lock",
+        "_pointers",
+        "_shared",
+        "_types",
+    )
 
     def __init__(self, driver: Driver, function: int) -> None:
         self._driver = driver
         self._function = function
         self._lock = threading.Lock()
+        self._shared = _COMMON_SHARED_BYTES
         self._types: tuple[Any, ...] | None = None
         self._format: struct.Struct
         self._arguments: Any
@@ -177,6 +198,9 @@ class Launch:
         with self._lock:  # two threads may use one kernel
             if types != self._types:
                 self._prepare(types)
+            if shared_bytes > self._shared:
+                self._driver.allow_shared(self._function, shared_bytes)
+                self._shared = shared_bytes
             self._format.pack_into(self._arguments, 0, *args)
             self._driver.call(
                 self._driver.launch_entry,

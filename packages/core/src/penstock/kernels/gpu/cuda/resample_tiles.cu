@@ -2,14 +2,20 @@
 //
 // A block makes ROWS rows of `tile_pixels` columns, in the CPU's order of arithmetic: first along
 // the columns (vertically), from the source to shared memory, for as many source columns at a time
-// as fit there; then along the rows, to sums in registers. At last the tile is rounded, normalised,
+// as fit there; then along the rows, to sums in registers. The source is copied to shared memory,
+// too, before, if it fits: it does unless images become much smaller. At last the tile is rounded, normalised,
 // converted, and turned round in shared memory, so that it leaves row by row.
 //
 // The strides in shared memory are such that no two lanes of a warp meet in a bank: a warp writes
 // four rows of sums at a time, and reads one column of all rows.
 #include "resample.cuh"
+#include "staging.cuh"
 
 constexpr int ROWS = 32, WARPS = BLOCK / 32, BAND = 256, PITCH = BAND + 1;
+constexpr int BAND_BYTES = ROWS * PITCH * 4;
+constexpr int STAGE_BYTES = 20480;
+// Behind what is staged, as much is read without being used.
+constexpr int STAGE_MARGIN = 512;
 
 // Units of a tile: pixels of G channels; where G is 1, elements.
 template <int G> constexpr int TILE_UNITS = G == 1 ? 128 : 32;
@@ -110,6 +116,44 @@ __device__ __forceinline__ void sum_lines(const char* line, int64 row, const flo
       sums_of_row[32 * n + IN_WORD * (8 * (e / IN_WORD) + lane) + e % IN_WORD] = sums[n][e];
 }
 
+// The same of lines in shared memory, `pitch` bytes apart; what is behind their ends becomes sums that
+// nobody uses.
+template <typename In, int N>
+__device__ __forceinline__ void sum_staged(const uint8* line, int pitch, const float* weights,
+                                           int taps, float* sums_of_row) {
+  constexpr int SIZE = sizeof(In), IN_WORD = 4 / SIZE;
+  const int lane = threadIdx.x % 8;
+  float sums[N][4] = {};
+#pragma unroll 1
+  for (int k = 0; k < taps; ++k, line += pitch) {
+    const float weight = __ldg(weights + k);
+    const uint32 phase = uint32(reinterpret_cast<uint64>(line)) & 3;
+    const uint32* const place = reinterpret_cast<const uint32*>(line - phase) + lane;
+    uint32 words[N * SIZE];
+#pragma unroll
+    for (int n = 0; n < N * SIZE; ++n) words[n] = place[8 * n];
+    if constexpr (SIZE < 4) {
+      if (phase) {
+#pragma unroll
+        for (int n = 0; n < N * SIZE; ++n)
+          words[n] = __funnelshift_r(words[n], place[8 * n + 1], 8 * phase);
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const float value = number_of<In>(words[n * SIZE + e / IN_WORD], e % IN_WORD);
+        sums[n][e] = __fmaf_rn(weight, value, sums[n][e]);
+      }
+  }
+#pragma unroll
+  for (int n = 0; n < N; ++n)
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      sums_of_row[32 * n + IN_WORD * (8 * (e / IN_WORD) + lane) + e % IN_WORD] = sums[n][e];
+}
+
 // Write a tile that lies in shared memory, in runs of `length` elements, to where it belongs.
 template <typename Out>
 __device__ __forceinline__ void leave(const Out* staged, int pitch, int plane, int rows, int planes,
@@ -133,45 +177,124 @@ __device__ __forceinline__ void leave(const Out* staged, int pitch, int plane, i
   }
 }
 
+// What a block makes: pixels and rows of the output, from source columns `begin` to `end` and `lines`
+// source rows from `top` on.
+struct Work {
+  uint64 frame_at;
+  uint64 low, high;  // the memory of the frame that is known to be there
+  int64 out_at;      // elements
+  int tile_x, tile_y, pixels, rows;
+  int begin, end, top, lines;
+  int band_pixels;   // source columns at a time
+  int staged_pitch;  // of lines in shared memory; 0 where they do not fit
+};
+
+__device__ __forceinline__ Work work_of(const ResampledSample& s, uint32 block, int parts,
+                                        int itemsize) {
+  Work work;
+  const uint32 across = (s.width + s.tile_pixels - 1) / s.tile_pixels;
+  const uint32 down = (s.height + ROWS - 1) / ROWS;
+  const uint32 line_of_tiles = block / across, frame = line_of_tiles / down;
+  work.tile_x = int(block - line_of_tiles * across) * s.tile_pixels;
+  work.tile_y = int(line_of_tiles - frame * down) * ROWS;
+  const int outer = frame / s.inners, inner = frame - outer * s.inners;
+  work.frame_at = reinterpret_cast<uint64>(s.source + outer * s.outer + inner * s.inner);
+  work.out_at = outer * s.out_outer + inner * s.out_inner + work.tile_y * s.out_row +
+                work.tile_x * s.out_pixel;
+  work.pixels = min(s.tile_pixels, s.width - work.tile_x);
+  work.rows = min(ROWS, s.height - work.tile_y);
+  const int* const columns = s.column_first + work.tile_x;
+  const int one_end = __ldg(columns), other_end = __ldg(columns + work.pixels - 1);
+  work.begin = min(one_end, other_end);
+  work.end = max(one_end, other_end) + s.column_taps;
+  const int* const lines = s.row_first + work.tile_y;
+  const int one_line = __ldg(lines), other_line = __ldg(lines + work.rows - 1);
+  work.top = min(one_line, other_line);
+  work.lines = max(one_line, other_line) + s.row_taps - work.top;
+
+  const int channels = parts > 1 ? parts : s.channels, pixel_bytes = channels * itemsize;
+  work.band_pixels = BAND / channels;
+  const int widest = min(work.band_pixels, work.end - work.begin) * pixel_bytes;
+  const int pitch = widest + 32 + ((int(s.row) - widest) & 15);
+  const bool fits = work.lines <= STAGE_BYTES / 32 &&
+                    work.lines * pitch + 16 + STAGE_MARGIN <= STAGE_BYTES;
+  work.staged_pitch = fits ? pitch : 0;
+  const int first_row = __ldg(s.row_first), last_row = __ldg(s.row_first + s.height - 1);
+  const int first_column = __ldg(s.column_first), last_column = __ldg(s.column_first + s.width - 1);
+  const int64 low_row = min(first_row, last_row) * s.row;
+  const int64 high_row = (max(first_row, last_row) + s.row_taps - 1) * s.row;
+  work.low = work.frame_at + min(low_row, high_row) + min(first_column, last_column) * pixel_bytes;
+  work.high = work.frame_at + max(low_row, high_row) +
+              (max(first_column, last_column) + s.column_taps) * pixel_bytes;
+  return work;
+}
+
 template <typename In, typename Out, int G>
 __global__ void __launch_bounds__(BLOCK, 4)
     resample_tiles(const uint8* records, uint32 pitch, uint32 count, uint32 uniform, int rounds,
                    float low, float high) {
-  __shared__ __align__(16) float band[ROWS * PITCH];
+  DYNAMIC_SHARED(float, band);
+  uint8* const stage = reinterpret_cast<uint8*>(band) + BAND_BYTES;
+  __shared__ ResampledSample s;
+  __shared__ Work shared_work;
+  __shared__ Arrivals arrivals;
   constexpr int HELD = TILE_UNITS<G> / WARPS;
   constexpr int SIZE = sizeof(In), WIDE = SIZE == 4 ? 2 : 4;
-  const Share share = share_of({records, pitch, count, uniform}, blockIdx.x);
-  __shared__ ResampledSample s;
-  for (int i = threadIdx.x; i < int(sizeof(s) / 8); i += BLOCK)
-    reinterpret_cast<uint64*>(&s)[i] = __ldg(reinterpret_cast<const uint64*>(share.record) + i);
+  if (threadIdx.x < 32) {
+    const Share share = share_of({records, pitch, count, uniform}, blockIdx.x);
+    for (int i = threadIdx.x; i < int(sizeof(s) / 8); i += 32)
+      reinterpret_cast<uint64*>(&s)[i] = __ldg(reinterpret_cast<const uint64*>(share.record) + i);
+    __syncwarp();
+    const Work found = work_of(s, share.block, G, SIZE);
+    if (threadIdx.x == 0) {
+      shared_work = found;
+      expect_spans(arrivals, found.lines);
+    }
+  }
   __syncthreads();
-  const int across = (s.width + s.tile_pixels - 1) / s.tile_pixels;
-  const int down = (s.height + ROWS - 1) / ROWS;
-  const int line_of_tiles = share.block / across;
-  const int tile_x = (share.block - line_of_tiles * across) * s.tile_pixels;
-  const int frame = line_of_tiles / down, tile_y = (line_of_tiles - frame * down) * ROWS;
-  const int outer = frame / s.inners, inner = frame - outer * s.inners;
-
-  const int channels = G > 1 ? G : s.channels, groups = channels / G;
-  const int pixels = min(s.tile_pixels, s.width - tile_x), rows = min(ROWS, s.height - tile_y);
-  const int units = pixels * groups;
+  const Work& work = shared_work;
+  const int tile_x = work.tile_x, tile_y = work.tile_y, pixels = work.pixels, rows = work.rows;
+  const int begin = work.begin, end = work.end, band_pixels = work.band_pixels;
+  const int channels = G > 1 ? G : s.channels, groups = G > 1 ? 1 : s.channels;
+  const int units = pixels * groups, pixel_bytes = channels * SIZE;
   const int* firsts = s.column_first + tile_x;
-  const int one_end = __ldg(firsts), other_end = __ldg(firsts + pixels - 1);
-  const int begin = min(one_end, other_end), end = max(one_end, other_end) + s.column_taps;
-  const int band_pixels = BAND / channels, pixel_bytes = channels * int(sizeof(In));
 
   const int my_row = row_of_thread<In>(), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int line_number = tile_y + min(my_row, rows - 1);
-  const char* line = s.source + outer * s.outer + inner * s.inner +
-                     __ldg(s.row_first + line_number) * s.row;
+  const int line_number = tile_y + min(my_row, rows - 1), first_line = __ldg(s.row_first + line_number);
   const float* row_weights = s.row_weights + int64(line_number) * s.row_taps;
 
   float sums[HELD][G] = {};
+  uint32 turn = 0;
   for (int left = begin; left < end; left += band_pixels) {
     const int right = min(left + band_pixels, end);
     if (left > begin) __syncthreads();
-    if (my_row < rows) {
-      const char* from = line + int64(left) * pixel_bytes;
+    int skipped = 0;  // elements in front of those that are wanted
+    if (work.staged_pitch) {
+      const int staged_pitch = work.staged_pitch;
+      const SpanTable spans = {work.frame_at + work.top * s.row + left * pixel_bytes, s.row,
+                               uint32(work.lines), uint32((right - left) * pixel_bytes)};
+      turn += stage_spans<16>(stage, staged_pitch, spans, work.low, work.high, arrivals, BLOCK, turn);
+      int elements = (right - left) * channels;
+      // Where all rows begin at the same place in a word, they are summed from there on.
+      const int phase = int(spans.source & 3) / SIZE;
+      if (staged_pitch % 4 == 0 && elements + phase <= BAND) skipped = phase;
+      if (my_row < rows) {
+        const uint8* from = stage + (spans.source & 15) - skipped * SIZE +
+                            (first_line - work.top) * staged_pitch;
+        elements += skipped;
+        float* to = band + my_row * PITCH;
+        int e = 0;
+        if constexpr (WIDE > 2)
+          for (; e + 96 < elements; e += 128)
+            sum_staged<In, 4>(from + e * SIZE, staged_pitch, row_weights, s.row_taps, to + e);
+        for (; e + 32 < elements; e += 64)
+          sum_staged<In, 2>(from + e * SIZE, staged_pitch, row_weights, s.row_taps, to + e);
+        for (; e < elements; e += 32)
+          sum_staged<In, 1>(from + e * SIZE, staged_pitch, row_weights, s.row_taps, to + e);
+      }
+    } else if (my_row < rows) {
+      const char* from = reinterpret_cast<const char*>(work.frame_at) + first_line * s.row +
+                         int64(left) * pixel_bytes;
       const int elements = (right - left) * channels;
       float* to = band + my_row * PITCH;
       int e = 0;
@@ -189,19 +312,22 @@ __global__ void __launch_bounds__(BLOCK, 4)
       }
     }
     __syncthreads();
+    const float* const values_of_row = band + lane * PITCH + skipped - left * channels;
+    const bool whole = left == begin && right == end;
 #pragma unroll
     for (int i = 0; i < HELD; ++i) {
       const int unit = warp + i * WARPS;
       if (unit >= units) break;
       const int x = groups > 1 ? unit / groups : unit;
       const int channel = (unit - x * groups) * G, first = __ldg(firsts + x);
-      const int from = max(first, left), to = min(first + s.column_taps, right);
+      const int from = whole ? first : max(first, left);
+      const int taps = whole ? s.column_taps : min(first + s.column_taps, right) - from;
       const float* weights =
-          s.column_weights + int64(tile_x + x) * s.column_taps + (from - first);
-      const float* values = band + lane * PITCH + (from - left) * channels + channel;
-#pragma unroll 4
-      for (int k = from; k < to; ++k) {
-        const float weight = __ldg(weights++);
+          s.column_weights + ((tile_x + x) * s.column_taps + (from - first));
+      const float* values = values_of_row + from * channels + channel;
+#pragma unroll 2
+      for (int k = 0; k < taps; ++k) {
+        const float weight = __ldg(weights + k);
 #pragma unroll
         for (int g = 0; g < G; ++g) sums[i][g] = __fmaf_rn(weight, values[g], sums[i][g]);
         values += channels;
@@ -215,6 +341,15 @@ __global__ void __launch_bounds__(BLOCK, 4)
   Out* staged = reinterpret_cast<Out*>(band);
   const Finish finish{s.table, s.out_channels};
   const Rounding rounded{rounds, low, high};
+  const bool normalizes = s.table != nullptr;
+  float means[G] = {}, factors[G] = {};  // where a unit is a whole pixel
+  if (normalizes && groups == 1) {
+#pragma unroll
+    for (int g = 0; g < G; ++g) {
+      means[g] = finish.mean(g);
+      factors[g] = finish.factor(g);
+    }
+  }
   const bool planar = s.planar;
   const int per_pixel = planar ? 1 : s.out_channels;
   const int per_channel = planar ? (s.tile_pixels + 3) / 4 * 4 : 1;
@@ -225,8 +360,14 @@ __global__ void __launch_bounds__(BLOCK, 4)
     const int x = groups > 1 ? unit / groups : unit, channel = (unit - x * groups) * G;
     Out* to = staged + lane * STAGED_PITCH + x * per_pixel + channel * per_channel;
 #pragma unroll
-    for (int g = 0; g < G; ++g)
-      to[g * per_channel] = finish.template number<Out>(rounded(sums[i][g]), channel + g);
+    for (int g = 0; g < G; ++g) {
+      const float number = rounded(sums[i][g]);
+      Out value;
+      if (!normalizes) value = saturated<Out>(number);
+      else if (groups > 1) value = finish.template number<Out>(number, channel + g);
+      else value = Finish::template normalized<Out>(number, means[g], factors[g]);
+      to[g * per_channel] = value;
+    }
   }
   for (int c = channels; c < s.out_channels; ++c) {
     const Out value = finish.template outside<Out>(c);
@@ -234,8 +375,7 @@ __global__ void __launch_bounds__(BLOCK, 4)
       staged[lane * STAGED_PITCH + x * per_pixel + c * per_channel] = value;
   }
   __syncthreads();
-  Out* out = reinterpret_cast<Out*>(s.out) + outer * s.out_outer + inner * s.out_inner +
-             tile_y * s.out_row + tile_x * s.out_pixel;
+  Out* out = reinterpret_cast<Out*>(s.out) + work.out_at;
   if (planar)
     leave(staged, STAGED_PITCH, per_channel, rows, s.out_channels, pixels, out, s.out_row,
           s.out_channel);

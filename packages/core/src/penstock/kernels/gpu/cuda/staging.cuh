@@ -77,17 +77,18 @@ __device__ __forceinline__ void copy_span(uint8* to, const uint8* from, uint32 s
 }
 
 // By all threads: everything that `copy_span` was asked for is there, and what threads have written.
-__device__ __forceinline__ void await_spans(Arrivals& arrivals) {
+// `turn`: how many times this was awaited before.
+__device__ __forceinline__ void await_spans(Arrivals& arrivals, uint32 turn = 0) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   __syncthreads();
   const uint32 barrier = static_cast<uint32>(__cvta_generic_to_shared(&arrivals.barrier));
   uint32 done = 0;
   while (!done) {
     asm volatile(
-        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; "
+        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
         "selp.u32 %0, 1, 0, p; }"
         : "=r"(done)
-        : "r"(barrier)
+        : "r"(barrier), "r"(turn & 1)
         : "memory");
   }
 #else
@@ -101,9 +102,9 @@ __device__ __forceinline__ void await_spans(Arrivals& arrivals) {
 // of what is around a span is read, too, unless it lies outside of `low` to `high`. Returns, in all
 // threads, when everything is there.
 template <uint32 Size>
-__device__ __forceinline__ void stage_spans(uint8* memory, uint32 pitch, const SpanTable& spans,
+__device__ __forceinline__ bool stage_spans(uint8* memory, uint32 pitch, const SpanTable& spans,
                                             uint64 low, uint64 high, Arrivals& arrivals,
-                                            uint32 threads) {
+                                            uint32 threads, uint32 turn = 0) {
   const uint32 begin = uint32(spans.source) & 15;
   const int64 reach = int64(spans.count - 1) * spans.stride;
   const uint64 first = spans.source + min(reach, int64(0));
@@ -116,8 +117,8 @@ __device__ __forceinline__ void stage_spans(uint8* memory, uint32 pitch, const S
       copy_span(memory + (begin + i * pitch - phase), reinterpret_cast<const uint8*>(source - phase),
                 (phase + spans.size + 15) / 16 * 16, arrivals, 0, 1);
     }
-    await_spans(arrivals);
-    return;
+    await_spans(arrivals, turn);
+    return true;
   }
   const uint32 units = (spans.size + 2 * Size - 2) / Size;  // of a span, wherever it begins
   // As many threads for a span as it keeps busy, a power of two.
@@ -147,4 +148,5 @@ __device__ __forceinline__ void stage_spans(uint8* memory, uint32 pitch, const S
     }
   }
   await_copies();
+  return false;
 }
