@@ -200,3 +200,20 @@ def test_numbers_that_change_need_no_new_kernels(gpu_runtime):
     for k in range(40):
         got = host(there * (0.5 * k) + k)
         np.testing.assert_array_equal(got[1], ragged()[1] * np.float32(0.5 * k) + np.float32(k))
+
+
+def test_decoders_take_files_on_the_cpu_and_make_images_on_the_gpu():
+    import cv2
+
+    smooth = [cv2.GaussianBlur(image, (0, 0), 3) for image in images()]
+    files = ndd.batch([cv2.imencode(".png", image)[1].reshape(-1) for image in smooth])
+    there = ndd.decoders.image(files, device="gpu")
+    assert there.device.device_type == "gpu"
+    assert there.layout == "HWC"
+    for got, image in zip(host(there), smooth, strict=True):
+        assert np.array_equal(got, image[..., ::-1])
+    small = ndd.resize(there, size=[6, 6])
+    assert small.shape == [(6, 6, 3)] * 4
+    bad = ndd.decoders.image(ndd.batch([np.zeros(9, np.uint8)]), device="gpu")
+    with pytest.raises(RuntimeError, match="sample 0"):
+        bad.evaluate()

@@ -320,3 +320,12 @@ def test_dtype_that_a_constant_has_on_the_gpu():
     scaled, constant = pipe_of(define).run()
     assert_same(samples(scaled), list(dense(0) * 2))
     assert_same(samples(constant), [np.array([1, 2, 3], np.int32)] * 4)
+
+
+def test_arithmetic_with_nothing_but_numbers():
+    def define():
+        x = fn.external_source(source=lambda: np.arange(4, dtype=np.int32))
+        return x.gpu() + 1, x.gpu() * x.gpu(), x.gpu() + x
+
+    found = [batch.as_cpu().as_array().tolist() for batch in pipe_of(define).run()]
+    assert found == [[1, 2, 3, 4], [0, 1, 4, 9], [0, 2, 4, 6]]

@@ -19,6 +19,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from penstock import fn
 from penstock.plugin.jax import LastBatchPolicy, data_iterator
+from penstock.plugin.jax.fn import jax_function
 
 OUTPUTS = ["data", "label"]
 
@@ -61,6 +62,26 @@ def seen(it):
     ]
 
 
+def together(sharding):
+    """What a function inside the pipelines makes of both processes' rows, in each step."""
+
+    @jax_function(sharding=sharding)
+    @jax.jit
+    def without_sum(x):
+        return x - x.sum()
+
+    def graph(num_shards, shard_id):
+        def source(k):
+            if k == 6:
+                raise StopIteration
+            return np.full((4, 1), 10 * k + shard_id, np.float32)
+
+        return without_sum(fn.external_source(source=source))
+
+    it = data_iterator(graph, "x", sharding=sharding)(batch_size=8, num_threads=3)
+    return [np.asarray(step["x"].addressable_data(0)).ravel().tolist() for step in it]
+
+
 def message(call, *arguments, **options):
     try:
         call(*arguments, **options)
@@ -100,6 +121,8 @@ def main():
             ),
         },
     }
+    pair = Mesh(np.array([devices[0], devices[4]]), ("batch",))
+    found["function"] = together(NamedSharding(pair, PartitionSpec("batch")))
     (folder / f"{rank}.json").write_text(json.dumps(found))
     jax.distributed.shutdown()
 

@@ -131,6 +131,25 @@ def test_types_are_as_everywhere_in_jax(given, expected):
     np.testing.assert_array_equal(array, data)
 
 
+def test_wide_types_where_jax_has_them():
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    try:
+        for given in ("int64", "uint64", "float64"):
+            pipe = source_pipeline([np.ones((4, 3), given)])
+            assert next(DALIGenericIterator(pipe, ["x"]))["x"].dtype == given
+    finally:
+        jax.config.update("jax_enable_x64", before)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0, 2)])
+def test_samples_without_elements(shape, over):
+    pipelines = [source_pipeline([np.zeros((8, *shape), np.uint8)] * 2) for _ in range(2)]
+    assert next(DALIGenericIterator(pipelines[0], ["x"]))["x"].shape == (8, *shape)
+    it = DALIGenericIterator(pipelines[1], ["x"], sharding=over(4))
+    assert next(it)["x"].shape == (8, *shape)
+
+
 def test_enumerations_are_no_arrays():
     pipe = Pipeline(2, 1, None)
     with pipe:

@@ -91,6 +91,12 @@ def test_copies_in_other_processes(found, case):
     assert shown == set(range(21))
 
 
+def test_functions_of_global_arrays(found):
+    for rank, process in enumerate(found):
+        expected = [[10 * k + rank - 4 * (20 * k + 1)] * 4 for k in range(6)]
+        assert process["function"] == expected
+
+
 def test_errors(found):
     for process in found:
         told = process["errors"]

@@ -200,3 +200,17 @@ def test_datasets(before: int, kind: str, parallel: Any) -> None:
         step(whole)
     again = make(whole.checkpoint())
     assert [step(again) for _ in range(15)] == [step(whole) for _ in range(15)]
+
+
+def test_behind_data_that_does_not_come_again() -> None:
+    def make(checkpoint: bytes | None = None) -> Any:
+        pipe = Pipeline(2, 1, None, enable_checkpointing=True, checkpoint=checkpoint)
+        with pipe:
+            pipe.set_outputs(fn.external_source([np.full((2, 1), k) for k in range(3)]))
+        return DALIGenericIterator(pipe, ["x"])
+
+    it = make()
+    assert len(list(it)) == 3
+    assert len(list(it)) == 0
+    again = make(it.checkpoints()[0])
+    assert len(list(again)) == len(list(again)) == 0

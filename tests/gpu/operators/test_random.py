@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from penstock import errors, types
+from penstock.kernels.cpu.philox_state import DrawSeed
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
 FLOATING = [types.FLOAT16, types.FLOAT, types.FLOAT64]
@@ -163,3 +164,43 @@ def test_bad_parameters_name_the_sample(name, args, message):
         run_gpu_operator(f"random.{name}", **args)
     assert message in str(caught.value)
     assert "sample 1" in str(caught.value)
+
+
+STATES = [
+    [3823634032, 3842641596, 2515673792, 3054873127, 2886210587, 3754282174, 2042657351],
+    [0] * 7,
+    [2**32 - 1] * 7,
+    [5, 6, 2**32 - 2, 2**32 - 1, 2**32 - 1, 2**32 - 1, 1],
+]
+
+
+@pytest.mark.parametrize("words", STATES, ids=range(len(STATES)))
+@pytest.mark.parametrize("name", ["uniform", "normal", "coin_flip"])
+def test_states_of_generators(name, words):
+    got = both(f"random.{name}", seed=DrawSeed(words), shape=[700], batch_size=5)
+    assert len({row.tobytes() for row in got}) == 5
+
+
+@pytest.mark.parametrize("dtype", FLOATING + INTEGERS)
+@pytest.mark.parametrize("name", ["uniform", "normal"])
+def test_types_by_states_of_generators(name, dtype):
+    ends = {"uniform": {"range": [-300.0, 300.7]}, "normal": {"mean": 10.0, "stddev": 100.0}}
+    both(
+        f"random.{name}",
+        seed=DrawSeed(STATES[0]),
+        shape=[7, 37],
+        dtype=dtype,
+        batch_size=3,
+        **ends[name],
+    )
+
+
+@pytest.mark.parametrize("count", [1, 5, 1000])
+def test_values_by_states_of_generators(count):
+    both(
+        "random.uniform",
+        seed=DrawSeed(STATES[0]),
+        values=[float(k) for k in range(count)],
+        shape=[300],
+        batch_size=3,
+    )

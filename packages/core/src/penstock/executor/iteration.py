@@ -27,9 +27,11 @@ class Iteration:
         "failures",
         "fed",
         "first_program",
+        "held",
         "in_flight",
         "next",
         "number",
+        "passed",
         "program",
         "queue",
         "redrawn",
@@ -60,6 +62,10 @@ class Iteration:
         """State of the external sources before they were asked, where checkpoints can be made."""
         self.begun = False
         self.stage = -1
+        self.passed = -1
+        """The last stage that is complete; kept where stages come in the order of iterations."""
+        self.held = False
+        """Whether it waits for earlier ones to complete the stage."""
         self.program: Program | None = None
         self.first_program: Program | None = None
         """The program of the first stage, to which it returns where bad samples are made up for."""

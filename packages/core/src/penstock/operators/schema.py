@@ -117,6 +117,10 @@ class OpSchema:
     `penstock.operators.audio.deferred_spectrum`."""
     reads_metadata: bool = False
     """On the CPU, too, it takes data on the GPU: it looks at type, shape and layout only."""
+    in_order: bool = False
+    """Works on whole batches of one iteration after the other, in their order: it calls what may
+    remember something, or talk to other processes.
+    """
     tells_late: bool = False
     """Only the data tells what comes out: `cpu_batch` and `gpu` return a `LateBatch` for each
     output, and what reads it begins when it is there.

@@ -159,8 +159,11 @@ class _DaliBaseIterator:
                 self._before_first = self._checkpoints()
             self._first_batch = self._take_first()
 
-    def _take_first(self) -> list[PipelineBatch]:
-        """The first batch; from a checkpoint at the end of an epoch, that of the next one."""
+    def _take_first(self) -> list[PipelineBatch] | None:
+        """The first batch; behind a checkpoint at the end of an epoch, that of the next one.
+
+        `None` where that epoch, because of bad samples, turns out to have no batch.
+        """
         for again in (self._resumed, False):
             try:
                 return self._take()
@@ -169,6 +172,8 @@ class _DaliBaseIterator:
                     break
                 if self._ended:
                     self._begin_next()
+        if self._resumed:
+            return None
         raise UsageError(self._why_no_data())
 
     def _why_no_data(self) -> str:

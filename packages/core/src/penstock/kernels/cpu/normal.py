@@ -31,7 +31,7 @@ _HALF_PI = 1.5707963267948966
 
 
 @njit(nogil=True, cache=True)
-def _box_muller(radius: np.ndarray, angle: np.ndarray, bits: np.ndarray, pairs: int) -> None:
+def box_muller(radius: np.ndarray, angle: np.ndarray, bits: np.ndarray, pairs: int) -> None:
     """Turn uniforms into normals: `radius` from (0, 1], `angle` from [0, 1), `bits` scratch.
 
     Afterwards `radius` holds the cosine's, `angle` the sine's normals. Logarithm, sine and cosine
@@ -150,7 +150,7 @@ def normal_float32(
             for i in range(pairs):
                 radius[i] = (np.float64(words[2 * i]) + 1.0) * TWO_32
                 angle[i] = np.float64(words[2 * i + 1]) * TWO_32
-            _box_muller(radius, angle, bits, pairs)
+            box_muller(radius, angle, bits, pairs)
             for i in range(n // 2):
                 out[s, start + 2 * i] = np.float32(mean + stddev * radius[i])
                 out[s, start + 2 * i + 1] = np.float32(mean + stddev * angle[i])
@@ -194,7 +194,7 @@ def normal_float64(
                 second = (np.uint64(words[4 * i + 2]) << HALF) | np.uint64(words[4 * i + 3])
                 radius[i] = (np.float64(first >> ELEVEN) + 1.0) * TWO_53
                 angle[i] = np.float64(second >> ELEVEN) * TWO_53
-            _box_muller(radius, angle, bits, pairs)
+            box_muller(radius, angle, bits, pairs)
             for i in range(n // 2):
                 out[s, start + 2 * i] = mean + stddev * radius[i]
                 out[s, start + 2 * i + 1] = mean + stddev * angle[i]

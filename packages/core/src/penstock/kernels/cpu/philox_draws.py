@@ -19,12 +19,11 @@ Every element can so be computed alone, at the price of a whole block of words f
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
-from penstock.kernels.cpu.philox import ELEVEN, HALF, TWO_32, TWO_53, block
+from penstock.kernels.cpu.normal import box_muller
+from penstock.kernels.cpu.philox import ELEVEN, HALF, TILE, TWO_32, TWO_53, block
 
 SAMPLE_STRIDE = np.uint64(65537)
 ELEMENT_STRIDE = np.uint64(257)
@@ -133,23 +132,31 @@ def normal(
 ) -> None:
     """Fill float32 or float64 (samples, elements) with a normal distribution."""
     samples, count = out.shape
+    tile = min(max(count, 1), TILE)
+    radius = np.empty(tile)
+    angle = np.empty(tile)
+    bits = np.empty(2 * tile, np.int64)
     for s in range(samples):
         stream = sequence + (first_sample + np.uint64(s)) * SAMPLE_STRIDE
-        for e in range(count):
-            number = phase + np.uint64(e) * ELEMENT_STRIDE
-            if single:
-                u1 = single_unit(key, stream, offset, number)
-                u2 = single_unit(key, stream, offset, number + _ONE)
-            else:
-                u1 = double_unit(key, stream, offset, number)
-                u2 = double_unit(key, stream, offset, number + _TWO)
-            # Zero has no logarithm; it stands for all that rounds to it.
-            radius = math.sqrt(-2.0 * math.log(max(u1, _TINY)))
-            value = radius * math.cos(2.0 * math.pi * u2) * stddev + mean
-            if single:
-                out[s, e] = np.float32(value)
-            else:
-                out[s, e] = value
+        for start in range(0, count, tile):
+            n = min(tile, count - start)
+            for i in range(n):
+                number = phase + np.uint64(start + i) * ELEMENT_STRIDE
+                if single:
+                    u1 = single_unit(key, stream, offset, number)
+                    angle[i] = single_unit(key, stream, offset, number + _ONE)
+                else:
+                    u1 = double_unit(key, stream, offset, number)
+                    angle[i] = double_unit(key, stream, offset, number + _TWO)
+                # Zero has no logarithm; it stands for all that rounds to it.
+                radius[i] = max(u1, _TINY)
+            box_muller(radius, angle, bits, n)
+            for i in range(n):
+                value = radius[i] * stddev + mean
+                if single:
+                    out[s, start + i] = np.float32(value)
+                else:
+                    out[s, start + i] = value
 
 
 @njit(nogil=True, cache=True)

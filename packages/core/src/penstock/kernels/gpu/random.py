@@ -1,4 +1,8 @@
-"""Tensors of independent random numbers: the device's side of `penstock.kernels.cpu.random`."""
+"""Tensors of independent random numbers: the device's side of `penstock.kernels.cpu.random`.
+
+Seeds that are the state of a generator, those of calls of dynamic mode, go to
+`penstock.kernels.gpu.random_state`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.kernels.cpu.philox_state import DrawSeed
+from penstock.kernels.gpu import random_state
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
 
@@ -42,6 +48,9 @@ def fill_uniform(
 
     Numbers of 53 bits are drawn where elements are float64 or integers, and others of 32 bits.
     """
+    if type(seed) is DrawSeed:
+        random_state.fill_uniform(queue, out, seed, low, high)
+        return
     single = _is_single(out.dtype)
     work = np.float32 if single else np.float64
     records = _records(out)
@@ -57,6 +66,9 @@ def fill_normal(
     queue: Queue, out: DeviceBatch, seed: int, iteration: int, mean: np.ndarray, stddev: np.ndarray
 ) -> None:
     """Fill a batch with normal distributions of these parameters, float64 ``(samples,)``."""
+    if type(seed) is DrawSeed:
+        random_state.fill_normal(queue, out, seed, mean, stddev)
+        return
     records = _records(out)
     records["first"] = mean
     records["second"] = stddev
@@ -74,6 +86,9 @@ def fill_choices(
         What to choose from, of the batch's element type and not empty: one array for all samples,
         or one a sample.
     """
+    if type(seed) is DrawSeed:
+        random_state.fill_choices(queue, out, seed, values)
+        return
     records = _records(out)
     counts = np.array([len(v) for v in values], np.int64)
     begins = (np.cumsum(counts) - counts) * out.dtype.itemsize
@@ -86,6 +101,9 @@ def fill_bernoulli(
     queue: Queue, out: DeviceBatch, seed: int, iteration: int, probability: np.ndarray
 ) -> None:
     """Fill a batch with ones of these probabilities, float64 ``(samples,)``, and zeros."""
+    if type(seed) is DrawSeed:
+        random_state.fill_bernoulli(queue, out, seed, probability)
+        return
     records = _records(out)
     records["threshold"] = np.rint(probability * 2.0**32)
     _draw(queue, out, "Flips", records, seed, iteration)

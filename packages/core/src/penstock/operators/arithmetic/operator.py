@@ -147,9 +147,11 @@ def _placed(
     batches: list[LazyBatch] = []
     numbers: list[np.ndarray] = []
     leaves: list[Term] = []
+    # The samples of some batch tell how many elements there are to compute.
+    only_numbers = all(hasattr(b, "rows") and b.rows[0].ndim == 0 for b in inputs)
     for batch in inputs:
         rows: list[np.ndarray] | None = getattr(batch, "rows", None)
-        if rows is not None and rows[0].ndim == 0:
+        if rows is not None and rows[0].ndim == 0 and not only_numbers:
             values = np.fromiter((row.item() for row in rows), rows[0].dtype, len(rows))
             leaves.append(number(len(numbers), values.dtype))
             numbers.append(values)

@@ -42,7 +42,8 @@ def jax_function(
 
     What it gets is shared with the pipeline, on the CPU and on a GPU, where JAX's streams wait for
     the pipeline's and the other way round, and the program for neither. It is called in a thread
-    of the pipeline, once for each batch, and may hold on to its arguments.
+    of the pipeline, for one batch after the other, in their order, and may hold on to its
+    arguments.
 
     Parameters
     ----------

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     num_outputs=lambda args: int(args["num_outputs"]),
     variadic=True,
     hidden=True,
+    in_order=True,
     tells_late=True,
     class_name="JaxFunction",
     written="jax_function",

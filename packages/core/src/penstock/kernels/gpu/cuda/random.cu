@@ -3,6 +3,7 @@
 // Each thread evaluates Philox and stores the elements that the words give: four of 32 bits each,
 // or two of 53.
 #include "arithmetic_types.cuh"
+#include "drawn_as.cuh"
 #include "normal.cuh"
 #include "strided_copy_blocks.cuh"
 
@@ -17,25 +18,6 @@ struct DrawnSample {
   uint32 choices;
   uint64 threshold;  // words below it are ones
 };
-
-// A number of a continuous distribution as an element. Which way halves are rounded cannot be seen.
-template <typename Out, typename Work> __device__ __forceinline__ Out drawn_as(Work value) {
-  if constexpr (same<Out, Work>) return value;
-  else if constexpr (same<Out, half>) return __float2half_rn(value);
-  else if constexpr (bits<Out> < 64) {
-    constexpr double low = lowest<Out>, high = highest<Out>;
-    if (value != value) return 0;
-    value = value < low ? low : value > high ? high : value;
-    return static_cast<Out>(rint(value));
-  } else {
-    // 2**63 or 2**64: the largest integers themselves are no doubles.
-    constexpr double low = lowest<Out>, above = 2.0 * (highest<Out> / 2 + 1);
-    const double rounded = trunc(value + copysign(0.5, value));
-    if (rounded != rounded) return 0;
-    if (rounded >= above) return static_cast<Out>(highest<Out>);
-    return rounded <= low ? lowest<Out> : static_cast<Out>(rounded);
-  }
-}
 
 struct Uniform32 {
   static constexpr int count = 4;
