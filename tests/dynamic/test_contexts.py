@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -302,6 +303,7 @@ def test_arguments_of_other_libraries_are_read_each_time():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_fork_can_go_on():
     program = """
+import gc
 import os
 import numpy as np
 import penstock.experimental.dynamic as ndd
@@ -327,3 +329,21 @@ assert all(np.asarray(b.tensors[0])[0, 0] == k + 1 for k, b in enumerate(before)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_threads_end_with_those_who_needed_them():
+    def work():
+        result = ndd.batch([np.ones((200, 200), np.float32)] * 8) * 2 + 1
+        for _ in range(8):  # with and without helpers
+            (result * 2).evaluate()
+
+    before = threading.active_count()
+    for _ in range(10):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    gc.collect()
+    mine = [t for t in threading.enumerate() if t.name.startswith("penstock-dynamic")]
+    for thread in mine[-20:]:
+        thread.join(0.2)
+    assert threading.active_count() <= before + 2
