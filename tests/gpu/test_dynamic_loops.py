@@ -76,3 +76,16 @@ def test_sources_on_the_gpu():
 def test_readers_read_on_the_cpu(root):
     with pytest.raises(ValueError, match="gpu"):
         ndd.readers.File(file_root=root, device="gpu")
+
+
+@pytest.mark.parametrize("name", ["uniform", "normal", "coin_flip"])
+def test_random_numbers_are_those_of_the_cpu(name):
+    function = getattr(ndd.random, name)
+    found = []
+    for device in ("cpu", "gpu"):
+        rng = ndd.random.RNG(1)
+        batches = [function(batch_size=SIZE, shape=[5], device=device, rng=rng) for _ in range(2)]
+        found.append([np.asarray(s) for b in batches for s in b.cpu()])
+        assert str(rng.state).endswith(":0000000000000003_2")
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-6)

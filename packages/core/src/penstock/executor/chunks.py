@@ -35,5 +35,5 @@ def chunk_size(iteration: Iteration, program: Program, threads: int) -> int:
         return largest  # nobody to share with
     fair = (iteration.size - iteration.next) // (4 * threads) + 1
     if seconds < _SHORT_WORK_SECONDS and iteration.size >= 4 * threads:
-        fair = max(fair, 2)
+        fair = max(fair, min(4, iteration.size // threads))
     return min(largest, fair)

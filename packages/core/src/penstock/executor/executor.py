@@ -17,20 +17,20 @@ from penstock.executor.batch import BatchBuffer
 from penstock.executor.batch_step import draw_whole_batch, run_batch_step
 from penstock.executor.chunks import chunk_size
 from penstock.executor.iteration import Iteration
-from penstock.executor.program import Program
+from penstock.executor.programs import Programs
 from penstock.executor.recovery import Recovery
 from penstock.executor.runner import SampleRunner
 from penstock.executor.statistics import Statistics
 from penstock.executor.step import with_place
+from penstock.executor.turns import is_early, stages_in_order
 from penstock.executor.worker import Gate, Worker, forks, interruption, join
 from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
     from penstock.executor.bad_samples import BadSample
-    from penstock.executor.gpu_program import GpuProgram
     from penstock.executor.lane import Lane
     from penstock.executor.plan import Plan, Stage
-    from penstock.operators.schema import Spec
+    from penstock.executor.program import Program
     from penstock.tensors.gpu.device import Device
 
 _LOOKS_UP_SECONDS = 0.5
@@ -80,9 +80,7 @@ class Executor:
         self._recovery = Recovery(plan, readers, on_bad_sample, self.statistics)
         self.fuse = fuse
         self._policy = on_bad_sample
-        self._programs: dict[tuple[Any, ...], Any] = {}
-        """By number of a stage and types of registers."""
-        self._last_programs: dict[int, tuple[list[Spec | None], Any]] = {}
+        self._programs = Programs(plan, readers, fuse=fuse, threads=num_threads)
         self.gate = Gate()
         self._lock = self.gate.lock
         self._work = self.gate.work
@@ -106,11 +104,7 @@ class Executor:
             if node.device == "cpu"
             for k in range(len(node.outputs))
         ]
-        self._in_order = {
-            stage.number
-            for stage in plan.stages
-            if any(node.schema.in_order for node in stage.batch_nodes)
-        }
+        self._in_order = stages_in_order(plan)
         """Stages that iterations complete one after the other."""
         self._last_stage_that_redraws = max(
             (stage.number for stage in plan.stages if stage.lane == "mixed"), default=0
@@ -382,7 +376,7 @@ class Executor:
                 self._finished.notify_all()
 
     def _enter_stage(self, iteration: Iteration, number: int) -> Program:
-        program: Program = self._program_of(iteration, number, self._cpu_program)
+        program: Program = self._programs.on_cpu(iteration, number)
         size, history = iteration.size, self.plan.history
         for r in program.written:
             pool: HostPool = HOST_POOL
@@ -404,31 +398,6 @@ class Executor:
             iteration.first_program = program
         iteration.next = 0 if program.steps else size
         return program
-
-    def _program_of(self, iteration: Iteration, number: int, make: Any) -> Any:
-        """The program of a stage, made ready for the types of all data that there is."""
-        specs = [None if b is None else b.spec for b in iteration.buffers]
-        for r, b in iteration.fed.items():
-            specs[r] = b.spec
-        last = self._last_programs.get(number)
-        # The very same objects, but for types that came up in this iteration.
-        if last is not None and last[0] == specs:
-            return last[1]
-        key = number, tuple(specs)
-        program = self._programs.get(key)
-        if program is None:
-            known = {r: spec for r, spec in enumerate(specs) if spec is not None}
-            program = self._programs[key] = make(self.plan.stages[number], known)
-        self._last_programs[number] = specs, program
-        return program
-
-    def _cpu_program(self, stage: Stage, specs: dict[int, Spec]) -> Program:
-        return Program(self.plan, stage, specs, self.readers, self.fuse)
-
-    def _gpu_program(self, stage: Stage, specs: dict[int, Spec]) -> GpuProgram:
-        from penstock.executor.gpu_program import GpuProgram
-
-        return GpuProgram(self.plan, stage, specs, fuse=self.fuse, threads=self._num_threads)
 
     def run_samples(self, iteration: Iteration, samples: list[int], worker: Worker) -> None:
         """Carry samples through their stage; go on with the iteration if they were the last."""
@@ -465,7 +434,7 @@ class Executor:
             and iteration.error is None
         ):
             number = iteration.stage
-            if number in self._in_order and self._is_early(iteration, number):
+            if number in self._in_order and is_early(self._queue, iteration, number):
                 iteration.held = True
                 break
             program = iteration.program
@@ -492,19 +461,10 @@ class Executor:
         if self._in_order:
             self._advance_held()
 
-    def _is_early(self, iteration: Iteration, number: int) -> bool:
-        """Whether an earlier iteration has yet to complete stage `number`. Holds the lock."""
-        for other in self._queue:
-            if other is iteration:
-                return False
-            if not other.done and other.error is None and other.passed < number:
-                return True
-        return False
-
     def _advance_held(self) -> None:
         """Go on with an iteration that has waited for its turn. Holds the lock."""
         for iteration in self._queue:
-            if iteration.held and not self._is_early(iteration, iteration.stage):
+            if iteration.held and not is_early(self._queue, iteration, iteration.stage):
                 iteration.held = False
                 self._advance(iteration)  # which comes back here for the next
                 return
@@ -572,7 +532,7 @@ class Executor:
         for iteration in self._queue:
             if iteration.waiting == lane and iteration.error is None:
                 number = iteration.stage + 1
-                if number in self._in_order and self._is_early(iteration, number):
+                if number in self._in_order and is_early(self._queue, iteration, number):
                     continue
                 iteration.waiting = ""
                 iteration.in_flight += 1
@@ -593,7 +553,7 @@ class Executor:
         failed: BaseException | None = None
         number = iteration.stage
         try:
-            program = self._program_of(iteration, number, self._gpu_program)
+            program = self._programs.on_gpu(iteration, number)
             lane.run(program, iteration)
             iteration.passed = number
             following = self._following(iteration)

@@ -50,11 +50,31 @@ _SAMPLE = np.dtype(
         ("planes", np.int32),
         ("groups", np.int32),
         ("turns", np.int32),
+    ],
+    align=True,
+)
+_PACKED = np.dtype(
+    [
+        ("first_block", np.uint32),
+        ("pixel", np.int32),
+        ("source", np.uint64),
+        ("outer", np.int64),
+        ("inner", np.int64),
+        ("row", np.int64),
+        ("out", np.uint64),
+        ("out_outer", np.int64),
+        ("out_inner", np.int64),
+        ("out_channel", np.int64),
+        ("table", np.uint64),
+        ("inners", np.int32),
+        ("height", np.int32),
+        ("width", np.int32),
         ("tile_rows", np.int32),
         ("tile_columns", np.int32),
     ],
     align=True,
 )
+"""A sample whose pixels, side by side, go to planes."""
 
 
 @dataclass(slots=True)
@@ -132,11 +152,12 @@ def normalize_pixels(
         table,
     )
     if packed:
+        tiles = np.empty(len(records), _PACKED)
         blocks, blocks_each = _cut_tiles(
-            records, windows.shapes, source.dtype.itemsize, _STAGE_BYTES, _TILE_PIXELS
+            records, windows.shapes, source.dtype.itemsize, _STAGE_BYTES, _TILE_PIXELS, tiles
         )
         name = kernel("normalize_planes.cu", "normalize_planes", source.dtype, target.dtype, parts)
-        launch_counted(queue, name, records, blocks, blocks_each)
+        launch_counted(queue, name, tiles, blocks, blocks_each)
         return
     blocks, blocks_each = _count_blocks(records, windows.shapes, UNITS, 1)
     turns = _turns(queue, blocks)
@@ -253,9 +274,17 @@ def _describe(
 
 @compiled
 def _cut_tiles(
-    records: np.ndarray, shapes: np.ndarray, itemsize: int, stage_bytes: int, tile_pixels: int
+    records: np.ndarray,
+    shapes: np.ndarray,
+    itemsize: int,
+    stage_bytes: int,
+    tile_pixels: int,
+    tiles: np.ndarray,
 ) -> tuple[int, int]:
-    """Share out tiles of whole rows, or of parts of a row; returns what `_count_blocks` does."""
+    """Fill `tiles`: whole rows, or parts of a row, for each block.
+
+    Returns what `_count_blocks` does.
+    """
     blocks, each = 0, 0
     for i in range(len(records)):
         record = records[i]
@@ -269,13 +298,22 @@ def _cut_tiles(
         elif width:
             room = (stage_bytes - 16) // (width * pixel + 47)
             rows = max(min(min(tile_pixels // width, room), height), 1)
-        record.tile_rows, record.tile_columns = rows, columns
+        tile = tiles[i]
+        tile.tile_rows, tile.tile_columns = rows, columns
+        tile.pixel = record.strides[3]
+        tile.source = record.source
+        tile.outer, tile.inner, tile.row = record.strides[0], record.strides[1], record.strides[2]
+        tile.out = record.out
+        tile.out_outer, tile.out_inner = record.out_strides[0], record.out_strides[1]
+        tile.out_channel = record.out_strides[4]
+        tile.table = record.table
+        tile.inners, tile.height, tile.width = record.inners, record.height, record.width
         own = 0
         if width and height:
             own = -(-height // rows) * -(-width // columns)
         for axis in range(shapes.shape[1] - 3):
             own *= shapes[i if len(shapes) > 1 else 0, axis]
-        record.first_block = blocks
+        tile.first_block = blocks
         each = own if i == 0 or own == each else 0
         blocks += own
     return blocks, each

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu.strided_axes import Axes
     from penstock.tensors.gpu.queue import Queue
 
-STAGE_BYTES = 17408
+STAGE_BYTES = 25600
 """Shared memory of a block, as in ``transpose.cu``."""
 NESTED_BYTES = 272
 """Steps along `x` up to which a span may hold several of them."""

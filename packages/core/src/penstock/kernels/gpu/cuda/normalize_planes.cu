@@ -6,7 +6,6 @@
 // plane at a time. Rows may run backwards.
 #include "as_float.cuh"
 #include "normalize_pixels_runs.cuh"
-#include "normalize_pixels_sample.cuh"
 #include "staging.cuh"
 
 constexpr int STAGE_BYTES = 13824, LINE = 128;
@@ -15,6 +14,19 @@ constexpr int BLOCKS = 4;
 #else
 constexpr int BLOCKS = 5;
 #endif
+
+struct PackedSample {
+  uint32 first_block;
+  int pixel;                 // bytes from pixel to pixel; negative: rows run backwards
+  const char* source;        // of the first element of the window
+  int64 outer, inner, row;   // bytes between neighbours
+  char* out;
+  int64 out_outer, out_inner, out_channel;  // elements between neighbours
+  const float* table;                       // see `Finish`
+  int inners, height, width;
+  int tile_rows, tile_columns;  // what a block makes
+  int padding;
+};
 
 template <int Bytes> struct FourOf;
 template <> struct FourOf<4> { using type = uint32; };
@@ -61,12 +73,12 @@ struct Work {
   int64 out_offset, out_channel;  // elements
   const float* table;
   uint32 pitch;
-  int out_channels, columns, run;  // elements of a row, and of all rows, in a plane
-  bool backwards, even;            // even: rows follow one another without a gap
+  int columns, run;      // elements of a row, and of all rows, in a plane
+  bool backwards, even;  // even: rows follow one another without a gap
 };
 
 template <int Pixel> __device__ __forceinline__ Work work_of(const Share& share) {
-  const NormalizedSample& s = *reinterpret_cast<const NormalizedSample*>(share.record);
+  const PackedSample& s = *reinterpret_cast<const PackedSample*>(share.record);
   const uint32 across = (s.width + s.tile_columns - 1) / s.tile_columns;
   const uint32 down = (s.height + s.tile_rows - 1) / s.tile_rows;
   const uint32 line = share.block / across, frame = line / down;
@@ -80,9 +92,8 @@ template <int Pixel> __device__ __forceinline__ Work work_of(const Share& share)
   work.run = rows * columns;
   work.table = s.table;
   work.out = s.out;
-  work.out_channels = s.out_channels;
   work.out_channel = s.out_channel;
-  work.out_offset = outer * s.out_outer + inner * s.out_inner + int64(y0) * s.out_row + x0;
+  work.out_offset = outer * s.out_outer + inner * s.out_inner + int64(y0) * s.width + x0;
 
   const uint64 frame_at = reinterpret_cast<uint64>(s.source + outer * s.outer + inner * s.inner);
   const int64 row_reach = int64(s.height - 1) * s.row, pixel_reach = int64(s.width - 1) * s.pixel;
@@ -122,7 +133,7 @@ __global__ void __launch_bounds__(BLOCK, BLOCKS)
   const int gap = int(work.pitch) - columns * step;
   const bool even = work.even;
   const Divisor by_columns(columns);
-  const Finish finish{work.table, work.out_channels};
+  const Finish finish{work.table, G};
   Out* const out = reinterpret_cast<Out*>(work.out) + work.out_offset;
   const int64 out_channel = work.out_channel;
   const uint8* const from =

@@ -27,7 +27,7 @@ struct Tiles {
 };
 
 constexpr uint32 THREADS = 256;
-constexpr uint32 STAGE_BYTES = 17408;
+constexpr uint32 STAGE_BYTES = 25600;
 // Blocks on a multiprocessor, for the compiler to find the registers: Turing has fewer threads.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr uint32 BLOCKS = 3;
@@ -124,27 +124,29 @@ __device__ __forceinline__ void write_rows(const uint8* memory, const Picture& p
       lead = uint32(reinterpret_cast<uint64>(whole) / sizeof(Word)) & (min(lanes, 32u) - 1);
     const uint32 begin = lane - lead + (lane < lead ? lanes : 0);
     if constexpr (Inner == 3 && PER_WORD == 4) {
-      // Three words a turn, after which elements are as they were, `lanes` times 4 steps further.
-      int32 offsets[3][PER_WORD];
+      if (words >= 8 * lanes) {
+        // Three words a turn, after which elements are as they were, `lanes` times 4 steps further.
+        int32 offsets[3][PER_WORD];
 #pragma unroll
-      for (uint32 n = 0; n < 3; n++)
-        offsets_from<Inner>(picture, by_inner, head + (begin + n * lanes) * PER_WORD, offsets[n]);
-      const int32 turn = int32(4 * lanes) * picture.outer_step;
-      for (uint32 w = begin; w < words; w += 3 * lanes) {
+        for (uint32 n = 0; n < 3; n++)
+          offsets_from<Inner>(picture, by_inner, head + (begin + n * lanes) * PER_WORD, offsets[n]);
+        const int32 turn = int32(4 * lanes) * picture.outer_step;
+        for (uint32 w = begin; w < words; w += 3 * lanes) {
 #pragma unroll
-        for (uint32 n = 0; n < 3; n++) {
-          if (w + n * lanes < words) whole[w + n * lanes] = word_at<T, Word>(from, offsets[n]);
+          for (uint32 n = 0; n < 3; n++) {
+            if (w + n * lanes < words) whole[w + n * lanes] = word_at<T, Word>(from, offsets[n]);
 #pragma unroll
-          for (uint32 e = 0; e < PER_WORD; e++) offsets[n][e] += turn;
+            for (uint32 e = 0; e < PER_WORD; e++) offsets[n][e] += turn;
+          }
         }
+        continue;
       }
-    } else {
+    }
 #pragma unroll 2
-      for (uint32 w = begin; w < words; w += lanes) {
-        int32 offsets[PER_WORD];
-        offsets_from<Inner>(picture, by_inner, head + w * PER_WORD, offsets);
-        whole[w] = word_at<T, Word>(from, offsets);
-      }
+    for (uint32 w = begin; w < words; w += lanes) {
+      int32 offsets[PER_WORD];
+      offsets_from<Inner>(picture, by_inner, head + w * PER_WORD, offsets);
+      whole[w] = word_at<T, Word>(from, offsets);
     }
   }
   if constexpr (PER_WORD > 1) {

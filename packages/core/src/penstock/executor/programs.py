@@ -1,0 +1,77 @@
+"""The programs of all stages: made when data of new types comes up, and kept."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from penstock.executor.program import Program
+
+if TYPE_CHECKING:
+    from penstock.executor.gpu_program import GpuProgram
+    from penstock.executor.iteration import Iteration
+    from penstock.executor.plan import Plan, Stage
+    from penstock.operators.schema import Spec
+
+
+class Programs:
+    """What stages are made into, by the types of the data that they find.
+
+    Parameters
+    ----------
+    plan
+        The graph, cut into stages.
+    readers
+        The opened reader of each reader node, by ``id(node)``.
+    fuse
+        Whether neighbouring operators may be merged.
+    threads
+        How many threads of the CPU an operator of a GPU may use.
+    """
+
+    def __init__(self, plan: Plan, readers: dict[int, Any], *, fuse: bool, threads: int) -> None:
+        self._plan = plan
+        self._readers = readers
+        self._fuse = fuse
+        self._threads = threads
+        self._programs: dict[tuple[Any, ...], Any] = {}
+        """By number of a stage and types of registers."""
+        self._making = threading.Lock()
+        self._last: dict[int, tuple[list[Spec | None], Any]] = {}
+
+    def on_cpu(self, iteration: Iteration, number: int) -> Program:
+        """The program of stage `number`, for the types of all data that `iteration` has."""
+        program: Program = self._found(iteration, number, self._cpu_program)
+        return program
+
+    def on_gpu(self, iteration: Iteration, number: int) -> GpuProgram:
+        """The same for a stage on a lane of the GPU."""
+        program: GpuProgram = self._found(iteration, number, self._gpu_program)
+        return program
+
+    def _found(self, iteration: Iteration, number: int, make: Any) -> Any:
+        specs = [None if b is None else b.spec for b in iteration.buffers]
+        for r, b in iteration.fed.items():
+            specs[r] = b.spec
+        last = self._last.get(number)
+        # The very same objects, but for types that came up in this iteration.
+        if last is not None and last[0] == specs:
+            return last[1]
+        key = number, tuple(specs)
+        program = self._programs.get(key)
+        if program is None:
+            with self._making:  # two threads may come to it at once
+                program = self._programs.get(key)
+                if program is None:
+                    known = {r: spec for r, spec in enumerate(specs) if spec is not None}
+                    program = self._programs[key] = make(self._plan.stages[number], known)
+        self._last[number] = specs, program
+        return program
+
+    def _cpu_program(self, stage: Stage, specs: dict[int, Spec]) -> Program:
+        return Program(self._plan, stage, specs, self._readers, self._fuse)
+
+    def _gpu_program(self, stage: Stage, specs: dict[int, Spec]) -> GpuProgram:
+        from penstock.executor.gpu_program import GpuProgram
+
+        return GpuProgram(self._plan, stage, specs, fuse=self._fuse, threads=self._threads)
