@@ -5,8 +5,9 @@
     hatch run bench:audio --library Penstock
     hatch run bench:audio --device gpu          from `audio.gpu()` on, on the GPU
 
-Cases are `dynamic` (eager and sync_cpu; one loop, and loops in two threads of Python, each with a
-shard of its own), `pipeline`, and `calls`: what a call of an operator costs that does nothing.
+Cases are `dynamic` (eager, sync_cpu and captured; one loop, and loops in two threads of Python,
+each with a shard of its own), `pipeline`, and `calls`: what a call of an operator costs that does
+nothing.
 All peers get the same files and run in turn in one process.
 """
 
@@ -65,10 +66,12 @@ def _finish(device: str) -> Callable[[], None] | None:
 def dynamic_rows(
     libraries: list[str], root: str, batch_size: int, device: str
 ) -> dict[str, list[Peer]]:
-    """The loop in both modes, by the name of the row."""
+    """The loop in both modes, and captured, by the name of the row."""
     rows: dict[str, list[Peer]] = {}
-    for mode in ("eager", "sync_cpu"):
+    for mode in ("eager", "sync_cpu", "captured"):
         for ranks, threads in LOOPS:
+            if mode == "captured" and ranks > 1:
+                continue
             peers = []
             for name in libraries:
                 loops = [

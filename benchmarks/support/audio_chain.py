@@ -50,7 +50,7 @@ class DynamicLoop:
     root
         The files.
     mode
-        Name of the `EvalMode`.
+        Name of the `EvalMode`; ``"captured"`` for eager loops that are done ahead.
     threads
         Threads for the operators of this loop.
     rank, ranks
@@ -71,7 +71,8 @@ class DynamicLoop:
     ) -> None:
         self._ndd = ndd
         self._batch_size = batch_size
-        self._mode = mode
+        self._mode = "eager" if mode == "captured" else mode
+        self._capture = {"capture": True} if mode == "captured" else {}
         self._threads = threads
         self._gpu = gpu
         self._rng = ndd.random.RNG(seed=rank)
@@ -95,7 +96,8 @@ class DynamicLoop:
 
     def batches(self) -> Iterator[Any]:
         """The augmented batches of an epoch."""
-        for files, _ in self._reader.next_epoch(batch_size=self._batch_size):
+        steps = self._reader.next_epoch(batch_size=self._batch_size, **self._capture)
+        for files, _ in steps:
             yield augment(self._ndd, files, self._batch_size, self._rng, gpu=self._gpu)
 
 

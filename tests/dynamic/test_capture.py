@@ -1,6 +1,7 @@
 import gc
 import threading
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -459,3 +460,21 @@ def test_invariants_as_arguments(root):
     x = ndd.reshape(ndd.batch([np.arange(6)]), shape=shape)
     assert x.shape == [(3, 2)]
     assert ndd.cast(x, dtype=dtype).dtype == ndd.float32
+
+
+def test_steps_leave_nothing_behind(root, monkeypatch):
+    alive = weakref.WeakSet()
+    begin = Step.__init__
+
+    def noted(self, *arguments):
+        begin(self, *arguments)
+        alive.add(self)
+
+    monkeypatch.setattr(Step, "__init__", noted)
+    gc.collect()
+    gc.disable()  # memory of batches must not have to wait for it
+    try:
+        run(root, looks_in_between, True)
+        assert not alive
+    finally:
+        gc.enable()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import subprocess
 import sys
 import threading
@@ -296,3 +298,52 @@ def test_arguments_of_other_libraries_are_read_each_time():
     second = ndd.normalize(x, mean=mean.reshape(1, 1), stddev=1.0)
     assert np.asarray(first)[0, 0] == -1
     assert np.asarray(second)[0, 0] == -2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_can_go_on():
+    program = """
+import gc
+import os
+import numpy as np
+import penstock.experimental.dynamic as ndd
+data = ndd.batch([np.ones((300, 300), np.float32)] * 8)
+before = [data * k + 1 for k in range(30)]
+child = os.fork()
+if child == 0:
+    try:
+        for _ in range(3):
+            result = ndd.cast(data * 2 + 1, dtype=ndd.uint8)
+            assert np.asarray(result.tensors[7])[0, 0] == 3
+        for k, batch in enumerate(before):
+            try:
+                assert np.asarray(batch.tensors[0])[0, 0] == k + 1
+            except RuntimeError as error:
+                assert "forked" in str(error), error
+        os._exit(0)
+    except BaseException as error:
+        print(repr(error), flush=True)
+        os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert all(np.asarray(b.tensors[0])[0, 0] == k + 1 for k, b in enumerate(before))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_threads_end_with_those_who_needed_them():
+    def work():
+        result = ndd.batch([np.ones((200, 200), np.float32)] * 8) * 2 + 1
+        for _ in range(8):  # with and without helpers
+            (result * 2).evaluate()
+
+    before = threading.active_count()
+    for _ in range(10):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    gc.collect()
+    mine = [t for t in threading.enumerate() if t.name.startswith("penstock-dynamic")]
+    for thread in mine[-20:]:
+        thread.join(0.2)
+    assert threading.active_count() <= before + 2

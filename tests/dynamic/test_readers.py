@@ -409,3 +409,44 @@ print("done")
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_readers_of_the_users_own():
+    from penstock.operators import registry
+    from penstock.operators.operator import operator
+    from penstock.operators.readers.base import READER_ARGS
+    from penstock.operators.readers.base import Reader as Source
+    from penstock.operators.schema import Spec
+    from penstock.types import DALIDataType
+
+    def declare(factor):
+        @operator("readers.squares", args=READER_ARGS, reader=True, random=True)
+        class Squares(Source):
+            """Squares of numbers."""
+
+            def find_samples(self):
+                return 10
+
+            def infer(self):
+                return Spec(DALIDataType.INT64, 0)
+
+            def source_info(self, entry):
+                return f"number {entry}"
+
+            def load(self, c, entry):
+                if entry == 7:
+                    raise ValueError("no seven")
+                return (np.array(factor * entry**2),)
+
+    assert not hasattr(ndd.readers, "Squares")
+    try:
+        for factor in (1, 2):
+            declare(factor)
+            reader = ndd.readers.Squares()
+            (good,), (bad,) = reader.next_epoch(batch_size=5)
+            assert [int(np.asarray(sample)) for sample in good] == [factor * k**2 for k in range(5)]
+            with pytest.raises(ValueError, match="number 7"):
+                bad.evaluate()
+    finally:
+        registry._schemas.pop("readers.squares", None)
+        vars(ndd.readers).pop("Squares", None)

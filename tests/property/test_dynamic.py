@@ -16,8 +16,8 @@ STEPS = {
     "to_uint8": lambda lib, x: lib.cast(x, dtype=types.UINT8),
     "to_float": lambda lib, x: lib.cast(x, dtype=types.FLOAT),
     "flip": lambda lib, x: lib.flip(x, horizontal=1),
-    "crop": lambda lib, x: lib.crop(x, crop=[3, 4]),
-    "transpose": lambda lib, x: lib.transpose(x, perm=[1, 0, 2]),
+    "crop": lambda lib, x: lib.crop(x, crop=[4, 4], out_of_bounds_policy="pad"),
+    "transpose": lambda lib, x: lib.transpose(x, perm=[1, 0, 2], transpose_layout=False),
     "square": lambda lib, x: x * x,
     "compare": lambda lib, x: lib.cast(x > 50, dtype=types.UINT8),
 }

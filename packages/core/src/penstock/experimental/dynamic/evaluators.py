@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -54,7 +53,8 @@ class Evaluator:
         self._wake.acquire()
         self._idle = False
         self._thread: threading.Thread | None = None
-        self._pid = os.getpid()
+        self._active: list[Sequence[Invocation]] = []
+        """Calls that threads are at work on."""
         self._closed = False
         self._lane: Lane | None = None
         self._stream: Stream | None = None
@@ -72,7 +72,7 @@ class Evaluator:
         queue.append(invocation)
         if self._idle:
             self._rouse()
-        elif self._thread is None or self._pid != os.getpid():
+        elif self._thread is None:
             self._start()
         if len(queue) > _MOST_QUEUED:
             self.drain()
@@ -84,7 +84,7 @@ class Evaluator:
         self._queue.extend(invocations)
         if self._idle:
             self._rouse()
-        elif self._thread is None or self._pid != os.getpid():
+        elif self._thread is None:
             self._start()
 
     def run_all(self, invocations: Sequence[Invocation]) -> None:
@@ -127,11 +127,27 @@ class Evaluator:
 
     def stop(self) -> list[threading.Thread]:
         """Drop what has not been begun and let the background thread end; return it."""
-        if self._pid != os.getpid():
-            return []
         self._queue.clear()
         self.close()
         return [] if self._thread is None else [self._thread]
+
+    def after_fork(self) -> None:
+        """Do without the thread, which is in the other process, and the locks it held.
+
+        What waits in the queue is done here as well. What was under way is lost.
+        """
+        self._lock = threading.Lock()
+        self._turn = threading.Lock()
+        self._lane_turn = threading.RLock()
+        self._wake = threading.Lock()
+        self._wake.acquire()
+        self._idle = False
+        self._thread = None
+        lost = [i for group in self._active for i in group if i.state < DONE]
+        self._active = []
+        self._settle(
+            lost, UsageError("This was being worked on when the process was forked; do it again.")
+        )
 
     def set_stream(self, stream: Stream) -> None:
         """Give the work for the GPU to another stream from now on."""
@@ -141,14 +157,8 @@ class Evaluator:
 
     def _start(self) -> None:
         with self._lock:
-            if self._thread is not None and self._pid == os.getpid():
+            if self._thread is not None:
                 return
-            if self._pid != os.getpid():  # a fork: the thread is in the other process
-                self._pid = os.getpid()
-                self._turn = threading.Lock()
-                self._wake = threading.Lock()
-                self._wake.acquire()
-                self._idle = False
             self._thread = threading.Thread(target=self._work, name="penstock-dynamic", daemon=True)
             self._thread.start()
             lifetime.track(self)
@@ -232,12 +242,15 @@ class Evaluator:
         BaseException
             A Ctrl-C. What is not done then is given up.
         """
+        self._active.append(invocations)
         try:
             self._do_in_groups(invocations)
         except BaseException:
             left = [i for i in invocations if i.state < DONE]
             self._settle(left, UsageError("The program was interrupted before this was done."))
             raise
+        finally:
+            self._active.remove(invocations)
 
     def _do_in_groups(self, invocations: Sequence[Invocation]) -> None:
         groups: dict[int, list[Invocation]] = {}

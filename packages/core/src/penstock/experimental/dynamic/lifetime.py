@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import time
 import weakref
@@ -44,4 +45,16 @@ def _stop_all() -> None:
         thread.join(max(0.0, deadline - time.monotonic()))
 
 
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+    for thing in list(_alive):
+        # The threads are in the other process, and so may be whoever holds a lock.
+        forget = getattr(thing, "after_fork", None)
+        if forget is not None:
+            forget()
+
+
 atexit.register(_stop_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

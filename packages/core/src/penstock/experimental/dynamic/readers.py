@@ -72,5 +72,14 @@ def __getattr__(name: str) -> Any:
     return made
 
 
+def _forget(schema: OpSchema) -> None:
+    """Let the next look-up make a class anew whose reader is declared again."""
+    if schema.reader:
+        globals().pop(class_name(schema), None)
+
+
+registry.on_replacement(_forget)
+
+
 def __dir__() -> list[str]:
     return sorted(offered())

@@ -107,7 +107,6 @@ class ThreadPool:
         self._device_id = Device.current().device_id if device_id is ... else device_id
         self._lock = threading.Lock()
         self._started = 0
-        self._pid = os.getpid()
         self._threads: list[threading.Thread] = []
         self._tasks: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         weakref.finalize(self, _close, self._tasks, num_threads).atexit = False
@@ -124,16 +123,17 @@ class ThreadPool:
 
     def stop(self) -> list[threading.Thread]:
         """Let the threads end; return them."""
-        if self._pid != os.getpid():
-            return []
         _close(self._tasks, len(self._threads))
         return list(self._threads)
 
+    def after_fork(self) -> None:
+        """Do without the threads, which are in the other process, and the locks they held."""
+        self._started, self._threads = 0, []
+        self._lock = threading.Lock()
+        self._tasks = queue.SimpleQueue()
+
     def call(self, task: Callable[[], object], helpers: int) -> None:
         """Have up to `helpers` threads of the pool call `task`, at once or when they are free."""
-        if self._pid != os.getpid():  # a fork has none of the threads
-            self._pid, self._started, self._threads = os.getpid(), 0, []
-            self._tasks = queue.SimpleQueue()
         if self._started < helpers:
             with self._lock:
                 while self._started < helpers:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -97,12 +98,11 @@ def normalize_by_own_moments(
     """
     if out.dtype != np.float32 or needs_double(data.dtype) or not data.size:
         return False
-    outer, reduced, inner, shape = in_blocks(data.shape, axes)
-    if any(shape[k] != 1 for k in axes):
+    whole = _as_whole_blocks(data.shape, axes)
+    if whole is None:
         return False
-    from penstock.kernels.cpu.normalize_loops import normalize_by_own_moments as compiled
-
-    compiled(
+    outer, reduced, inner = whole
+    _normalize_by_own_moments()(
         _flat(data),
         reduced,
         inner,
@@ -115,6 +115,20 @@ def normalize_by_own_moments(
         np.empty((2, outer, inner), np.float32),
     )
     return True
+
+
+@lru_cache(maxsize=1024)
+def _as_whole_blocks(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """`in_blocks`, if there is nothing else to sum up along."""
+    outer, reduced, inner, rest = in_blocks(shape, axes)
+    return None if any(rest[k] != 1 for k in axes) else (outer, reduced, inner)
+
+
+@cache
+def _normalize_by_own_moments() -> Any:
+    from penstock.kernels.cpu.normalize_loops import normalize_by_own_moments
+
+    return normalize_by_own_moments
 
 
 def needs_double(dtype: np.dtype) -> bool:

@@ -13,6 +13,8 @@ from penstock.kernels.cpu.decibels import NO_DECIBELS, DecibelScale, to_decibels
 from penstock.kernels.cpu.fourier import spectrum_of
 from penstock.kernels.cpu.rows import read_only
 
+LANES = 16
+"""Frames that are worked on together."""
 Memory = Callable[[tuple[int, ...], Any], np.ndarray]
 """Gives uninitialised memory of a shape and type."""
 
@@ -90,6 +92,9 @@ class SpectrumPlan:
         """`None` where there are too large factors; SciPy then finds it."""
         self._tables: tuple[Any, ...] | None = None
         """Arguments of the compiled loop between `reflect` and `squared`."""
+        self._compiled: Any = None
+        self._scratch_numbers = 0
+        """Of the compiled loop, without a filter bank."""
         if spectrum is not None:
             transform = spectrum.transform
             # Half of the window: halves of sums of spectra come out without a multiplication.
@@ -104,7 +109,9 @@ class SpectrumPlan:
                 spectrum.cosines,
                 spectrum.sines,
             )
-            self._odd_rows = transform.scratch_rows
+            rows = -(-frames.length // LANES) * LANES + 2 * max(transform.size, 1)
+            rows += self.bins + 2 * LANES + transform.scratch_rows
+            self._scratch_numbers = LANES * rows
 
     @property
     def bins(self) -> int:
@@ -141,14 +148,15 @@ class SpectrumPlan:
         if self._tables is None:
             self._write_by_library(signal, out, memory, time_first, bands, scale)
             return
-        from penstock.kernels.cpu.spectrogram_loops import scratch_numbers, spectrogram
+        compiled = self._compiled
+        if compiled is None:
+            from penstock.kernels.cpu.spectrogram_loops import spectrogram as compiled
 
+            self._compiled = compiled
         frames = self.frames
-        bands = NO_BANDS if bands is None else bands
-        numbers = scratch_numbers(
-            frames.length, self.length, self._tables[2], bands.sums, self._odd_rows
-        )
-        spectrogram(
+        if bands is None:
+            bands = NO_BANDS
+        compiled(
             read_only(np.ascontiguousarray(signal)),
             frames.start,
             frames.step,
@@ -161,7 +169,7 @@ class SpectrumPlan:
             time_first,
             out.shape[0 if time_first else 1],
             out.reshape(-1),
-            memory((numbers,), np.float32),
+            memory((self._scratch_numbers + LANES * bands.sums,), np.float32),
         )
 
     def _write_by_library(

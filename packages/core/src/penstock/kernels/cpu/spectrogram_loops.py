@@ -172,7 +172,9 @@ def spectrogram(
     out
         float32, flat.
     scratch
-        float32, of `scratch_numbers` elements.
+        float32 rows of 16 numbers: as many as `window` has weights, rounded up to 16, and for two
+        of each element of the transform, each frequency, each band, 32 more, and what the transform
+        wants for odd factors.
     """
     bins = length // 2 + 1
     band_count = bands.shape[0]
@@ -221,10 +223,3 @@ def spectrogram(
             put_rows(rows, rows_out, out, to, pitch, lanes)
     if in_decibels:
         decibels(out, out, reference, smallest, factor)
-
-
-def scratch_numbers(window: int, length: int, size: int, bands: int, odd_rows: int) -> int:
-    """How many float32 numbers of scratch memory `spectrogram` wants."""
-    whole = -(-window // LANES) * LANES
-    rows = whole + 2 * max(size, 1) + length // 2 + 1 + LANES + bands + LANES + odd_rows
-    return LANES * rows

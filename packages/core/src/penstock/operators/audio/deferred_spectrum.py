@@ -34,8 +34,11 @@ class DeferredSpectrum:
         Number of frames, at least 1.
     time_first
         Whether a frame's values are neighbours.
+
+    Attributes
+    ----------
     bands
-        The filter bank that follows, if any.
+        The filter bank that follows, if any. Who is handed the recipe, alone, may add one.
     """
 
     __slots__ = ("_context", "_frame_count", "_plan", "_signal", "bands", "time_first")
@@ -46,33 +49,25 @@ class DeferredSpectrum:
         plan: SpectrumPlan,
         signal: np.ndarray,
         frame_count: int,
-        *,
         time_first: bool,
-        bands: Bands | None = None,
     ) -> None:
         self._context = context
         self._plan = plan
         self._signal = signal
         self._frame_count = frame_count
         self.time_first = time_first
-        self.bands = bands
+        self.bands: Bands | None = None
+
+    @property
+    def bins(self) -> int:
+        """Number of frequencies of the spectra."""
+        return self._plan.bins
 
     @property
     def shape(self) -> tuple[int, int]:
         """That of the spectrogram, as it is to be now."""
         rows = self._plan.bins if self.bands is None else self.bands.sums
         return (self._frame_count, rows) if self.time_first else (rows, self._frame_count)
-
-    def with_bands(self, bands: Bands) -> DeferredSpectrum:
-        """The recipe followed by a filter bank; there must be none yet."""
-        return DeferredSpectrum(
-            self._context,
-            self._plan,
-            self._signal,
-            self._frame_count,
-            time_first=self.time_first,
-            bands=bands,
-        )
 
     def write(self, out: np.ndarray, scale: DecibelScale | None = None) -> None:
         """Fill `out` with the spectrogram, or with its decibels."""

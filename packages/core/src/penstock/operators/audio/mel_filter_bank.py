@@ -86,6 +86,7 @@ class MelFilterBank(Operator):
             )
         self._settings = (args.nfilter, rate, low, high, args.mel_formula, args.normalize)
         self._layout = inputs[0].layout
+        self._known: dict[int, Bands] = {}
         self._device_bands: dict[int, DeviceBands] = {}
         if inputs[0].ndim is not None:
             self._axis(inputs[0].ndim)
@@ -105,7 +106,10 @@ class MelFilterBank(Operator):
         return max(ndim - 2, 0)
 
     def _bands(self, bins: int) -> Bands:
-        return mel_bands(bins, *self._settings)
+        found = self._known.get(bins)
+        if found is None:
+            found = self._known[bins] = mel_bands(bins, *self._settings)
+        return found
 
     def cpu(self, c: SampleContext, *inputs: Any) -> np.ndarray:
         data = inputs[0]
@@ -125,7 +129,8 @@ class MelFilterBank(Operator):
         data = inputs[0]
         if not isinstance(data, DeferredSpectrum) or data.bands is not None:
             return self.cpu(c, data)
-        return data.with_bands(self._bands(data.shape[1 if data.time_first else 0]))
+        data.bands = self._bands(data.bins)
+        return data
 
     gpu_takes: ClassVar = (SpectrumBatch,)
 

@@ -139,7 +139,8 @@ class Spectrogram(Operator):
         count = int(self._plan.frames.count(size))
         if count < 1:
             raise self._too_short(size)
-        return DeferredSpectrum(c, self._plan, data.reshape(-1), count, time_first=self._time_first)
+        signal = data if data.ndim == 1 else data.reshape(-1)
+        return DeferredSpectrum(c, self._plan, signal, count, self._time_first)
 
     def gpu(self, c: BatchContext, *inputs: Any) -> SpectrumBatch:
         from penstock.kernels.gpu.spectrogram import DevicePlan

@@ -187,6 +187,8 @@ class Recorder:
         self._ended = True
         self.is_active = False
         self._steps.clear()
+        if self._step is not None:
+            self._step.leave()
         self._step = self._calls = self._plan = None
         self._traced.clear()
         self._references.clear()
@@ -194,7 +196,9 @@ class Recorder:
             THREAD.capture = None
 
     def _end_step(self) -> None:
-        self._step = None
+        if self._step is not None:
+            self._step.leave()
+            self._step = None
         calls = self._calls
         if calls is None:
             return

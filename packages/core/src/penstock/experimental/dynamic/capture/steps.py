@@ -127,6 +127,11 @@ class Step:
             found.append(holder_of(handed))
         return found[0] if len(found) == 1 else tuple(found)
 
+    def leave(self) -> None:
+        """Let go of what was handed out: the program is in another step."""
+        self._handed.clear()
+        self._references.clear()
+
     def finish(self, number: int) -> None:
         """Return when call `number` is done.
 

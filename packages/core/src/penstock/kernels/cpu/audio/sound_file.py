@@ -19,9 +19,9 @@ from penstock.errors import BadSampleError
 
 _SFM_READ = 0x10
 _SEEK_SET = 0
-_MOST_PER_BYTE = 1 << 16
-"""Samples that a byte of any codec may stand for, in silence. Damaged headers announce more, and
-memory would be taken for them.
+_MOST_PER_BYTE = 1 << 13
+"""Samples of a channel that a byte may stand for: in silence, a frame of FLAC has 65,535 in 11
+bytes. Damaged headers announce more, and memory would be taken for them.
 """
 
 _memcpy: Any = types.ExternalFunction("memcpy", types.uintp(types.uintp, types.uintp, types.uintp))
@@ -109,7 +109,7 @@ class SoundFile:
         self.frames = int(info.frames)
         self.channels = int(info.channels)
         self.rate = int(info.samplerate)
-        if not 0 <= self.frames * self.channels <= _MOST_PER_BYTE * size:
+        if not 0 <= self.frames <= _MOST_PER_BYTE * size:
             self.close()
             raise BadSampleError(
                 f"The audio file is damaged: its header announces {self.frames} samples in "

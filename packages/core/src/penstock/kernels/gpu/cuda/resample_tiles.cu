@@ -117,8 +117,8 @@ __device__ __forceinline__ void sum_lines(const char* line, int64 row, const flo
 }
 
 // The same of lines in shared memory, `pitch` bytes apart; what is behind their ends becomes sums that
-// nobody uses.
-template <typename In, int N>
+// nobody uses. Aligned: all begin where a word does.
+template <typename In, int N, bool Aligned>
 __device__ __forceinline__ void sum_staged(const uint8* line, int pitch, const float* weights,
                                            int taps, float* sums_of_row) {
   constexpr int SIZE = sizeof(In), IN_WORD = 4 / SIZE;
@@ -127,12 +127,12 @@ __device__ __forceinline__ void sum_staged(const uint8* line, int pitch, const f
 #pragma unroll 1
   for (int k = 0; k < taps; ++k, line += pitch) {
     const float weight = __ldg(weights + k);
-    const uint32 phase = uint32(reinterpret_cast<uint64>(line)) & 3;
+    const uint32 phase = Aligned ? 0 : uint32(reinterpret_cast<uint64>(line)) & 3;
     const uint32* const place = reinterpret_cast<const uint32*>(line - phase) + lane;
     uint32 words[N * SIZE];
 #pragma unroll
     for (int n = 0; n < N * SIZE; ++n) words[n] = place[8 * n];
-    if constexpr (SIZE < 4) {
+    if constexpr (SIZE < 4 && !Aligned) {
       if (phase) {
 #pragma unroll
         for (int n = 0; n < N * SIZE; ++n)
@@ -176,6 +176,10 @@ __device__ __forceinline__ void leave(const Out* staged, int pitch, int plane, i
     for (int e = words * IN_WORD + lane; e < length; e += 1 << bits) target[e] = source[e];
   }
 }
+
+template <bool Value> struct Flag {
+  static constexpr bool value = Value;
+};
 
 // What a block makes: pixels and rows of the output, from source columns `begin` to `end` and `lines`
 // source rows from `top` on.
@@ -277,20 +281,28 @@ __global__ void __launch_bounds__(BLOCK, 4)
       int elements = (right - left) * channels;
       // Where all rows begin at the same place in a word, they are summed from there on.
       const int phase = int(spans.source & 3) / SIZE;
-      if (staged_pitch % 4 == 0 && elements + phase <= BAND) skipped = phase;
+      const bool even_lines = staged_pitch % 4 == 0 && spans.source % SIZE == 0 &&
+                              elements + phase <= BAND;
+      if (even_lines) skipped = phase;
       if (my_row < rows) {
         const uint8* from = stage + (spans.source & 15) - skipped * SIZE +
                             (first_line - work.top) * staged_pitch;
         elements += skipped;
         float* to = band + my_row * PITCH;
-        int e = 0;
-        if constexpr (WIDE > 2)
-          for (; e + 96 < elements; e += 128)
-            sum_staged<In, 4>(from + e * SIZE, staged_pitch, row_weights, s.row_taps, to + e);
-        for (; e + 32 < elements; e += 64)
-          sum_staged<In, 2>(from + e * SIZE, staged_pitch, row_weights, s.row_taps, to + e);
-        for (; e < elements; e += 32)
-          sum_staged<In, 1>(from + e * SIZE, staged_pitch, row_weights, s.row_taps, to + e);
+        const auto sum = [&](auto aligned) {
+          constexpr bool even = decltype(aligned)::value;
+          const float* weights = row_weights;
+          int e = 0;
+          if constexpr (WIDE > 2)
+            for (; e + 96 < elements; e += 128)
+              sum_staged<In, 4, even>(from + e * SIZE, staged_pitch, weights, s.row_taps, to + e);
+          for (; e + 32 < elements; e += 64)
+            sum_staged<In, 2, even>(from + e * SIZE, staged_pitch, weights, s.row_taps, to + e);
+          for (; e < elements; e += 32)
+            sum_staged<In, 1, even>(from + e * SIZE, staged_pitch, weights, s.row_taps, to + e);
+        };
+        if (even_lines) sum(Flag<true>());
+        else sum(Flag<false>());
       }
     } else if (my_row < rows) {
       const char* from = reinterpret_cast<const char*>(work.frame_at) + first_line * s.row +
