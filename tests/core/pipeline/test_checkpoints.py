@@ -367,33 +367,6 @@ def test_at_the_end_of_the_data() -> None:
     assert labels(again) == [0, 0]
 
 
-@pytest.mark.gpu
-def test_on_the_gpu(files: list[str]) -> None:
-    def make(checkpoint: bytes | None = None, depth: int = 2) -> Pipeline:
-        pipe = Pipeline(
-            3,
-            2,
-            0,
-            seed=1,
-            prefetch_queue_depth=depth,
-            enable_checkpointing=True,
-            checkpoint=checkpoint,
-        )
-        with pipe:
-            data, label = fn.readers.file(files=files, random_shuffle=True)
-            noise = fn.random.normal(device="gpu")
-            pipe.set_outputs(data.gpu(), label.gpu() + noise)
-        return pipe
-
-    pipe = make()
-    for _ in range(5):
-        pipe.run()
-    again = make(pipe.checkpoint(), 4)
-    for _ in range(5):
-        for a, b in zip(again.run(), pipe.run(), strict=True):
-            np.testing.assert_array_equal(a.as_cpu().as_array(), b.as_cpu().as_array())
-
-
 def test_every_reader_can_be_resumed() -> None:
     readers = [s for s in all_schemas() if s.reader and not s.name.startswith("testing.")]
     assert len(readers) > 0

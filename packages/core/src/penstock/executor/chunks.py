@@ -13,6 +13,11 @@ _LARGEST_OF_LITTLE_WORK = 16
 _READ = 16
 """Samples that are only read, for a GPU to decode: a thread takes no fewer. Shared out more finely,
 all threads would do is to wait for one another."""
+_READ_QUICKLY = 32
+"""The same where files come quickly: eight threads of an H200's host read a fifth more images a
+second so than with 16 at a time, since threads that share an interpreter are woken half as often.
+"""
+_QUICK_READING_SECONDS = 2e-4
 _LITTLE_WORK_SECONDS = 5e-5
 _SHORT_WORK_SECONDS = 3e-4
 """A chunk costs some 15 microseconds of the interpreter; of work as short as this, single samples
@@ -21,9 +26,10 @@ are not worth it."""
 
 def chunk_size(iteration: Iteration, program: Program, threads: int) -> int:
     """How many samples of `iteration` one of so many `threads` takes for `program`, at most."""
-    if program.is_light:
-        return max(_READ, -(-iteration.size // threads))
     seconds = program.sample_seconds
+    if program.is_light:
+        fewest = _READ_QUICKLY if seconds < _QUICK_READING_SECONDS else _READ
+        return max(fewest, -(-iteration.size // threads))
     largest = _LARGEST_OF_LITTLE_WORK if seconds < _LITTLE_WORK_SECONDS else _LARGEST
     if threads == 1:
         return largest  # nobody to share with

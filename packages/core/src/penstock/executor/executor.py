@@ -138,16 +138,12 @@ class Executor:
         names = sorted(self.plan.lanes)
         if not names:
             return []
-        from penstock.executor.lane import Lane, LaneThread, threads_of
+        from penstock.executor.lane import Lane, LaneThread
 
         assert self._device is not None
         # What was handed over may still be worked on when the next iterations begin.
         ahead = 2 * self._depth + 1
-        return [
-            LaneThread(self, Lane(self._device, name, ahead))
-            for name in names
-            for _ in range(threads_of(self.plan, name, self._policy))
-        ]
+        return [LaneThread(self, Lane(self._device, name, ahead)) for name in names]
 
     def check_process(self) -> None:
         """Check that this is the process with the threads.

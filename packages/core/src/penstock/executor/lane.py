@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from penstock.executor.executor import Executor
     from penstock.executor.gpu_program import GpuProgram
     from penstock.executor.iteration import Iteration
-    from penstock.executor.plan import Plan
     from penstock.tensors.gpu.device import Device
     from penstock.tensors.gpu.runtime import Event
 
@@ -109,18 +108,6 @@ class Lane:
         self._kept.clear()
         if self._owns_stream:
             self._device.runtime.release_stream(self._stream)
-
-
-def threads_of(plan: Plan, lane: str, policy: str) -> int:
-    """How many threads a lane has, with a stream each: 2 where they wait for decoders.
-
-    Work that is done over, as bad samples are made up for, is done by one.
-    """
-    if policy != "raise":
-        return 1
-    nodes = [n for s in plan.stages if s.lane == lane for n in s.batch_nodes]
-    others = [n for n in nodes if n.attachment is None and n.schema.name != "_copy_to_gpu"]
-    return 2 if others and all(n.schema.cls.works_beside_itself(n.args) for n in others) else 1
 
 
 class LaneThread(threading.Thread):

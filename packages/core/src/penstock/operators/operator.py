@@ -167,15 +167,6 @@ class Operator:
     gpu_takes: ClassVar[tuple[type[LazyBatch], ...]] = ()
     """Recipes that `gpu` takes in place of samples in device memory, where it alone reads them."""
 
-    @staticmethod
-    def works_beside_itself(args: dict[str, Any]) -> bool:
-        """Whether `gpu`, with these constant arguments, is worth to work on two batches at once.
-
-        They have a thread and a stream each. So it is where threads wait for the device, and
-        nothing is kept from batch to batch.
-        """
-        return False
-
     elementwise: ClassVar[bool] = False
     """Whether `gpu` makes of each element one of the output, wherever it lies, by arguments that
     are the same for all of a sample. Of an operator of frames it is then given sequences as they

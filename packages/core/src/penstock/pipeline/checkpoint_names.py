@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
 
 def names_in_checkpoints(nodes: list[OpNode]) -> dict[int, str]:
-    """Names of the operators that a checkpoint says something about, by ``id(node)``.
+    """What operators that have a state or a seed are called, by their serial numbers.
 
-    Those without a name of the user's are counted, each kind by itself and in the order of their
-    creation: adding, say, an `fn.resize` to a pipeline does not make its checkpoints useless.
+    Those stay the same where nodes are copied, to put in transfers between devices.
+
+    Operators without a name of the user's are counted, each kind by itself and in the order of
+    their creation: adding, say, an `fn.resize` to a pipeline does not make its checkpoints useless.
     """
     counted: Counter[str] = Counter()
     given = {node.name for node in nodes if node.explicit_name}
@@ -27,11 +29,11 @@ def names_in_checkpoints(nodes: list[OpNode]) -> dict[int, str]:
         if not (node.schema.reader or node.schema.random or node.attachment is not None):
             continue
         if node.explicit_name:
-            names[id(node)] = node.name
+            names[node.serial] = node.name
         else:
             while (name := f"{kind} #{counted[kind]}") in given:
                 counted[kind] += 1
-            names[id(node)] = name
+            names[node.serial] = name
             counted[kind] += 1
     return names
 
@@ -55,7 +57,7 @@ def check_same(
     CheckpointError
         If the pipeline has others.
     """
-    kinds = {names[id(n)]: n.schema.name for n in nodes if id(n) in names}
+    kinds = {names[n.serial]: n.schema.name for n in nodes if n.serial in names}
     problems = []
     if missing := found.keys() - kinds.keys():
         problems.append(f"the checkpoint has {_listed(missing)}, which the pipeline does not have")

@@ -34,7 +34,7 @@ class Feeding:
         The GPU that the graph has work for, if it has any.
     names
         For pipelines that checkpoints can be made of, what the sources are called in them, by
-        ``id(node)``.
+        their serial numbers.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Feeding:
             "iteration": self.iteration,
             "ended": self.ended,
             "sources": {
-                self._names[id(node)]: node.attachment.state()
+                self._names[node.serial]: node.attachment.state()
                 for node in self._plan.feeds
                 if self._names is not None
             },
@@ -124,7 +124,7 @@ class Feeding:
         self.ended = state["ended"]
         sources = state["sources"]
         for node in self._plan.feeds:
-            own = sources[self._names[id(node)]]
+            own = sources[self._names[node.serial]]
             if own is None:
                 continue
             try:

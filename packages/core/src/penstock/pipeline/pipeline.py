@@ -19,7 +19,6 @@ from penstock.executor.plan import make_plan
 from penstock.executor.worker import join_all
 from penstock.graph.data_node import DataNode
 from penstock.graph.fuse import merge_expressions
-from penstock.graph.seeds import assign_seeds
 from penstock.graph.transfers import insert_transfers
 from penstock.pipeline.feeding import Feeding
 from penstock.pipeline.output_checks import check_output, per_output
@@ -159,8 +158,7 @@ class Pipeline(ResumablePipeline):
         run_nodes, run_outputs = insert_transfers(nodes, self._outputs)
         if settings.fuse:
             run_nodes, run_outputs = merge_expressions(run_nodes, run_outputs)
-        seeds = self._resumed_seeds(assign_seeds(run_nodes, settings.seed))
-        plan = make_plan(run_nodes, run_outputs, seeds)
+        plan = make_plan(run_nodes, run_outputs, self._seeds(run_nodes))
         count = len(self._outputs)
         self._expected = list(
             zip(

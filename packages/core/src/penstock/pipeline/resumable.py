@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CheckpointError, UsageError, located
 from penstock.executor.checkpoint import Checkpoint
+from penstock.graph.seeds import assign_seeds
 from penstock.graph.user_line import stack_level
 from penstock.pipeline.checkpoint_names import check_same, names_in_checkpoints
 from penstock.pipeline.feeding import Feeding
@@ -35,7 +36,9 @@ class ResumablePipeline(WorkersPipeline):
         self._scheduling = threading.Lock()
         self._restored: Checkpoint | None = None
         self._checkpoint_names: dict[int, str] | None = None
-        """What the operators are called in checkpoints, where those can be made."""
+        """What the operators are called in checkpoints, by their serial numbers, where those can be
+        made.
+        """
 
     @property
     def is_restored_from_checkpoint(self) -> bool:
@@ -94,7 +97,7 @@ class ResumablePipeline(WorkersPipeline):
         plan = executor.plan
         operators: dict[str, dict[str, Any]] = {}
         for node in plan.nodes:
-            name = names.get(id(node))
+            name = names.get(node.serial)
             if name is None:
                 continue
             entry: dict[str, Any] = {"operator": node.schema.name}
@@ -151,7 +154,7 @@ class ResumablePipeline(WorkersPipeline):
         restored = Checkpoint.unpacked(settings.checkpoint)
         check_same(nodes, self._checkpoint_names, restored.operators)
         for node in nodes:
-            name = self._checkpoint_names.get(id(node))
+            name = self._checkpoint_names.get(node.serial)
             if node.attachment is None or name is None:
                 continue
             entry = restored.operators[name]
@@ -170,15 +173,15 @@ class ResumablePipeline(WorkersPipeline):
                 restored.sources["sources"][name] = None
         self._restored = restored
 
-    def _resumed_seeds(self, seeds: dict[int, int]) -> dict[int, int]:
-        """The seeds of the checkpoint in place of `seeds`."""
+    def _seeds(self, nodes: list[OpNode]) -> dict[int, int]:
+        """The seeds of random operators, by ``id(node)``; a checkpoint has its own."""
+        seeds = assign_seeds(nodes, self._settings.seed)
         names, restored = self._checkpoint_names, self._restored
-        if restored is None or names is None:
-            return seeds
-        return {
-            key: restored.operators[names[key]].get("seed", seed) if key in names else seed
-            for key, seed in seeds.items()
-        }
+        if restored is not None and names is not None:
+            for node in nodes:
+                if id(node) in seeds and node.serial in names:
+                    seeds[id(node)] = restored.operators[names[node.serial]]["seed"]
+        return seeds
 
     def _opened(self, node: OpNode, seeds: dict[int, int]) -> Any:
         """The reader of `node`, ready to be read from the beginning."""
@@ -197,7 +200,7 @@ class ResumablePipeline(WorkersPipeline):
             return
         self._iteration = restored.iteration
         for node in plan.readers:
-            self._resume_reader(node, restored.operators[names[id(node)]])
+            self._resume_reader(node, restored.operators[names[node.serial]])
         self._feeding.restore(restored.sources)
 
     def _resume_reader(self, node: OpNode, entry: dict[str, Any]) -> None:

@@ -184,11 +184,6 @@ class ImageDecoder(Operator):
 
         return decode_mixed(self, c, self._wanted, *inputs)
 
-    @staticmethod
-    def works_beside_itself(args: dict[str, Any]) -> bool:
-        # Batches follow one another at the JPEG engines without a gap. A cache is a thread's own.
-        return not args.get("cache_size")
-
     def _open(self, encoded: np.ndarray) -> tuple[np.ndarray, ImageHeader]:
         """The bytes of one sample, contiguous, and their header."""
         return open_encoded(encoded)
