@@ -29,7 +29,14 @@ def pipeline(files: list[str], checkpoint: bytes | None = None, **engine: Any) -
         images = fn.resize(fn.decoders.image(jpegs).gpu(), size=[8, 8])
         noise = fn.random.normal(images, device="gpu")
         fed = fn.external_source([np.full((3, 1), k, np.int32) for k in range(5)], cycle="quiet")
-        outputs = fn.flip(images, horizontal=fn.random.coin_flip()), noise, labels.gpu(), fed.gpu()
+        there = fn.external_source(lambda k: np.full((3, 2), k, np.float32), device="gpu")
+        outputs = (
+            fn.flip(images, horizontal=fn.random.coin_flip()),
+            noise,
+            labels.gpu(),
+            fed.gpu(),
+            there,
+        )
         pipe.set_outputs(*outputs)
     return pipe
 

@@ -18,8 +18,8 @@ def names_in_checkpoints(nodes: list[OpNode]) -> dict[int, str]:
 
     Those stay the same where nodes are copied, to put in transfers between devices.
 
-    Operators without a name of the user's are counted, each kind by itself and in the order of their
-    creation: adding, say, an `fn.resize` to a pipeline does not make its checkpoints useless.
+    Operators without a name of the user's are counted, each kind by itself and in the order of
+    their creation: adding, say, an `fn.resize` to a pipeline does not make its checkpoints useless.
     """
     counted: Counter[str] = Counter()
     given = {node.name for node in nodes if node.explicit_name}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.experimental.dynamic.invocations import Invocation
     from penstock.experimental.dynamic.thread_pools import ThreadPool
 
-_WORTH_SHARING_SECONDS = 2.5e-4
+_WORTH_SHARING_SECONDS = 5e-4
 """Work on a batch from which on it pays to wake other threads."""
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 _FIRST_RUNS = 6
 _TRY_EVERY = 48
 _UP = 8
+_WORTH_IT = 0.85
+"""Several threads have to take this much of one thread's time at most, as they take more in sum."""
 
 
 class Sharing:
@@ -30,7 +32,7 @@ class Sharing:
         self._runs += 1
         if self._runs <= _FIRST_RUNS:
             return self._runs % 2 == 0
-        shared_is_better = self._seconds[1] < self._seconds[0]
+        shared_is_better = self._seconds[1] < _WORTH_IT * self._seconds[0]
         return not shared_is_better if self._runs % _TRY_EVERY == 0 else shared_is_better
 
     def note(self, shared: bool, seconds: float) -> None:

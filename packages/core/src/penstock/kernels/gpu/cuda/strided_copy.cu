@@ -22,6 +22,12 @@ constexpr uint32 NARROW = 64;  // bytes of a row, from which on rows are copied 
 constexpr uint32 MOST_ROWS = BLOCK_BYTES / NARROW + 2;
 constexpr uint32 STAGE_BYTES = 24576;  // for all rows, each with up to 30 bytes around it
 constexpr uint64 FAR = 1u << 30;       // more bytes than a block looks at
+// Blocks on a multiprocessor, for the compiler to find the registers: Turing has fewer threads.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr uint32 BLOCKS = 4;
+#else
+constexpr uint32 BLOCKS = 5;
+#endif
 
 // The 16 bytes from byte `shift` on of two vectors that follow one another.
 __device__ __forceinline__ uint4 taken(const uint4& low, const uint4& high, uint32 shift) {
@@ -152,7 +158,7 @@ __device__ __forceinline__ uint4 window(const uint8* memory, uint32 place) {
   return taken(vectors[0], vectors[1], place & 15);
 }
 
-__global__ void __launch_bounds__(THREADS, 5)
+__global__ void __launch_bounds__(THREADS, BLOCKS)
 copy_rows(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, int32 axis_count) {
   // A window may begin in front of its row, and end behind it.
   __shared__ __align__(16) uint8 memory[BYTES + STAGE_BYTES + 2 * BYTES];
