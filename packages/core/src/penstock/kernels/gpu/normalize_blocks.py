@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -41,7 +42,8 @@ ROWS = np.dtype(
 )
 
 
-class Blocks(NamedTuple):
+@dataclass(eq=False)
+class Blocks:
     """Samples as ``(outer, reduced, inner)`` around the last neighbours among the reduced axes."""
 
     outer: np.ndarray
@@ -53,12 +55,12 @@ class Blocks(NamedTuple):
     axes: tuple[int, int]
     """First of the axes of `reduced`, and the one behind the last."""
 
-    @property
+    @cached_property
     def groups(self) -> np.ndarray:
         """Number of groups of neighbouring reduced elements of each sample."""
         return self.outer * self.inner
 
-    @property
+    @cached_property
     def columns(self) -> int:
         """The inner extent, where rows have a few columns and are long; else 0."""
         if not len(self.inner):

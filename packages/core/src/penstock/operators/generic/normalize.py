@@ -21,9 +21,11 @@ from penstock.layout import axes_of
 from penstock.operators.argument_types import ARRAY, BOOL, DTYPE, FLOAT, INT, INTS, LAYOUT
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.shape_memo import ShapeMemo
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu.normalize_blocks import Blocks
     from penstock.tensors.gpu.batch import DeviceBatch
 
 _TYPES = (
@@ -138,6 +140,7 @@ class Normalize(Operator):
             )
         self._fixed_factor = None if args.stddev is None else self._factor(args.stddev)
         self._axes = self._given_axes(data)
+        self._groups: ShapeMemo[list[tuple[Blocks, np.ndarray | None]]] = ShapeMemo()
         if self._axes is not None and not arrays and all(map(self.given, _PARAMETERS)):
             raise ArgumentValueError(
                 "`axes` or `axis_names` is given, but `mean` and `stddev` are numbers, so that "
@@ -226,6 +229,7 @@ class Normalize(Operator):
         return outputs
 
     def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+        from penstock.kernels.gpu.normalize_blocks import along
         from penstock.kernels.gpu.normalize_short import normalize_short_rows
         from penstock.operators.generic.normalize_batch import (
             Estimate,
@@ -254,14 +258,25 @@ class Normalize(Operator):
             values = self._factor(factor.values) if fixed is None else fixed.reshape(-1)
             factor = factor._replace(values=values)
         batch = self.needs_batch(vars(args))
-        groups: dict[tuple[int, ...], np.ndarray | None]
-        if batch:
-            groups = {self._batch_axes(list(map(tuple, data.shapes.tolist()))): None}
-        else:
-            groups = samples_by_axes(c, self._parameter_axes, self._axes, data.shapes, mean, factor)
+
+        def grouped() -> list[tuple[Blocks, np.ndarray | None]]:
+            axes: dict[tuple[int, ...], np.ndarray | None]
+            shapes = data.shapes
+            if batch:
+                axes = {self._batch_axes(list(map(tuple, shapes.tolist()))): None}
+            else:
+                axes = samples_by_axes(c, self._parameter_axes, self._axes, shapes, mean, factor)
+            return [
+                (along(shapes if members is None else shapes[members], own), members)
+                for own, members in axes.items()
+            ]
+
+        groups = grouped() if self.tensor_args else self._groups.of(data, grouped)
         estimate = Estimate(args.ddof, args.epsilon, args.scale, batch)
-        for axes, members in groups.items():
-            normalize_samples(c.queue, data, out, axes, members, mean, factor, estimate, args.shift)
+        for blocks, members in groups:
+            normalize_samples(
+                c.queue, data, out, blocks, members, mean, factor, estimate, args.shift
+            )
         return out
 
     def _parameter_axes(

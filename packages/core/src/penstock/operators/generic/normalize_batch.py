@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from penstock.kernels.gpu.normalize import Given, mean_type, normalization, uploaded
-from penstock.kernels.gpu.normalize_blocks import along
+from penstock.kernels.gpu.normalize_blocks import Blocks
 from penstock.kernels.gpu.normalize_estimate import estimate_rows, suits
 from penstock.kernels.gpu.normalize_moments import estimated, moments
 from penstock.tensors.gpu.batch import DeviceBatch
@@ -121,20 +121,19 @@ def normalize_samples(
     queue: Queue,
     data: DeviceBatch,
     out: DeviceBatch,
-    axes: Axes,
+    blocks: Blocks,
     members: np.ndarray | None,
     mean: Given | None,
     factor: Given | None,
     estimate: Estimate,
     shift: float,
 ) -> None:
-    """Normalise the samples `members` by parameters that are the same along `axes`."""
+    """Normalise the samples `members` by parameters that are the same in groups of `blocks`."""
     if members is not None:
         data, out = _chosen(data, members), _chosen(out, members)
         mean, factor = _given_of(mean, members), _given_of(factor, members)
     if not data.sizes().any():
         return
-    blocks = along(data.shapes, axes)
     means = factors = None
     launches = []
     if mean is not None:
