@@ -290,3 +290,27 @@ def test_values_can_be_collated(files):
 def test_dynamic_shape_is_accepted(files):
     it = DALIClassificationIterator(file_pipeline(files), reader_name="reader", dynamic_shape=True)
     assert len(list(it)) == 4
+
+
+def test_every_epoch_begins_with_data(tmp_path):
+    # DALI opens the second epoch with what it padded the first one with: 1 1, 4 4, 6 6, 9 9.
+    path = tmp_path / "x"
+    path.write_bytes(b"x")
+    pipelines = []
+    for shard in range(4):
+        pipe = Pipeline(batch_size=2, num_threads=1, device_id=None)
+        with pipe:
+            _, label = fn.readers.file(
+                files=[str(path)] * 10,
+                name="reader",
+                num_shards=4,
+                shard_id=shard,
+                pad_last_batch=True,
+            )
+            pipe.set_outputs(label)
+        pipelines.append(pipe)
+    it = DALIGenericIterator(
+        pipelines, ["x"], reader_name="reader", last_batch_policy=LastBatchPolicy.DROP
+    )
+    for expected in ([[0, 1], [2, 3], [5, 6], [7, 8]], [[2, 3], [5, 6], [7, 8], [0, 1]]):
+        assert [[d["x"].ravel().tolist() for d in step] for step in it] == [expected]

@@ -205,9 +205,9 @@ def test_bad_samples(shards: Path) -> None:
 def test_counts_are_remembered(shards: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened(shards)
     assert len(list(counts_folder().iterdir())) == 1
-    monkeypatch.setattr("penstock.plugin.squirrel.dataset.ShardFolder.count", None)
-    assert opened(shards).meta()["epoch_size"] == TOTAL
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr("penstock.plugin.squirrel.dataset.ShardFolder.count", None)
+        assert opened(shards).meta()["epoch_size"] == TOTAL
     next(counts_folder().iterdir()).write_text("{")
     assert opened(shards).meta()["epoch_size"] == TOTAL
     monkeypatch.setenv("PENSTOCK_CACHE_DIR", "/dev/null/nowhere")
