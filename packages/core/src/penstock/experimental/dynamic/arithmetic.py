@@ -11,6 +11,7 @@ import numpy as np
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError
 from penstock.experimental.dynamic import calling
+from penstock.experimental.dynamic.arguments import made
 from penstock.experimental.dynamic.operations import OPERATIONS as CALLED
 from penstock.experimental.dynamic.slots import HostValue, Slot
 from penstock.graph.expressions import constant_operand
@@ -124,9 +125,7 @@ def _operation(
         else:
             children.append(constant_operand(operation, operand))
     expression = (operation.name, *children)
-    return calling.made(
-        _schema(), "gpu" if on_gpu else "cpu", {"expression": expression}, (), inputs
-    )
+    return made(_schema(), "gpu" if on_gpu else "cpu", {"expression": expression}, (), inputs)
 
 
 @functools.cache

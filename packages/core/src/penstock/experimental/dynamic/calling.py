@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -11,14 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from penstock.errors import (
-    ArgumentChoiceError,
-    ArgumentTypeError,
     ArgumentValueError,
-    ConversionError,
     MisusedArgumentError,
     NotYetSupportedError,
 )
-from penstock.experimental.dynamic.capture.invariants import plain
+from penstock.experimental.dynamic.arguments import PLAIN, key_of, made
 from penstock.experimental.dynamic.contexts import EvalContext
 from penstock.experimental.dynamic.dtypes import DType
 from penstock.experimental.dynamic.invocations import Invocation
@@ -27,19 +23,15 @@ from penstock.experimental.dynamic.operations import OPERATIONS, Operation
 from penstock.experimental.dynamic.rng import resolve_rng
 from penstock.experimental.dynamic.slots import Slot
 from penstock.graph.capture import wanted_device
-from penstock.graph.user_line import own_folders, stack_level
+from penstock.graph.user_line import own_folders
 from penstock.operators.registry import find
-from penstock.types import DALIDataType, DALIImageType, DALIInterpType
 
 if TYPE_CHECKING:
-    from penstock.operators.schema import Arg, OpSchema
+    from penstock.operators.schema import OpSchema
 
-_NOT_ARGUMENTS = frozenset(("preserve", "seed", "bytes_per_sample_hint"))
 _deferred, _eager = EvalMode.deferred, EvalMode.eager
-_PLAIN = frozenset((int, str, bool, type(None), DALIDataType, DALIImageType, DALIInterpType))
-"""Types of constants that are equal only where operators cannot tell them apart."""
 EXPRESSION = "_arithmetic_generic_op"
-_KNOWN = frozenset((*_PLAIN, float, list, tuple, np.ndarray))
+_KNOWN = frozenset((*PLAIN, float, list, tuple, np.ndarray))
 """Types that are nothing but constants."""
 _TRIFLE_SECONDS = 1e-5
 """Work that takes less is not worth the way to the background."""
@@ -154,7 +146,7 @@ def call(
         constants: Any = None
         for name, value in arguments.items():
             kind = type(value)
-            if kind in _PLAIN:
+            if kind in PLAIN:
                 key.append((name, kind, value))
             elif isinstance(value, Holder):
                 slot = value._slot
@@ -180,7 +172,7 @@ def call(
                         tensors = [*(tensors or ()), (name, value._slot)]
                         key.append((name, Holder))
                         continue
-                key.append((name, _key(value)))
+                key.append((name, key_of(value)))
         if tensors is not None and len(tensors) > 1:
             tensors.sort(key=_name)
         if constants is None:
@@ -443,114 +435,3 @@ def copied(slot: Slot, device: str) -> Slot:
     if operation is None:
         operation = OPERATIONS.add((schema.name,), made(schema, schema.devices[0], {}, (), 1))
     return invoke(operation, (slot,), (), slot.size)._slot  # type: ignore[no-any-return]
-
-
-def _key(value: Any) -> Any:
-    """`value` such that values which operators could tell apart are not equal."""
-    kind = type(value)
-    if kind is float:
-        return (float, value) if value else (float, str(value))  # 0.0 == -0.0
-    if kind is list or kind is tuple:
-        return kind, tuple([_key(v) for v in value])
-    if kind is np.ndarray:
-        return kind, value.dtype, value.shape, value.tobytes()
-    # What may change without becoming another object cannot be looked up by what it is.
-    return (kind, value) if kind in _PLAIN or isinstance(value, np.generic) else []
-
-
-def made(
-    schema: OpSchema,
-    device: str,
-    constants: dict[str, Any],
-    tensors: Sequence[tuple[str, Slot]],
-    inputs: int,
-) -> Operation:
-    """Check the arguments of a call and convert the constant ones."""
-    name = schema.name.rpartition(".")[2]
-    _check_input_count(schema, name, inputs)
-    if schema.deprecated is not None:
-        warnings.warn(
-            f"`ndd.{schema.name}` is deprecated; use `{schema.deprecated}`.",
-            DeprecationWarning,
-            stacklevel=stack_level(),
-        )
-    args = {a.name: (None if a.required else a.default) for a in schema.args.values()}
-    given = set()
-    for key, value in constants.items():
-        arg = _declared(schema, key, name)
-        value = plain(value)
-        if isinstance(value, DType):
-            value = value.type_id
-        if value is None or isinstance(value, Holder):
-            continue
-        given.add(key)
-        args[key] = _converted(schema, arg, value)
-    for key, _ in tensors:
-        arg = _declared(schema, key, name)
-        given.add(key)
-        _check_tensor_argument(schema, arg)
-        args[key] = None
-    for arg in schema.args.values():
-        if arg.required and arg.name not in given:
-            raise ArgumentTypeError(
-                f"{name}() missing 1 required keyword-only argument: '{arg.name}'. {arg.doc}"
-            )
-    return Operation(schema, device, args)
-
-
-def _check_input_count(schema: OpSchema, name: str, count: int) -> None:
-    low = schema.min_inputs
-    high = (schema.max_inputs or 999) if schema.variadic else len(schema.inputs)
-    if count < low:
-        missing = schema.inputs[min(count, len(schema.inputs) - 1)].name
-        raise ArgumentTypeError(
-            f"{name}() missing {low - count} required positional "
-            f"argument{'' if low - count == 1 else 's'}: '{missing}'"
-        )
-    if count > high:
-        raise ArgumentTypeError(
-            f"{name}() takes {high} positional argument{'' if high == 1 else 's'}, but {count} "
-            "were given"
-        )
-
-
-def _declared(schema: OpSchema, key: str, name: str) -> Arg:
-    arg = schema.args.get(key)
-    if arg is None or key in _NOT_ARGUMENTS:
-        known = ", ".join(a for a in schema.args if a not in _NOT_ARGUMENTS)
-        raise ArgumentTypeError(
-            f"{name}() got an unexpected keyword argument '{key}'. It takes: {known or 'none'}."
-        )
-    return arg
-
-
-def _converted(schema: OpSchema, arg: Arg, value: Any) -> Any:
-    place = f"Argument `{arg.name}` of `ndd.{schema.name}`"
-    if value is bool and arg.type.name == "DALIDataType":
-        value = DALIDataType.BOOL
-    try:
-        converted = arg.type.constant(value)
-    except (TypeError, ValueError) as error:
-        raise ConversionError(f"{place}: {error}.") from error
-    if arg.choices and converted not in arg.choices:
-        allowed = ", ".join(repr(c) for c in arg.choices)
-        raise ArgumentChoiceError(f"{place}: {converted!r} is not one of {allowed}.")
-    if arg.unsupported is not None and converted != arg.default:
-        raise NotYetSupportedError(f"{place}: {arg.unsupported}.")
-    if arg.deprecated is not None:
-        instead = f"; use `{arg.deprecated}`" if arg.deprecated else " and has no effect"
-        warnings.warn(
-            f"{place} is deprecated{instead}.", DeprecationWarning, stacklevel=stack_level()
-        )
-    if converted is DALIDataType.NO_TYPE and arg.default is None:
-        return None
-    return converted
-
-
-def _check_tensor_argument(schema: OpSchema, arg: Arg) -> None:
-    place = f"Argument `{arg.name}` of `ndd.{schema.name}`"
-    if not arg.per_sample:
-        raise ArgumentTypeError(
-            f"{place} must be the same for all samples: it takes {arg.type.name}, not a Tensor or "
-            "a Batch."
-        )

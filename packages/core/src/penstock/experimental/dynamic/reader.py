@@ -18,8 +18,8 @@ from penstock.errors import (
     UsageError,
     located,
 )
+from penstock.experimental.dynamic.arguments import converted as converted_argument
 from penstock.experimental.dynamic.batches import Batch
-from penstock.experimental.dynamic.calling import _converted as converted_argument
 from penstock.experimental.dynamic.capture.invariants import plain
 from penstock.experimental.dynamic.contexts import EvalContext
 from penstock.experimental.dynamic.devices import DeviceLike
