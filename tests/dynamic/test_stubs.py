@@ -40,9 +40,15 @@ def test_everything_in_a_stub_is_there(stub):
             assert named == [p for p in written if p in parameters]
 
 
+def _is_ours(module, name):
+    schema = getattr(getattr(module, name), "_schema", None)
+    return schema is None or not schema.cls.__module__.startswith("penstock.plugin")
+
+
 def test_everything_offered_is_in_a_stub():
     assert set(ndd.__all__) <= set(defined("__init__"))
     for stub in ("random", "readers", "decoders", "math"):
         module = getattr(ndd, stub)
         public = getattr(module, "__all__", None) or dir(module)
-        assert set(public) <= set(defined(stub))
+        # Readers of plugins, which other tests import, are in no stub of the core.
+        assert {name for name in public if _is_ours(module, name)} <= set(defined(stub))

@@ -182,7 +182,12 @@ def _kill_rounds(rounds, seed):
         pipe = pipeline(source, options={"py_num_workers": workers}, **arguments)
         pipe.build()
         pids = pipe._py_pool.pids()
-        signals = [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP]
+        signals = [
+            kind
+            for kind in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
+            # Tests started by nohup, and their children, ignore SIGHUP.
+            if signal.getsignal(kind) is not signal.SIG_IGN
+        ]
         kill = threading.Timer(
             chance.random() * 0.05, os.kill, (chance.choice(pids), chance.choice(signals))
         )

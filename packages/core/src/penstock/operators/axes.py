@@ -46,5 +46,5 @@ def checked_axes(axes: Sequence[int], ndim: int) -> tuple[int, ...]:
             )
         resolved.append(axis % ndim)
     if len(set(resolved)) != len(resolved):
-        raise ArgumentValueError(f"An axis is named more than once: {list(axes)}.")
+        raise ArgumentValueError(f"The axes name one more than once: {list(axes)}.")
     return tuple(resolved)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
+from sys import is_finalizing
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ class CudaEvent:
 
     def __del__(self) -> None:
         address = getattr(self, "address", None)
-        if address is not None:
+        if address is not None and not is_finalizing():
             self._runtime.driver.give_back_event(address)
 
 

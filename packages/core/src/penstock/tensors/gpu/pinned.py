@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from sys import is_finalizing
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,7 +47,8 @@ class _PinnedBlock(Block):
 
     def __del__(self) -> None:
         address = getattr(self, "_address", None)
-        if address is not None:
+        # While the interpreter ends, the driver may have gone, and takes its memory with it.
+        if address is not None and not is_finalizing():
             self._runtime.free_pinned(address)
 
 
