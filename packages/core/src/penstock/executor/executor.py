@@ -17,6 +17,7 @@ from penstock.executor.batch import BatchBuffer
 from penstock.executor.batch_step import draw_whole_batch, run_batch_step
 from penstock.executor.chunks import chunk_size
 from penstock.executor.iteration import Iteration
+from penstock.executor.plan import fed_registers
 from penstock.executor.programs import Programs
 from penstock.executor.recovery import Recovery
 from penstock.executor.runner import SampleRunner
@@ -29,7 +30,7 @@ from penstock.tensors.pool import HOST_POOL, HostPool
 if TYPE_CHECKING:
     from penstock.executor.bad_samples import BadSample
     from penstock.executor.lane import Lane
-    from penstock.executor.plan import Plan, Stage
+    from penstock.executor.plan import Plan
     from penstock.executor.program import Program
     from penstock.tensors.gpu.device import Device
 
@@ -109,7 +110,7 @@ class Executor:
         self._last_stage_that_redraws = max(
             (stage.number for stage in plan.stages if stage.lane == "mixed"), default=0
         )
-        self._only_feeds = [_fed_registers(plan, stage) for stage in plan.stages]
+        self._only_feeds = [fed_registers(plan, stage) for stage in plan.stages]
         self._first_lane = ""
         """The lane whose thread begins iterations, where samples have nothing to do before it."""
 
@@ -266,11 +267,12 @@ class Executor:
 
     def find_task(self) -> tuple[Iteration, list[int] | None] | None:
         """Samples of an iteration, or (with `None`) an iteration to begin. Holds the lock."""
+        first_is_full = False
         for iteration in self._queue:
             if iteration.done or iteration.error is not None:
                 continue
             if not iteration.begun:
-                if self._first_lane or not self._may_begin():
+                if first_is_full or self._first_lane or not self._may_begin():
                     return None
                 self._beginning = True
                 iteration.begun = True
@@ -279,12 +281,16 @@ class Executor:
                 iteration.entering = False
                 iteration.in_flight += 1
                 return iteration, None
-            if iteration.program is None:
+            program = iteration.program
+            if program is None:
                 continue
-            most = chunk_size(iteration, iteration.program, self._num_threads)
-            samples = iteration.take(most)
+            if program.crew.is_full():
+                first_is_full |= iteration.stage == 0
+                continue
+            samples = iteration.take(chunk_size(iteration, program, program.crew.limit))
             if samples:
                 iteration.in_flight += 1
+                program.crew.enter()
                 self._wake_worker()
                 return iteration, samples
         return None
@@ -304,16 +310,19 @@ class Executor:
         Waking a thread costs more than much of what there is to do, and even more where it finds
         nothing: it takes the interpreter from those that have work.
         """
+        first_is_full = False
         for iteration in self._queue:
             if iteration.done or iteration.error is not None:
                 continue
             if not iteration.begun:
-                if not self._first_lane and self._may_begin():
+                if not (first_is_full or self._first_lane) and self._may_begin():
                     self._work.notify()
                 return
-            if iteration.entering or (
-                iteration.program is not None
-                and (iteration.next < iteration.size or iteration.queue)
+            program = iteration.program
+            if program is not None and program.crew.is_full():
+                first_is_full |= iteration.stage == 0
+            elif iteration.entering or (
+                program is not None and (iteration.next < iteration.size or iteration.queue)
             ):
                 self._work.notify()
                 return
@@ -409,12 +418,15 @@ class Executor:
             runner = SampleRunner(program, worker.arena, materialise_views=not self.fuse)
             runners[program] = runner
         runner.bind(iteration)
+        beside = program.crew.busy
         start = time.perf_counter()
         failures = runner.run(samples)
-        program.note_time((time.perf_counter() - start) / len(samples))
+        seconds = (time.perf_counter() - start) / len(samples)
+        program.note_time(seconds)
         runner.release()
         with self._lock:
             iteration.in_flight -= 1
+            program.crew.leave(beside, seconds, program.sample_seconds)
             for index, error in failures:
                 iteration.failures[index] = error
             if failures and self._policy == "raise":
@@ -583,10 +595,3 @@ class Executor:
             if self._in_order:  # a later one may have waited for this one
                 for lane in self.gate.lanes.values():
                     lane.notify()
-
-
-def _fed_registers(plan: Plan, stage: Stage) -> list[int]:
-    """What external sources feed to a stage on the GPU that does nothing else; else nothing."""
-    if stage.lane == "cpu" or any(node.attachment is None for node in stage.batch_nodes):
-        return []
-    return [plan.registers[id(n), k] for n in stage.batch_nodes for k in range(len(n.outputs))]

@@ -186,3 +186,10 @@ def lane_of(node: OpNode) -> str:
     if node.attachment is not None and node.device == "gpu":
         return "mixed"  # what was fed is uploaded there
     return node.device
+
+
+def fed_registers(plan: Plan, stage: Stage) -> list[int]:
+    """What external sources feed to a stage on the GPU that does nothing else; else nothing."""
+    if stage.lane == "cpu" or any(node.attachment is None for node in stage.batch_nodes):
+        return []
+    return [plan.registers[id(n), k] for n in stage.batch_nodes for k in range(len(n.outputs))]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.executor.crew import Crew
 from penstock.executor.frames import FrameLoop
 from penstock.executor.step import Step, StepMaker, with_place
 from penstock.operators.schema import Spec
@@ -26,6 +27,7 @@ class Program:
         readers: dict[int, Any],
         fuse: bool,
         maker: StepMaker | None = None,
+        threads: int = 1,
     ) -> None:
         self.plan = plan
         self.stage = stage
@@ -53,6 +55,10 @@ class Program:
         """Registers that hold batches before the first sample runs."""
         self.has_work = bool(self.steps or self.batch_steps)
         """Whether there is anything but what is drawn, or is constant, for whole batches."""
+        self.crew = Crew(
+            threads, tries=bool(self.steps) and not (self.is_light or self.batch_steps)
+        )
+        """Who works on it."""
         self.written = [r for step in self.steps for r in step.outputs if plan.leaves_stage[r]]
 
     def _add(self, node: OpNode) -> None:

@@ -26,7 +26,7 @@ class Programs:
     fuse
         Whether neighbouring operators may be merged.
     threads
-        How many threads of the CPU an operator of a GPU may use.
+        How many threads there are on the CPU; as many may an operator of a GPU use.
     """
 
     def __init__(self, plan: Plan, readers: dict[int, Any], *, fuse: bool, threads: int) -> None:
@@ -69,7 +69,7 @@ class Programs:
         return program
 
     def _cpu_program(self, stage: Stage, specs: dict[int, Spec]) -> Program:
-        return Program(self._plan, stage, specs, self._readers, self._fuse)
+        return Program(self._plan, stage, specs, self._readers, self._fuse, threads=self._threads)
 
     def _gpu_program(self, stage: Stage, specs: dict[int, Spec]) -> GpuProgram:
         from penstock.executor.gpu_program import GpuProgram
