@@ -167,6 +167,16 @@ def test_types_may_change_in_captured_loops():
     assert found == expected
 
 
+def test_numbers_of_a_captured_loop_may_be_some_of_many():
+    data = ndd.as_tensor(np.arange(3, dtype=np.int16))
+    for number in range(100, 140):  # from some number on they are data, and no constants
+        (data + number).evaluate()
+    source = ndd.ExternalSource([pair(k) for k in range(9)])
+    # That nothing could be captured would be a warning, which is an error here.
+    seen = [plain(batch + 141 - 41)[0][0] for batch in source.captured(2)]
+    assert seen == [100 + k for k in range(9)]
+
+
 def test_leaving_a_captured_loop_loses_nothing():
     source = ndd.ExternalSource([pair(k) for k in range(9)])
     seen = []

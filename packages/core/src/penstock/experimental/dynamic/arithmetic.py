@@ -18,7 +18,7 @@ from penstock.graph.expressions import constant_operand
 from penstock.operators.arithmetic.operations import OPERATIONS, Operation
 from penstock.operators.registry import find
 from penstock.operators.schema import OpSchema, Spec
-from penstock.types import ScalarConstant, storage_dtype
+from penstock.types import DALIDataType, ScalarConstant, storage_dtype
 
 _FEW = 16
 """So many constants an operation is made ready for before numbers become data."""
@@ -106,11 +106,20 @@ def _with_numbers_as_data(
             found.append(next(others))
             continue
         _, number, dtype = constant_operand(operation, operand)
-        with np.errstate(over="ignore"):
-            array = np.array(number, storage_dtype(dtype))
-        spec = Spec(dtype, 0)
-        found.append(Slot(spec, None, HostValue([array], spec)))
+        found.append(_number(part, number, dtype))
     return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _number(part: tuple[Any, ...], number: Any, dtype: DALIDataType) -> Slot:
+    """A number as data: the same object for the same number, by which captured loops know it.
+
+    `part` tells apart what is equal: 1, 1.0 and `True`, or 0.0 and -0.0.
+    """
+    with np.errstate(over="ignore"):
+        array = np.array(number, storage_dtype(dtype))
+    spec = Spec(dtype, 0)
+    return Slot(spec, None, HostValue([array], spec))
 
 
 def _operation(
