@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from multiprocessing import connection
 
 import numpy as np
 import pytest
@@ -157,6 +158,20 @@ def test_workers_that_die(source, text, method):
         pipe.run()
 
 
+def test_what_a_worker_had_done_before_it_died(monkeypatch):
+    # Results of the iteration before are still unread when the death is noticed.
+    def receive_late(self, ticket):
+        connection.wait([worker.process.sentinel for worker in self._processes], 60)
+        for number, worker in enumerate(self._processes):
+            if not worker.process.is_alive():
+                with self._exchange(number):
+                    raise BrokenPipeError
+
+    monkeypatch.setattr(process_pool.ProcessPool, "_receive_some", receive_late)
+    with pytest.raises(SourceWorkerError, match="samples 2 to 3 of iteration 1"):
+        run(pipeline(sources.ended, batch=False))
+
+
 def test_a_worker_that_dies_idle():
     pipe = pipeline(sources.numbered, batch=False)
     pipe.run()
@@ -193,6 +208,8 @@ def test_timeouts_that_are_none():
         pipeline(sources.hanging, options={"py_worker_timeout_seconds": 0})
 
 
+# On a busy machine two seconds of work take more than the ten after which one is told.
+@pytest.mark.filterwarnings("ignore:A parallel external source has not returned")
 def test_a_source_that_computes_for_long_is_left_alone(monkeypatch):
     monkeypatch.setattr(process_pool, "_ASKS_AFTER_SECONDS", 0.1)
 

@@ -298,6 +298,7 @@ class ProcessPool:
         except SourceWorkerError:
             raise
         except (EOFError, BrokenPipeError, ConnectionError):
+            self._hear_last(number)
             raise self._break(self._obituary(number)) from None
         except TimeoutError:
             raise self._break(
@@ -314,6 +315,17 @@ class ProcessPool:
         at = f"sample {sample} of the batch, " if sample is not None else ""
         pid = self._processes[ticket.worker].process.pid
         return f"worker process {pid} at {at}{ticket.task}, for {self._where[ticket.source]}"
+
+    def _hear_last(self, number: int) -> None:
+        """Find out what a dead worker had done, so that its death is told of the right task."""
+        worker = self._processes[number]
+        with contextlib.suppress(EOFError, OSError):
+            while worker.channel.ready():
+                (kind, *content), file = worker.channel.receive()
+                if file is not None:
+                    os.close(file)
+                if kind in ("done", "end", "failed"):
+                    worker.sent.pop(content[0], None)
 
     def _task_of(self, number: int) -> str:
         for ticket in self._processes[number].sent.values():
