@@ -16,6 +16,7 @@ from penstock.errors import (
 from penstock.experimental.dynamic import arithmetic, calling, indexing
 from penstock.experimental.dynamic.devices import Device, DeviceLike
 from penstock.experimental.dynamic.dtypes import BY_TYPE_ID, DType
+from penstock.experimental.dynamic.sizes import checked_size
 from penstock.experimental.dynamic.slots import HostValue, Slot, derived, on_host, part_of
 from penstock.experimental.dynamic.tensors import Tensor, _to_device, torch_module
 from penstock.operators.schema import Spec
@@ -116,6 +117,8 @@ class Batch(calling.Holder):
         ------
         ArgumentValueError
             If `sample` is a batch.
+        ArgumentTypeError, MisusedArgumentError
+            If `batch_size` is no integer, or negative.
         """
         from penstock.experimental.dynamic.construction import tensor_slot
         from penstock.experimental.dynamic.evaluators import repeated
@@ -124,8 +127,7 @@ class Batch(calling.Holder):
             hasattr(sample, "as_tensor") and hasattr(sample, "is_dense_tensor")
         ):
             raise ArgumentValueError("A batch cannot be broadcast; give a single sample.")
-        if batch_size < 0:
-            raise ArgumentValueError(f"`batch_size`={batch_size} is negative.")
+        batch_size = checked_size(batch_size, least=0)
         slot = tensor_slot(sample, dtype, device, None, copy=False)
         return Batch._of(
             derived(

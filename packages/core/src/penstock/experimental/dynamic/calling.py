@@ -21,6 +21,7 @@ from penstock.experimental.dynamic.invocations import Invocation
 from penstock.experimental.dynamic.modes import THREAD, EvalMode
 from penstock.experimental.dynamic.operations import OPERATIONS, Operation
 from penstock.experimental.dynamic.rng import resolve_rng
+from penstock.experimental.dynamic.sizes import checked_size
 from penstock.experimental.dynamic.slots import Slot
 from penstock.graph.capture import wanted_device
 from penstock.graph.user_line import own_folders
@@ -125,7 +126,7 @@ def call(
     Tensor, Batch, tuple or None
         The outputs.
     """
-    size = batch_size
+    size = None if batch_size is None else checked_size(batch_size, least=0)
     slots = []
     on_gpu = False
     for value in inputs:

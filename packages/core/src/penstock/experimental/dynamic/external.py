@@ -21,6 +21,7 @@ from penstock.experimental.dynamic.devices import DeviceLike
 from penstock.experimental.dynamic.devices import device as as_device
 from penstock.experimental.dynamic.dtypes import DType
 from penstock.experimental.dynamic.dtypes import dtype as as_dtype
+from penstock.experimental.dynamic.sizes import checked_size
 from penstock.experimental.dynamic.tensors import Tensor
 from penstock.operators.external.callback import cycle_policy, kind_of
 
@@ -181,7 +182,7 @@ class ExternalSource:
     def _converted(self, element: Any, batch_size: int | None) -> Any:
         """The outputs made of an element."""
         if batch_size is not None:
-            batch_size = _checked_size(batch_size)
+            batch_size = checked_size(batch_size, least=0)
         if self._num_outputs == 1:
             return self._output(element, 0, batch_size)
         if not isinstance(element, (list, tuple)) or len(element) != self._num_outputs:
@@ -238,11 +239,3 @@ def _is_batch(value: Any) -> bool:
     return isinstance(value, Batch) or (
         hasattr(value, "as_tensor") and hasattr(value, "is_dense_tensor")
     )
-
-
-def _checked_size(size: Any) -> int:
-    if isinstance(size, bool) or not hasattr(size, "__index__"):
-        raise ArgumentTypeError(f"`batch_size` is an integer, got {size!r}.")
-    if size < 0:
-        raise ArgumentValueError(f"`batch_size` is {size}, but must not be negative.")
-    return int(size)

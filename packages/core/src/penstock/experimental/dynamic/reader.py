@@ -27,6 +27,7 @@ from penstock.experimental.dynamic.devices import device as as_device
 from penstock.experimental.dynamic.dtypes import DType
 from penstock.experimental.dynamic.modes import THREAD, EvalMode
 from penstock.experimental.dynamic.reading import Place, ReadAhead
+from penstock.experimental.dynamic.sizes import checked_size
 from penstock.experimental.dynamic.tensors import Tensor
 from penstock.graph.user_line import own_folders
 
@@ -95,7 +96,7 @@ class Reader:
                 f"`num_inputs` is {num_inputs}, but `{shown}` has no inputs."
             )
         self._max_batch_size = (
-            None if max_batch_size is None else _checked_size(max_batch_size, "max_batch_size")
+            None if max_batch_size is None else checked_size(max_batch_size, "max_batch_size")
         )
         self._place = Place(shown, name)
         self._args = _converted(schema, type(self).__name__, arguments)
@@ -247,7 +248,7 @@ class Reader:
         return size
 
     def _checked(self, batch_size: Any) -> int:
-        size = _checked_size(batch_size, "batch_size")
+        size = checked_size(batch_size, "batch_size")
         if self._max_batch_size is not None and size > self._max_batch_size:
             raise MisusedArgumentError(
                 f"`batch_size`={size} is larger than the `max_batch_size`={self._max_batch_size} "
@@ -470,15 +471,6 @@ def user_frame(frame: FrameType) -> FrameType:
     while frame.f_code.co_filename.startswith(own) and frame.f_back is not None:
         frame = frame.f_back
     return frame
-
-
-def _checked_size(size: Any, name: str) -> int:
-    if isinstance(size, bool) or not hasattr(size, "__index__"):
-        raise ArgumentTypeError(f"`{name}` is an integer, got {size!r}.")
-    size = int(size)
-    if size < 1:
-        raise MisusedArgumentError(f"`{name}` is {size}; it must be at least 1.")
-    return cast("int", size)
 
 
 def _converted(schema: OpSchema, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
