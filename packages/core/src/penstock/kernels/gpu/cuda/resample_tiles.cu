@@ -154,6 +154,21 @@ __device__ __forceinline__ void sum_staged(const uint8* line, int pitch, const f
       sums_of_row[32 * n + IN_WORD * (8 * (e / IN_WORD) + lane) + e % IN_WORD] = sums[n][e];
 }
 
+// Sums of the lines of a staged band, `elements` of them from the one of this lane on.
+template <typename In, bool EVEN>
+__device__ __forceinline__ void sum_row(const uint8* from, int pitch, const float* weights,
+                                        int taps, int elements, float* to) {
+  constexpr int SIZE = sizeof(In);
+  int e = 0;
+  if constexpr (SIZE < 4)
+    for (; e + 96 < elements; e += 128)
+      sum_staged<In, 4, EVEN>(from + e * SIZE, pitch, weights, taps, to + e);
+  for (; e + 32 < elements; e += 64)
+    sum_staged<In, 2, EVEN>(from + e * SIZE, pitch, weights, taps, to + e);
+  for (; e < elements; e += 32)
+    sum_staged<In, 1, EVEN>(from + e * SIZE, pitch, weights, taps, to + e);
+}
+
 // Write a tile that lies in shared memory, in runs of `length` elements, to where it belongs.
 template <typename Out>
 __device__ __forceinline__ void leave(const Out* staged, int pitch, int plane, int rows, int planes,
@@ -176,10 +191,6 @@ __device__ __forceinline__ void leave(const Out* staged, int pitch, int plane, i
     for (int e = words * IN_WORD + lane; e < length; e += 1 << bits) target[e] = source[e];
   }
 }
-
-template <bool Value> struct Flag {
-  static constexpr bool value = Value;
-};
 
 // What a block makes: pixels and rows of the output, from source columns `begin` to `end` and `lines`
 // source rows from `top` on.
@@ -289,20 +300,8 @@ __global__ void __launch_bounds__(BLOCK, 4)
                             (first_line - work.top) * staged_pitch;
         elements += skipped;
         float* to = band + my_row * PITCH;
-        const auto sum = [&](auto aligned) {
-          constexpr bool even = decltype(aligned)::value;
-          const float* weights = row_weights;
-          int e = 0;
-          if constexpr (WIDE > 2)
-            for (; e + 96 < elements; e += 128)
-              sum_staged<In, 4, even>(from + e * SIZE, staged_pitch, weights, s.row_taps, to + e);
-          for (; e + 32 < elements; e += 64)
-            sum_staged<In, 2, even>(from + e * SIZE, staged_pitch, weights, s.row_taps, to + e);
-          for (; e < elements; e += 32)
-            sum_staged<In, 1, even>(from + e * SIZE, staged_pitch, weights, s.row_taps, to + e);
-        };
-        if (even_lines) sum(Flag<true>());
-        else sum(Flag<false>());
+        if (even_lines) sum_row<In, true>(from, staged_pitch, row_weights, s.row_taps, elements, to);
+        else sum_row<In, false>(from, staged_pitch, row_weights, s.row_taps, elements, to);
       }
     } else if (my_row < rows) {
       const char* from = reinterpret_cast<const char*>(work.frame_at) + first_line * s.row +
