@@ -118,23 +118,30 @@ __device__ __forceinline__ void write_rows(const uint8* memory, const Picture& p
     const uint32 words = (picture.length - head) / PER_WORD;
     const uint8* const from = memory + picture.origin + int32(j) * picture.row_step;
     Word* const whole = reinterpret_cast<Word*>(to + head);
-    // Neighbours write whole lines of long rows: lanes in front of the first word begin later.
+    // Neighbours write whole lines of long rows: lanes in front of the first word have nothing to do
+    // in the first round. Would they go on with the next line, two instructions would write it.
     uint32 lead = 0;
     if (words >= 8 * lanes || lanes < 32)
       lead = uint32(reinterpret_cast<uint64>(whole) / sizeof(Word)) & (min(lanes, 32u) - 1);
-    const uint32 begin = lane - lead + (lane < lead ? lanes : 0);
+    const int32 begin = int32(lane) - int32(lead);
     if constexpr (Inner == 3 && PER_WORD == 4) {
       if (words >= 8 * lanes) {
         // Three words a turn, after which elements are as they were, `lanes` times 4 steps further.
         int32 offsets[3][PER_WORD];
-#pragma unroll
-        for (uint32 n = 0; n < 3; n++)
-          offsets_from<Inner>(picture, by_inner, head + (begin + n * lanes) * PER_WORD, offsets[n]);
         const int32 turn = int32(4 * lanes) * picture.outer_step;
-        for (uint32 w = begin; w < words; w += 3 * lanes) {
+#pragma unroll
+        for (uint32 n = 0; n < 3; n++) {
+          const int32 first = begin + int32(n * lanes);
+          const uint32 w = uint32(first < 0 ? first + int32(3 * lanes) : first);
+          offsets_from<Inner>(picture, by_inner, head + w * PER_WORD, offsets[n]);
+#pragma unroll
+          for (uint32 e = 0; e < PER_WORD; e++) offsets[n][e] -= first < 0 ? turn : 0;
+        }
+        for (int32 w = begin; w < int32(words); w += 3 * lanes) {
 #pragma unroll
           for (uint32 n = 0; n < 3; n++) {
-            if (w + n * lanes < words) whole[w + n * lanes] = word_at<T, Word>(from, offsets[n]);
+            const uint32 at = uint32(w) + n * lanes;  // beyond all where it is negative
+            if (at < words) whole[at] = word_at<T, Word>(from, offsets[n]);
 #pragma unroll
             for (uint32 e = 0; e < PER_WORD; e++) offsets[n][e] += turn;
           }
@@ -143,7 +150,8 @@ __device__ __forceinline__ void write_rows(const uint8* memory, const Picture& p
       }
     }
 #pragma unroll 2
-    for (uint32 w = begin; w < words; w += lanes) {
+    for (int32 w = begin; w < int32(words); w += lanes) {
+      if (w < 0) continue;
       int32 offsets[PER_WORD];
       offsets_from<Inner>(picture, by_inner, head + w * PER_WORD, offsets);
       whole[w] = word_at<T, Word>(from, offsets);
