@@ -21,6 +21,12 @@ constexpr uint32 IN_BYTES = VECTOR + SIDE * X_GROUPS * (BYTES * SIDE * A_GROUPS 
 constexpr uint32 STAGE_BYTES =
     ((OUT_BYTES > IN_BYTES ? OUT_BYTES : IN_BYTES) + VECTOR - 1) / VECTOR * VECTOR;
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr uint32 BLOCKS = 4;  // on a multiprocessor, for the compiler to find the registers
+#else
+constexpr uint32 BLOCKS = 5;
+#endif
+
 // Four pixels, each in the low bytes of a word.
 struct Pixels {
   uint32 of[SIDE];
@@ -42,7 +48,7 @@ __device__ __forceinline__ Pixels pixels_at(const uint8* memory, uint32 at) {
 // neighbours begin in different banks.
 __device__ __forceinline__ uint32 row_at(uint32 row) { return row * ROW + row / SIDE * VECTOR; }
 
-__global__ void __launch_bounds__(THREADS, 4)
+__global__ void __launch_bounds__(THREADS, BLOCKS)
 transpose_pixels(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform,
                  int32 axis_count) {
   __shared__ __align__(16) uint8 memory[STAGE_BYTES];
@@ -111,8 +117,9 @@ transpose_pixels(const uint8* records, uint32 pitch, uint32 samples, uint32 unif
 
   const uint32 length = BYTES * x_count;
   const uint32 at = VECTOR * (threadIdx.x % 32);
-  for (uint32 row = threadIdx.x / 32; row < a_count; row += WARPS) {
-    const uint64 to = target + int64(row) * target_step;
+  uint64 to = target + int64(threadIdx.x / 32) * target_step;
+#pragma unroll 2
+  for (uint32 row = threadIdx.x / 32; row < a_count; row += WARPS, to += WARPS * target_step) {
     const uint32 begin = uint32(to) % VECTOR;
     if (at >= begin && at + VECTOR <= begin + length)
       *reinterpret_cast<uint4*>(to - begin + at) =
