@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penstock.errors import DataTypeError
-from penstock.tensors.pool import HOST_POOL, HostPool
+from penstock.tensors.pool import ALIGNMENT_BYTES, HOST_POOL, HostPool
 from penstock.tensors.tensor_list import TensorListCPU
 from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from penstock.operators.schema import Spec
     from penstock.tensors.gpu.runtime import Event
 
@@ -102,6 +105,27 @@ class BatchBuffer:
             row = self._pool.empty(tuple(shape), self._dtype)
         self.rows[index] = row
         return row
+
+    def rows_for(
+        self, indices: Sequence[int], shapes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray | None]]:
+        """Memory for several samples, of shapes ``(samples, ndim)``: see `SamplesContext.empty`."""
+        shape = tuple(shapes[0].tolist())
+        dense = None
+        if not self._history.ragged and not (shapes != shapes[0]).any():
+            self.row(indices[0], shape)  # which may decide what all rows look like
+            dense = self._dense if self._row_shape == shape else None
+        if dense is None:
+            flat, begins, rows = cut_rows(shapes, self._dtype, self._pool.empty)
+        else:
+            flat = dense.reshape(-1)
+            begins = np.array(indices, np.int64) * math.prod(shape)
+            rows = [dense[index, ...] for index in indices]
+        inside = dense is not None
+        for index, row in zip(indices, rows, strict=True):
+            self.rows[index] = row
+            self._in_dense[index] = inside
+        return flat, begins, rows
 
     def adopt(self, values: np.ndarray) -> None:
         """Take `values`, the whole batch, as it is; the rows are its outermost elements."""
@@ -214,6 +238,36 @@ class BatchBuffer:
             self.spec.dtype,
             self.sources,
         )
+
+
+def cut_rows(
+    shapes: np.ndarray, dtype: np.dtype, empty: Callable[..., np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, list[np.ndarray | None]]:
+    """Arrays of shapes ``(samples, ndim)`` in one piece of memory from `empty`.
+
+    Returns
+    -------
+    The memory, flat; the element of it with which each array begins; and the arrays. Each begins
+    at a multiple of 64 bytes.
+    """
+    sizes = np.ones(len(shapes), np.int64)
+    for axis in range(shapes.shape[1]):  # much faster than a product along a short axis
+        sizes *= shapes[:, axis]
+    step = ALIGNMENT_BYTES // dtype.itemsize
+    ends = np.cumsum((sizes + (step - 1)) // step * step)
+    begins = ends - (sizes + (step - 1)) // step * step
+    flat = empty((int(ends[-1]),), dtype)
+    spans = zip(begins.tolist(), (begins + sizes).tolist(), strict=True)
+    if shapes.shape[1] == 1:
+        return flat, begins, [flat[begin:end] for begin, end in spans]
+    return (
+        flat,
+        begins,
+        [
+            flat[begin:end].reshape(shape)
+            for (begin, end), shape in zip(spans, shapes.tolist(), strict=True)
+        ],
+    )
 
 
 class _WholeBatch(BatchBuffer):

@@ -9,6 +9,7 @@ import numpy as np
 from penstock.executor.crew import Crew
 from penstock.executor.frames import FrameLoop
 from penstock.executor.step import Step, StepMaker, with_place
+from penstock.executor.together import function_for_several
 from penstock.operators.schema import Spec
 
 if TYPE_CHECKING:
@@ -44,8 +45,11 @@ class Program:
         for node in stage.sample_nodes:
             with_place(node, self._add, node)
         self._defer()
+        self._join()
         self.is_light = all(step.is_light for step in self.steps)
         """Whether samples pass through without any work on their data."""
+        self.is_joint = all(s.is_light or s.together is not None for s in self.steps)
+        """Whether all steps do several samples at once."""
         self.batch_steps = [with_place(n, self._add_batch, n) for n in stage.batch_nodes]
         self.reads = [
             *stage.reads,
@@ -81,6 +85,15 @@ class Program:
     def note_time(self, seconds: float) -> None:
         """Take the time that a sample took into account."""
         self.sample_seconds += (seconds - self.sample_seconds) / 4
+
+    def _join(self) -> None:
+        """Let steps behind the light ones do several samples at once, where they can."""
+        for step in self.steps:
+            if step.is_light:
+                continue
+            step.together = function_for_several(step, self.plan)
+            if step.together is None:
+                break
 
     def _defer(self) -> None:
         """Let a producer hand a recipe to its only consumer, where both can."""

@@ -38,6 +38,8 @@ class Step:
     is_reader: bool
     is_light: bool = False
     """Whether the step hardly touches data: it reads a file, or hands on a recipe."""
+    together: Callable[..., Any] | None = None
+    """What does several samples at once, where they are to be done so."""
 
     def context(self, arena: Arena) -> Context:
         """A context of this step for one worker."""
