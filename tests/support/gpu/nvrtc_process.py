@@ -1,7 +1,7 @@
 """Compile kernels in a process of its own, in which CuPy may be imported.
 
 Reads ``[{"source": ..., "names": [...], "arch": ...}, ...]`` and writes, for each, what its kernels
-need of a device, or the compiler's words; with ``--architectures``, the names that ``-arch=`` takes.
+need of a device, or the compiler's words; with ``--architectures``, what ``-arch=`` can be.
 """
 
 from __future__ import annotations
