@@ -2,8 +2,8 @@
 
 ``expressions.txt`` has one instantiation of each kernel of each program. What else tests use is
 compiled, for one generation, at the end of their modules. ``hatch run cuda12-oldest:run`` and
-``cuda13-oldest:run`` do this with the oldest compilers that are supported. To renew the list, run all tests below
-``tests/gpu`` and then ``python -m tests.support.gpu.recording``.
+``cuda13-oldest:run`` do this with the oldest compilers that are supported. To renew the list, run
+all tests below ``tests/gpu`` and then ``python -m tests.support.gpu.recording``.
 """
 
 from __future__ import annotations
