@@ -35,9 +35,9 @@ class Programs:
         self,
         plan: Plan,
         readers: dict[int, Any],
-        *,
         fuse: bool,
         threads: int,
+        *,
         uploads_parts: bool = False,
     ) -> None:
         self._plan = plan

@@ -116,14 +116,16 @@ class ResizingOperator(Operator):
         from penstock.operators.image.resized_batch import ResizedBatch
 
         data: DeviceBatch | StridedBatch | PartsOfImages = inputs[0]
+        source: DeviceBatch | StridedBatch
         resampling = self.resampling
         if self.draws or self.tensor_args:
             axes = self._batch_plan(c, data)
         else:
             axes = self._plans.of(data, lambda: self._batch_plan(c, data))
-        source, origins = data, None
         if isinstance(data, PartsOfImages):
             source, origins = data.parts, data.origins
+        else:
+            source, origins = data, None
         if data.dtype == resampling.numpy_dtype and axes.copies():
             return source  # of images that are copied all pixels count
         return ResizedBatch(
