@@ -48,6 +48,7 @@ class BatchBuffer:
         "_shared",
         "_shares",
         "event",
+        "parts",
         "rows",
         "sources",
         "spec",
@@ -64,6 +65,8 @@ class BatchBuffer:
         self.spec = spec
         self.event: Event | None = None
         """Behind which the samples are there, where they are copied from a GPU."""
+        self.parts: np.ndarray | None = None
+        """Where samples are but parts of images: which, a row each; see `PartsOfImages`."""
         self._pool = pool
         self._dtype = storage_dtype(spec.dtype)
         self._history = history
@@ -75,12 +78,22 @@ class BatchBuffer:
         self._shared: BatchBuffer | None = None
 
     @classmethod
+    def of_parts(cls, size: int, spec: Spec, pool: HostPool) -> BatchBuffer:
+        """For parts of images, one unlike the other."""
+        history = EdgeHistory()
+        history.ragged = True
+        self = cls(size, spec, history, pool)
+        self.parts = np.zeros((size, 4), np.int64)
+        return self
+
+    @classmethod
     def of_values(cls, values: np.ndarray, spec: Spec, history: EdgeHistory) -> BatchBuffer:
         """The finished batch `values`, whose outermost axis counts the samples."""
         self: BatchBuffer = _WholeBatch.__new__(_WholeBatch)
         self.sources = None
         self.spec = spec
         self.event = None
+        self.parts = None
         self._pool = HOST_POOL
         self._dtype = values.dtype
         self._history = history

@@ -84,6 +84,8 @@ class HostBatch(Protocol):
 
     rows: list[np.ndarray]
     """The samples."""
+    parts: np.ndarray | None
+    """Where samples are but parts of images, which these are; see `PartsOfImages`."""
 
     @property
     def dense(self) -> np.ndarray | None:
