@@ -36,6 +36,8 @@ class HostValue:
 
     event = None
     """What has to be waited for; here nothing."""
+    parts = None
+    """Samples are what they are said to be, not parts of it."""
 
     def __init__(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.operators.operator import BatchContext, HostBatch, Operator, operator
+from penstock.operators.parts_of_images import PartsOfImages
 from penstock.operators.schema import Input
 
 if TYPE_CHECKING:
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 class CopyToGpu(Operator):
     """Copy a batch from the host to the GPU."""
 
-    def gpu(self, c: BatchContext, *inputs: HostBatch) -> DeviceBatch:
+    def gpu(self, c: BatchContext, *inputs: HostBatch) -> DeviceBatch | PartsOfImages:
         from penstock.kernels.gpu.transfer import to_device
 
-        return to_device(c.queue, inputs[0].rows, inputs[0].dense)
+        data = inputs[0]
+        batch = to_device(c.queue, data.rows, data.dense)
+        return batch if data.parts is None else PartsOfImages(batch, data.parts)
 
 
 @operator(
