@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -314,7 +314,7 @@ _TILE = _TILE_ROWS, _PASS_UNITS, _BAND_ELEMENTS, _STAGE_BYTES, _MOST_TILED_CHANN
 
 @compiled
 def _tile_pixels(
-    record: np.ndarray,
+    record: Any,
     scale: float,
     channels: int,
     groups: int,
