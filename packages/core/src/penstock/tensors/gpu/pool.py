@@ -235,7 +235,7 @@ class PlainMemory:
 
     def __init__(self, size_bytes: int) -> None:
         memory = np.empty(size_bytes, np.uint8)
-        self.view = memoryview(memory)
+        self.view = memory.data
         self.address = memory.ctypes.data
         self.size_bytes = size_bytes
 
