@@ -3,7 +3,8 @@
     hatch run bench:gpu-host
     hatch run bench:gpu-host --only light --batch-size 64 --profile
 
-No GPU is needed. *wall* is the time from batch to batch where the consumer does nothing but take
+No GPU is needed. `audio` decodes files on the CPU, `spectra` has the signals on the GPU already.
+*wall* is the time from batch to batch where the consumer does nothing but take
 them, as PyTorch's plugin does; *processor* is that of all threads, Python and what it calls.
 *launches* are kernels. Figures are the least of several rounds: the machine may have other work.
 """
@@ -11,18 +12,24 @@ them, as PyTorch's plugin does; *processor* is that of all threads, Python and w
 from __future__ import annotations
 
 import argparse
+import atexit
 import cProfile
 import gc
+import itertools
 import pstats
+import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.support import audio_chain
 from benchmarks.support import graphs_gpu as graphs
 from benchmarks.support.graphs import MEAN, STD
 from benchmarks.support.idle_runtime import (
@@ -32,6 +39,7 @@ from benchmarks.support.idle_runtime import (
     install_idle_cupy,
 )
 from benchmarks.support.libraries import library
+from examples.dynamic.speech import write_speech
 from penstock.plugin.base_iterator import PipelineBatch, _DaliBaseIterator
 from penstock.tensors.gpu.runtime import install_runtime
 
@@ -74,6 +82,22 @@ def _upload(lib: Any, batches: Any) -> Any:
     return images, labels.gpu()
 
 
+def _audio(lib: Any, batches: Any) -> Any:
+    return (audio_chain.graph(lib, batches[0], gpu=True),)
+
+
+def _spectra(lib: Any, batches: Any) -> Any:
+    turn = itertools.cycle(batches)
+    clips = lib.fn.external_source(source=lambda: next(turn), device="gpu", no_copy=True)
+    start = lib.fn.random.uniform(range=[0.0, 0.5])
+    clips = lib.fn.slice(clips, rel_start=start, shape=[16000], axes=[0])
+    clips = clips * lib.fn.random.uniform(range=[0.5, 1.5]).gpu()
+    spectra = lib.fn.spectrogram(clips, nfft=512, window_length=400, window_step=160)
+    mel = lib.fn.mel_filter_bank(spectra, sample_rate=16000.0, nfilter=128)
+    decibels = lib.fn.to_decibels(mel, multiplier=10.0, cutoff_db=-80.0)
+    return (lib.fn.normalize(decibels, axes=[0, 1]),)
+
+
 CASES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "light": (graphs.light, "uniform"),
     "light_ragged": (graphs.light, "ragged"),
@@ -85,6 +109,8 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "views_ragged": (_views, "ragged"),
     "normalize_cast": (_plain, "uniform"),
     "upload": (_upload, "host"),
+    "audio": (_audio, "files"),
+    "spectra": (_spectra, "signals"),
 }
 """Pipelines, and what they are fed."""
 
@@ -93,6 +119,17 @@ def _batches(kind: str, runtime: IdleRuntime, count: int) -> list[Any]:
     dtype = np.dtype(np.uint8)
     if kind == "host":
         return [np.zeros((count, *EXTENT), dtype)]
+    if kind == "files":
+        return [_speech()]
+    if kind == "signals":
+        rng = np.random.default_rng(0)
+        return [
+            [
+                IdleArray(runtime.allocate(4 * size), (size,), np.dtype(np.float32))
+                for size in rng.integers(32000, 64000, count).tolist()
+            ]
+            for _ in range(16)
+        ]
     if kind == "uniform":
         size = count * int(np.prod(EXTENT))
         return [IdleArray(runtime.allocate(size), (count, *EXTENT), dtype) for _ in range(2)]
@@ -102,6 +139,15 @@ def _batches(kind: str, runtime: IdleRuntime, count: int) -> list[Any]:
         shapes = [(*(int(e * rng.uniform(0.6, 1.0)) for e in EXTENT[:2]), 3) for _ in range(count)]
         found.append([IdleArray(runtime.allocate(int(np.prod(s))), s, dtype) for s in shapes])
     return found
+
+
+@cache
+def _speech() -> str:
+    """A folder with 64 WAV files of 2 to 4 seconds, as long as the process lasts."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    write_speech(Path(folder.name), 64)
+    return folder.name
 
 
 def _taker(case: str, runtime: IdleRuntime, count: int, threads: int) -> Taker:

@@ -4,8 +4,8 @@
     hatch run bench:images --case train --rounds 9
     hatch run bench:images --device gpu         see benchmarks/images_gpu.py
 
-All peers get the same files, the same number of threads and run in turn in one process. Figures
-are medians of samples per second, and their ratios to DALI.
+All peers get the same files, the same number of threads and run in turn, on the CPU in one
+process. Figures are medians of samples per second, and their ratios to DALI.
 """
 
 from __future__ import annotations

@@ -3,14 +3,15 @@
     hatch run bench:images --device gpu
     hatch run bench:images --device gpu --case train --batch-size 256 --threads 8 --profile
 
-Both libraries run in turn in one process, on the same GPU and files, with the same number of
-threads. A consumer takes batches from each one's `DALIGenericIterator` and waits for the GPU once
-an epoch. Figures are medians of samples per second, and their ratios to DALI.
+Both libraries run in turn, each in a process of its own, on the same GPU and files, with the same
+number of threads. A consumer takes batches from each one's `DALIGenericIterator` and waits for the
+GPU once an epoch. Figures are medians of samples per second, and their ratios to DALI.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.support import graphs_gpu as graphs
+from benchmarks.support.apart import Apart, ApartPeer
 from benchmarks.support.consumer import peer
 from benchmarks.support.device_trace import print_trace
 from benchmarks.support.harness import Peer, checked_cases, measure, print_table
@@ -43,59 +45,53 @@ CASES = (*FROM_FILES, *RESIDENT)
 _EPOCH = 8192
 _BATCHES = 2
 
-Row = tuple[str, Callable[[str], Peer]]
-"""What to print, and how to make the peer of a library."""
 
-
-def _rows(case: str, root: Path, batch_sizes: list[int], threads: list[int]) -> Iterator[Row]:
+def _rows(case: str, batch_sizes: list[int], threads: list[int]) -> Iterator[tuple[str, int, int]]:
+    """What to print, batch size and threads of each row of a case."""
     for batch_size in batch_sizes:
         if case in RESIDENT:
-            graph, ragged = RESIDENT[case]
-            batches = resident_batches(decoded(root, batch_size), _BATCHES, ragged=ragged)
-            make = partial(_resident_peer, graph, batches, batch_size, threads[0])
-            yield f"{case}, batch {batch_size}", make
+            yield f"{case}, batch {batch_size}", batch_size, threads[0]
             continue
         for count in threads:
-            make = partial(_files_peer, FROM_FILES[case], root, batch_size, count)
-            yield f"{case}, batch {batch_size}, {count} threads", make
+            yield f"{case}, batch {batch_size}, {count} threads", batch_size, count
 
 
-def _resident_peer(graph: Any, batches: Any, batch_size: int, threads: int, name: str) -> Peer:
-    build = partial(graph, batches=batches)
-    return peer(name, build, batch_size=batch_size, threads=threads, reader=None)
+def make_peer(case: str, root: Path, batch_size: int, threads: int, name: str) -> Peer:
+    """The library `name` in a row of a case."""
+    gc.collect()
+    if case not in RESIDENT:
+        graph = partial(FROM_FILES[case], root=str(root))
+        return peer(name, graph, batch_size=batch_size, threads=threads)
+    resident, ragged = RESIDENT[case]
+    batches = resident_batches(decoded(root, batch_size), _BATCHES, ragged=ragged)
+    graph = partial(resident, batches=batches)
+    return peer(name, graph, batch_size=batch_size, threads=threads, reader=None)
 
 
-def _files_peer(graph: Any, root: Path, batch_size: int, threads: int, name: str) -> Peer:
-    return peer(name, partial(graph, root=str(root)), batch_size=batch_size, threads=threads)
-
-
-def _profile(row: str, peers: list[Peer]) -> None:
-    for found in peers:
-        assert found.finish is not None
-        title = f"{found.name}, {row}"
-        if found.name == "Penstock":
-            share = interpreter_share(found.step, found.finish)
-            print_share(f"Threads of {title}", share)
-        print_trace(f"GPU of {title}", found.step, found.finish)
+def _profile(found: Peer, row: str) -> None:
+    assert found.finish is not None
+    title = f"{found.name}, {row}"
+    if found.name == "Penstock":
+        share = interpreter_share(found.step, found.finish)
+        print_share(f"Threads of {title}", share)
+    print_trace(f"GPU of {title}", found.step, found.finish)
 
 
 def run(args: argparse.Namespace, root: Path, scratch: Path) -> None:
     """Measure what `args` ask for, and print a table after each case."""
     files = repeated(root, scratch, _EPOCH)
-    libraries = args.library or ["DALI", "Penstock"]
-    for case in checked_cases(args.case, CASES):
-        rows: dict[str, list[Peer]] = {}
-        for row, make in _rows(case, files, args.batch_size, args.threads or [8]):
-            peers = [make(name) for name in libraries]
-            measure(peers, rounds=args.rounds, seconds=args.seconds)
-            if args.profile:
-                _profile(row, peers)
-            # Only the figures are kept: the next row has the memory and the processor to itself.
-            rows[row] = [Peer(p.name, _over, rates=p.rates) for p in peers]
-            del peers
-            gc.collect()
-        print_table(f"{case}: medians of {args.rounds} rounds of {args.seconds} s", rows)
-
-
-def _over() -> int:
-    raise AssertionError("this peer is gone")
+    with contextlib.ExitStack() as stack:
+        libraries = [stack.enter_context(Apart(n)) for n in args.library or ["DALI", "Penstock"]]
+        for case in checked_cases(args.case, CASES):
+            rows: dict[str, list[ApartPeer]] = {}
+            for row, batch_size, threads in _rows(case, args.batch_size, args.threads or [8]):
+                peers = [
+                    library.peer(make_peer, case, files, batch_size, threads, library.name)
+                    for library in libraries
+                ]
+                measure(peers, rounds=args.rounds, seconds=args.seconds)
+                if args.profile:
+                    for found in peers:
+                        found.tell(_profile, row)
+                rows[row] = peers
+            print_table(f"{case}: medians of {args.rounds} rounds of {args.seconds} s", rows)

@@ -1,4 +1,4 @@
-"""Measure several peers in one process, in turn, and compare them by the median of their rates.
+"""Measure several peers in turn, and compare them by the median of their rates.
 
 The machine may be shared and its speed may drift: peers alternate in short rounds, so that each
 sees the same conditions, and figures are ratios of medians.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console
@@ -36,6 +36,18 @@ class Peer:
         """Median samples per second."""
         return statistics.median(self.rates)
 
+    def run(self, seconds: float) -> float:
+        """Samples per second of a round of about `seconds`."""
+        for _ in range(self.ahead + 1):
+            self.step()  # what was made ready while others ran is not counted
+        samples = 0
+        start = time.perf_counter()
+        while time.perf_counter() - start < seconds:
+            samples += self.step()
+        if self.finish is not None:
+            self.finish()
+        return samples / (time.perf_counter() - start)
+
 
 def checked_cases(wanted: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:
     """The cases that the command line asks for; all if it names none."""
@@ -45,28 +57,18 @@ def checked_cases(wanted: Sequence[str] | None, known: Sequence[str]) -> Sequenc
     return wanted or known
 
 
-def measure(peers: list[Peer], *, rounds: int = 5, seconds: float = 1.5) -> None:
+def measure(peers: Sequence[Peer], *, rounds: int = 5, seconds: float = 1.5) -> None:
     """Run all peers in turn, `rounds` times for `seconds` each, after a warm-up."""
     for peer in peers:
-        _run(peer, seconds / 2)
+        peer.run(seconds / 2)
     for _ in range(rounds):
         for peer in peers:
-            peer.rates.append(_run(peer, seconds))
+            peer.rates.append(peer.run(seconds))
 
 
-def _run(peer: Peer, seconds: float) -> float:
-    for _ in range(peer.ahead + 1):
-        peer.step()  # what a peer prepared while the others ran is not counted
-    samples = 0
-    start = time.perf_counter()
-    while time.perf_counter() - start < seconds:
-        samples += peer.step()
-    if peer.finish is not None:
-        peer.finish()
-    return samples / (time.perf_counter() - start)
-
-
-def print_table(title: str, cases: dict[str, list[Peer]], *, reference: str = "DALI") -> None:
+def print_table(
+    title: str, cases: Mapping[str, Sequence[Peer]], *, reference: str = "DALI"
+) -> None:
     """Print, for each case, the medians of all peers and their ratios to `reference`."""
     names = list(dict.fromkeys(p.name for peers in cases.values() for p in peers))
     table = Table(title=title)

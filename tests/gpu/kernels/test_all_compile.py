@@ -1,8 +1,9 @@
 """Every kernel of the package compiles for every generation of GPUs, without warnings.
 
 ``expressions.txt`` has one instantiation of each kernel of each program. What else tests use is
-compiled, for one generation, at the end of their modules. To renew the list, run all tests below
-``tests/gpu`` and then ``python -m tests.support.gpu.recording``.
+compiled, for one generation, at the end of their modules. ``hatch run cuda12-oldest:run`` and
+``cuda13-oldest:run`` do this with the oldest compilers that are supported. To renew the list, run
+all tests below ``tests/gpu`` and then ``python -m tests.support.gpu.recording``.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ def _compiler() -> None:
 
 @pytest.mark.parametrize("arch", nvrtc.ARCHITECTURES)
 def test_listed_kernels_compile(arch: str) -> None:
+    if arch not in nvrtc.known_architectures():
+        pytest.skip(f"this compiler is older than {arch}")
     nvrtc.check_compiles([(program(file), name) for file, name in listed()], arch)
 
 

@@ -79,9 +79,16 @@ def needs_of(source: str, name: str, arch: str) -> dict[str, int]:
     return found
 
 
-def _run(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+@functools.cache
+def known_architectures() -> list[str]:
+    """What the installed compiler can compile for: older ones do not know the newest GPUs."""
+    found: list[str] = _run([], "--architectures")
+    return found
+
+
+def _run(jobs: list[dict[str, Any]], *options: str) -> list[Any]:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.support.gpu.nvrtc_process"],
+        [sys.executable, "-m", "tests.support.gpu.nvrtc_process", *options],
         cwd=_ROOT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         input=json.dumps(jobs),
@@ -91,7 +98,7 @@ def _run(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     )
     if done.returncode:
         raise RuntimeError(done.stderr)
-    found: list[dict[str, Any]] = json.loads(done.stdout)
+    found: list[Any] = json.loads(done.stdout)
     return found
 
 

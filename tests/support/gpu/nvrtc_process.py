@@ -1,7 +1,7 @@
 """Compile kernels in a process of its own, in which CuPy may be imported.
 
 Reads ``[{"source": ..., "names": [...], "arch": ...}, ...]`` and writes, for each, what its kernels
-need of a device, or the compiler's words.
+need of a device, or the compiler's words; with ``--architectures``, what ``-arch=`` can be.
 """
 
 from __future__ import annotations
@@ -62,5 +62,15 @@ def _needs(log: str) -> dict[str, dict[str, int]]:
     return found
 
 
+def architectures() -> list[str]:
+    """What the compiler knows, ``"sm_90"``."""
+    from cupy.cuda import nvrtc
+
+    return [f"sm_{number}" for number in nvrtc.getSupportedArchs()]
+
+
 if __name__ == "__main__":
-    json.dump([compiled(**job) for job in json.load(sys.stdin)], sys.stdout)
+    if "--architectures" in sys.argv:
+        json.dump(architectures(), sys.stdout)
+    else:
+        json.dump([compiled(**job) for job in json.load(sys.stdin)], sys.stdout)

@@ -23,6 +23,9 @@ Rows = list[np.ndarray]
 class HostRows:
     """A batch in host memory."""
 
+    parts = None
+    pieces = None
+
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
         self.dense = np.stack(rows) if rows and len({row.shape for row in rows}) == 1 else None

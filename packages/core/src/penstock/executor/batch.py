@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import operator
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from penstock.errors import DataTypeError
-from penstock.tensors.pool import HOST_POOL, HostPool
+from penstock.tensors.pool import ALIGNMENT_BYTES, HOST_POOL, HostPool
 from penstock.tensors.tensor_list import TensorListCPU
 from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from penstock.operators.schema import Spec
     from penstock.tensors.gpu.runtime import Event
 
@@ -24,6 +28,30 @@ class EdgeHistory:
 
     def __init__(self) -> None:
         self.ragged = False
+
+
+class Piece(NamedTuple):
+    """Samples that follow one another in memory, each at a multiple of 64 bytes.
+
+    Attributes
+    ----------
+    first
+        Number of the first.
+    memory
+        All of it, flat.
+    begins
+        int64 ``(samples,)``: the element of `memory` that each begins with.
+    shapes
+        int64 ``(samples, ndim)``.
+    rows
+        The samples.
+    """
+
+    first: int
+    memory: np.ndarray
+    begins: np.ndarray
+    shapes: np.ndarray
+    rows: list[np.ndarray | None]
 
 
 class BatchBuffer:
@@ -40,11 +68,13 @@ class BatchBuffer:
         "_history",
         "_in_dense",
         "_lock",
+        "_pieces",
         "_pool",
         "_row_shape",
         "_shared",
         "_shares",
         "event",
+        "parts",
         "rows",
         "sources",
         "spec",
@@ -61,6 +91,8 @@ class BatchBuffer:
         self.spec = spec
         self.event: Event | None = None
         """Behind which the samples are there, where they are copied from a GPU."""
+        self.parts: np.ndarray | None = None
+        """Where samples are but parts of images: which, a row each; see `PartsOfImages`."""
         self._pool = pool
         self._dtype = storage_dtype(spec.dtype)
         self._history = history
@@ -70,6 +102,16 @@ class BatchBuffer:
         self._lock = threading.Lock()
         self._shares = 0
         self._shared: BatchBuffer | None = None
+        self._pieces: list[Piece] = []
+
+    @classmethod
+    def of_parts(cls, size: int, spec: Spec, pool: HostPool) -> BatchBuffer:
+        """For parts of images, one unlike the other."""
+        history = EdgeHistory()
+        history.ragged = True
+        self = cls(size, spec, history, pool)
+        self.parts = np.zeros((size, 4), np.int64)
+        return self
 
     @classmethod
     def of_values(cls, values: np.ndarray, spec: Spec, history: EdgeHistory) -> BatchBuffer:
@@ -78,12 +120,14 @@ class BatchBuffer:
         self.sources = None
         self.spec = spec
         self.event = None
+        self.parts = None
         self._pool = HOST_POOL
         self._dtype = values.dtype
         self._history = history
         self._lock = threading.Lock()
         self._shares = 0
         self._shared = None
+        self._pieces = []
         self.adopt(values)
         return self
 
@@ -103,6 +147,28 @@ class BatchBuffer:
         self.rows[index] = row
         return row
 
+    def rows_for(
+        self, indices: Sequence[int], shapes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray | None]]:
+        """Memory for several samples, of shapes ``(samples, ndim)``: see `SamplesContext.empty`."""
+        shape = tuple(shapes[0].tolist())
+        dense = None
+        if not self._history.ragged and not (shapes != shapes[0]).any():
+            self.row(indices[0], shape)  # which may decide what all rows look like
+            dense = self._dense if self._row_shape == shape else None
+        if dense is None:
+            flat, begins, rows = cut_rows(shapes, self._dtype, self._pool.empty)
+            self._pieces.append(Piece(indices[0], flat, begins, shapes, rows))
+        else:
+            flat = dense.reshape(-1)
+            begins = np.array(indices, np.int64) * math.prod(shape)
+            rows = [dense[index, ...] for index in indices]
+        inside = dense is not None
+        for index, row in zip(indices, rows, strict=True):
+            self.rows[index] = row
+            self._in_dense[index] = inside
+        return flat, begins, rows
+
     def adopt(self, values: np.ndarray) -> None:
         """Take `values`, the whole batch, as it is; the rows are its outermost elements."""
         self._dense = values
@@ -118,6 +184,22 @@ class BatchBuffer:
     def dense(self) -> np.ndarray | None:
         """All samples as one array, in order; `None` if they do not lie in one piece."""
         return None if self._dense is None or 0 in self._in_dense else self._dense
+
+    @property
+    def pieces(self) -> list[Piece] | None:
+        """The memory that all samples are in, in order, where these are few pieces of it, and
+        page-locked.
+        """
+        pieces = self._pieces
+        if not (pieces and self._pool.is_page_locked):
+            return None
+        found = sorted(pieces, key=lambda piece: piece.first)
+        rows: list[np.ndarray | None] = []
+        for piece in found:
+            rows += piece.rows
+        # A sample may have got other memory since.
+        same = len(rows) == len(self.rows) and all(map(operator.is_, rows, self.rows))
+        return found if same else None
 
     def put(self, index: int, value: np.ndarray) -> None:
         """Make `value` sample `index`; it is copied unless it is the row that was handed out."""
@@ -214,6 +296,36 @@ class BatchBuffer:
             self.spec.dtype,
             self.sources,
         )
+
+
+def cut_rows(
+    shapes: np.ndarray, dtype: np.dtype, empty: Callable[..., np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, list[np.ndarray | None]]:
+    """Arrays of shapes ``(samples, ndim)`` in one piece of memory from `empty`.
+
+    Returns
+    -------
+    The memory, flat; the element of it with which each array begins; and the arrays. Each begins
+    at a multiple of 64 bytes.
+    """
+    sizes = np.ones(len(shapes), np.int64)
+    for axis in range(shapes.shape[1]):  # much faster than a product along a short axis
+        sizes *= shapes[:, axis]
+    step = ALIGNMENT_BYTES // dtype.itemsize
+    ends = np.cumsum((sizes + (step - 1)) // step * step)
+    begins = ends - (sizes + (step - 1)) // step * step
+    flat = empty((int(ends[-1]),), dtype)
+    spans = zip(begins.tolist(), (begins + sizes).tolist(), strict=True)
+    if shapes.shape[1] == 1:
+        return flat, begins, [flat[begin:end] for begin, end in spans]
+    return (
+        flat,
+        begins,
+        [
+            flat[begin:end].reshape(shape)
+            for (begin, end), shape in zip(spans, shapes.tolist(), strict=True)
+        ],
+    )
 
 
 class _WholeBatch(BatchBuffer):

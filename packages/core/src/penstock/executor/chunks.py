@@ -30,6 +30,9 @@ def chunk_size(iteration: Iteration, program: Program, threads: int) -> int:
     if program.is_light:
         fewest = _READ_QUICKLY if seconds < _QUICK_READING_SECONDS else _READ
         return max(fewest, -(-iteration.size // threads))
+    if program.is_joint and seconds < _QUICK_READING_SECONDS:
+        fewest = _READ_QUICKLY if seconds < _LITTLE_WORK_SECONDS else _READ
+        return max(fewest, -(-iteration.size // threads))
     largest = _LARGEST_OF_LITTLE_WORK if seconds < _LITTLE_WORK_SECONDS else _LARGEST
     if threads == 1:
         return largest  # nobody to share with

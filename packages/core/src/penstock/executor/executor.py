@@ -81,7 +81,9 @@ class Executor:
         self._recovery = Recovery(plan, readers, on_bad_sample, self.statistics)
         self.fuse = fuse
         self._policy = on_bad_sample
-        self._programs = Programs(plan, readers, fuse=fuse, threads=num_threads)
+        # In place of a bad sample another may come, of which other pixels are wanted.
+        parts = fuse and on_bad_sample != "replace"
+        self._programs = Programs(plan, readers, fuse, num_threads, uploads_parts=parts)
         self.gate = Gate()
         self._lock = self.gate.lock
         self._work = self.gate.work
@@ -391,7 +393,7 @@ class Executor:
             pool: HostPool = HOST_POOL
             if self._device is not None and self.plan.uploaded[r] and r not in self.plan.outputs:
                 pool = self._device.pinned
-            iteration.buffers[r] = BatchBuffer(size, program.specs[r], history[r], pool)
+            iteration.buffers[r] = program.buffer(r, size, pool)
         for r, array in program.constants:
             buffer = BatchBuffer(size, program.specs[r], history[r])
             buffer.rows = [array] * size

@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.executor.batch import BatchBuffer
 from penstock.executor.crew import Crew
 from penstock.executor.frames import FrameLoop
+from penstock.executor.part_uploads import part_uploads
 from penstock.executor.step import Step, StepMaker, with_place
+from penstock.executor.together import function_for_several
 from penstock.operators.schema import Spec
 
 if TYPE_CHECKING:
     from penstock.executor.plan import Plan, Stage
     from penstock.graph.nodes import OpNode
+    from penstock.tensors.pool import HostPool
 
 
 class Program:
@@ -28,6 +32,7 @@ class Program:
         fuse: bool,
         maker: StepMaker | None = None,
         threads: int = 1,
+        uploads_parts: bool = False,
     ) -> None:
         self.plan = plan
         self.stage = stage
@@ -44,8 +49,13 @@ class Program:
         for node in stage.sample_nodes:
             with_place(node, self._add, node)
         self._defer()
+        self._join()
+        self.parts = set(part_uploads(plan, self.steps, self.specs)) if uploads_parts else set()
+        """Registers with parts of images, the others of whose pixels nobody looks at."""
         self.is_light = all(step.is_light for step in self.steps)
         """Whether samples pass through without any work on their data."""
+        self.is_joint = all(s.is_light or s.together is not None for s in self.steps)
+        """Whether all steps do several samples at once."""
         self.batch_steps = [with_place(n, self._add_batch, n) for n in stage.batch_nodes]
         self.reads = [
             *stage.reads,
@@ -78,9 +88,24 @@ class Program:
         op, specs = self._maker.make(node)
         return self._maker.step(node, op, specs, op.cpu_batch)
 
+    def buffer(self, r: int, size: int, pool: HostPool) -> BatchBuffer:
+        """Where the samples of an iteration, of so many, go on register `r`."""
+        if r in self.parts:
+            return BatchBuffer.of_parts(size, self.specs[r], pool)
+        return BatchBuffer(size, self.specs[r], self.plan.history[r], pool)
+
     def note_time(self, seconds: float) -> None:
         """Take the time that a sample took into account."""
         self.sample_seconds += (seconds - self.sample_seconds) / 4
+
+    def _join(self) -> None:
+        """Let steps behind the light ones do several samples at once, where they can."""
+        for step in self.steps:
+            if step.is_light:
+                continue
+            step.together = function_for_several(step, self.plan)
+            if step.together is None:
+                break
 
     def _defer(self) -> None:
         """Let a producer hand a recipe to its only consumer, where both can."""

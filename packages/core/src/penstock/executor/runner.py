@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import PenstockError, ShapeError, located
+from penstock.executor.together import Together
 
 if TYPE_CHECKING:
     from penstock.executor.arena import Arena
@@ -38,7 +39,10 @@ class SampleRunner:
         self._materialise = materialise_views
         steps = [(step, step.context(arena)) for step in program.steps]
         light = next((k for k, (s, _) in enumerate(steps) if not s.is_light), len(steps))
-        self._light, self._heavy = steps[:light], steps[light:]
+        self._light, rest = steps[:light], steps[light:]
+        joint = next((k for k, (s, _) in enumerate(rest) if s.together is None), len(rest))
+        self._joint, self._heavy = rest[:joint], rest[joint:]
+        self._steps = steps
         self._count = len(program.plan.consumers)
         self._iteration: Any = None
 
@@ -47,16 +51,21 @@ class SampleRunner:
         self._iteration = iteration
         buffers: list[BatchBuffer | None] = iteration.buffers
         leaves = self._program.plan.leaves_stage
-        for step, context in (*self._light, *self._heavy):
+        for step, context in self._steps:
             context.iteration = iteration.number
             if iteration.seeds is not None:
                 context.seed = iteration.seed_of(step)
             context.buffers = [buffers[r] if leaves[r] else None for r in step.outputs]
+            behind = context.behind
+            if behind is not None and step.behind is not None:
+                behind.iteration = iteration.number
+                if iteration.seeds is not None:
+                    behind.seed = iteration.seed_of(step.behind)
 
     def release(self) -> None:
         """Let go of the iteration's buffers, which may belong to the user by now."""
         self._iteration = None
-        for _, context in (*self._light, *self._heavy):
+        for _, context in self._steps:
             context.buffers = []
 
     def run(self, indices: list[int]) -> list[tuple[int, BaseException]]:
@@ -78,6 +87,10 @@ class SampleRunner:
             if failed:
                 samples = [s for s in samples if s[0] not in failed]
             context.ahead = None
+        for step, context in self._joint:
+            samples = self._do_together(step, context, samples, failures)
+        if not self._heavy:
+            return failures
         mark = arena.mark()
         for sample in samples:
             index, _, sources = sample
@@ -91,6 +104,46 @@ class SampleRunner:
                 failures.append((index, error))
             arena.release(mark)
         return failures
+
+    def _do_together(
+        self,
+        step: Step,
+        context: Context,
+        samples: list[_Sample],
+        failures: list[tuple[int, BaseException]],
+    ) -> list[_Sample]:
+        """Take samples through a step at once; return those that did not fail."""
+        if not samples:
+            return samples
+        indices = [index for index, _, _ in samples]
+        inputs = [[registers[r] for _, registers, _ in samples] for r in step.inputs]
+        several = Together(context.args, self._arena, context.buffers, indices)
+        assert step.together is not None
+        try:
+            found = step.together(several, *inputs)
+        except Exception:  # whatever it is, `cpu` meets it again and knows the sample
+            found = None
+        good = []
+        origin = step.inputs[0] if step.inputs else None
+        for k, sample in enumerate(samples):
+            index, registers, sources = sample
+            if found is None or found[0][k] is None:
+                try:
+                    self._do(step, context, sample)
+                except BaseException as error:
+                    failures.append((index, error))
+                    continue
+            else:
+                for r, values in zip(step.outputs, found, strict=True):
+                    registers[r] = values[k]
+                source = "" if origin is None else sources[origin]
+                if source:
+                    for r in step.outputs:
+                        sources[r] = source
+                    for k_out in step.leaving:
+                        self._iteration.set_source(step.outputs[k_out], index, source)
+            good.append(sample)
+        return good
 
     def _load_ahead(self, step: Step, samples: list[_Sample]) -> list[Any] | None:
         """What a reader reads for these samples at once; it says later what is wrong with any."""

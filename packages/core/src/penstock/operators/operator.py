@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -60,15 +60,40 @@ class SampleContext(Protocol):
         ...
 
 
+class SamplesContext(Protocol):
+    """What an operator is handed, besides its inputs, while it works on several samples."""
+
+    args: Any
+    """Arguments by name, converted: the same for all samples."""
+
+    def empty(
+        self, shapes: np.ndarray, dtype: DTypeLike, output: int = 0
+    ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray | None]]:
+        """Uninitialised memory for an output of all samples, whose shapes are ``(samples, ndim)``.
+
+        Returns
+        -------
+        A flat array, the element of it with which each sample begins, and the samples as arrays in
+        their places in it.
+        """
+        ...
+
+
 class HostBatch(Protocol):
     """A batch in host memory, for operators that work on the GPU."""
 
     rows: list[np.ndarray]
     """The samples."""
+    parts: np.ndarray | None
+    """Where samples are but parts of images, which these are; see `PartsOfImages`."""
 
     @property
     def dense(self) -> np.ndarray | None:
         """All samples as one array, in order; `None` if they do not lie in one piece."""
+
+    @property
+    def pieces(self) -> Sequence[Any] | None:
+        """Few pieces of page-locked memory with all samples, as `penstock.executor.batch.Piece`."""
 
     def __len__(self) -> int:
         """Number of samples."""
@@ -163,6 +188,13 @@ class Operator:
         inputs. Memory for outputs comes from ``c.empty``, scratch from ``c.temp``.
         """
         raise NotYetSupportedError(f"`{self.schema.name}` has no CPU implementation.")
+
+    cpu_together: ClassVar[Callable[..., Any] | None] = None
+    """A method ``cpu_together(c, *inputs)`` that does several samples in one call, where such calls
+    take little more than the interpreter's way to them. `c` is a `SamplesContext`, and each input a
+    list. Returns a list for each output, with `None` for samples that `cpu` is to do (as where it
+    finds an error), or `None` for that being so with all. Called only where no argument is a
+    tensor."""
 
     gpu_takes: ClassVar[tuple[type[LazyBatch], ...]] = ()
     """Recipes that `gpu` takes in place of samples in device memory, where it alone reads them."""

@@ -8,9 +8,10 @@ from penstock.operators.argument_types import BOOL, DTYPE, FLOAT
 from penstock.operators.audio.decoding import (
     QUALITY,
     AudioDecoding,
+    PlainFiles,
     check_encoded_audio,
 )
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import Operator, SampleContext, SamplesContext, operator
 from penstock.operators.registry import register
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
@@ -84,5 +85,28 @@ class DecodeAudio(Operator):
             rate[...] = clip.rate if wanted is None else wanted
             return self._decoding.decode(c, clip, wanted), rate
 
+    def cpu_together(
+        self, c: SamplesContext, *inputs: list[np.ndarray]
+    ) -> tuple[list[np.ndarray | None], ...] | None:
+        encoded = inputs[0]
+        if not all(data.ndim == 1 and data.flags.c_contiguous for data in encoded):
+            return None
+        wanted = self.args.sample_rate
+        wanted = None if wanted is None else float(np.float32(wanted))
+        files = PlainFiles(encoded, self._decoding, wanted)
+        if not files.found.any():
+            return None
+        memory, begins, rows = c.empty(files.shapes, self._decoding.dtype)
+        files.read(memory, begins)
+        rates, places, rate_rows = c.empty(_NO_SHAPE.repeat(len(encoded), 0), np.float32, 1)
+        rates[places] = files.rates if wanted is None else wanted
+        found = files.found
+        if found.all():
+            return rows, rate_rows
+        return [
+            row if here else None for row, here in zip(rows, found.tolist(), strict=True)
+        ], rate_rows
 
+
+_NO_SHAPE = np.empty((1, 0), np.int64)
 register(DecodeAudio.schema.with_name("audio_decoder", deprecated="decoders.audio", hidden=True))

@@ -11,9 +11,12 @@ from penstock.kernels.cpu.audio.resample import resample, resampled_length
 from penstock.kernels.cpu.audio.sinc_window import SincWindow, sinc_window
 from penstock.operators.argument_types import FLOAT
 from penstock.operators.schema import Arg
+from penstock.tensors.addresses import addresses_of
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.kernels.cpu.audio.clip import Clip
     from penstock.operators.operator import SampleContext
 
@@ -120,6 +123,54 @@ class AudioDecoding:
             self._window = sinc_window(self._quality)
         resample(source, clip.rate / rate, self._window, out, c.temp, scaled=True)
         return out
+
+
+class PlainFiles:
+    """Encoded files of which most are WAV files of plain numbers, decoded by two compiled calls.
+
+    Parameters
+    ----------
+    encoded
+        The files, uint8, 1-D, contiguous.
+    decoding
+        How they are decoded.
+    rate
+        Sampling rate in Hz to convert to, as of `AudioDecoding.decode`: files of other rates are
+        not decoded here.
+
+    Attributes
+    ----------
+    found
+        bool ``(files,)``: which of them are decoded here.
+    shapes
+        int64 ``(files, ndim)``: the shapes of their samples; 0 for others.
+    rates
+        float32 ``(files,)``: their own sampling rates.
+    """
+
+    def __init__(
+        self, encoded: Sequence[np.ndarray], decoding: AudioDecoding, rate: float | None
+    ) -> None:
+        from penstock.kernels.cpu.audio import wave_batch as waves
+
+        count = len(encoded)
+        self._waves = waves
+        self._mixed = decoding.downmix
+        self._addresses = addresses_of(encoded)
+        self._headers = headers = np.zeros((count, waves.COLUMNS), np.int64)
+        sizes = np.fromiter(map(len, encoded), np.int64, count)
+        waves.survey_waves(self._addresses, sizes, headers)
+        if rate is not None and rate > 0:
+            headers[headers[:, waves.RATE] != rate, waves.FOUND] = 0
+        self.found = headers[:, waves.FOUND] != 0
+        self.shapes = headers[:, [waves.FRAMES, waves.CHANNELS][: decoding.ndim]]
+        if not self.found.all():
+            self.shapes[~self.found] = 0
+        self.rates = headers[:, waves.RATE].astype(np.float32)
+
+    def read(self, out: np.ndarray, begins: np.ndarray) -> None:
+        """Fill `out`, flat, with the samples of each file from element ``begins[file]`` on."""
+        self._waves.decode_waves(self._addresses, self._headers, self._mixed, out, begins)
 
 
 def check_encoded_audio(ndim: int | None) -> None:

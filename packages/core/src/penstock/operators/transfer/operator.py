@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.operators.operator import BatchContext, HostBatch, Operator, operator
+from penstock.operators.parts_of_images import PartsOfImages
 from penstock.operators.schema import Input
 
 if TYPE_CHECKING:
@@ -22,10 +23,16 @@ if TYPE_CHECKING:
 class CopyToGpu(Operator):
     """Copy a batch from the host to the GPU."""
 
-    def gpu(self, c: BatchContext, *inputs: HostBatch) -> DeviceBatch:
-        from penstock.kernels.gpu.transfer import to_device
+    def gpu(self, c: BatchContext, *inputs: HostBatch) -> DeviceBatch | PartsOfImages:
+        from penstock.kernels.gpu.transfer import pieces_to_device, to_device
 
-        return to_device(c.queue, inputs[0].rows, inputs[0].dense)
+        data = inputs[0]
+        dense = data.dense
+        pieces = None if dense is not None else data.pieces
+        batch = None if pieces is None else pieces_to_device(c.queue, pieces)
+        if batch is None:  # rows may have to be made, which is not worth it for nothing
+            batch = to_device(c.queue, data.rows if dense is None else (), dense)
+        return batch if data.parts is None else PartsOfImages(batch, data.parts)
 
 
 @operator(

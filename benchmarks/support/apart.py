@@ -1,0 +1,113 @@
+"""Peers in processes of their own, so that two libraries do not share an interpreter or a context.
+
+In one process, the threads and the GPU's context of a library that waits for its turn still cost
+the other: on an H200 both were slower by a third.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any, Self
+
+from benchmarks.support.harness import Peer
+
+
+class Apart:
+    """A process that makes peers and runs them, one at a time.
+
+    Parameters
+    ----------
+    name
+        Of the process.
+    """
+
+    def __init__(self, name: str) -> None:
+        # Not by fork: a context of CUDA does not survive it.
+        context = multiprocessing.get_context("spawn")
+        self.name = name
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs,), name=name, daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def peer(self, make: Callable[..., Peer], *args: Any) -> ApartPeer:
+        """The peer ``make(*args)``, made over there; the one before it is given up."""
+        self._ask("make", make, *args)
+        return ApartPeer(self.name, self)
+
+    def run(self, seconds: float) -> float:
+        """Samples per second of a round of the peer."""
+        rate: float = self._ask("run", seconds)
+        return rate
+
+    def tell(self, function: Callable[..., None], *args: Any) -> None:
+        """Call ``function(peer, *args)`` over there."""
+        self._ask("tell", function, *args)
+
+    def _ask(self, *request: Any) -> Any:
+        self._connection.send(request)
+        try:
+            worked, answer = self._connection.recv()
+        except EOFError:
+            self._process.join()
+            code = self._process.exitcode
+            raise RuntimeError(f"the process of {self.name} ended with status {code}") from None
+        if not worked:
+            raise RuntimeError(f"in the process of {self.name}:\n{answer}")
+        return answer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()  # it ends when nobody can ask any more
+        self._process.join(10)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+
+class ApartPeer(Peer):
+    """Stands for a peer in the process of an `Apart`."""
+
+    def __init__(self, name: str, home: Apart) -> None:
+        super().__init__(name, _not_here)
+        self._home = home
+
+    def run(self, seconds: float) -> float:
+        """Samples per second of a round."""
+        return self._home.run(seconds)
+
+    def tell(self, function: Callable[..., None], *args: Any) -> None:
+        """Call ``function(peer, *args)`` where the peer is."""
+        self._home.tell(function, *args)
+
+
+def _not_here() -> int:
+    raise AssertionError("this peer is in another process")
+
+
+def _serve(connection: Connection) -> None:
+    peer: Peer | None = None
+    while True:
+        try:
+            request, *args = connection.recv()
+        except EOFError:
+            return
+        try:
+            answer = None
+            if request == "make":
+                peer = None  # its memory is free before there is another
+                peer = args[0](*args[1:])
+            elif request == "run":
+                assert peer is not None
+                answer = peer.run(*args)
+            else:
+                args[0](peer, *args[1:])
+        except BaseException:
+            connection.send((False, traceback.format_exc()))
+        else:
+            connection.send((True, answer))

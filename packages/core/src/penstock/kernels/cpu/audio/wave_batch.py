@@ -1,0 +1,135 @@
+"""Many WAV files at once: two calls that let other threads have the interpreter.
+
+A file of a few seconds is decoded in microseconds, and the interpreter takes longer to get there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import types
+from numba.extending import intrinsic
+
+from penstock.kernels.cpu.audio.conversions import as_sample, as_stored, normalized
+from penstock.kernels.cpu.audio.sample_loops import convert, mix
+from penstock.kernels.cpu.audio.wave_header import _read
+
+FOUND, OFFSET, FRAMES, CHANNELS, RATE, BITS, IS_FLOAT = range(7)
+"""Columns of a table of headers."""
+COLUMNS = 7
+
+
+@intrinsic  # type: ignore[misc]
+def _pointer(typing: Any, address: Any) -> Any:
+    """An address as a pointer."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+    return types.voidptr(types.uint64), generate
+
+
+@numba.njit(nogil=True, cache=True)
+def survey_waves(addresses: np.ndarray, sizes: np.ndarray, headers: np.ndarray) -> None:
+    """Find out what files hold.
+
+    Parameters
+    ----------
+    addresses, sizes
+        uint64 and int64 ``(files,)``: where each file is in memory, and its bytes.
+    headers
+        int64 ``(files, COLUMNS)``, filled. `FOUND` is 0 for files that are not to be decoded here:
+        those that are no plain WAV files, lack their end, or have samples at odd places.
+    """
+    for k in range(len(addresses)):
+        headers[k, FOUND] = 0
+        if sizes[k] < 12:
+            continue
+        data = numba.carray(_pointer(addresses[k]), sizes[k], np.uint8)
+        found, offset, size, missing, channels, rate, bits, is_float = _read(data, sizes[k])
+        if not found or missing > 0:
+            continue
+        width = bits // 8
+        start = addresses[k] + np.uint64(offset)
+        if bits != 24 and start % np.uint64(width) != 0:
+            continue
+        headers[k, FOUND] = 1
+        headers[k, OFFSET] = offset
+        headers[k, FRAMES] = size // (channels * width)
+        headers[k, CHANNELS] = channels
+        headers[k, RATE] = rate
+        headers[k, BITS] = bits
+        headers[k, IS_FLOAT] = is_float
+
+
+@numba.njit(nogil=True, cache=True)
+def decode_waves(
+    addresses: np.ndarray,
+    headers: np.ndarray,
+    mixed: bool,
+    out: np.ndarray,
+    begins: np.ndarray,
+) -> None:
+    """Decode all files that `survey_waves` has found.
+
+    Parameters
+    ----------
+    addresses, headers
+        As there.
+    mixed
+        Whether to make one channel of all of them.
+    out
+        1-D, int16, int32 or float32.
+    begins
+        int64 ``(files,)``: the element of `out` with which each file begins.
+    """
+    for k in range(len(addresses)):
+        frames, channels = headers[k, FRAMES], headers[k, CHANNELS]
+        if headers[k, FOUND] == 0 or frames == 0:
+            continue
+        source = _pointer(addresses[k] + np.uint64(headers[k, OFFSET]))
+        count, bits, mixes = frames * channels, headers[k, BITS], mixed and channels > 1
+        target = out[begins[k] : begins[k] + (frames if mixes else count)]
+        if bits == 16:
+            _decode(numba.carray(source, count, np.int16), channels, mixes, target)
+        elif bits == 8:
+            _decode(numba.carray(source, count, np.uint8), channels, mixes, target)
+        elif bits == 24:
+            _decode_24(numba.carray(source, 3 * count, np.uint8), channels, mixes, target)
+        elif bits == 64:
+            _decode(numba.carray(source, count, np.float64), channels, mixes, target)
+        elif headers[k, IS_FLOAT] != 0:
+            _decode(numba.carray(source, count, np.float32), channels, mixes, target)
+        else:
+            _decode(numba.carray(source, count, np.int32), channels, mixes, target)
+
+
+@numba.njit(nogil=True, cache=True)
+def _decode(source: np.ndarray, channels: int, mixes: bool, out: np.ndarray) -> None:
+    if mixes:
+        mix(source, channels, out)
+    else:
+        convert(source, out)
+
+
+@numba.njit(nogil=True, inline="always")
+def _from_24(source: np.ndarray, i: int) -> Any:
+    """A 24 bit integer, little-endian, in the upper bits of an int32."""
+    low, middle, high = source[3 * i], source[3 * i + 1], np.int8(source[3 * i + 2])
+    return np.int32((np.int32(high) << 24) | (np.int32(middle) << 16) | (np.int32(low) << 8))
+
+
+@numba.njit(nogil=True, cache=True)
+def _decode_24(source: np.ndarray, channels: int, mixes: bool, out: np.ndarray) -> None:
+    if not mixes:
+        for i in range(out.size):
+            out[i] = as_stored(_from_24(source, i), out)
+        return
+    weight = np.float32(1.0 / channels)
+    for i in range(out.size):  # in the order of `mix`
+        total = normalized(_from_24(source, i * channels)) * weight
+        for c in range(1, channels):
+            total += normalized(_from_24(source, i * channels + c)) * weight
+        out[i] = as_sample(total, out)
