@@ -45,6 +45,8 @@ class Program:
         """Registers that hold the same array for every sample."""
         self.sample_seconds = 1.0
         """About how long one sample takes, on one thread."""
+        self.processor_seconds = 1.0
+        """The same without what a thread waits for: files, or the interpreter, which others have."""
         self._fuse = fuse
         for node in stage.sample_nodes:
             with_place(node, self._add, node)
@@ -94,9 +96,10 @@ class Program:
             return BatchBuffer.of_parts(size, self.specs[r], pool)
         return BatchBuffer(size, self.specs[r], self.plan.history[r], pool)
 
-    def note_time(self, seconds: float) -> None:
+    def note_time(self, seconds: float, processor_seconds: float) -> None:
         """Take the time that a sample took into account."""
         self.sample_seconds += (seconds - self.sample_seconds) / 4
+        self.processor_seconds += (processor_seconds - self.processor_seconds) / 4
 
     def _join(self) -> None:
         """Let steps behind the light ones do several samples at once, where they can."""
