@@ -46,7 +46,7 @@ class Program:
         self.sample_seconds = 1.0
         """About how long one sample takes, on one thread."""
         self.processor_seconds = 1.0
-        """The same without what a thread waits for: files, or the interpreter, which others have."""
+        """The same without what a thread waits for: files, or the interpreter that others have."""
         self._fuse = fuse
         for node in stage.sample_nodes:
             with_place(node, self._add, node)
