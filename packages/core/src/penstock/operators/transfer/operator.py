@@ -28,6 +28,7 @@ class CopyToGpu(Operator):
 
         data = inputs[0]
         batch = to_device(c.queue, data.rows, data.dense)
+        data.note_upload()
         return batch if data.parts is None else PartsOfImages(batch, data.parts)
 
 
