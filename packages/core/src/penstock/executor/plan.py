@@ -113,7 +113,7 @@ def make_plan(nodes: list[OpNode], outputs: list[DataNode], seeds: dict[int, int
             for r in reads:
                 if written[r] != stage or (whole and lane == "cpu"):
                     leaves[r] = True
-            if node.device == "mixed":  # copies, and decoders, whose files are copied
+            if node.device == "mixed" and reads:  # copies, and decoders, whose files are copied
                 uploaded[register(node.inputs[0])] = True
     for stage_ in stages:
         wanted = {
