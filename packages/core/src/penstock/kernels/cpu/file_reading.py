@@ -31,7 +31,7 @@ _close: Any = types.ExternalFunction("close", types.int32(types.int32))
 
 
 @numba.njit(nogil=True, cache=True)
-def read_files(names: np.ndarray, files: np.ndarray, memory: np.ndarray) -> int:
+def read_files(names: np.ndarray, files: np.ndarray, memory: np.ndarray) -> Any:
     """Read files, whole, one behind the other, if there is memory enough for all.
 
     Parameters
@@ -52,7 +52,7 @@ def read_files(names: np.ndarray, files: np.ndarray, memory: np.ndarray) -> int:
         The memory that is needed. Nothing was read if it is more than there is.
     """
     place = names.ctypes.data
-    needed = np.int64(0)
+    needed: Any = np.int64(0)
     for k in range(len(files)):
         if files[k, 1] == UNOPENED:
             descriptor = _open(place + files[k, 0], _FLAGS, 0)
