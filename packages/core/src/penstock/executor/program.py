@@ -92,9 +92,15 @@ class Program:
 
     def buffer(self, r: int, size: int, pool: HostPool) -> BatchBuffer:
         """Where the samples of an iteration, of so many, go on register `r`."""
+        history = self.plan.history[r]
         if r in self.parts:
-            return BatchBuffer.of_parts(size, self.specs[r], pool)
-        return BatchBuffer(size, self.specs[r], self.plan.history[r], pool)
+            history.ragged = True
+        made = BatchBuffer(size, self.specs[r], history, pool)
+        if r in self.parts:
+            made.parts = np.zeros((size, 4), np.int64)
+        if self.plan.uploaded[r] and r not in self.plan.outputs:
+            made.expect_upload()
+        return made
 
     def note_time(self, seconds: float, processor_seconds: float) -> None:
         """Take the time that a sample took into account."""
