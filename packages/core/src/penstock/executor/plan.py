@@ -113,8 +113,8 @@ def make_plan(nodes: list[OpNode], outputs: list[DataNode], seeds: dict[int, int
             for r in reads:
                 if written[r] != stage or (whole and lane == "cpu"):
                     leaves[r] = True
-            if node.schema.name == "_copy_to_gpu":
-                uploaded[reads[0]] = True
+            if node.device == "mixed" and reads:  # copies, and decoders, whose files are copied
+                uploaded[register(node.inputs[0])] = True
     for stage_ in stages:
         wanted = {
             register(e)
