@@ -20,8 +20,10 @@ STAGE_BYTES = 25600
 """Shared memory of a block, as in ``transpose.cu``."""
 NESTED_BYTES = 272
 """Steps along `x` up to which a span may hold several of them."""
-PIXEL_ROWS, PIXEL_COLUMNS = 64, 128
-"""Pixels of three bytes in a tile of ``transpose_pixels.cu``: rows of the output, and columns."""
+PIXEL_STAGE_BYTES, PIXEL_GROUPS, PIXEL_COLUMNS = 30720, 512, 128
+"""Of ``transpose_pixels.cu``: shared memory; groups of four by four pixels in a tile; and the most
+columns of the output there.
+"""
 _FAR_ELEMENTS = 1024
 """Elements of a tile that is picked from the source itself."""
 _WARPS = 8
@@ -86,9 +88,9 @@ def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: in
         x,
         fast,
         a,
-        STAGE_BYTES,
+        PIXEL_STAGE_BYTES if turned else STAGE_BYTES,
         NESTED_BYTES,
-        PIXEL_ROWS if turned else 0,
+        PIXEL_GROUPS if turned else 0,
         PIXEL_COLUMNS,
     )
     name = kernel("transpose.cu", "copy_tiles", _BITS[axes.itemsize], inner)
@@ -136,10 +138,10 @@ def _describe(
     a_axis: int,
     stage_bytes: int,
     nested_bytes: int,
-    pixel_rows: int,
+    pixel_groups: int,
     pixel_columns: int,
 ) -> tuple[int, int, int]:
-    """Fill `records`; `pixel_rows` is 0 but for ``transpose_pixels.cu``.
+    """Fill `records`; `pixel_groups` is 0 but for ``transpose_pixels.cu``.
 
     Returns
     -------
@@ -178,11 +180,14 @@ def _describe(
                 high += (extent - 1) * stride
         unit, x_step, a_step = run * itemsize, abs(x_source), abs(a_source)
         size, joined = 16, False
-        if pixel_rows:
-            # A span an `x`. Threads take four by four pixels.
+        if pixel_groups:
+            # A span an `x`, with up to 47 bytes around it. Threads take four by four pixels, and rows
+            # of the output have up to 34 bytes around them, and 4 more.
             spans = one_an_x
-            a = _even_part(a_extent, pixel_rows, 4)
-            x = _even_part(x_extent, pixel_columns, 4)
+            x = max(_even_part(x_extent, pixel_columns, 4), 4)
+            a = min(pixel_groups // (x // 4) * 4, ((stage_bytes - 16) // x - 47) // unit)
+            a = min(a, stage_bytes // (x * unit + 38)) // 4 * 4
+            a = _even_part(a_extent, a, 4)
             pitch = a * unit + 32
             pitch += (x_source - pitch) % 16
         elif fast_axis == x_axis:

@@ -9,18 +9,9 @@
 
 constexpr uint32 THREADS = 256, WARPS = THREADS / 32;
 constexpr uint32 BYTES = 3, SIDE = 4;  // of a pixel; pixels of a side of a group
-constexpr uint32 A_GROUPS = 16, X_GROUPS = 32;
-constexpr uint32 TURNS = A_GROUPS * X_GROUPS / THREADS;  // groups of a thread
-constexpr uint32 X_STEP = X_GROUPS / TURNS;
+constexpr uint32 TURNS = 2;            // groups of a thread, at most
 constexpr uint32 VECTOR = 16;
-// Rows of the output: each begins up to 15 bytes late, and a last group adds up to 12 bytes and a word.
-constexpr uint32 ROW = (VECTOR - 1 + BYTES * SIDE * X_GROUPS + 4 + VECTOR - 1) / VECTOR * VECTOR;
-constexpr uint32 OUT_BYTES = A_GROUPS * (SIDE * ROW + VECTOR);
-// Rows of the source: each with up to 47 bytes around it.
-constexpr uint32 IN_BYTES = VECTOR + SIDE * X_GROUPS * (BYTES * SIDE * A_GROUPS + 47);
-constexpr uint32 STAGE_BYTES =
-    ((OUT_BYTES > IN_BYTES ? OUT_BYTES : IN_BYTES) + VECTOR - 1) / VECTOR * VECTOR;
-
+constexpr uint32 STAGE_BYTES = 30720;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr uint32 BLOCKS = 4;  // on a multiprocessor, for the compiler to find the registers
 #else
@@ -43,10 +34,6 @@ __device__ __forceinline__ Pixels pixels_at(const uint8* memory, uint32 at) {
   return {{first, __byte_perm(first, second, 0x0543), __byte_perm(second, third, 0x0432),
            third >> 8}};
 }
-
-// Where a row of the output is in shared memory, were it to begin with a vector. Four rows and their
-// neighbours begin in different banks.
-__device__ __forceinline__ uint32 row_at(uint32 row) { return row * ROW + row / SIDE * VECTOR; }
 
 __global__ void __launch_bounds__(THREADS, BLOCKS)
 transpose_pixels(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform,
@@ -71,13 +58,21 @@ transpose_pixels(const uint8* records, uint32 pitch, uint32 samples, uint32 unif
   const uint32 a_count = tile.a_count, x_count = tile.x_count;
   const uint32 phase = uint32(target), phase_step = uint32(target_step);
 
-  const uint32 a = SIDE * (threadIdx.x % A_GROUPS);
+  // Where rows of the output are in shared memory, were they to begin with a vector: each begins up to
+  // 15 bytes late, and its last group may leave a word. Every four begin in different banks.
+  const uint32 a_groups = (a_count + SIDE - 1) / SIDE, x_groups = (x_count + SIDE - 1) / SIDE;
+  const uint32 row_bytes =
+      (VECTOR - 1 + BYTES * SIDE * x_groups + 4 + VECTOR - 1) / VECTOR * VECTOR;
+  const auto row_at = [&](uint32 row) { return row * row_bytes + row / SIDE * VECTOR; };
+
+  const Divisor by_groups(a_groups);
   uint32 words[TURNS][SIDE][3];
-  uint32 tail[SIDE];  // what the last group of a row has left
+  uint32 tails[TURNS][SIDE];  // what the last group of a row has left
 #pragma unroll
   for (uint32 turn = 0; turn < TURNS; turn++) {
-    const uint32 x = SIDE * (threadIdx.x / A_GROUPS + turn * X_STEP);
-    if (a >= a_count || x >= x_count) continue;
+    const uint32 group = threadIdx.x + turn * THREADS, along = by_groups.divide(group);
+    if (along >= x_groups) continue;
+    const uint32 a = SIDE * (group - along * a_groups), x = SIDE * along;
     const uint32 at = uint32(tile.origin) + x * tile.pitch + BYTES * a;
     // What is in front of a row's first pixel does not matter.
     const Pixels before = pixels_at(memory, x ? at - tile.pitch : at);
@@ -94,23 +89,23 @@ transpose_pixels(const uint8* records, uint32 pitch, uint32 samples, uint32 unif
       words[turn][k][0] = __funnelshift_l(last, first, shift);
       words[turn][k][1] = __funnelshift_l(first, second, shift);
       words[turn][k][2] = __funnelshift_l(second, third, shift);
-      tail[k] = __funnelshift_l(third, 0, shift);
+      tails[turn][k] = __funnelshift_l(third, 0, shift);
     }
   }
   __syncthreads();
 #pragma unroll
   for (uint32 turn = 0; turn < TURNS; turn++) {
-    const uint32 x = SIDE * (threadIdx.x / A_GROUPS + turn * X_STEP);
-    if (a >= a_count || x >= x_count) continue;
-    const bool is_last = x + SIDE >= x_count;
+    const uint32 group = threadIdx.x + turn * THREADS, along = by_groups.divide(group);
+    if (along >= x_groups) continue;
+    const uint32 a = SIDE * (group - along * a_groups), x = SIDE * along;
 #pragma unroll
     for (uint32 k = 0; k < SIDE; k++) {
       const uint32 begin = (phase + (a + k) * phase_step) & (VECTOR - 4);
       uint32* const to =
-          reinterpret_cast<uint32*>(memory + row_at(a) + k * ROW + begin + BYTES * x);
+          reinterpret_cast<uint32*>(memory + row_at(a) + k * row_bytes + begin + BYTES * x);
 #pragma unroll
       for (uint32 n = 0; n < 3; n++) to[n] = words[turn][k][n];
-      if (is_last) to[3] = tail[k];
+      if (along + 1 == x_groups) to[3] = tails[turn][k];
     }
   }
   __syncthreads();
