@@ -72,11 +72,17 @@ __device__ __forceinline__ void offsets_from(const Picture& picture, const Divis
 // The elements at these offsets, as a word.
 template <typename T, typename Word, uint32 Count>
 __device__ __forceinline__ Word word_at(const uint8* from, const int32 (&offsets)[Count]) {
-  Word word = 0;
+  Word elements[Count];
 #pragma unroll
-  for (uint32 e = 0; e < Count; e++)
-    word |= Word(*reinterpret_cast<const T*>(from + offsets[e])) << (8 * sizeof(T) * e);
-  return word;
+  for (uint32 e = 0; e < Count; e++) elements[e] = *reinterpret_cast<const T*>(from + offsets[e]);
+  if constexpr (Count == 4) {
+    return __byte_perm(__byte_perm(elements[0], elements[1], 0x0040),
+                       __byte_perm(elements[2], elements[3], 0x0040), 0x5410);
+  } else if constexpr (Count == 2) {
+    return __byte_perm(elements[0], elements[1], 0x5410);
+  } else {
+    return elements[0];
+  }
 }
 
 template <typename T, uint32 Inner>
