@@ -7,13 +7,13 @@
 // word of the output.
 #include "transpose_tiles.cuh"
 
-constexpr uint32 THREADS = 256;
+constexpr uint32 THREADS = 128;
 constexpr uint32 STAGE_BYTES = 25600;
-// Blocks on a multiprocessor, for the compiler to find the registers: Turing has fewer threads.
+// Blocks on a multiprocessor, for the compiler to find the registers: Turing has less memory.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr uint32 BLOCKS = 3;
+constexpr uint32 BLOCKS = 2;
 #else
-constexpr uint32 BLOCKS = 6;
+constexpr uint32 BLOCKS = 8;
 #endif
 
 template <typename T> struct WordOf { using type = uint32; };
