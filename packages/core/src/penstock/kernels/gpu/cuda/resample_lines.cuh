@@ -83,8 +83,7 @@ __device__ __forceinline__ void sum_staged(const uint8* stage, int begin, const 
   begin += first * SIZE + 4 * lane;
   int places[4] = {begin + lines.x, begin + lines.y, begin + lines.z, begin + lines.w};
   LineSums<N> total;
-#pragma unroll 2
-  for (int k = 0; k < taps; ++k) {
+  const auto add_tap = [&](int k) {
     const float4 four = weights[k];
     const float weight[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
@@ -104,7 +103,11 @@ __device__ __forceinline__ void sum_staged(const uint8* stage, int begin, const 
       total.template add<In>(row, weight[row], words);
       places[row] += pitch;
     }
-  }
+  };
+  // The sums that the first adds to are constants.
+  add_tap(0);
+#pragma unroll 1
+  for (int k = 1; k < taps; ++k) add_tap(k);
   total.template store<In, G>(band, first + IN_WORD * lane - skipped, four_rows);
 }
 
