@@ -51,7 +51,7 @@ class Plan:
     seeds: dict[int, int]
     """Seed of each random operator, by ``id(node)``."""
     uploaded: list[bool]
-    """Whether the register is copied to the GPU, so that page-locked memory suits it."""
+    """Whether the GPU or its decoders read the register, so that page-locked memory suits it."""
 
     @property
     def lanes(self) -> set[str]:
@@ -113,7 +113,7 @@ def make_plan(nodes: list[OpNode], outputs: list[DataNode], seeds: dict[int, int
             for r in reads:
                 if written[r] != stage or (whole and lane == "cpu"):
                     leaves[r] = True
-            if node.schema.name == "_copy_to_gpu":
+            if node.schema.name == "_copy_to_gpu" or (lane == "mixed" and reads):
                 uploaded[reads[0]] = True
     for stage_ in stages:
         wanted = {
