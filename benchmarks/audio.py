@@ -4,16 +4,18 @@
     hatch run bench:audio --case dynamic --rounds 9
     hatch run bench:audio --library Penstock
     hatch run bench:audio --device gpu          from `audio.gpu()` on, on the GPU
+    hatch run bench:audio --device gpu --case pipeline --batch-size 8 64 --threads 1 2 8
 
 Cases are `dynamic` (eager, sync_cpu and captured; one loop, and loops in two threads of Python,
 each with a shard of its own), `pipeline`, and `calls`: what a call of an operator costs that does
 nothing.
-All peers get the same files and run in turn in one process.
+All peers get the same files and run in turn, each library in a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import statistics
 import tempfile
 import time
@@ -27,6 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.support import audio_chain
+from benchmarks.support.apart import Apart, ApartPeer
 from benchmarks.support.audio_chain import DynamicLoop, dynamic_module
 from benchmarks.support.harness import Peer, checked_cases, measure, print_table
 from benchmarks.support.libraries import library
@@ -63,52 +66,49 @@ def _finish(device: str) -> Callable[[], None] | None:
     return torch.cuda.synchronize
 
 
-def dynamic_rows(
-    libraries: list[str], root: str, batch_size: int, device: str
-) -> dict[str, list[Peer]]:
-    """The loop in both modes, and captured, by the name of the row."""
-    rows: dict[str, list[Peer]] = {}
-    for mode in ("eager", "sync_cpu", "captured"):
-        for ranks, threads in LOOPS:
-            if mode == "captured" and ranks > 1:
-                continue
-            peers = []
-            for name in libraries:
-                loops = [
-                    DynamicLoop(
-                        dynamic_module(name),
-                        root,
-                        batch_size=batch_size,
-                        mode=mode,
-                        threads=threads,
-                        rank=rank,
-                        ranks=ranks,
-                        gpu=device == "gpu",
-                    )
-                    for rank in range(ranks)
-                ]
-                peers.append(Peer(name, Ranks(loops).epoch, _finish(device)))
-            rows[f"{mode}, {_loops(ranks)}, {_threads(threads)}"] = peers
-    return rows
+def make_dynamic(
+    name: str, root: str, batch_size: int, device: str, mode: str, ranks: int, threads: int
+) -> Peer:
+    """A library's loop in a mode of dynamic mode, or loops in as many threads."""
+    loops = [
+        DynamicLoop(
+            dynamic_module(name),
+            root,
+            batch_size=batch_size,
+            mode=mode,
+            threads=threads,
+            rank=rank,
+            ranks=ranks,
+            gpu=device == "gpu",
+        )
+        for rank in range(ranks)
+    ]
+    return Peer(name, Ranks(loops).epoch, _finish(device))
 
 
-def pipeline_rows(
-    libraries: list[str], root: str, batch_size: int, device: str
-) -> dict[str, list[Peer]]:
+def make_pipeline(name: str, root: str, batch_size: int, device: str, threads: int) -> Peer:
     """The same as a pipeline."""
-    rows = {}
-    for threads in (2, 1):
-        peers = []
-        for name in libraries:
-            lib = library(name)
-            gpu = device == "gpu"
-            pipe = lib.Pipeline(batch_size, threads, 0 if gpu else None, seed=1)
-            with pipe:
-                pipe.set_outputs(audio_chain.graph(lib, root, gpu=gpu))
-            pipe.build()
-            peers.append(Peer(name, _step(pipe), _finish(device)))
-        rows[f"pipeline, {_threads(threads)}"] = peers
-    return rows
+    lib = library(name)
+    gpu = device == "gpu"
+    pipe = lib.Pipeline(batch_size, threads, 0 if gpu else None, seed=1)
+    with pipe:
+        pipe.set_outputs(audio_chain.graph(lib, root, gpu=gpu))
+    pipe.build()
+    return Peer(name, _step(pipe), _finish(device))
+
+
+def rows(case: str, threads: list[int] | None) -> dict[str, tuple[Any, ...]]:
+    """What is measured in a case: how a peer is made, and its last arguments, by name."""
+    if case == "pipeline":
+        counts = threads or [2, 1]
+        return {f"pipeline, {_threads(count)}": (make_pipeline, count) for count in counts}
+    loops = LOOPS if threads is None else [(1, count) for count in threads]
+    return {
+        f"{mode}, {_loops(ranks)}, {_threads(count)}": (make_dynamic, mode, ranks, count)
+        for mode in ("eager", "sync_cpu", "captured")
+        for ranks, count in loops
+        if not (mode == "captured" and ranks > 1)
+    }
 
 
 def _step(pipe: Any) -> Callable[[], int]:
@@ -163,25 +163,31 @@ def main() -> None:
     parser.add_argument("--case", action="append", help="may be repeated; default: all")
     parser.add_argument("--library", action="append", help="only these; default: both")
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
-    parser.add_argument("--batch-size", type=int, default=8)
+    parser.add_argument("--batch-size", type=int, nargs="+", default=[8])
+    parser.add_argument("--threads", type=int, nargs="+", help="of one loop, or of a pipeline")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.5, help="of one round of one peer")
     parser.add_argument("--clips", type=int, default=64)
     args = parser.parse_args()
     libraries = args.library or ["DALI", "Penstock"]
-    with tempfile.TemporaryDirectory() as folder:
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        homes = [stack.enter_context(Apart(name)) for name in libraries]
         write_speech(Path(folder), args.clips)
         for case in checked_cases(args.case, CASES):
             if case == "calls":
                 print_calls(libraries, args.rounds)
                 continue
-            rows = (dynamic_rows if case == "dynamic" else pipeline_rows)(
-                libraries, folder, args.batch_size, args.device
-            )
-            for peers in rows.values():
-                measure(peers, rounds=args.rounds, seconds=args.seconds)
-            title = f"{case}: batch {args.batch_size}, {args.device}, medians of {args.rounds}"
-            print_table(title, rows)
+            for batch_size in args.batch_size:
+                found: dict[str, list[ApartPeer]] = {}
+                for row, (make, *more) in rows(case, args.threads).items():
+                    found[row] = [
+                        home.peer(make, home.name, folder, batch_size, args.device, *more)
+                        for home in homes
+                    ]
+                    measure(found[row], rounds=args.rounds, seconds=args.seconds)
+                title = f"{case}: batch {batch_size}, {args.device}, medians of {args.rounds}"
+                print_table(title, found)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ class HostRows:
     """A batch in host memory."""
 
     parts = None
+    pieces = None
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows

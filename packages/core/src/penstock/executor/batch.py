@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,30 @@ class EdgeHistory:
         self.ragged = False
 
 
+class Piece(NamedTuple):
+    """Samples that follow one another in memory, each at a multiple of 64 bytes.
+
+    Attributes
+    ----------
+    first
+        Number of the first.
+    memory
+        All of it, flat.
+    begins
+        int64 ``(samples,)``: the element of `memory` that each begins with.
+    shapes
+        int64 ``(samples, ndim)``.
+    rows
+        The samples.
+    """
+
+    first: int
+    memory: np.ndarray
+    begins: np.ndarray
+    shapes: np.ndarray
+    rows: list[np.ndarray | None]
+
+
 class BatchBuffer:
     """Rows for the samples of one edge.
 
@@ -43,6 +68,7 @@ class BatchBuffer:
         "_history",
         "_in_dense",
         "_lock",
+        "_pieces",
         "_pool",
         "_row_shape",
         "_shared",
@@ -76,6 +102,7 @@ class BatchBuffer:
         self._lock = threading.Lock()
         self._shares = 0
         self._shared: BatchBuffer | None = None
+        self._pieces: list[Piece] = []
 
     @classmethod
     def of_parts(cls, size: int, spec: Spec, pool: HostPool) -> BatchBuffer:
@@ -100,6 +127,7 @@ class BatchBuffer:
         self._lock = threading.Lock()
         self._shares = 0
         self._shared = None
+        self._pieces = []
         self.adopt(values)
         return self
 
@@ -130,6 +158,7 @@ class BatchBuffer:
             dense = self._dense if self._row_shape == shape else None
         if dense is None:
             flat, begins, rows = cut_rows(shapes, self._dtype, self._pool.empty)
+            self._pieces.append(Piece(indices[0], flat, begins, shapes, rows))
         else:
             flat = dense.reshape(-1)
             begins = np.array(indices, np.int64) * math.prod(shape)
@@ -155,6 +184,22 @@ class BatchBuffer:
     def dense(self) -> np.ndarray | None:
         """All samples as one array, in order; `None` if they do not lie in one piece."""
         return None if self._dense is None or 0 in self._in_dense else self._dense
+
+    @property
+    def pieces(self) -> list[Piece] | None:
+        """The memory that all samples are in, in order, where these are few pieces of it, and
+        page-locked.
+        """
+        pieces = self._pieces
+        if not (pieces and self._pool.is_page_locked):
+            return None
+        found = sorted(pieces, key=lambda piece: piece.first)
+        rows: list[np.ndarray | None] = []
+        for piece in found:
+            rows += piece.rows
+        # A sample may have got other memory since.
+        same = len(rows) == len(self.rows) and all(map(operator.is_, rows, self.rows))
+        return found if same else None
 
     def put(self, index: int, value: np.ndarray) -> None:
         """Make `value` sample `index`; it is copied unless it is the row that was handed out."""

@@ -139,6 +139,8 @@ class Cutter:
         if self._convert is None and not outside.any():
             if np.array_equal(shapes, extents):
                 return data
+            if isinstance(data, DeviceBatch) and data.ndim == 1:
+                return data.run(anchors[:, 0], shapes)
             return partial_batch(c, data).window(anchors, shapes)
         if len(anchors) < len(data):
             extents = data.shapes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -90,6 +90,10 @@ class HostBatch(Protocol):
     @property
     def dense(self) -> np.ndarray | None:
         """All samples as one array, in order; `None` if they do not lie in one piece."""
+
+    @property
+    def pieces(self) -> Sequence[Any] | None:
+        """Few pieces of page-locked memory with all samples, as `penstock.executor.batch.Piece`."""
 
     def __len__(self) -> int:
         """Number of samples."""

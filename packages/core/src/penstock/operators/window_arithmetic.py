@@ -57,9 +57,3 @@ def _limited(values: np.ndarray) -> np.ndarray:
 def as_float32(value: float) -> float:
     """The nearest float32: DALI stores floating point arguments so, and computes in float64."""
     return float(np.float32(value))
-
-
-def as_float32_each(values: np.ndarray) -> np.ndarray:
-    """The same for each of an array, as float64."""
-    with np.errstate(over="ignore"):
-        return values.astype(np.float32).astype(np.float64)

@@ -22,7 +22,6 @@ from penstock.operators.vector_arguments import vectors
 from penstock.operators.window_arithmetic import (
     FARTHEST,
     Window,
-    as_float32_each,
     round_each,
     whole_each,
 )
@@ -214,13 +213,12 @@ def _slices(
     axes = _axes(window, c, extents.shape[1])
     if axes is None:
         return None
+    if not positional:
+        return _named_slices(window, c, extents, axes)
     extent = extents[:, axes]
     # What is not valid is found out below; until then it may become whatever it likes.
     with np.errstate(invalid="ignore", over="ignore"):
-        if positional:
-            found = _positional_spans(window, extent, positional)
-        else:
-            found = _named_spans(window, c, extent)
+        found = _positional_spans(window, extent, positional)
         if found is None:
             return None
         start, end, wrong = found
@@ -279,47 +277,71 @@ def _joined(rows: Sequence[np.ndarray] | np.ndarray, shape: tuple[int, ...]) -> 
     return joined.astype(np.float64)
 
 
-def _named_spans(window: SliceWindow, c: BatchContext, extent: np.ndarray) -> _Found | None:
-    starts = _coordinates(c, window.start, window.constant_start, extent.shape[1])
-    ends = _coordinates(c, window.end, window.constant_end, extent.shape[1])
-    if (starts is None and window.start) or (ends is None and window.end):
+def _named_slices(
+    window: SliceWindow, c: BatchContext, extents: np.ndarray, axes: Sequence[int]
+) -> _Found | None:
+    from penstock.kernels.gpu.slices import BEGINS, ENDS, slice_spans
+
+    begins = _coordinates(c, window.start, window.constant_start, len(axes))
+    ends = _coordinates(c, window.end, window.constant_end, len(axes))
+    if begins is None or ends is None:
         return None
-    wrong = np.zeros(extent.shape, np.bool_)
-    start = np.zeros_like(extent) if starts is None else starts
-    if window.start == "rel_start":
-        start = as_float32_each(start * extent)
-    if ends is None:
-        end = extent
-    elif window.end == "rel_end":
-        end = as_float32_each(ends * extent)
-    elif window.end == "end":
-        end = ends
-    else:
-        wrong = np.broadcast_to(~(ends >= 0), extent.shape)
-        if window.end == "shape":
-            end = start + ends
-        elif window.start == "rel_start":
-            end = (starts + ends) * extent
-        else:
-            end = start + as_float32_each(ends * extent)
-    return np.broadcast_to(start, extent.shape), np.broadcast_to(end, extent.shape), wrong
+    extents = plain(extents)
+    anchors, shapes = np.empty_like(extents), np.empty_like(extents)
+    wrong = np.empty(len(extents), np.bool_)
+    slice_spans(
+        extents,
+        _axes_array(tuple(axes)),
+        BEGINS[window.start],
+        *begins,
+        ENDS[window.end],
+        *ends,
+        FARTHEST,
+        anchors,
+        shapes,
+        wrong,
+    )
+    return anchors, shapes, wrong
+
+
+@lru_cache(maxsize=256)
+def _axes_array(axes: tuple[int, ...]) -> np.ndarray:
+    return np.array(axes, np.int64)
+
+
+_NO_INTEGERS, _NO_FRACTIONS = np.empty((1, 0), np.int64), np.empty((1, 0), np.float64)
 
 
 def _coordinates(
-    c: BatchContext, name: str, constant: Sequence[float] | None, count: int
-) -> np.ndarray | None:
-    """Values of a named argument; `None` without one, or where they are not as many as axes."""
+    c: BatchContext, name: str, constant: tuple[float, ...] | None, count: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Values of a named argument, ``(samples, count)`` or ``(1, count)``, as integers or fractions;
+    `None` where they are not as many as axes.
+    """
     if not name:
-        return None
+        return _NO_INTEGERS, _NO_FRACTIONS
+    if constant is not None:
+        return _constant_coordinates(constant, count, whole=not name.startswith("rel_"))
     whole = not name.startswith("rel_")
-    if constant is None:
-        try:
-            found = vectors(c, name, count, np.int64 if whole else np.float64, repeat=True)
-        except ShapeError:
-            return None
-        return np.clip(found, -FARTHEST, FARTHEST) if whole and found is not None else found
-    if len(constant) not in (1, count):
+    try:
+        found = vectors(c, name, count, np.int64 if whole else np.float64, repeat=True)
+    except ShapeError:
+        return None
+    if found is None:
         return None
     if whole:
-        return np.array([min(max(v, -FARTHEST), FARTHEST) for v in constant], np.int64)
-    return np.array(constant, np.float64)
+        return plain(np.clip(found, -FARTHEST, FARTHEST)), _NO_FRACTIONS
+    return _NO_INTEGERS, plain(found)
+
+
+@lru_cache(maxsize=256)
+def _constant_coordinates(
+    constant: tuple[float, ...], count: int, *, whole: bool
+) -> tuple[np.ndarray, np.ndarray] | None:
+    if len(constant) not in (1, count):
+        return None
+    values = constant if len(constant) == count else constant * count
+    if whole:
+        limited = [min(max(int(v), -FARTHEST), FARTHEST) for v in values]
+        return np.array([limited], np.int64).reshape(1, count), _NO_FRACTIONS
+    return _NO_INTEGERS, np.array([values], np.float64).reshape(1, count)

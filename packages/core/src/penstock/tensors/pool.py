@@ -103,6 +103,9 @@ class HostPool:
         memory when not given.
     """
 
+    is_page_locked = False
+    """Whether copies to and from a GPU run at full speed, and beside other work."""
+
     def __init__(self, idle_limit_bytes: int | None = None) -> None:
         if idle_limit_bytes is None:
             idle_limit_bytes = memory_bytes() // 8

@@ -38,6 +38,8 @@ class HostValue:
     """What has to be waited for; here nothing."""
     parts = None
     """Samples are what they are said to be, not parts of it."""
+    pieces = None
+    """Nobody knows of page-locked memory that all samples are in."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,11 +28,16 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.queue import Queue
 
 _TILE_ROWS = 32
-_TILE_UNITS = (0, 128, 0, 32, 32)
-"""By the channels that a thread works on at a time."""
+_BAND_ELEMENTS = 256
+_STAGE_BYTES = 17408
+_PASS_UNITS, _MOST_TILE_UNITS = 32, (0, 128, 0, 64, 64)
+"""Units that a block of ``resample_tiles.cu`` makes at a time, and in all, by the channels that a
+thread works on at a time."""
 _MOST_TILED_CHANNELS = 16
-_TILE_SHARED_BYTES = 32 * 257 * 4 + 20480
-"""What ``resample_tiles.cu`` calls a band, and a stage."""
+_TILE_SHARED_BYTES = (_BAND_ELEMENTS + 4) * _TILE_ROWS * 4 + _STAGE_BYTES
+_SPARSE = 1.5
+"""Source pixels an output pixel from which on most of them are not read, where two along each axis
+are enough."""
 
 LIMITS: dict[np.dtype, tuple[float, float]] = {
     np.dtype(np.uint8): (0.0, 255.0),
@@ -279,9 +284,9 @@ def resample_images(
         target.layout,
         target.dtype.itemsize,
         UNITS,
-        _TILE_ROWS,
-        _TILE_UNITS,
-        _MOST_TILED_CHANNELS,
+        _TILE,
+        _MOST_TILE_UNITS,
+        _SPARSE,
         (SCATTERED, PIXELS, PLANES),
     )
     shared = 0
@@ -304,6 +309,44 @@ def resample_images(
 
 
 _TILED = -1
+_TILE = _TILE_ROWS, _PASS_UNITS, _BAND_ELEMENTS, _STAGE_BYTES, _MOST_TILED_CHANNELS
+
+
+@compiled
+def _tile_pixels(
+    record: Any,
+    scale: float,
+    channels: int,
+    groups: int,
+    itemsize: int,
+    most_units: int,
+    tile: tuple[int, int, int, int, int],
+) -> int:
+    """Columns of the output that a block makes.
+
+    Parameters
+    ----------
+    scale
+        Source columns that the next output column is away.
+    channels, groups
+        Of a pixel.
+    itemsize
+        Bytes of an element of the output.
+    """
+    tile_rows, pass_units, band, stage_bytes, _ = tile
+    # Rows of the tile are padded to an odd number of words, planes to whole ones.
+    room = (stage_bytes // tile_rows - 8) // itemsize // record.out_channels // 4 * 4
+    most = max(min(most_units // groups, room), 1)
+    # Columns whose source fits into the band, whatever its coordinates are rounded to.
+    free = (band - 3) // channels - record.column_taps - 3
+    fitting = most if most * scale <= free else int(free / scale) + 1
+    one_pass = max(min(pass_units // groups, most), 1)
+    if 2 * fitting < one_pass:
+        return one_pass
+    fitting = max(min(fitting, most), 1)
+    # Tiles of about the same size, which begin where words do.
+    even = -(-record.width // -(-record.width // fitting))
+    return min(-(-even // 4) * 4, fitting)
 
 
 @compiled
@@ -317,9 +360,9 @@ def _describe(
     places: np.ndarray,
     itemsize: int,
     units: int,
-    tile_rows: int,
+    tile: tuple[int, int, int, int, int],
     tile_units: tuple[int, ...],
-    most_tiled_channels: int,
+    sparse: float,
     modes: tuple[int, int, int],
 ) -> tuple[int, int, int, int, int]:
     """Fill `records`, and choose a kernel.
@@ -341,6 +384,7 @@ def _describe(
     if parts != 3 and parts != 4:
         parts = 1
     pixels, planes, single, whole, one_or_pixels, together = True, True, True, True, True, True
+    covered, made = 0.0, 0.0
     for i in range(len(records)):
         record = records[i]
         frame, place = frames[i if len(frames) > 1 else 0], places[i if len(places) > 1 else 0]
@@ -369,6 +413,9 @@ def _describe(
         record.channels = frame.channels
         record.out_channels = place.channels
         most = max(most, rows.taps, line.taps)
+        area = float(rows.length * line.length)
+        covered += abs(float(rows.scale) * float(line.scale)) * area
+        made += area
         by_pixels = place.channel == 1 and place.pixel == place.channels
         record.planar = not by_pixels
         one_group = frame.channels == parts
@@ -379,8 +426,9 @@ def _describe(
         whole &= by_pixels and (one_group or place.channels == frame.channels)
         together &= place.row == line.length * place.pixel
     mode = _TILED
-    few = most <= 2 and one_or_pixels
-    if few or not (pixels or planes) or most_channels > most_tiled_channels:
+    few = most <= 1 or (most == 2 and covered > sparse * made)
+    few = few and one_or_pixels
+    if few or not (pixels or planes) or most_channels > tile[4]:
         mode, by_pixels, by_planes = modes
         if together and whole:
             mode = by_pixels
@@ -395,9 +443,13 @@ def _describe(
             groups = frame.channels // parts
             images = frame.outers * frame.inners
             if mode == _TILED:
-                tile = tile_units[parts] // groups
-                record.tile_pixels = tile
-                blocks = images * -(-record.height // tile_rows) * -(-record.width // tile)
+                line = axes[columns_axis, columns[columns_axis, i] if columns.size else i]
+                scale = abs(float(line.scale) * line.step)
+                record.tile_pixels = _tile_pixels(
+                    record, scale, frame.channels, groups, itemsize, tile_units[parts], tile
+                )
+                across = -(-record.width // record.tile_pixels)
+                blocks = images * -(-record.height // tile[0]) * across
             else:
                 blocks = images * -(-(record.height * record.width * groups) // units)
         record.first_block = total

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,6 +17,26 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.queue import Queue
 
 
+_MOST_PIECES = 4
+"""More are better read by one kernel."""
+
+
+class Piece(Protocol):
+    """Samples that follow one another in page-locked memory: see `penstock.executor.batch`."""
+
+    @property
+    def first(self) -> int:
+        """Number of the first sample."""
+
+    @property
+    def memory(self) -> np.ndarray:
+        """All of it."""
+
+    @property
+    def shapes(self) -> np.ndarray:
+        """int64 ``(samples, ndim)``."""
+
+
 class HostCopy(NamedTuple):
     """A batch that is being copied to the host."""
 
@@ -25,12 +46,16 @@ class HostCopy(NamedTuple):
     """The whole batch as one array, if it is one."""
 
 
-def to_device(queue: Queue, rows: list[np.ndarray], dense: np.ndarray | None = None) -> DeviceBatch:
+def to_device(
+    queue: Queue, rows: Sequence[np.ndarray], dense: np.ndarray | None = None
+) -> DeviceBatch:
     """Queue the copy of a batch of at least one sample to the device; the rows are kept until then.
 
     Samples in page-locked memory are read from where they are; others go through such memory.
-    `dense` are all samples as one array, where they lie in one piece.
+    `dense` are all samples as one array, where they lie in one piece; `rows` may be empty then.
     """
+    if dense is not None and not rows:
+        dense = np.ascontiguousarray(dense)
     if dense is not None and dense.flags.c_contiguous:
         batch = queue.empty(dense.shape[1:], dense.dtype, len(dense))
         if dense.nbytes:
@@ -68,7 +93,32 @@ def to_device(queue: Queue, rows: list[np.ndarray], dense: np.ndarray | None = N
     return out
 
 
-def _whole(rows: list[np.ndarray]) -> np.ndarray | None:
+def pieces_to_device(queue: Queue, pieces: Sequence[Piece]) -> DeviceBatch | None:
+    """Queue a copy of pieces of page-locked memory, in as many copies; `None` if there are many.
+
+    The pieces are kept until that is done.
+    """
+    if len(pieces) > _MOST_PIECES:
+        return None
+    first = pieces[0]
+    shapes = (
+        first.shapes if len(pieces) == 1 else np.concatenate([piece.shapes for piece in pieces])
+    )
+    out = queue.empty(shapes, first.memory.dtype)
+    if out.uniform_shape is not None:
+        return None  # which leaves no gaps
+    size = first.memory.dtype.itemsize
+    for piece in pieces:
+        memory = piece.memory
+        if memory.size:
+            # It begins as every sample does, and goes on as they do on the device.
+            target = int(out.pointers[piece.first])
+            queue.runtime.copy(target, memory.ctypes.data, memory.size * size, queue.stream)
+    queue.keep(pieces)
+    return out
+
+
+def _whole(rows: Sequence[np.ndarray]) -> np.ndarray | None:
     """The array whose outermost elements `rows` are, in their order."""
     first, last = rows[0], rows[-1]
     base = first if len(rows) == 1 and first.flags.c_contiguous else first.base

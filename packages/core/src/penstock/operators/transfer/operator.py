@@ -24,10 +24,14 @@ class CopyToGpu(Operator):
     """Copy a batch from the host to the GPU."""
 
     def gpu(self, c: BatchContext, *inputs: HostBatch) -> DeviceBatch | PartsOfImages:
-        from penstock.kernels.gpu.transfer import to_device
+        from penstock.kernels.gpu.transfer import pieces_to_device, to_device
 
         data = inputs[0]
-        batch = to_device(c.queue, data.rows, data.dense)
+        dense = data.dense
+        pieces = None if dense is not None else data.pieces
+        batch = None if pieces is None else pieces_to_device(c.queue, pieces)
+        if batch is None:  # rows may have to be made, which is not worth it for nothing
+            batch = to_device(c.queue, data.rows if dense is None else (), dense)
         return batch if data.parts is None else PartsOfImages(batch, data.parts)
 
 

@@ -268,6 +268,18 @@ class DeviceBatch(LazyBatch):
         dtype = self.dtype if dtype is None else dtype
         return DeviceBatch(self.runtime, self.owners, self.pointers, shapes, dtype)
 
+    def run(self, begins: np.ndarray, shapes: np.ndarray) -> DeviceBatch:
+        """The elements from number ``begins[sample]`` on, in samples of other shapes.
+
+        Both have a row a sample, or one for what all samples have in common.
+        """
+        count = len(self)
+        if len(shapes) < count:
+            shape = tuple(shapes[0].tolist())
+            shapes = same_shapes(shape, count)
+        pointers = (self.pointers.view(np.int64) + begins * self.dtype.itemsize).view(np.uint64)
+        return DeviceBatch(self.runtime, self.owners, pointers, shapes, self.dtype)
+
     def materialise(self, queue: Queue) -> DeviceBatch:
         """Return the batch itself."""
         return self

@@ -59,6 +59,8 @@ class PinnedHostPool(HostPool):
     it any more: whoever queues copies keeps it until then.
     """
 
+    is_page_locked = True
+
     def __init__(self, runtime: Runtime) -> None:
         super().__init__()
         self._runtime = runtime

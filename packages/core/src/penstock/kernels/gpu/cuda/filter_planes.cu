@@ -140,12 +140,18 @@ filter_planes(const Sample* __restrict__ samples, uint32 strips_per_sample, int3
     column += int64(position) * (Channels * int(sizeof(In)));
   }
   float* const to_between = between + channel * Tile::plane + from;
-  // Of the row that this thread's warp stores first.
   const int warp = thread / 32, lane = thread % 32;
   const int64 out_line = int64(width) * (Channels * int(sizeof(Out)));
   uint8* out = reinterpret_cast<uint8*>(sample.out) +
-               (int64(plane) * height + first_row + warp) * out_line +
+               (int64(plane) * height + first_row) * out_line +
                int64(first_column) * (Channels * int(sizeof(Out)));
+  // Where all rows begin and end where words do, a thread stores a word of every few rows.
+  constexpr int row_bytes = Width * Channels * int(sizeof(Out)), row_words = row_bytes / 4;
+  constexpr int ROWS_AT_ONCE = THREADS / row_words;
+  const int bytes = count * Channels * int(sizeof(Out)), word = thread % row_words;
+  const bool whole_words = ROWS_AT_ONCE > 0 && ((reinterpret_cast<uint64>(out) | out_line | bytes) & 3) == 0;
+  const int first_of_thread =
+      4 * word < bytes && thread / row_words < ROWS_AT_ONCE ? thread / row_words : ROWS;
   __syncthreads();
 
   float values[ROWS + 2 * Reach];
@@ -193,13 +199,23 @@ filter_planes(const Sample* __restrict__ samples, uint32 strips_per_sample, int3
     }
     __syncthreads();
 
-    constexpr int row_bytes = Width * Channels * int(sizeof(Out));
     const int rows = min(ROWS, end_row - first_row - begin);
-    uint8* to = out;
+    if (whole_words) {
+      const uint32* source = staged + first_of_thread * staged_pitch + word;
+      uint8* to = out + first_of_thread * out_line + 4 * word;
 #pragma unroll 1
-    for (int r = warp; r < rows; r += THREADS / 32, to += THREADS / 32 * out_line) {
-      store_packed<row_bytes, 32>(to, staged + r * staged_pitch,
-                                  count * Channels * int(sizeof(Out)), lane);
+      for (int r = first_of_thread; r < rows; r += ROWS_AT_ONCE) {
+        *reinterpret_cast<uint32*>(to) = *source;
+        source += ROWS_AT_ONCE * staged_pitch;
+        to += ROWS_AT_ONCE * out_line;
+      }
+    } else {
+      uint8* to = out + warp * out_line;
+#pragma unroll 1
+      for (int r = warp; r < rows; r += THREADS / 32, to += THREADS / 32 * out_line) {
+        store_packed<row_bytes, 32>(to, staged + r * staged_pitch,
+                                    count * Channels * int(sizeof(Out)), lane);
+      }
     }
     out += ROWS * out_line;
   }

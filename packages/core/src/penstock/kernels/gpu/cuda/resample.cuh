@@ -21,13 +21,29 @@ struct ResampledSample {
   int planar;       // whether they are written to a plane for each channel, by the kernel of tiles
 };
 
-// The integers that pixels are rounded to before anything else happens to them, halves to even.
+// The integers that pixels are rounded to before anything else happens to them, halves to even: all
+// have 16 bits or fewer.
 struct Rounding {
+  // Sums with it are whole. The integer is in the last bits of the sum.
+  static constexpr float WHOLE = 12582912.0f;
+
   int wanted;
   float low, high;
 
   __device__ __forceinline__ float operator()(float value) const {
-    return wanted ? fminf(fmaxf(rintf(value), low), high) : value;
+    return wanted ? __fsub_rn(__fadd_rn(fminf(fmaxf(value, low), high), WHOLE), WHOLE) : value;
+  }
+
+  // The same as an element, where it is wanted.
+  template <typename Out> __device__ __forceinline__ Out whole(float value) const {
+    if constexpr (Limits<Out>::is_integer) {
+      constexpr int bits = Limits<Out>::is_signed ? Limits<Out>::width - 1 : Limits<Out>::width;
+      constexpr float most = float((1 << bits) - 1), least = Limits<Out>::is_signed ? -most - 1 : 0;
+      const float within = fminf(fmaxf(value, fmaxf(low, least)), fminf(high, most));
+      return static_cast<Out>(__float_as_uint(__fadd_rn(within, WHOLE)));
+    } else {
+      return saturated<Out>((*this)(value));
+    }
   }
 };
 

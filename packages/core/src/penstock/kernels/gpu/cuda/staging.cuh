@@ -96,28 +96,28 @@ __device__ __forceinline__ void await_spans(Arrivals& arrivals, uint32 turn = 0)
 #endif
 }
 
-// Copies spans to `memory`, which is aligned to 16 bytes and to which byte 0 of the first span goes
-// at `source % 16`. They are `pitch` bytes apart there, which is congruent to the stride, modulo
-// `Size`, and leaves `2 * Size` bytes between them. Copies are of `Size` bytes, aligned, so that some
-// of what is around a span is read, too, unless it lies outside of `low` to `high`. Returns, in all
-// threads, when everything is there.
-template <uint32 Size>
-__device__ __forceinline__ bool stage_spans(uint8* memory, uint32 pitch, const SpanTable& spans,
+// Queues copies of spans to `memory`, which is aligned to 16 bytes and to which byte 0 of the first
+// span goes at `source % 16`. They are `pitch` bytes apart there, which is congruent to the stride,
+// modulo `Size`, and leaves `2 * Size` bytes between them. Copies are of `Size` bytes, aligned, so that
+// some of what is around a span is read, too, unless it lies outside of `low` to `high`. Returns whether
+// `await_spans` says that they are done, else `await_copies` does. ByThread: one thread may have a whole
+// span copied, which is the better the longer spans are.
+template <uint32 Size, bool ByThread = SPANS_BY_THREAD>
+__device__ __forceinline__ bool queue_spans(uint8* memory, uint32 pitch, const SpanTable& spans,
                                             uint64 low, uint64 high, Arrivals& arrivals,
-                                            uint32 threads, uint32 turn = 0) {
+                                            uint32 threads) {
   const uint32 begin = uint32(spans.source) & 15;
   const int64 reach = int64(spans.count - 1) * spans.stride;
   const uint64 first = spans.source + min(reach, int64(0));
   const uint64 last = spans.source + max(reach, int64(0)) + spans.size;
   const bool free = first >= low + Size && last + 2 * Size <= high;
-  if (SPANS_BY_THREAD && Size == 16 && free) {
+  if (ByThread && Size == 16 && free) {
     for (uint32 i = threadIdx.x; i < spans.count; i += threads) {
       const uint64 source = spans.source + int64(i) * spans.stride;
       const uint32 phase = uint32(source) % 16;
       copy_span(memory + (begin + i * pitch - phase), reinterpret_cast<const uint8*>(source - phase),
                 (phase + spans.size + 15) / 16 * 16, arrivals, 0, 1);
     }
-    await_spans(arrivals, turn);
     return true;
   }
   const uint32 units = (spans.size + 2 * Size - 2) / Size;  // of a span, wherever it begins
@@ -147,6 +147,22 @@ __device__ __forceinline__ bool stage_spans(uint8* memory, uint32 pitch, const S
       }
     }
   }
-  await_copies();
   return false;
+}
+
+// Waits for what `queue_spans` has queued, by all threads.
+__device__ __forceinline__ void await_queued(bool by_barrier, Arrivals& arrivals, uint32& turn) {
+  if (by_barrier) await_spans(arrivals, turn++);
+  else await_copies();
+}
+
+// Queues copies of spans and waits for them. Returns, in all threads, whether by `await_spans`, when
+// everything is there.
+template <uint32 Size>
+__device__ __forceinline__ bool stage_spans(uint8* memory, uint32 pitch, const SpanTable& spans,
+                                            uint64 low, uint64 high, Arrivals& arrivals,
+                                            uint32 threads, uint32 turn = 0) {
+  const bool by_barrier = queue_spans<Size>(memory, pitch, spans, low, high, arrivals, threads);
+  await_queued(by_barrier, arrivals, turn);
+  return by_barrier;
 }
