@@ -63,6 +63,22 @@ class Plan:
         return self.registers[id(edge.source), edge.index]
 
 
+_UPLOAD = "_copy_to_gpu"
+
+
+def batches_read_ahead(plan: Plan) -> int:
+    """How many iterations more are worth beginning early, so that files are there for the decoders.
+
+    From files to the GPU, an iteration goes through several threads, one after the other, while
+    what it takes is little: with two of them on their way, decoders would often have nothing to do.
+    Readers say how far ahead they read. What external sources have is not asked for earlier.
+    """
+    decodes = any(n.device == "mixed" and n.schema.name != _UPLOAD for n in plan.nodes)
+    if plan.feeds or not decodes:
+        return 0
+    return max((int(n.args.get("prefetch_queue_depth", 1)) for n in plan.readers), default=0)
+
+
 def needs_batch(node: OpNode) -> bool:
     """Whether `node` works on whole batches, as its class or its constants say."""
     decide = getattr(node.schema.cls, "needs_batch", False)
@@ -113,7 +129,7 @@ def make_plan(nodes: list[OpNode], outputs: list[DataNode], seeds: dict[int, int
             for r in reads:
                 if written[r] != stage or (whole and lane == "cpu"):
                     leaves[r] = True
-            if node.schema.name == "_copy_to_gpu" or (lane == "mixed" and reads):
+            if node.schema.name == _UPLOAD or (lane == "mixed" and reads):
                 uploaded[reads[0]] = True
     for stage_ in stages:
         wanted = {

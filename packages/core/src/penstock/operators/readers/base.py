@@ -46,7 +46,14 @@ READER_ARGS = (
         1024,
         "Size of the window of `random_shuffle`, in samples: how far a sample may move.",
     ),
-    Arg("prefetch_queue_depth", INT, 1, "Number of batches read ahead by the reader.", hint=True),
+    Arg(
+        "prefetch_queue_depth",
+        INT,
+        1,
+        "Number of batches read ahead by the reader, beyond what the pipeline works on ahead, where "
+        "a GPU decodes them; elsewhere the pipeline's depth is all there is.",
+        hint=True,
+    ),
     Arg("read_ahead", BOOL, False, "Read the whole file ahead of its use.", hint=True),
     Arg(
         "skip_cached_images",

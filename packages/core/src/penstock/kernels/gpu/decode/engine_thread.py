@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.runtime import Runtime
 
 Result = TypeVar("Result")
+_LOOKS_UP_SECONDS = 0.01
 
 
 class Running:
@@ -81,13 +82,9 @@ class _Shared:
 
     def submit(self, job: np.ndarray, keep: Any, call: Any = None) -> None:
         """Queue a job; `keep` lives until it is done."""
-        for _ in range(len(self.abandoned)):
-            old = self.abandoned.popleft()
-            if semaphores().take(old.ctypes.data + 8 * DONE):
-                self.ended(old)
-            else:
-                self.abandoned.append(old)
-        self._room.acquire()
+        self._sweep()
+        while not self._room.acquire(timeout=_LOOKS_UP_SECONDS):
+            self._sweep()
         address = job.ctypes.data
         with self._order:
             self._kept[address] = (job, keep)
@@ -96,6 +93,15 @@ class _Shared:
             self.ring[self._end % RING] = address
             self._end += 1
             semaphores().post(self.wake.ctypes.data)
+
+    def _sweep(self) -> None:
+        """End jobs that are done and that nobody waits for."""
+        for _ in range(len(self.abandoned)):
+            job = self.abandoned.popleft()
+            if semaphores().take(job.ctypes.data + 8 * DONE):
+                self.ended(job)
+            else:
+                self.abandoned.append(job)
 
     def ended(self, job: np.ndarray) -> None:
         """A job is done."""
