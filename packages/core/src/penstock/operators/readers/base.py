@@ -50,8 +50,8 @@ READER_ARGS = (
         "prefetch_queue_depth",
         INT,
         1,
-        "Number of batches read ahead by the reader, beyond what the pipeline works on ahead, where "
-        "a GPU decodes them; elsewhere the pipeline's depth is all there is.",
+        "Number of batches read ahead by the reader, beyond what the pipeline works on ahead, "
+        "where a GPU decodes them; elsewhere the pipeline's depth is all there is.",
         hint=True,
     ),
     Arg("read_ahead", BOOL, False, "Read the whole file ahead of its use.", hint=True),
