@@ -421,14 +421,15 @@ class Executor:
             runners[program] = runner
         runner.bind(iteration)
         beside = program.crew.busy
-        start = time.perf_counter()
+        start, worked = time.perf_counter(), time.thread_time()
         failures = runner.run(samples)
+        worked = (time.thread_time() - worked) / len(samples)
         seconds = (time.perf_counter() - start) / len(samples)
-        program.note_time(seconds)
+        program.note_time(seconds, worked)
         runner.release()
         with self._lock:
             iteration.in_flight -= 1
-            program.crew.leave(beside, seconds, program.sample_seconds)
+            program.crew.leave(beside, seconds, program.processor_seconds)
             for index, error in failures:
                 iteration.failures[index] = error
             if failures and self._policy == "raise":

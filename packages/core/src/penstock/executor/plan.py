@@ -129,8 +129,8 @@ def make_plan(nodes: list[OpNode], outputs: list[DataNode], seeds: dict[int, int
             for r in reads:
                 if written[r] != stage or (whole and lane == "cpu"):
                     leaves[r] = True
-            if node.schema.name == _UPLOAD or (lane == "mixed" and reads):
-                uploaded[reads[0]] = True
+            if node.device == "mixed" and reads:  # copies, and decoders, whose files are copied
+                uploaded[register(node.inputs[0])] = True
     for stage_ in stages:
         wanted = {
             register(e)
