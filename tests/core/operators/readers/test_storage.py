@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -172,3 +173,45 @@ def test_reading_together_leaves_no_file_open(tmp_path):
         with pytest.raises(MemoryError):
             storage.read_together([str(path)] * 3, no_memory)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_files_read_into_memory_that_is_there(tmp_path):
+    paths = [str(tmp_path / str(number)) for number in range(3)]
+    for number, path in enumerate(paths):
+        Path(path).write_bytes(bytes([number]) * 1000 * (number + 1))
+    memory = np.zeros(100_000, np.uint8)
+    asked = []
+
+    def empty(shape, dtype):
+        asked.append(shape)
+        return memory[: shape[0]] if shape[0] <= memory.size else np.empty(shape, dtype)
+
+    for free in (memory, memory[:6000], None):  # all of it, too little, nothing
+        found = storage.read_together(paths, empty, free)
+        assert [f.tobytes() for f in found] == [Path(path).read_bytes() for path in paths]
+    assert asked == [(1024 + 2048 + 3008,)] * 3
+
+
+def test_files_that_change_while_they_are_read(tmp_path, monkeypatch):
+    """One is cut behind the look at its size, one grows: what cannot be read is left out."""
+    paths = [str(tmp_path / str(number)) for number in range(3)]
+    for path in paths:
+        Path(path).write_bytes(b"x" * 1000)
+
+    def empty(shape, dtype):
+        os.truncate(paths[0], 10)
+        with open(paths[1], "ab") as file:
+            file.write(b"y" * 500)
+        return np.empty(shape, dtype)
+
+    found = storage.read_together(paths, empty)
+    assert found[0] is None
+    assert [f.tobytes() for f in found[1:]] == [b"x" * 1000] * 2
+
+
+def test_without_the_calls_of_posix_files_are_read_one_by_one(tmp_path, monkeypatch):
+    path = tmp_path / "a"
+    path.write_bytes(b"abc")
+    monkeypatch.setattr(storage, "_HAS_PREADV", False)
+    assert storage.read_together([str(path)], np.empty) == [None]
+    assert read_file(str(path), np.empty).tobytes() == b"abc"

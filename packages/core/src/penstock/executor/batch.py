@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from penstock.errors import DataTypeError
+from penstock.executor.slab import Slab
 from penstock.tensors.pool import ALIGNMENT_BYTES, HOST_POOL, HostPool
 from penstock.tensors.tensor_list import TensorListCPU
 from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from numpy.typing import DTypeLike
 
     from penstock.operators.schema import Spec
     from penstock.tensors.gpu.runtime import Event
@@ -24,10 +27,12 @@ if TYPE_CHECKING:
 class EdgeHistory:
     """What earlier iterations taught about the shapes on one edge."""
 
-    __slots__ = ("ragged",)
+    __slots__ = ("bytes", "ragged")
 
     def __init__(self) -> None:
         self.ragged = False
+        self.bytes = 0
+        """What the rows of a ragged batch that is uploaded take, and some more."""
 
 
 class Piece(NamedTuple):
@@ -73,6 +78,7 @@ class BatchBuffer:
         "_row_shape",
         "_shared",
         "_shares",
+        "_slab",
         "event",
         "parts",
         "rows",
@@ -102,16 +108,13 @@ class BatchBuffer:
         self._lock = threading.Lock()
         self._shares = 0
         self._shared: BatchBuffer | None = None
+        self._slab: Slab | None = None
         self._pieces: list[Piece] = []
 
-    @classmethod
-    def of_parts(cls, size: int, spec: Spec, pool: HostPool) -> BatchBuffer:
-        """For parts of images, one unlike the other."""
-        history = EdgeHistory()
-        history.ragged = True
-        self = cls(size, spec, history, pool)
-        self.parts = np.zeros((size, 4), np.int64)
-        return self
+    def expect_upload(self) -> None:
+        """Rows are going to be uploaded; those of many shapes had better lie in one piece."""
+        if self._history.ragged:
+            self._slab = Slab(self._pool, self._history.bytes)
 
     @classmethod
     def of_values(cls, values: np.ndarray, spec: Spec, history: EdgeHistory) -> BatchBuffer:
@@ -127,9 +130,14 @@ class BatchBuffer:
         self._lock = threading.Lock()
         self._shares = 0
         self._shared = None
+        self._slab = None
         self._pieces = []
         self.adopt(values)
         return self
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """Memory that suits rows, to be adopted as such."""
+        return self._pool.empty(shape, dtype)
 
     def row(self, index: int, shape: tuple[int, ...]) -> np.ndarray:
         """Memory for sample `index`."""
@@ -143,7 +151,9 @@ class BatchBuffer:
             self._in_dense[index] = 1
         else:
             self._in_dense[index] = 0
-            row = self._pool.empty(tuple(shape), self._dtype)
+            slab = self._slab
+            found = None if slab is None else slab.empty(shape, self._dtype)
+            row = self._pool.empty(tuple(shape), self._dtype) if found is None else found
         self.rows[index] = row
         return row
 
@@ -267,6 +277,14 @@ class BatchBuffer:
             return TensorListCPU._from_dense(dense, layout, self.sources, dtype)
         rows = [HOST_POOL.copy_of(row) for row in self.rows if row is not None]
         return TensorListCPU._from_samples(rows, layout, dtype, self.sources)
+
+    def note_upload(self) -> None:
+        """Learn from what the finished batch, which is uploaded now, takes."""
+        if self.dense is None:
+            history = self._history
+            history.ragged = len({row.shape for row in self.rows if row is not None}) > 1
+            if self._slab is not None:
+                history.bytes = max(self._slab.wanted * 5 // 4, history.bytes * 15 // 16)
 
     def wait(self) -> None:
         """Wait until the samples are there."""

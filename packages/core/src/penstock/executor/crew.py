@@ -10,7 +10,8 @@ turned out to be better from then on. What is computed does not depend on it.
 from __future__ import annotations
 
 _SHORT_SECONDS = 3e-4
-"""Samples that take longer are always shared among all threads."""
+"""Samples that keep a processor longer are always shared among all threads. What they take on the
+clock tells nothing: where many threads want the interpreter, short work takes long."""
 _CHUNKS_TRIED = 24
 _OUTLIERS = 2
 """Slowest chunks of a trial that do not count: a kernel was compiled, a thread was put aside."""
@@ -66,7 +67,7 @@ class Crew:
         seconds
             What it took, for each of its samples.
         stage_seconds
-            About how long a sample of the stage takes at present.
+            About how long a sample of the stage keeps a processor at present.
         """
         self.busy -= 1
         if not self._tries:
@@ -78,14 +79,14 @@ class Crew:
             self._wait -= 1
             return
         alone = self.limit == 1
-        if beside != self.limit or (alone and self.busy):
+        if self.busy if alone else beside < 2:
             return
-        self._notes.append(seconds)
+        self._notes.append(seconds / beside)
         if len(self._notes) < _CHUNKS_TRIED:
             return
         kept = sorted(self._notes)[:-_OUTLIERS]
         self._notes.clear()
-        here = sum(kept) / len(kept) / self.limit
+        here = sum(kept) / len(kept)
         if self._other is None:
             self._other = here
             self.limit = self._together if alone else 1

@@ -45,6 +45,8 @@ class Program:
         """Registers that hold the same array for every sample."""
         self.sample_seconds = 1.0
         """About how long one sample takes, on one thread."""
+        self.processor_seconds = 1.0
+        """The same without what a thread waits for: files, or the interpreter that others have."""
         self._fuse = fuse
         for node in stage.sample_nodes:
             with_place(node, self._add, node)
@@ -90,13 +92,20 @@ class Program:
 
     def buffer(self, r: int, size: int, pool: HostPool) -> BatchBuffer:
         """Where the samples of an iteration, of so many, go on register `r`."""
+        history = self.plan.history[r]
         if r in self.parts:
-            return BatchBuffer.of_parts(size, self.specs[r], pool)
-        return BatchBuffer(size, self.specs[r], self.plan.history[r], pool)
+            history.ragged = True
+        made = BatchBuffer(size, self.specs[r], history, pool)
+        if r in self.parts:
+            made.parts = np.zeros((size, 4), np.int64)
+        if self.plan.uploaded[r] and r not in self.plan.outputs:
+            made.expect_upload()
+        return made
 
-    def note_time(self, seconds: float) -> None:
+    def note_time(self, seconds: float, processor_seconds: float) -> None:
         """Take the time that a sample took into account."""
         self.sample_seconds += (seconds - self.sample_seconds) / 4
+        self.processor_seconds += (processor_seconds - self.processor_seconds) / 4
 
     def _join(self) -> None:
         """Let steps behind the light ones do several samples at once, where they can."""

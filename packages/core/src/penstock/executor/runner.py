@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from penstock.executor.step import Step
 
 
-_FEW = 3
-"""Samples from which on it pays to read them together."""
 _Sample = tuple[int, list[Any], list[str]]
 """Number of a sample, the content of its registers, and where each of these was read from."""
 
@@ -76,7 +74,7 @@ class SampleRunner:
         samples = [self._begun(index) for index in indices]
         for step, context in self._light:
             failed = []
-            ahead = self._load_ahead(step, samples) if step.is_reader else None
+            ahead = self._load_ahead(step, context, samples) if step.is_reader else None
             for number, sample in enumerate(samples):
                 context.ahead = None if ahead is None else ahead[number]
                 try:
@@ -145,14 +143,16 @@ class SampleRunner:
             good.append(sample)
         return good
 
-    def _load_ahead(self, step: Step, samples: list[_Sample]) -> list[Any] | None:
+    def _load_ahead(self, step: Step, context: Context, samples: list[_Sample]) -> list[Any] | None:
         """What a reader reads for these samples at once; it says later what is wrong with any."""
-        if len(samples) < _FEW:
-            return None
-        entries = self._iteration.entries[id(step.node)]
+        drawn = self._iteration.entries[id(step.node)]
+        entries = [drawn[index] for index, _, _ in samples]
+        buffer, arena = context.buffers[0], self._arena
         try:
+            if buffer is not None:
+                return step.op.load_ahead(entries, buffer.empty)  # type: ignore[no-any-return]
             return step.op.load_ahead(  # type: ignore[no-any-return]
-                [entries[index] for index, _, _ in samples]
+                entries, arena.empty, arena.rest()
             )
         except Exception:  # whatever it is, `load` meets it again and knows the sample
             return None

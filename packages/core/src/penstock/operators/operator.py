@@ -87,6 +87,9 @@ class HostBatch(Protocol):
     parts: np.ndarray | None
     """Where samples are but parts of images, which these are; see `PartsOfImages`."""
 
+    def note_upload(self) -> None:
+        """Take note that the batch is copied to the GPU."""
+
     @property
     def dense(self) -> np.ndarray | None:
         """All samples as one array, in order; `None` if they do not lie in one piece."""

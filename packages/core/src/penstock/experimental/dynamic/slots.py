@@ -56,6 +56,9 @@ class HostValue:
         self.dense = dense
         self.external = external
 
+    def note_upload(self) -> None:
+        """Nothing is to be learned from it."""
+
     @classmethod
     def of_buffer(cls, buffer: BatchBuffer) -> HostValue:
         """The finished batch that an execution has filled."""

@@ -1,4 +1,4 @@
-"""Read several local files with two calls that let other threads have the interpreter.
+"""Read several local files in one call that lets other threads have the interpreter.
 
 Reading a file takes four system calls, and Python lets go of the interpreter in each. In a process
 with many busy threads getting it back costs more than the call. Here a compiled loop makes the
@@ -17,6 +17,9 @@ from numba.core import types
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
 _END = os.SEEK_END
 _LARGEST = 1 << 62  # what a directory has for a size, on some file systems
+_ALIGNMENT = 64
+UNOPENED = -2
+"""In place of a descriptor: nothing was tried yet."""
 
 # What they are at run time is not what Numba's annotations say.
 _open: Any = types.ExternalFunction("open", types.int32(types.uintp, types.int32, types.int32))
@@ -28,63 +31,57 @@ _close: Any = types.ExternalFunction("close", types.int32(types.int32))
 
 
 @numba.njit(nogil=True, cache=True)
-def open_files(
-    names: np.ndarray, begins: np.ndarray, descriptors: np.ndarray, sizes: np.ndarray
-) -> None:
-    """Open files and find their sizes.
+def read_files(names: np.ndarray, files: np.ndarray, memory: np.ndarray) -> Any:
+    """Read files, whole, one behind the other, if there is memory enough for all.
 
     Parameters
     ----------
     names
         uint8, contiguous: the paths, each with a NUL behind it.
-    begins
-        int64 ``(files,)``: where in `names` each begins.
-    descriptors
-        int32 ``(files,)``, filled: negative where a file cannot be opened.
-    sizes
-        int64 ``(files,)``, filled: in bytes; 0 for files that cannot be opened.
-    """
-    address = names.ctypes.data
-    for k in range(len(begins)):
-        descriptor = _open(address + begins[k], _FLAGS, 0)
-        size: Any = np.int64(0)
-        if descriptor >= 0:
-            size = _seek(descriptor, 0, _END)
-            if size < 0 or size > _LARGEST:
-                _close(descriptor)
-                descriptor = -1
-                size = 0
-        descriptors[k] = descriptor
-        sizes[k] = size
-
-
-@numba.njit(nogil=True, cache=True)
-def read_files(
-    descriptors: np.ndarray, sizes: np.ndarray, memory: np.ndarray, offsets: np.ndarray
-) -> None:
-    """Read open files, whole, and close them.
-
-    Parameters
-    ----------
-    descriptors, sizes
-        As `open_files` filled them. A descriptor becomes negative where a file could not be read
-        to its end.
+    files
+        int64 ``(files, 4)``: where in `names` each begins; its descriptor, first `UNOPENED`; and,
+        filled, where in `memory` it begins and its size, in bytes. A descriptor is left negative
+        where a file cannot be opened or read to its end. The others are closed, except where
+        the memory does not suffice: then the call is to be made again with more.
     memory
         uint8, contiguous.
-    offsets
-        int64 ``(files,)``: where in `memory` each goes.
+
+    Returns
+    -------
+    int
+        The memory that is needed. Nothing was read if it is more than there is.
     """
+    place = names.ctypes.data
+    needed: Any = np.int64(0)
+    for k in range(len(files)):
+        if files[k, 1] == UNOPENED:
+            descriptor = _open(place + files[k, 0], _FLAGS, 0)
+            size: Any = np.int64(0)
+            if descriptor >= 0:
+                size = _seek(descriptor, 0, _END)
+                if size < 0 or size > _LARGEST:
+                    _close(descriptor)
+                    descriptor = -1
+                    size = 0
+            files[k, 1] = descriptor
+            files[k, 3] = size
+        files[k, 2] = needed
+        needed += (files[k, 3] + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+    if needed > memory.size:
+        return needed
     address = memory.ctypes.data
-    for k in range(len(descriptors)):
-        descriptor = descriptors[k]
+    for k in range(len(files)):
+        descriptor = files[k, 1]
         if descriptor < 0:
             continue
-        done, size = np.int64(0), sizes[k]
+        done, size = np.int64(0), files[k, 3]
         while done < size:
-            count = _read(descriptor, address + offsets[k] + done, size - done, done)
+            # Python tries again where a signal interrupts; `read_file` is Python.
+            count = _read(descriptor, address + files[k, 2] + done, size - done, done)
             if count <= 0:
                 break
             done += count
         _close(descriptor)
         if done < size:
-            descriptors[k] = -1
+            files[k, 1] = -1
+    return needed

@@ -33,6 +33,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from penstock.kernels.cpu.resample_reach import reach_of_axis
+
 _USUAL_SIZE, _USUAL_COUNT = 1024, 512
 _ONE, _HALF = np.float32(1), np.float32(0.5)
 
@@ -47,14 +49,14 @@ class Filter(enum.IntEnum):
     GAUSSIAN = 4
 
 
-_RADIUS = {
+RADII = {
     Filter.NEAREST: 0.5,
     Filter.TRIANGULAR: 1.0,
     Filter.CUBIC: 2.0,
     Filter.LANCZOS: 3.0,
     Filter.GAUSSIAN: 1.0,
 }
-_SPARE_PIXELS = 2
+"""In source pixels, where a filter is not widened."""
 
 
 class AxisSampling(NamedTuple):
@@ -113,24 +115,14 @@ def axis_taps(sampling: AxisSampling, begin: int, count: int, step: int = 1) -> 
 
 
 def reach(sampling: AxisSampling, begin: int, count: int, step: int = 1) -> tuple[int, int]:
-    """First source pixel, and end of those, that output pixels may be made of; of at least one.
-
-    They are at least those of `axis_taps`, and hardly more, without any weight being computed.
+    """First source pixel, and end of those, that output pixels may be made of; see
+    `reach_of_axis`.
     """
     in_size, out_size, start, end, kind, antialias, _ = sampling
-    scale = (end - start) / out_size
-    radius = _RADIUS[kind] * (max(1.0, abs(scale)) if antialias else 1.0)
-    one, other = begin + 0.5, begin + step * (count - 1) + 0.5
-    low, high = start + one * scale, start + other * scale
-    if low > high:
-        low, high = high, low
-    # Positions are rounded to single precision there.
-    spare = _SPARE_PIXELS + 1e-6 * (abs(low) + abs(high) + abs(start))
-    support = math.ceil(2 * radius + _SPARE_PIXELS)
-    # Where positions leave the image, taps begin a support before its end, or at its beginning.
-    first = min(math.floor(low - radius - spare), in_size - support)
-    last = max(math.ceil(high + radius + spare), support)
-    return min(max(first, 0), in_size), min(max(last, 0), in_size)
+    found: tuple[int, int] = reach_of_axis(
+        in_size, out_size, float(start), float(end), RADII[kind], antialias, begin, count, step
+    )
+    return found
 
 
 @lru_cache(maxsize=2048)  # some 10 KB each

@@ -5,17 +5,13 @@ The windows are those of `choose_crop`, all of them, with the numbers that `samp
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from penstock.kernels.cpu.philox import ELEVEN, HALF, TWO_53, block
+from penstock.kernels.cpu.random_crop_loops import window_of_sample
 from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.resample_axes import AXIS
 
 _WORD = 0xFFFFFFFF
-_FAR = float(1 << 40)
-"""More than any image has; what is beyond does not fit, however far."""
 
 
 def random_crops(
@@ -97,27 +93,11 @@ def _cut(
     key: tuple[int, int, int, int],
 ) -> None:
     for i in range(len(regions)):
-        row, column, rows, columns = _window(
+        row, column, rows, columns = window_of_sample(
             extents[i, 0], extents[i, 1], area, aspect_ratio, num_attempts, i, key
         )
         regions[i, 0], regions[i, 1] = row, column
         regions[i, 2], regions[i, 3] = row + rows, column + columns
-
-
-@compiled
-def _window(
-    height: int,
-    width: int,
-    area: tuple[float, float],
-    aspect_ratio: tuple[float, float],
-    num_attempts: int,
-    sample: int,
-    key: tuple[int, int, int, int],
-) -> tuple[int, int, int, int]:
-    """Row, column, height and width of the window of a sample."""
-    rows, columns = _choose(height, width, area, aspect_ratio, num_attempts, sample, key)
-    first, second = _two_uniforms(max(num_attempts, 0), sample, key)
-    return int(first * (height - rows + 1)), int(second * (width - columns + 1)), rows, columns
 
 
 @compiled
@@ -138,7 +118,7 @@ def _draw(
         height, width = extents[0, image], extents[1, image]
         if height <= 0 or width <= 0:
             return False
-        row, column, rows, columns = _window(
+        row, column, rows, columns = window_of_sample(
             height, width, area, aspect_ratio, num_attempts, i, key
         )
         windows[0, 0], windows[0, 1] = row, rows
@@ -157,57 +137,3 @@ def _draw(
             axis.begin = 0
             axis.step = 1
     return True
-
-
-@compiled
-def _choose(
-    height: int,
-    width: int,
-    area: tuple[float, float],
-    aspect_ratio: tuple[float, float],
-    num_attempts: int,
-    sample: int,
-    key: tuple[int, int, int, int],
-) -> tuple[int, int]:
-    """Height and width of a window; see `choose_crop`."""
-    smallest_ratio, largest_ratio = aspect_ratio
-    whole = height * width
-    widest = _whole_pixels(height * largest_ratio)
-    tallest = _whole_pixels(width / smallest_ratio)
-    smallest_area = area[0] * whole
-    if height * widest < smallest_area:
-        return height, widest
-    if width * tallest < smallest_area:
-        return tallest, width
-    area_span = area[1] * whole - smallest_area
-    smallest_log = math.log(smallest_ratio)
-    log_span = math.log(largest_ratio) - smallest_log
-    for attempt in range(num_attempts):
-        first, second = _two_uniforms(attempt, sample, key)
-        wanted = smallest_area + area_span * first
-        ratio = math.exp(smallest_log + log_span * second)
-        columns = _whole_pixels(math.sqrt(wanted * ratio) + 0.5)
-        rows = _whole_pixels(math.sqrt(wanted / ratio) + 0.5)
-        if columns <= width and rows <= height:
-            # Rounding to pixels moves the ratio; small crops can leave the range by it.
-            rounded_ratio = columns / rows
-            if smallest_ratio <= rounded_ratio and rounded_ratio <= largest_ratio:
-                return rows, columns
-    rows, columns = min(height, tallest), min(width, widest)
-    shrink = math.sqrt(min(1.0, area[1] * height * width / (rows * columns)))
-    return _whole_pixels(rows * shrink), _whole_pixels(columns * shrink)
-
-
-@compiled
-def _two_uniforms(place: int, sample: int, key: tuple[int, int, int, int]) -> tuple[float, float]:
-    """Numbers ``2 * place`` and ``2 * place + 1`` of a sample: those of one block."""
-    w0, w1, w2, w3 = block(place, sample, *key)
-    first = (np.uint64(w0) << HALF) | np.uint64(w1)
-    second = (np.uint64(w2) << HALF) | np.uint64(w3)
-    return np.float64(first >> ELEVEN) * TWO_53, np.float64(second >> ELEVEN) * TWO_53
-
-
-@compiled
-def _whole_pixels(extent: float) -> int:
-    """An extent without its fraction, at least 1."""
-    return int(min(max(extent, 1.0), _FAR))

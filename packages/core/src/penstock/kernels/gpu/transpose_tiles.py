@@ -20,6 +20,8 @@ STAGE_BYTES = 25600
 """Shared memory of a block, as in ``transpose.cu``."""
 NESTED_BYTES = 272
 """Steps along `x` up to which a span may hold several of them."""
+PIXEL_ROWS, PIXEL_COLUMNS = 64, 128
+"""Pixels of three bytes in a tile of ``transpose_pixels.cu``: rows of the output, and columns."""
 _FAR_ELEMENTS = 1024
 """Elements of a tile that is picked from the source itself."""
 _WARPS = 8
@@ -71,6 +73,8 @@ def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: in
     """
     outer = axes.extents.shape[1] - len({run, x, a} - {-1})
     records = np.zeros(len(axes.source), _near_record(outer))
+    turned = axes.itemsize == 1 and run >= 0 and a == fast
+    turned = turned and _are_turned_pixels(axes.extents, axes.strides, run, x, a)
     blocks, blocks_each, inner = _describe(
         records,
         plain(axes.source),
@@ -84,15 +88,38 @@ def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: in
         a,
         STAGE_BYTES,
         NESTED_BYTES,
+        PIXEL_ROWS if turned else 0,
+        PIXEL_COLUMNS,
     )
+    name = kernel("transpose.cu", "copy_tiles", _BITS[axes.itemsize], inner)
+    if turned:
+        name = kernel("transpose_pixels.cu", "transpose_pixels")
     launch_counted(
         queue,
-        kernel("transpose.cu", "copy_tiles", _BITS[axes.itemsize], inner),
+        name,
         records,
         blocks,
         blocks_each,
         np.int32(outer),
     )
+
+
+@compiled
+def _are_turned_pixels(extents: np.ndarray, strides: np.ndarray, run: int, x: int, a: int) -> bool:
+    """Whether rows of pixels of three bytes become columns, and most of them are long."""
+    long, whole = 0, 0
+    for i in range(len(extents)):
+        size = 1
+        for axis in range(extents.shape[1]):
+            size *= extents[i, axis]
+        if not size:
+            continue
+        if extents[i, run] != 3 or (extents[i, a] > 1 and strides[i, a] != 3):
+            return False
+        whole += size
+        if extents[i, a] >= 8 and extents[i, x] > 8:
+            long += size
+    return long * 2 > whole
 
 
 @compiled
@@ -109,8 +136,10 @@ def _describe(
     a_axis: int,
     stage_bytes: int,
     nested_bytes: int,
+    pixel_rows: int,
+    pixel_columns: int,
 ) -> tuple[int, int, int]:
-    """Fill `records`.
+    """Fill `records`; `pixel_rows` is 0 but for ``transpose_pixels.cu``.
 
     Returns
     -------
@@ -149,7 +178,14 @@ def _describe(
                 high += (extent - 1) * stride
         unit, x_step, a_step = run * itemsize, abs(x_source), abs(a_source)
         size, joined = 16, False
-        if fast_axis == x_axis:
+        if pixel_rows:
+            # A span an `x`. Threads take four by four pixels.
+            spans = one_an_x
+            a = _even_part(a_extent, pixel_rows, 4)
+            x = _even_part(x_extent, pixel_columns, 4)
+            pitch = a * unit + 32
+            pitch += (x_source - pitch) % 16
+        elif fast_axis == x_axis:
             # Mirrors: one span an `a`, as many as there is room for.
             spans = one_an_a
             x = max(stage_bytes - 64 - unit, 0) // max(x_step, 1) + 1
@@ -229,6 +265,14 @@ def _describe(
         each = blocks if i == 0 or blocks == each else 0
         total += blocks
     return total, each, inner if inner in (1, 3) else 0
+
+
+@compiled
+def _even_part(extent: int, most: int, multiple: int) -> int:
+    """What parts of up to `most`, of about the same size, have in common: one of the multiples."""
+    parts = max(-(-extent // most), 1)
+    each = -(-extent // parts)
+    return -(-each // multiple) * multiple
 
 
 @cache

@@ -14,12 +14,15 @@ from penstock.operators.image.resize_geometry import AxisGeometry
 from penstock.operators.image.resize_geometry_batch import OneByOneError
 from penstock.operators.image.resizing_operator import Plan, ResizingOperator
 from penstock.operators.operator import BatchContext, SampleContext, operator
+from penstock.operators.parts_of_images import Region
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
 
 if TYPE_CHECKING:
     import numpy as np
 
     from penstock.kernels.gpu.resample_axes import AxesSampling
+
+_WORD = 0xFFFFFFFF
 
 
 @operator(
@@ -72,7 +75,42 @@ class RandomResizedCrop(ResizingOperator):
                 f"{list(size)}."
             )
         self._size = size[0], size[-1]
-        return self.prepare(inputs[0])
+        from penstock.kernels.cpu.random_crop_loops import crop_reach, crop_window
+
+        self._crop_window, self._crop_reach = crop_window, crop_reach
+        out = self.prepare(inputs[0])
+        self._radii = self.resampling.radii
+        return out
+
+    def _window(self, c: SampleContext, height: int, width: int) -> tuple[int, int, int, int]:
+        """Row, column, height and width of the window of an image."""
+        area, ratio, attempts, seed = self._area, self._ratio, self._attempts, c.seed
+        if type(seed) is not int:  # numbers of another stream
+            uniforms = c.uniforms(self._count).tolist()
+            return choose_crop(height, width, uniforms, area, ratio, attempts)
+        key = _key(c.iteration, seed)
+        window: tuple[int, int, int, int] = self._crop_window(
+            height, width, area, ratio, attempts, c.index, key
+        )
+        return window
+
+    def reads(self, c: SampleContext, shape: tuple[int, int, int]) -> Region:
+        seed, radii = c.seed, self._radii
+        if type(seed) is not int or radii is None or not shape[0] * shape[1]:
+            return super().reads(c, shape)
+        found: Region = self._crop_reach(
+            shape[0],
+            shape[1],
+            self._area,
+            self._ratio,
+            self._attempts,
+            c.index,
+            _key(c.iteration, seed),
+            self._size,
+            radii,
+            self.resampling.antialias,
+        )
+        return found
 
     def plan(self, c: SampleContext, extents: tuple[int, ...]) -> Plan:
         height, width = extents
@@ -80,14 +118,7 @@ class RandomResizedCrop(ResizingOperator):
             raise ShapeError(
                 f"The image is empty ({height}x{width} pixels), so there is no window to choose."
             )
-        y, x, rows, columns = choose_crop(
-            height,
-            width,
-            c.uniforms(self._count).tolist(),
-            self._area,
-            self._ratio,
-            self._attempts,
-        )
+        y, x, rows, columns = self._window(c, height, width)
         geometry = (
             AxisGeometry(height, self._size[0], float(y), float(y + rows)),
             AxisGeometry(width, self._size[1], float(x), float(x + columns)),
@@ -114,3 +145,7 @@ class RandomResizedCrop(ResizingOperator):
         if axes is None:
             raise OneByOneError
         return self.sampling(c, axes)
+
+
+def _key(iteration: int, seed: int) -> tuple[int, int, int, int]:
+    return iteration & _WORD, iteration >> 32, seed & _WORD, (seed >> 32) & _WORD

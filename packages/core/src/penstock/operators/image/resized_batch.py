@@ -123,10 +123,14 @@ class ResizedBatch(LazyBatch):
     def flipped(self, axis: int, where: np.ndarray) -> ResizedBatch:
         """Axis number `axis` in the opposite order, in the samples where `where` is true."""
         if self.first <= axis < self.row + 2:
+            # Shapes stay, and need not be worked out again.
             turned = ResizedBatch.__new__(ResizedBatch)
-            for name in ResizedBatch.__slots__:
-                setattr(turned, name, getattr(self, name))
+            turned._rows, turned._uniform = self._rows, self._uniform
             turned.axes = self.axes.flipped(axis - self.first, where)
+            turned.dtype, turned.rounds_to = self.dtype, self.rounds_to
+            turned.first, turned.row = self.first, self.row
+            turned.shapes, turned.source = self.shapes, self.source
+            turned.origins = self.origins
             return turned
         return self._with(StridedBatch.of(self.source).flipped(axis, where), self.axes)
 

@@ -176,11 +176,11 @@ class _SampleOfBatch:
     def __init__(self, c: BatchContext, index: int, args: SimpleNamespace) -> None:
         self.args = args
         self.index = index
-        self._seed, self._iteration = c.seed, c.iteration
+        self.seed, self.iteration = c.seed, c.iteration
 
     def uniforms(self, count: int) -> np.ndarray:
         """As of `SampleContext`."""
-        return sample_uniforms(self._seed, self._iteration, self.index, count)
+        return sample_uniforms(self.seed, self.iteration, self.index, count)
 
 
 def plan_one_by_one(op: ResizingOperator, c: BatchContext, extents: np.ndarray) -> AxesSampling:

@@ -12,7 +12,9 @@ from penstock.errors import ArgumentValueError, NotYetSupportedError
 from penstock.operators.argument_types import BOOL, INT
 from penstock.operators.operator import Operator
 from penstock.operators.readers.order import ReadingOrder
+from penstock.operators.readers.storage import Allocate
 from penstock.operators.schema import Arg
+from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
     from penstock.operators.operator import SampleContext
@@ -46,7 +48,14 @@ READER_ARGS = (
         1024,
         "Size of the window of `random_shuffle`, in samples: how far a sample may move.",
     ),
-    Arg("prefetch_queue_depth", INT, 1, "Number of batches read ahead by the reader.", hint=True),
+    Arg(
+        "prefetch_queue_depth",
+        INT,
+        1,
+        "Number of batches read ahead by the reader, beyond what the pipeline works on ahead, "
+        "where a GPU decodes them; elsewhere the pipeline's depth is all there is.",
+        hint=True,
+    ),
     Arg("read_ahead", BOOL, False, "Read the whole file ahead of its use.", hint=True),
     Arg(
         "skip_cached_images",
@@ -181,11 +190,26 @@ class Reader(Operator):
         """File or key that `entry` is read from."""
         raise NotYetSupportedError(f"`{self.schema.name}` does not know where samples come from.")
 
-    def load_ahead(self, entries: Sequence[int]) -> list[Any] | None:
+    def load_ahead(
+        self,
+        entries: Sequence[int],
+        empty: Allocate = HOST_POOL.empty,
+        free: np.ndarray | None = None,
+    ) -> list[Any] | None:
         """Read what can be read together; `load` finds its part as ``c.ahead``.
 
-        For one output, the first: an array that ``c.adopt`` makes it without a copy, or `None`
-        where `load` is to do everything. `None` for a reader that reads one by one.
+        Parameters
+        ----------
+        entries
+            Of the samples.
+        empty, free
+            Where memory comes from; see `read_together`.
+
+        Returns
+        -------
+        list or None
+            For one output, the first: arrays that ``c.adopt`` makes it without a copy, or `None`
+            where `load` is to do everything. `None` for a reader that reads one by one.
         """
         return None
 

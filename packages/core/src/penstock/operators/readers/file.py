@@ -18,7 +18,7 @@ from penstock.operators.readers.listing import (
     list_classes,
     read_file_list,
 )
-from penstock.operators.readers.storage import read_file, read_together
+from penstock.operators.readers.storage import Allocate, read_file, read_together
 from penstock.operators.registry import register
 from penstock.operators.schema import Arg, Spec
 from penstock.tensors.pool import HOST_POOL
@@ -125,9 +125,14 @@ class FileReader(Reader):
     def source_info(self, entry: int) -> str:
         return self._listing.names[entry]
 
-    def load_ahead(self, entries: Sequence[int]) -> list[np.ndarray | None]:
+    def load_ahead(
+        self,
+        entries: Sequence[int],
+        empty: Allocate = HOST_POOL.empty,
+        free: np.ndarray | None = None,
+    ) -> list[np.ndarray | None]:
         path = self._listing.path
-        return read_together([path(entry) for entry in entries], HOST_POOL.empty)
+        return read_together([path(entry) for entry in entries], empty, free)
 
     def load(self, c: SampleContext, entry: int) -> tuple[np.ndarray, ...]:
         listing = self._listing

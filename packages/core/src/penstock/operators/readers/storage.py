@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from penstock.errors import ArgumentValueError, BadSampleError, MissingDependenc
 _LARGEST_READ = 1 << 30  # Linux reads at most 2 GiB - 4 KiB at once
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _HAS_PREADV = hasattr(os, "preadv")
-_ALIGNMENT = 64
+_NO_MEMORY = np.empty(0, np.uint8)
 
 Allocate = Callable[[tuple[int, ...], Any], np.ndarray]
 
@@ -65,35 +66,51 @@ def read_file(path: str, allocate: Allocate) -> np.ndarray:
         raise BadSampleError(f"The file {path!r} cannot be read: {error}.") from error
 
 
-def read_together(paths: Sequence[str], empty: Allocate) -> list[np.ndarray | None]:
+def read_together(
+    paths: Sequence[str], empty: Allocate, free: np.ndarray | None = None
+) -> list[np.ndarray | None]:
     """Contents of several files, for those that can simply be read.
 
-    `None` stands for the others: addresses, and files that `read_file` is to say what is wrong
-    with. What is returned shares one piece of memory from `empty`.
+    Parameters
+    ----------
+    paths
+        Local paths.
+    empty
+        Called as ``empty(shape, dtype)``, once, for memory that all contents share.
+    free
+        The memory that `empty` would give, as much as there is of it.
+
+    Returns
+    -------
+    list
+        1-D arrays of uint8. `None` stands for addresses, and for files that `read_file` is to say
+        what is wrong with.
     """
     if not _HAS_PREADV or any("://" in path or "\0" in path for path in paths):
         return [None] * len(paths)
-    from penstock.kernels.cpu.file_reading import open_files, read_files
+    from penstock.kernels.cpu.file_reading import UNOPENED, read_files
 
     names = [os.fsencode(path) for path in paths]
-    begins = np.cumsum([0, *(len(name) + 1 for name in names[:-1])])
-    count = len(names)
-    descriptors, sizes = np.empty(count, np.int32), np.empty(count, np.int64)
-    open_files(np.frombuffer(b"\0".join((*names, b"")), np.uint8), begins, descriptors, sizes)
-    ends = np.cumsum(-(-sizes // _ALIGNMENT) * _ALIGNMENT)
-    offsets = ends - (-(-sizes // _ALIGNMENT) * _ALIGNMENT)
-    try:
-        memory = empty((int(ends[-1]),), np.uint8)
-    except MemoryError:
-        for descriptor in descriptors[descriptors >= 0].tolist():
-            os.close(descriptor)
-        raise
-    read_files(descriptors, sizes, memory, offsets)
+    files = np.empty((len(names), 4), np.int64)
+    files[:, 0] = [0, *accumulate(len(name) + 1 for name in names[:-1])]
+    files[:, 1] = UNOPENED
+    text = np.frombuffer(b"\0".join((*names, b"")), np.uint8)
+    memory = _NO_MEMORY if free is None else free
+    needed = read_files(text, files, memory)
+    if needed <= memory.size:
+        taken = empty((needed,), np.uint8)
+    else:
+        try:
+            taken = empty((needed,), np.uint8)
+        except MemoryError:
+            for descriptor in files[:, 1].tolist():
+                if descriptor >= 0:
+                    os.close(descriptor)
+            raise
+        read_files(text, files, taken)
     return [
-        memory[offset : offset + size] if descriptor >= 0 else None
-        for descriptor, offset, size in zip(
-            descriptors.tolist(), offsets.tolist(), sizes.tolist(), strict=True
-        )
+        taken[offset : offset + size] if descriptor >= 0 else None
+        for _, descriptor, offset, size in files.tolist()
     ]
 
 

@@ -32,6 +32,7 @@ class CopyToGpu(Operator):
         batch = None if pieces is None else pieces_to_device(c.queue, pieces)
         if batch is None:  # rows may have to be made, which is not worth it for nothing
             batch = to_device(c.queue, data.rows if dense is None else (), dense)
+        data.note_upload()
         return batch if data.parts is None else PartsOfImages(batch, data.parts)
 
 

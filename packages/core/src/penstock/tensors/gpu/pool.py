@@ -63,6 +63,28 @@ class DeviceMemory:
         self._pool._returned.append((self.address, self.size_bytes, self._streams, self._settles))
 
 
+class _Pending:
+    """Memory that work of other streams than `home`, or of any, may still use.
+
+    Attributes
+    ----------
+    address
+        Where it begins.
+    home
+        The stream it was taken for, whose work needs no event to come behind its own; None if there
+        is an event for it, too.
+    events
+        Behind the work of all others.
+    """
+
+    __slots__ = ("address", "events", "home")
+
+    def __init__(self, address: int, home: int | None, events: list[Event]) -> None:
+        self.address = address
+        self.home = home
+        self.events = events
+
+
 class DevicePool:
     """Memory of one device."""
 
@@ -72,8 +94,8 @@ class DevicePool:
         self._returned: deque[tuple[int, int, tuple[int, ...], bool]] = deque()
         self._idle: dict[tuple[int, int], list[int]] = {}
         """By stream and size: what that stream alone has used."""
-        self._pending: dict[int, deque[tuple[int, list[Event]]]] = {}
-        """By size: what several streams have used, or is to settle, with events behind that."""
+        self._pending: dict[int, deque[_Pending]] = {}
+        """By size: what several streams have used, or is to settle."""
         self.bytes_allocated = 0
 
     def take(self, size_bytes: int, stream: int, *, settled: bool = False) -> DeviceMemory:
@@ -103,13 +125,16 @@ class DevicePool:
         events: dict[int, Event] = {}
         while returned:
             address, size, streams, settles = returned.popleft()
-            if len(streams) == 1 and not settles:
+            home = None if settles else streams[0]
+            others = streams if settles else streams[1:]
+            if not others:
                 self._idle.setdefault((streams[0], size), []).append(address)
                 continue
-            for stream in streams:
+            for stream in others:
                 if stream not in events:
                     events[stream] = self._recorded(stream)
-            self._pending.setdefault(size, deque()).append((address, [events[s] for s in streams]))
+            pending = _Pending(address, home, [events[stream] for stream in others])
+            self._pending.setdefault(size, deque()).append(pending)
 
     def _recorded(self, stream: int) -> Event:
         try:
@@ -125,9 +150,17 @@ class DevicePool:
         if idle:
             return idle.pop()
         pending = self._pending.get(size)
-        if pending and all(event.done() for event in pending[0][1]):
-            return pending.popleft()[0]
-        return None
+        if not pending:
+            return None
+        oldest = pending[0]
+        if oldest.home is not None and (settled or oldest.home != stream):
+            # Recorded only now, the event is behind more than it has to be: no harm.
+            oldest.events.append(self._recorded(oldest.home))
+            oldest.home = None
+        for event in oldest.events:
+            if not event.done():
+                return None
+        return pending.popleft().address
 
     def _fresh(self, size: int) -> int:
         try:
@@ -158,9 +191,12 @@ class DevicePool:
             self._collect()
             streams = {stream for stream, _ in self._idle}
             waits = [self._runtime.record(stream) for stream in streams]
-            waits += [e for found in self._pending.values() for _, events in found for e in events]
+            pending = [(piece, size) for size, found in self._pending.items() for piece in found]
+            homes = {piece.home for piece, _ in pending if piece.home is not None}
+            waits += [self._recorded(stream) for stream in homes]
+            waits += [event for piece, _ in pending for event in piece.events]
             victims = [(a, size) for (_, size), found in self._idle.items() for a in found]
-            victims += [(a, size) for size, found in self._pending.items() for a, _ in found]
+            victims += [(piece.address, size) for piece, size in pending]
             self._idle.clear()
             self._pending.clear()
             self.bytes_allocated -= sum(size for _, size in victims)
@@ -179,7 +215,8 @@ class PinnedMemory:
     address
         Where it begins.
     view
-        The memory as an array of bytes.
+        The memory as bytes. Not an array: NumPy lets go of the interpreter while it copies more
+        than a few hundred elements, and to get it back takes longer than the copy.
     """
 
     __slots__ = ("address", "size_bytes", "view")
@@ -188,7 +225,7 @@ class PinnedMemory:
         self.address = runtime.allocate_pinned(size_bytes)
         self.size_bytes = size_bytes
         raw = (ctypes.c_ubyte * size_bytes).from_address(self.address)
-        self.view = np.frombuffer(memoryview(raw).cast("B"), np.uint8)
+        self.view = memoryview(raw).cast("B")
 
 
 class PlainMemory:
@@ -197,8 +234,9 @@ class PlainMemory:
     __slots__ = ("address", "size_bytes", "view")
 
     def __init__(self, size_bytes: int) -> None:
-        self.view = np.empty(size_bytes, np.uint8)
-        self.address = self.view.ctypes.data
+        memory = np.empty(size_bytes, np.uint8)
+        self.view = memory.data
+        self.address = memory.ctypes.data
         self.size_bytes = size_bytes
 
 

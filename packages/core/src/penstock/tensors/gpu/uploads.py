@@ -85,7 +85,7 @@ class Uploads:
             device = self._device = self._pool.take(taken, self._stream)
             self._sent = 0
             self._kept += [_Returning(self._staging, host), device]
-        host.view[start : start + size] = content
+        host.view[start : start + size] = content.data
         self._used = start + size
         return device.address + start
 

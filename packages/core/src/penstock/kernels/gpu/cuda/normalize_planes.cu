@@ -7,6 +7,7 @@
 #include "as_float.cuh"
 #include "normalize_pixels_runs.cuh"
 #include "staging.cuh"
+#include "vector_store.cuh"
 
 constexpr int STAGE_BYTES = 13824, LINE = 128;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
@@ -27,11 +28,6 @@ struct PackedSample {
   int tile_rows, tile_columns;  // what a block makes
   int padding;
 };
-
-template <int Bytes> struct FourOf;
-template <> struct FourOf<4> { using type = uint32; };
-template <> struct FourOf<8> { using type = uint2; };
-template <> struct FourOf<16> { using type = uint4; };
 
 // Where a plane's elements are in shared memory: `step` bytes apart, `gap` more from row to row.
 struct Picked {
@@ -60,9 +56,7 @@ __device__ __forceinline__ void write_four(const Picked& picked, const Divisor& 
     const float number = as_float(*reinterpret_cast<const In*>(picked.from + offsets[e]));
     values[e] = Finish::normalized<Out>(number, mean, factor);
   }
-  typename FourOf<4 * sizeof(Out)>::type four;
-  memcpy(&four, values, sizeof(four));
-  *reinterpret_cast<decltype(four)*>(to) = four;
+  store_together(to, values);
 }
 
 // What a block does.
@@ -145,20 +139,23 @@ __global__ void __launch_bounds__(BLOCK, BLOCKS)
     const Picked picked{from + c * int(sizeof(In)), columns, step, gap};
     const int phase = int(reinterpret_cast<uint64>(to) / sizeof(Out)) & 3;
     const int head = min((4 - phase) & 3, run), fours = (run - head) / 4;
-    // Neighbours write whole lines: the first ones of a block may have nothing to write.
+    // Neighbours write whole lines at a time: the first ones of a block may have nothing to write.
+    // Would they go on with what is next, that line would be written by two instructions.
     const int lead = int(reinterpret_cast<uint64>(to + head) % LINE / (4 * sizeof(Out)));
-    const int v0 = int(threadIdx.x) - lead + (int(threadIdx.x) < lead ? BLOCK : 0);
+    const int v0 = int(threadIdx.x) - lead;
     if (even) {
       const Picked ahead{picked.from, columns, PIXEL, 0};
 #pragma unroll 2
       for (int v = v0; v < fours; v += BLOCK)
-        write_four<In, Out, true>(ahead, by_columns, head + 4 * v, mean, factor,
-                                  to + head + 4 * v);
+        if (v >= 0)
+          write_four<In, Out, true>(ahead, by_columns, head + 4 * v, mean, factor,
+                                    to + head + 4 * v);
     } else {
 #pragma unroll 2
       for (int v = v0; v < fours; v += BLOCK)
-        write_four<In, Out, false>(picked, by_columns, head + 4 * v, mean, factor,
-                                   to + head + 4 * v);
+        if (v >= 0)
+          write_four<In, Out, false>(picked, by_columns, head + 4 * v, mean, factor,
+                                     to + head + 4 * v);
     }
   }
   // What is left of each plane before the first four and behind the last.

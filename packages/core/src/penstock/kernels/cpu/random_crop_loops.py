@@ -1,0 +1,172 @@
+"""`choose_crop` with the numbers that `sample_uniforms` draws, compiled.
+
+These functions do not let go of the interpreter: they take less than a microsecond, and getting it
+back from a thread that has just taken it far more.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from penstock.kernels.cpu.philox import ELEVEN, HALF, TWO_53, block
+from penstock.kernels.cpu.resample_reach import reach_of_axis
+
+_FAR = float(1 << 40)
+"""More than any image has; what is beyond does not fit, however far."""
+
+
+@njit(cache=True, error_model="numpy")
+def crop_window(
+    height: int,
+    width: int,
+    area: tuple[float, float],
+    aspect_ratio: tuple[float, float],
+    num_attempts: int,
+    sample: int,
+    key: tuple[int, int, int, int],
+) -> tuple[int, int, int, int]:
+    """Row, column, height and width of the window of a sample.
+
+    Parameters
+    ----------
+    height, width
+        Extents of the image, positive.
+    area, aspect_ratio, num_attempts
+        As of `choose_crop`.
+    sample
+        Its number in the batch.
+    key
+        The iteration's number and the seed, in two halves of 32 bits each, the lower ones first.
+    """
+    return window_of_sample(height, width, area, aspect_ratio, num_attempts, sample, key)
+
+
+@njit(cache=True, error_model="numpy")
+def crop_reach(
+    height: int,
+    width: int,
+    area: tuple[float, float],
+    aspect_ratio: tuple[float, float],
+    num_attempts: int,
+    sample: int,
+    key: tuple[int, int, int, int],
+    size: tuple[int, int],
+    radii: tuple[float, float],
+    antialias: bool,
+) -> tuple[int, int, int, int]:
+    """What has to be there of an image for its window to be resized.
+
+    Parameters
+    ----------
+    height, width, area, aspect_ratio, num_attempts, sample, key
+        As of `crop_window`.
+    size
+        Height and width that the window is resized to.
+    radii
+        Of the filters for axes that shrink, and for others; see `reach_of_axis`.
+    antialias
+        Whether filters widen with the reduction.
+
+    Returns
+    -------
+    First row and column, and one past the last row and column.
+    """
+    row, column, rows, columns = window_of_sample(
+        height, width, area, aspect_ratio, num_attempts, sample, key
+    )
+    y0, y1 = reach_of_axis(
+        height,
+        size[0],
+        float(row),
+        float(row + rows),
+        radii[0] if rows > size[0] else radii[1],
+        antialias,
+        0,
+        size[0],
+        1,
+    )
+    x0, x1 = reach_of_axis(
+        width,
+        size[1],
+        float(column),
+        float(column + columns),
+        radii[0] if columns > size[1] else radii[1],
+        antialias,
+        0,
+        size[1],
+        1,
+    )
+    return y0, x0, y1, x1
+
+
+@njit(cache=True, error_model="numpy")
+def window_of_sample(
+    height: int,
+    width: int,
+    area: tuple[float, float],
+    aspect_ratio: tuple[float, float],
+    num_attempts: int,
+    sample: int,
+    key: tuple[int, int, int, int],
+) -> tuple[int, int, int, int]:
+    """Row, column, height and width of the window of a sample."""
+    rows, columns = _choose(height, width, area, aspect_ratio, num_attempts, sample, key)
+    first, second = _two_uniforms(max(num_attempts, 0), sample, key)
+    return int(first * (height - rows + 1)), int(second * (width - columns + 1)), rows, columns
+
+
+@njit(cache=True, error_model="numpy")
+def _choose(
+    height: int,
+    width: int,
+    area: tuple[float, float],
+    aspect_ratio: tuple[float, float],
+    num_attempts: int,
+    sample: int,
+    key: tuple[int, int, int, int],
+) -> tuple[int, int]:
+    """Height and width of a window; see `choose_crop`."""
+    smallest_ratio, largest_ratio = aspect_ratio
+    whole = height * width
+    widest = _whole_pixels(height * largest_ratio)
+    tallest = _whole_pixels(width / smallest_ratio)
+    smallest_area = area[0] * whole
+    if height * widest < smallest_area:
+        return height, widest
+    if width * tallest < smallest_area:
+        return tallest, width
+    area_span = area[1] * whole - smallest_area
+    smallest_log = math.log(smallest_ratio)
+    log_span = math.log(largest_ratio) - smallest_log
+    for attempt in range(num_attempts):
+        first, second = _two_uniforms(attempt, sample, key)
+        wanted = smallest_area + area_span * first
+        ratio = math.exp(smallest_log + log_span * second)
+        columns = _whole_pixels(math.sqrt(wanted * ratio) + 0.5)
+        rows = _whole_pixels(math.sqrt(wanted / ratio) + 0.5)
+        if columns <= width and rows <= height:
+            # Rounding to pixels moves the ratio; small crops can leave the range by it.
+            rounded_ratio = columns / rows
+            if smallest_ratio <= rounded_ratio and rounded_ratio <= largest_ratio:
+                return rows, columns
+    rows, columns = min(height, tallest), min(width, widest)
+    shrink = math.sqrt(min(1.0, area[1] * height * width / (rows * columns)))
+    return _whole_pixels(rows * shrink), _whole_pixels(columns * shrink)
+
+
+@njit(cache=True, error_model="numpy")
+def _two_uniforms(place: int, sample: int, key: tuple[int, int, int, int]) -> tuple[float, float]:
+    """Numbers ``2 * place`` and ``2 * place + 1`` of a sample: those of one block."""
+    w0, w1, w2, w3 = block(place, sample, *key)
+    first = (np.uint64(w0) << HALF) | np.uint64(w1)
+    second = (np.uint64(w2) << HALF) | np.uint64(w3)
+    return np.float64(first >> ELEVEN) * TWO_53, np.float64(second >> ELEVEN) * TWO_53
+
+
+@njit(cache=True, error_model="numpy")
+def _whole_pixels(extent: float) -> int:
+    """An extent without its fraction, at least 1."""
+    return int(min(max(extent, 1.0), _FAR))
