@@ -36,8 +36,8 @@ thread works on at a time."""
 _MOST_TILED_CHANNELS = 16
 _TILE_BAND_BYTES = (_BAND_ELEMENTS + 4) * _TILE_ROWS * 4
 _MOST_TILES, _MOST_STRIP_PIXELS, _ENOUGH_BLOCKS = 4, 256, 2112
-"""Tiles (8 at most), and columns of them, that a block makes one after the other, if there are enough
-blocks to keep the device busy."""
+"""Tiles (8 at most), and columns of them, that a block makes one after the other, if there are
+enough blocks to keep the device busy."""
 _SPARSE = 1.5
 """Source pixels an output pixel from which on most of them are not read, where two along each axis
 are enough."""
