@@ -29,8 +29,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.support import audio_chain
 from benchmarks.gpu_decode import noise
+from benchmarks.support import audio_chain
 from benchmarks.support import graphs_gpu as graphs
 from benchmarks.support.graphs import MEAN, STD
 from benchmarks.support.idle_nvjpeg import install_idle_nvjpeg

@@ -29,26 +29,32 @@ class IdleNvJpeg:
         self._made = 0
 
     def __getattr__(self, name: str) -> Any:
-        return self._create if name.endswith(("Create", "CreateEx")) else self._succeed
+        if name.endswith(("Create", "CreateEx")):
+            return self._create
+        return {
+            "nvjpegGetHardwareDecoderInfo": _seven_engines,
+            "nvjpegDecodeBatchedSupported": _supported,
+        }.get(name, _succeed)
 
     def _create(self, *args: Any) -> int:
         self._made += 1
         args[-1]._obj.value = self._made
         return 0
 
-    def _succeed(self, *args: Any) -> int:
-        return 0
 
-    def nvjpegGetHardwareDecoderInfo(self, handle: Any, engines: Any, cores: Any) -> int:
-        """Seven engines, as an H200 has."""
-        engines._obj.value = 7
-        cores._obj.value = 1
-        return 0
+def _succeed(*_: Any) -> int:
+    return 0
 
-    def nvjpegDecodeBatchedSupported(self, handle: Any, stream: Any, answer: Any) -> int:
-        """It knows every image."""
-        answer._obj.value = 0
-        return 0
+
+def _seven_engines(handle: Any, engines: Any, cores: Any) -> int:
+    engines._obj.value = 7
+    cores._obj.value = 1
+    return 0
+
+
+def _supported(handle: Any, stream: Any, answer: Any) -> int:
+    answer._obj.value = 0
+    return 0
 
 
 def install_idle_nvjpeg() -> None:
