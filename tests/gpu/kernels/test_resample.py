@@ -68,3 +68,13 @@ def test_blocks_of_several_tiles(tiles, monkeypatch):
     same(rows, 5, 250, interp_type=DALIInterpType.INTERP_LANCZOS3)
     same(random_rows((40, 301, 1), dtype=np.uint16), 33, 400)
     same(random_rows((20, 3000, 3)), 4, 40)
+
+
+@pytest.mark.sanitize
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_pairs_of_distant_pixels(channels, dtype):
+    """Two source pixels along each axis, of many: lines that begin and end anywhere in words."""
+    rows = random_rows((9, 23, channels), (31, 7, channels), (12, 40, channels), dtype=dtype)
+    for height, width in ((3, 4), (2, 3), (5, 7)):
+        same(rows, height, width, antialias=False)
