@@ -17,7 +17,8 @@ struct ResampledSample {
   int row_taps, column_taps;
   int inners, height, width;
   int channels, out_channels;
-  int tile_pixels;  // columns of the output that a block makes
+  int tile_pixels;  // columns of the output that a block makes at a time
+  int tiles;        // so many times
   int planar;       // whether they are written to a plane for each channel, by the kernel of tiles
 };
 
