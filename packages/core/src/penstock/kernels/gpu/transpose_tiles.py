@@ -188,8 +188,8 @@ def _describe(
         unit, x_step, a_step = run * itemsize, abs(x_source), abs(a_source)
         size, joined = 16, False
         if pixel_groups:
-            # A span an `x`, with up to 47 bytes around it. Threads take four by four pixels, and rows
-            # of the output have up to 34 bytes around them, and 4 more.
+            # A span an `x`, with up to 47 bytes around it. Threads take four by four pixels, and
+            # rows of the output have up to 34 bytes around them, and 4 more.
             spans = one_an_x
             x = all_x = max(-(-x_extent // 4) * 4, 4)
             if all_x > pixel_columns:
