@@ -80,7 +80,6 @@ class BatchBuffer:
         "_shares",
         "_slab",
         "event",
-        "parts",
         "rows",
         "sources",
         "spec",
@@ -97,8 +96,6 @@ class BatchBuffer:
         self.spec = spec
         self.event: Event | None = None
         """Behind which the samples are there, where they are copied from a GPU."""
-        self.parts: np.ndarray | None = None
-        """Where samples are but parts of images: which, a row each; see `PartsOfImages`."""
         self._pool = pool
         self._dtype = storage_dtype(spec.dtype)
         self._history = history
@@ -123,7 +120,6 @@ class BatchBuffer:
         self.sources = None
         self.spec = spec
         self.event = None
-        self.parts = None
         self._pool = HOST_POOL
         self._dtype = values.dtype
         self._history = history

@@ -81,9 +81,7 @@ class Executor:
         self._recovery = Recovery(plan, readers, on_bad_sample, self.statistics)
         self.fuse = fuse
         self._policy = on_bad_sample
-        # In place of a bad sample another may come, of which other pixels are wanted.
-        parts = fuse and on_bad_sample != "replace"
-        self._programs = Programs(plan, readers, fuse, num_threads, uploads_parts=parts)
+        self._programs = Programs(plan, readers, fuse=fuse, threads=num_threads)
         self.gate = Gate()
         self._lock = self.gate.lock
         self._work = self.gate.work

@@ -56,11 +56,6 @@ class SampleRunner:
             if iteration.seeds is not None:
                 context.seed = iteration.seed_of(step)
             context.buffers = [buffers[r] if leaves[r] else None for r in step.outputs]
-            behind = context.behind
-            if behind is not None and step.behind is not None:
-                behind.iteration = iteration.number
-                if iteration.seeds is not None:
-                    behind.seed = iteration.seed_of(step.behind)
 
     def release(self) -> None:
         """Let go of the iteration's buffers, which may belong to the user by now."""
