@@ -74,7 +74,7 @@ def test_bad_samples_leave_gaps(files, tmp_path):
 
 
 def test_a_slab_lends_what_it_has():
-    slab = Slab(HOST_POOL, 200)
+    slab = Slab(HOST_POOL, 190)
     rows = [slab.empty((5, 13), np.dtype(np.uint8)) for _ in range(3)]
     assert rows[0] is not None
     assert rows[1] is None  # 128 bytes are gone

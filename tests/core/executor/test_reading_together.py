@@ -127,3 +127,12 @@ def test_sources():
     batch = buffer(3)
     batch.set_sources([2, 0], ["c", "a"])
     assert batch.sources == ["a", "", "c"]
+
+
+def test_memory_is_guessed(tmp_path):
+    files = []
+    for number, size in enumerate((100, 1, 5000, 5000, 3, 70_000, 2, 9)):
+        path = tmp_path / f"{number}.bin"
+        path.write_bytes(bytes([number]) * size)
+        files.append(str(path))
+    assert content(reading(files, threads=1), 12) == expected(files, 12)

@@ -171,7 +171,17 @@ def test_large_transpositions():
     check(samples([(300, 517), (2000, 64)], np.uint8), lambda b: b.permuted((1, 0)))
 
 
-PHOTOGRAPHS = [(61, 131, 3), (130, 67, 3), (257, 64, 3), (9, 65, 3), (128, 128, 3), (3, 2, 3)]
+PHOTOGRAPHS = [
+    (61, 131, 3),
+    (375, 83, 3),
+    (241, 30, 3),
+    (362, 9, 3),
+    (130, 67, 3),
+    (257, 64, 3),
+    (9, 65, 3),
+    (128, 128, 3),
+    (3, 2, 3),
+]
 
 
 @pytest.mark.parametrize("scattered", [False, True])

@@ -10,6 +10,8 @@ from penstock.errors import PenstockError, ShapeError, located
 from penstock.executor.together import Together
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.executor.arena import Arena
     from penstock.executor.batch import BatchBuffer
     from penstock.executor.context import Context
@@ -43,6 +45,8 @@ class SampleRunner:
         self._steps = steps
         self._reads_only = len(steps) == 1 and steps[0][0].is_reader
         """Whether all there is to do is to read samples."""
+        self._sample_bytes = 0
+        """How long samples that are read together are about."""
         self._count = len(program.plan.consumers)
         self._iteration: Any = None
 
@@ -113,7 +117,9 @@ class SampleRunner:
         buffers: list[BatchBuffer] = context.buffers  # type: ignore[assignment]
         try:
             others = step.op.load_others(entries)
-            found = None if others is None else step.op.load_ahead(entries, buffers[0].empty)
+            if others is None:
+                return indices
+            found = step.op.load_ahead(entries, *self._room(buffers[0], len(entries)))
         except Exception:  # whatever it is, `load` meets it again and knows the sample
             return indices
         if found is None:
@@ -124,6 +130,25 @@ class SampleRunner:
         for buffer in buffers:
             buffer.set_sources(indices, sources)
         return buffers[0].adopt_rows(indices, found)
+
+    def _room(
+        self, buffer: BatchBuffer, count: int
+    ) -> tuple[Callable[..., np.ndarray], np.ndarray | None]:
+        """Where to read so many samples to: what gives memory, and its first piece, at a guess.
+
+        With a right guess, files need not be opened first to find out how long they are.
+        """
+        guess = self._sample_bytes * count
+        free = buffer.empty((guess,), np.uint8) if guess else None
+
+        def empty(shape: tuple[int], dtype: Any) -> np.ndarray:
+            size = shape[0]
+            self._sample_bytes = max(size * 9 // (8 * count), self._sample_bytes * 15 // 16)
+            if free is not None and size <= free.size:
+                return free[:size]
+            return buffer.empty(shape, dtype)
+
+        return empty, free
 
     def _do_together(
         self,

@@ -9,11 +9,14 @@
 #include "staging.cuh"
 #include "vector_store.cuh"
 
+// Threads, fewer than elsewhere: more blocks are resident, and the loads of some are under way while
+// others store.
+constexpr int THREADS = 128;
 constexpr int STAGE_BYTES = 13824, LINE = 128;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr int BLOCKS = 4;
+constexpr int BLOCKS = 8;
 #else
-constexpr int BLOCKS = 5;
+constexpr int BLOCKS = 10;
 #endif
 
 struct PackedSample {
@@ -106,7 +109,7 @@ template <int Pixel> __device__ __forceinline__ Work work_of(const Share& share)
 }
 
 template <typename In, typename Out, int G>
-__global__ void __launch_bounds__(BLOCK, BLOCKS)
+__global__ void __launch_bounds__(THREADS, BLOCKS)
     normalize_planes(const uint8* records, uint32 pitch, uint32 count, uint32 uniform) {
   __shared__ __align__(16) uint8 memory[STAGE_BYTES];
   constexpr int PIXEL = G * int(sizeof(In));
@@ -122,7 +125,7 @@ __global__ void __launch_bounds__(BLOCK, BLOCKS)
   }
   __syncthreads();
   const Work& work = shared_work;
-  stage_spans<16>(memory, work.pitch, work.spans, work.low, work.high, arrivals, BLOCK);
+  stage_spans<16>(memory, work.pitch, work.spans, work.low, work.high, arrivals, THREADS);
   const int columns = work.columns, run = work.run, step = work.backwards ? -PIXEL : PIXEL;
   const int gap = int(work.pitch) - columns * step;
   const bool even = work.even;
@@ -146,20 +149,20 @@ __global__ void __launch_bounds__(BLOCK, BLOCKS)
     if (even) {
       const Picked ahead{picked.from, columns, PIXEL, 0};
 #pragma unroll 2
-      for (int v = v0; v < fours; v += BLOCK)
+      for (int v = v0; v < fours; v += THREADS)
         if (v >= 0)
           write_four<In, Out, true>(ahead, by_columns, head + 4 * v, mean, factor,
                                     to + head + 4 * v);
     } else {
 #pragma unroll 2
-      for (int v = v0; v < fours; v += BLOCK)
+      for (int v = v0; v < fours; v += THREADS)
         if (v >= 0)
           write_four<In, Out, false>(picked, by_columns, head + 4 * v, mean, factor,
                                      to + head + 4 * v);
     }
   }
   // What is left of each plane before the first four and behind the last.
-  for (int i = threadIdx.x; i < 8 * G; i += BLOCK) {
+  for (int i = threadIdx.x; i < 8 * G; i += THREADS) {
     const int c = i / 8, slot = i % 8;
     Out* const to = out + c * out_channel;
     const int phase = int(reinterpret_cast<uint64>(to) / sizeof(Out)) & 3;

@@ -130,8 +130,9 @@ __device__ __forceinline__ bool queue_spans(uint8* memory, uint32 pitch, const S
     return true;
   }
   const uint32 units = (spans.size + 2 * Size - 2) / Size;  // of a span, wherever it begins
-  // As many threads for a span as it keeps busy, a power of two.
+  // As many threads for a span as it keeps busy, a power of two; short ones are copied in one go.
   uint32 bits = 1;
+  while (bits < 5 && (1u << bits) < units) bits++;
   while ((2u << bits) <= units && (2u << bits) <= threads) bits++;
   const uint32 lane = threadIdx.x & ((1u << bits) - 1), step = Size << bits;
 #pragma unroll 1

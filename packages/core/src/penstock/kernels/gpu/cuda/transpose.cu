@@ -7,13 +7,13 @@
 // word of the output.
 #include "transpose_tiles.cuh"
 
-constexpr uint32 THREADS = 256;
+constexpr uint32 THREADS = 128;
 constexpr uint32 STAGE_BYTES = 25600;
-// Blocks on a multiprocessor, for the compiler to find the registers: Turing has fewer threads.
+// Blocks on a multiprocessor, for the compiler to find the registers: Turing has less memory.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr uint32 BLOCKS = 3;
+constexpr uint32 BLOCKS = 2;
 #else
-constexpr uint32 BLOCKS = 6;
+constexpr uint32 BLOCKS = 8;
 #endif
 
 template <typename T> struct WordOf { using type = uint32; };
@@ -72,11 +72,17 @@ __device__ __forceinline__ void offsets_from(const Picture& picture, const Divis
 // The elements at these offsets, as a word.
 template <typename T, typename Word, uint32 Count>
 __device__ __forceinline__ Word word_at(const uint8* from, const int32 (&offsets)[Count]) {
-  Word word = 0;
+  Word elements[Count];
 #pragma unroll
-  for (uint32 e = 0; e < Count; e++)
-    word |= Word(*reinterpret_cast<const T*>(from + offsets[e])) << (8 * sizeof(T) * e);
-  return word;
+  for (uint32 e = 0; e < Count; e++) elements[e] = *reinterpret_cast<const T*>(from + offsets[e]);
+  if constexpr (Count == 4) {
+    return __byte_perm(__byte_perm(elements[0], elements[1], 0x0040),
+                       __byte_perm(elements[2], elements[3], 0x0040), 0x5410);
+  } else if constexpr (Count == 2) {
+    return __byte_perm(elements[0], elements[1], 0x5410);
+  } else {
+    return elements[0];
+  }
 }
 
 template <typename T, uint32 Inner>

@@ -82,10 +82,13 @@ def begin_decoding(
     stream: it waits for the JPEG engines, queues what is left to be done, and returns for each
     sample that no decoder could decode its error. Those samples hold arbitrary values.
     """
-    shapes = np.zeros((count, 3), np.int64)
+    if plain is not None and len(plain.positions) == count:
+        shapes = plain.shapes
+    else:
+        shapes = np.zeros((count, 3), np.int64)
     if samples:
         shapes[[s.position for s in samples]] = [s.shape for s in samples]
-    if plain is not None:
+    if plain is not None and shapes is not plain.shapes:
         shapes[plain.positions] = plain.shapes
     for position, image in cached:
         shapes[position] = image.shape
@@ -150,7 +153,8 @@ def _assigned(
             images = plain.only(chosen)
             targets = out.pointers[images.positions]
             for_engines.append(PlainJob(images, targets, wanted.color))
-        samples = samples + plain.only(~chosen).samples()
+        if not chosen.all():
+            samples = samples + plain.only(~chosen).samples()
     addresses = out.pointers.tolist() if samples else []
     by_decoder: dict[tuple[JpegEngines | DeviceDecoder, str], list[Sample]] = {}
     for sample in samples:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.kernels.cpu.decode.image_header import ImageHeader
-from penstock.kernels.cpu.decode.jpeg_scan import SAMPLINGS
+from penstock.kernels.cpu.decode.jpeg_scan import KINDS, SAMPLINGS, kind_of
 from penstock.kernels.gpu.decode import nvjpeg
 from penstock.kernels.gpu.decode.engine_thread import Running, engine_thread
 from penstock.kernels.gpu.decode.nvjpeg import Tables
@@ -68,9 +68,9 @@ class JpegEngines:
         self.cuts = not options.fancy_upsampling
         self._thread = engine_thread(runtime)
         self._order = threading.Lock()
-        self._known: set[int] = set()
-        """Kinds of images that the engines decode, by sampling and by the number of bits that
-        height and width have; to ask nvJPEG about each image takes 7 microseconds.
+        self._known = np.zeros(KINDS, bool)
+        """Kinds of images that the engines decode; to ask nvJPEG about each image takes 7
+        microseconds.
         """
         driver = getattr(runtime, "driver", None)
         self._engines = self._thread.call(
@@ -88,28 +88,24 @@ class JpegEngines:
         if not header.sampling:
             return self._ask(data)
         sampling = SAMPLINGS.index(header.sampling)
-        kind = (header.height.bit_length() * 64 + header.width.bit_length()) * 8 + sampling
-        return kind in self._known or self._learn(kind, data)
+        kind = kind_of(header.height, header.width, sampling)
+        return bool(self._known[kind]) or self._learn(kind, data)
 
     def take(self, images: PlainJpegs) -> np.ndarray:
         """For each of some plain images whether the engines decode it."""
-        facts = images.scanned.facts[images.positions]
-        lengths = np.frexp(facts[:, :2])[1]
-        kinds = (lengths[:, 0] * 64 + lengths[:, 1]) * 8 + facts[:, 3]
-        found, firsts, which = np.unique(kinds, return_index=True, return_inverse=True)
-        taken = np.array(
-            [
-                kind in self._known or self._learn(kind, images.rows[images.positions[first]])
-                for kind, first in zip(found.tolist(), firsts.tolist(), strict=True)
-            ],
-            bool,
-        )
-        return taken[which]
+        kinds = images.scanned.facts[images.positions, 4]
+        taken: np.ndarray = self._known[kinds]
+        if taken.all():
+            return taken
+        for kind in np.unique(kinds[~taken]).tolist():
+            first = images.positions[np.argmax(kinds == kind)]
+            self._learn(kind, images.rows[first])
+        return self._known[kinds]  # type: ignore[no-any-return]
 
     def _learn(self, kind: int, data: np.ndarray) -> bool:
         taken = self._ask(data)
         if taken:
-            self._known.add(kind)
+            self._known[kind] = True
         return taken
 
     def _ask(self, data: np.ndarray) -> bool:
@@ -183,6 +179,9 @@ class BeingDecoded:
         found: list[np.ndarray] = [np.empty(0, bool)] * self._count
         for numbers, counts, tables, color, running in self._batches:
             good = self._result(tables, color, running)
+            if len(numbers) == 1:
+                found[numbers[0]] = good
+                continue
             ends = np.cumsum(counts)
             for n, part in zip(numbers, np.split(good, ends[:-1]), strict=True):
                 found[n] = part

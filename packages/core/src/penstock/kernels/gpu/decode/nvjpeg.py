@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import sys
+from collections.abc import Sequence
 from ctypes import POINTER, byref, c_int, c_size_t, c_uint, c_void_p
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -73,8 +74,10 @@ class Tables(NamedTuple):
     """uint64 ``(samples,)``: their lengths."""
     images: np.ndarray
     """`IMAGE` ``(samples,)``: where they are to be decoded to."""
-    regions: list[tuple[int, int, int, int] | None] | None
-    """First row and column, and one past the last; `None` for a whole image, or for all of them."""
+    regions: np.ndarray | None
+    """int64 ``(samples, 4)``: offsets to the right and down, width and height of what is to be
+    decoded; 0, 0, -1, -1 for a whole image, and `None` for all of them.
+    """
 
     def part(self, begin: int, end: int) -> Tables:
         """The images from number `begin` to before `end`."""
@@ -89,8 +92,11 @@ class Tables(NamedTuple):
         if len(tables) == 1:
             return tables[0]
         regions = None
-        if any(table.regions for table in tables):
-            regions = [r for t in tables for r in t.regions or [None] * len(t.sources)]
+        if any(table.regions is not None for table in tables):
+            whole = [extents([None] * len(t.sources)) for t in tables]
+            regions = np.concatenate(
+                [w if t.regions is None else t.regions for t, w in zip(tables, whole, strict=True)]
+            )
         return cls(
             np.concatenate([table.sources for table in tables]),
             np.concatenate([table.sizes for table in tables]),
@@ -244,7 +250,7 @@ class Engines:
         )
         job[loop.SOURCES : loop.IMAGES + 1] = [table.ctypes.data for table in tables[:3]]
         if tables.regions is not None:
-            regions = _extents(tables.regions)
+            regions = np.ascontiguousarray(tables.regions)
             while len(self._params) < count:
                 made = self._make("DecodeParams")
                 self._params = np.append(self._params, np.uint64(made.value or 0))
@@ -265,16 +271,17 @@ class Engines:
             self.close()
 
 
-def _extents(regions: list[tuple[int, int, int, int] | None]) -> np.ndarray:
-    """Regions as nvJPEG takes them: offsets to the right and down, width, height; int64."""
+def extents(regions: Sequence[tuple[int, int, int, int] | None] | np.ndarray) -> np.ndarray:
+    """Regions, or `None` for whole images, as `Tables` has them.
+
+    Regions have first row and column, and one past the last.
+    """
+    if isinstance(regions, np.ndarray):
+        top, left, bottom, right = regions.T
+        return np.stack((left, top, right - left, bottom - top), axis=1)
     whole = (0, 0, -1, -1)
-    return np.array(
-        [
-            whole if r is None else (r[1], r[0], r[3] - r[1], r[2] - r[0])
-            for r in regions
-        ],
-        np.int64,
-    )  # fmt: skip
+    found = [whole if r is None else (r[1], r[0], r[3] - r[1], r[2] - r[0]) for r in regions]
+    return np.array(found, np.int64).reshape(-1, 4)
 
 
 def _addresses(library: Any) -> tuple[list[Any], list[int]]:
