@@ -22,8 +22,8 @@ _QUICK_READING_SECONDS = 2e-4
 _LITTLE_WORK_SECONDS = 5e-5
 _SHORT_WORK_SECONDS = 2e-3
 """A chunk costs some 15 microseconds of the interpreter; of work as short as this, single samples
-are not worth it. With eight threads that decode images of a millisecond, on an H200's host, no fewer
-than four at a time made a sixth more of them a second.
+are not worth it. With eight threads that decode images of a millisecond, on an H200's host, no
+fewer than four at a time made a sixth more of them a second.
 """
 
 _JOINT = 16
