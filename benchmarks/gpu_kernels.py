@@ -1,7 +1,7 @@
 """Kernels of the GPU by themselves: how near they come to the speed of its memory.
 
     hatch run bench:gpu-kernels
-    hatch run bench:gpu-kernels --only resize rotate --batch-size 64
+    hatch run bench:gpu-kernels --only resize rotate --batch-size 64 --markdown
 
 Each operator works on batches of images of one size and of many sizes, in turn on several that
 together are larger than the caches. *GB/s* are the bytes that have to be read and written, at
@@ -174,6 +174,20 @@ def _row(bench: Bench, case: Case, copy: float) -> list[str]:
     return row
 
 
+def _markdown(bench: Bench, wanted: list[Case], copy: float) -> None:
+    """The same table as in ``RESULTS.md``."""
+    print("| operator | MB | host us | device us | of copy | of equal | ragged: device us ", end="")
+    print("| of copy | of equal |\n|" + "---|" * 9)
+    for case in wanted:
+        name, size, host, *whole = _row(bench, case, copy)
+        ragged = whole[4:]
+        print(
+            "| "
+            + " | ".join([name, size, host, whole[0], *whole[2:4], ragged[0], *ragged[2:]])
+            + " |"
+        )
+
+
 def _table(bench: Bench, wanted: list[Case], copy: float) -> None:
     table = Table(title=f"{bench.count} images of {bench.extent} and of 60-100 % of that (ragged)")
     for name in ("operator", "MB", "host\nus", "device\nus", "GB/s", "of copy", "of equal"):
@@ -213,6 +227,7 @@ def main() -> None:
     parser.add_argument(
         "--smoke", action="store_true", help="tiny, on the emulated GPU: only shows that it runs"
     )
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     args = parser.parse_args()
     count, extent = (4, (37, 50)) if args.smoke else (args.batch_size, EXTENT)
     with emulated() if args.smoke else contextlib.nullcontext():
@@ -226,7 +241,8 @@ def main() -> None:
         wanted = [
             c for c in cases(count, least) if not args.only or any(o in c.name for o in args.only)
         ]
-        _table(bench, wanted, max(rates.values(), default=1.0))
+        show = _markdown if args.markdown else _table
+        show(bench, wanted, max(rates.values(), default=1.0))
 
 
 if __name__ == "__main__":
