@@ -108,7 +108,7 @@ def test_devices_do_not_wait_for_each_other(tmp_path):
 
 
 def test_nobody_waits_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr(turns, "_MOST_NAPS", 3)
+    monkeypatch.setattr(turns, "_PATIENCE_NANOSECONDS", 1000)
     path = tmp_path / "one"
     mine, hanging = turns_at(path), turns_at(path)
     begin_turn(hanging)
@@ -117,6 +117,13 @@ def test_nobody_waits_for_ever(tmp_path, monkeypatch):
         end_turn(mine)
     assert mine[0] == -1
     assert is_taken(path)
+
+
+def test_no_file_no_turns():
+    alone = turns_at(None)
+    for _ in range(2):
+        begin_turn(alone)
+    end_turn(alone)
 
 
 def test_a_file_that_cannot_be(tmp_path):

@@ -22,8 +22,8 @@ UNITS = 1024
 """Pixels, or elements, that a block makes at a time."""
 _MOST_32_BITS = (1 << 31) - 1
 _MOST_TURNS = 4
-_STAGE_BYTES, _TILE_THREADS = 13824, 128
-"""Shared memory and threads of a block of ``normalize_planes.cu``."""
+_STAGE_BYTES = 13824
+"""Shared memory of a block of ``normalize_planes.cu``."""
 _TILE_PIXELS = 4096
 """Pixels that such a block makes, if as many fit."""
 _BLOCKS = 8
@@ -157,7 +157,8 @@ def normalize_pixels(
             records, windows.shapes, source.dtype.itemsize, _STAGE_BYTES, _TILE_PIXELS, tiles
         )
         name = kernel("normalize_planes.cu", "normalize_planes", source.dtype, target.dtype, parts)
-        launch_counted(queue, name, tiles, blocks, blocks_each, threads=_TILE_THREADS)
+        threads = 256 if target.dtype.itemsize == 4 else 128  # as there
+        launch_counted(queue, name, tiles, blocks, blocks_each, threads=threads)
         return
     blocks, blocks_each = _count_blocks(records, windows.shapes, UNITS, 1)
     turns = _turns(queue, blocks)

@@ -72,6 +72,8 @@ _SAMPLE = np.dtype(
         ("column_weights", np.uint64),
         ("row_taps", np.int32),
         ("column_taps", np.int32),
+        ("in_rows", np.int32),
+        ("in_columns", np.int32),
         ("inners", np.int32),
         ("height", np.int32),
         ("width", np.int32),
@@ -416,6 +418,8 @@ def _describe(
         record.column_weights = line.weights
         record.column_taps = line.taps
         record.width = line.length
+        record.in_rows = rows.in_size
+        record.in_columns = line.in_size
         record.inners = frame.inners
         record.channels = frame.channels
         record.out_channels = place.channels

@@ -9,14 +9,15 @@
 #include "staging.cuh"
 #include "vector_store.cuh"
 
-// Threads, fewer than elsewhere: more blocks are resident, and the loads of some are under way while
-// others store.
-constexpr int THREADS = 128;
 constexpr int STAGE_BYTES = 13824, LINE = 128;
+// Threads of a block. Where little is written, blocks are small and many of them resident: the loads
+// of some are under way while others store.
+template <typename Out> constexpr int THREADS = sizeof(Out) == 4 ? 256 : 128;
+// Threads on a multiprocessor, for the compiler to find the registers.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr int BLOCKS = 8;
+constexpr int RESIDENT = 1024;
 #else
-constexpr int BLOCKS = 10;
+constexpr int RESIDENT = 1280;
 #endif
 
 struct PackedSample {
@@ -109,7 +110,7 @@ template <int Pixel> __device__ __forceinline__ Work work_of(const Share& share)
 }
 
 template <typename In, typename Out, int G>
-__global__ void __launch_bounds__(THREADS, BLOCKS)
+__global__ void __launch_bounds__(THREADS<Out>, RESIDENT / THREADS<Out>)
     normalize_planes(const uint8* records, uint32 pitch, uint32 count, uint32 uniform) {
   __shared__ __align__(16) uint8 memory[STAGE_BYTES];
   constexpr int PIXEL = G * int(sizeof(In));
@@ -125,7 +126,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
   }
   __syncthreads();
   const Work& work = shared_work;
-  stage_spans<16>(memory, work.pitch, work.spans, work.low, work.high, arrivals, THREADS);
+  stage_spans<16>(memory, work.pitch, work.spans, work.low, work.high, arrivals, THREADS<Out>);
   const int columns = work.columns, run = work.run, step = work.backwards ? -PIXEL : PIXEL;
   const int gap = int(work.pitch) - columns * step;
   const bool even = work.even;
@@ -149,20 +150,20 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
     if (even) {
       const Picked ahead{picked.from, columns, PIXEL, 0};
 #pragma unroll 2
-      for (int v = v0; v < fours; v += THREADS)
+      for (int v = v0; v < fours; v += THREADS<Out>)
         if (v >= 0)
           write_four<In, Out, true>(ahead, by_columns, head + 4 * v, mean, factor,
                                     to + head + 4 * v);
     } else {
 #pragma unroll 2
-      for (int v = v0; v < fours; v += THREADS)
+      for (int v = v0; v < fours; v += THREADS<Out>)
         if (v >= 0)
           write_four<In, Out, false>(picked, by_columns, head + 4 * v, mean, factor,
                                      to + head + 4 * v);
     }
   }
   // What is left of each plane before the first four and behind the last.
-  for (int i = threadIdx.x; i < 8 * G; i += THREADS) {
+  for (int i = threadIdx.x; i < 8 * G; i += THREADS<Out>) {
     const int c = i / 8, slot = i % 8;
     Out* const to = out + c * out_channel;
     const int phase = int(reinterpret_cast<uint64>(to) / sizeof(Out)) & 3;

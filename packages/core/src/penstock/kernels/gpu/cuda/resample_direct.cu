@@ -4,6 +4,9 @@
 #include "resample.cuh"
 #include "resample_numbers.cuh"
 
+// Bytes around two pixels of G channels that may be read: at most 3 in front, and so many from them on.
+constexpr int READ_BYTES = 12;
+
 // Eight bytes from any place on, of which so many as two pixels of G channels have are wanted: words
 // without wanted bytes are not read.
 template <int G> __device__ __forceinline__ void read_two(const char* place, uint32 (&words)[2]) {
@@ -59,7 +62,7 @@ __global__ void __launch_bounds__(BLOCK)
   const Rounding rounded{rounds, low, high};
   const int row_taps = s.row_taps, column_taps = s.column_taps;
   constexpr bool PAIRS = TAPS == 2 && same<In, uint8> && G > 1;
-  const bool by_pairs = PAIRS && row_taps == 2 && column_taps == 2;
+  bool by_pairs = PAIRS && row_taps == 2 && column_taps == 2;
   const int pixel_bytes = channels * int(sizeof(In));
 
   const uint32 first_row = first / row_units, first_unit = first - first_row * row_units;
@@ -76,12 +79,24 @@ __global__ void __launch_bounds__(BLOCK)
       const int* const lefts = s.column_first;
       const float* const row_weights = s.row_weights;
       const float* const column_weights = s.column_weights;
+      const FrameLimits limits = limits_of(s, reinterpret_cast<uint64>(source), pixel_bytes);
+      const char* upper[ITEMS];
 #pragma unroll
       for (int i = 0; i < ITEMS; ++i) {
         const uint32 unit = min(threadIdx.x + i * BLOCK, units - 1), down = rows(first_unit + unit);
         const uint32 y = first_row + down, x = first_unit + unit - down * row_units;
-        const char* const top = source + __ldg(tops + y) * row + __ldg(lefts + x) * G;
-        blend_two<G>(top, top + row, row_weights + 2 * int64(y), column_weights + 2 * x, values[i]);
+        upper[i] = source + __ldg(tops + y) * row + __ldg(lefts + x) * G;
+        const uint64 one = reinterpret_cast<uint64>(upper[i]), other = one + row;
+        by_pairs &= min(one, other) >= limits.low + 3 && max(one, other) + READ_BYTES <= limits.high;
+      }
+      if (by_pairs) {
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+          const uint32 unit = min(threadIdx.x + i * BLOCK, units - 1), down = rows(first_unit + unit);
+          const uint32 y = first_row + down, x = first_unit + unit - down * row_units;
+          blend_two<G>(upper[i], upper[i] + row, row_weights + 2 * int64(y), column_weights + 2 * x,
+                       values[i]);
+        }
       }
     }
   }

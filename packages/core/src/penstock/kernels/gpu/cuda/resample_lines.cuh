@@ -87,15 +87,15 @@ __device__ __forceinline__ void sum_staged(const uint8* stage, int begin, const 
   total.template store<In, G>(band, first + IN_WORD * lane - skipped, four_rows);
 }
 
-// A word of a line that begins anywhere, `left` bytes before its end; what is beyond is 0 and is not
-// read.
+// A word of a line that begins anywhere, `left` bytes before its end; nothing beyond is read.
 template <typename In> __device__ __forceinline__ uint32 word_at(const char* place, int left) {
   constexpr int SIZE = sizeof(In);
-  if (left >= 4) {
-    const uint64 address = reinterpret_cast<uint64>(place);
-    const uint32* const words = reinterpret_cast<const uint32*>(address & ~uint64(3));
-    const uint32 shift = 8 * (uint32(address) & 3), word = __ldg(words);
-    return SIZE < 4 && shift ? __funnelshift_r(word, __ldg(words + 1), shift) : word;
+  const uint32* const words = reinterpret_cast<const uint32*>(reinterpret_cast<uint64>(place) & ~uint64(3));
+  const uint32 shift = 8 * (uint32(reinterpret_cast<uint64>(place)) & 3);
+  if (SIZE == 4 || shift == 0) {
+    if (left >= 4) return __ldg(words);
+  } else if (left >= 8) {
+    return __funnelshift_r(__ldg(words), __ldg(words + 1), shift);
   }
   uint32 word = 0;
 #pragma unroll

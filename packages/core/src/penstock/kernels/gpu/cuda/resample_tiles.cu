@@ -23,7 +23,7 @@ constexpr int MOST_ROW_TAPS = 16, MOST_COLUMN_WEIGHTS = 384, MOST_COLUMNS = BLOC
 // What a block makes: columns and rows of the output.
 struct Work {
   uint64 frame_at;
-  uint64 low, high;  // the memory of the frame that is known to be there
+  uint64 low, high;  // the memory of the frame
   int64 out_at;      // elements
   int first_column, first_row, columns, rows;
   int top, lines;    // source rows
@@ -45,18 +45,14 @@ __device__ __forceinline__ Work work_of(const ResampledSample& s, uint32 block) 
   return work;
 }
 
-__device__ __forceinline__ void find_limits(const ResampledSample& s, int pixel_bytes, Work& work) {
+__device__ __forceinline__ void find_lines(const ResampledSample& s, int pixel_bytes, Work& work) {
   const int* const lines = s.row_first + work.first_row;
   const int one_line = __ldg(lines), other_line = __ldg(lines + work.rows - 1);
   work.top = min(one_line, other_line);
   work.lines = max(one_line, other_line) + s.row_taps - work.top;
-  const int first_row = __ldg(s.row_first), last_row = __ldg(s.row_first + s.height - 1);
-  const int first_column = __ldg(s.column_first), last_column = __ldg(s.column_first + s.width - 1);
-  const int64 low_row = min(first_row, last_row) * s.row;
-  const int64 high_row = (max(first_row, last_row) + s.row_taps - 1) * s.row;
-  work.low = work.frame_at + min(low_row, high_row) + min(first_column, last_column) * pixel_bytes;
-  work.high = work.frame_at + max(low_row, high_row) +
-              (max(first_column, last_column) + s.column_taps) * pixel_bytes;
+  const FrameLimits limits = limits_of(s, work.frame_at, pixel_bytes);
+  work.low = limits.low;
+  work.high = limits.high;
 }
 
 // A tile of those that a block makes.
@@ -302,7 +298,7 @@ __global__ void __launch_bounds__(BLOCK, 4)
       reinterpret_cast<uint64*>(&s)[i] = __ldg(reinterpret_cast<const uint64*>(share.record) + i);
     __syncwarp();
     Work found = work_of(s, share.block);
-    find_limits(s, (G > 1 ? G : s.channels) * SIZE, found);
+    find_lines(s, (G > 1 ? G : s.channels) * SIZE, found);
     if (threadIdx.x == 0) work = found;
   }
   __syncthreads();

@@ -205,15 +205,19 @@ def engine_thread(runtime: Runtime) -> EngineThread:
     with _lock:
         found = _threads.get(runtime)
         if found is None:
-            lock = turns_at(path_of(_name(runtime)))
+            name = _name(runtime)
+            lock = turns_at(None if name is None else path_of(name))
             found = _threads[runtime] = EngineThread(runtime, lock)
         return found
 
 
-def _name(runtime: Runtime) -> str:
-    """What the device is called in all processes: numbers of devices are a process's own."""
+def _name(runtime: Runtime) -> str | None:
+    """What the device is called in all processes, since numbers of devices are a process's own.
+
+    `None` for what is no device of CUDA's, which other processes do not see.
+    """
     try:
         name: str = runtime.xp.cuda.runtime.deviceGetPCIBusId(runtime.device_id)
     except AttributeError:
-        return f"{runtime.name} {runtime.device_id}"
+        return None
     return name

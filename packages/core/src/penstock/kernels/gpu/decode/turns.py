@@ -28,12 +28,14 @@ _UNLOCK = 8  # LOCK_UN
 _NAP_MICROSECONDS = 50
 _PAUSE_MICROSECONDS = 300
 """Long enough for who naps to find the lock free: naps last 50 microseconds longer than asked."""
-_MOST_NAPS = 100_000
-"""Some ten seconds. A turn takes milliseconds; whoever has it for so long is stopped, or hangs."""
+_PATIENCE_NANOSECONDS = 10_000_000_000
+"""A turn takes milliseconds. Whoever has it for so long is stopped, or hangs."""
+_MONOTONIC = 1  # CLOCK_MONOTONIC, of Linux
 
-_FILE, _NAPS, _BYTE = range(3)
+_FILE, _PATIENCE, _BYTE, _SECONDS, _NANOSECONDS = range(5)
 
 _flock: Any = types.ExternalFunction("flock", types.int32(types.int32, types.int32))
+_clock: Any = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.uintp))
 _usleep: Any = types.ExternalFunction("usleep", types.int32(types.uint32))
 _pread: Any = types.ExternalFunction(
     "pread", types.int64(types.int32, types.uintp, types.uintp, types.int64)
@@ -43,16 +45,17 @@ _pwrite: Any = types.ExternalFunction(
 )
 
 
-def turns_at(path: Path) -> np.ndarray:
+def turns_at(path: Path | None) -> np.ndarray:
     """A lock that processes share by a file, for `begin_turn` and `end_turn`.
 
-    Where the file cannot be opened or locked, there are no turns.
+    Where there is no file, or it cannot be opened or locked, there are no turns.
 
     Returns
     -------
-    int64, of three elements.
+    int64, of five elements.
     """
-    return np.array([_opened(path), _MOST_NAPS, 0], np.int64)
+    file = -1 if path is None else _opened(path)
+    return np.array([file, _PATIENCE_NANOSECONDS, 0, 0, 0], np.int64)
 
 
 def path_of(device: str) -> Path:
@@ -71,15 +74,24 @@ def begin_turn(lock: np.ndarray) -> None:
     file = np.int32(lock[_FILE])
     if file < 0:
         return
-    naps = 0
+    begin = np.int64(-1)
     while _flock(file, _EXCLUSIVE_IF_FREE) != 0:
-        if naps >= lock[_NAPS]:
+        now = _now(lock)
+        if begin < 0:
+            begin = now
+        if now - begin >= lock[_PATIENCE]:
             lock[_FILE] = -1
             return
         lock[_BYTE] = -1
         _pwrite(file, lock.ctypes.data + 8 * _BYTE, 1, 0)
         _usleep(_NAP_MICROSECONDS)
-        naps += 1
+
+
+@numba.njit(nogil=True, cache=True)
+def _now(lock: np.ndarray) -> int:
+    """Nanoseconds, of a clock that only goes on."""
+    _clock(_MONOTONIC, lock.ctypes.data + 8 * _SECONDS)
+    return lock[_SECONDS] * 1_000_000_000 + lock[_NANOSECONDS]  # type: ignore[no-any-return]
 
 
 @numba.njit(nogil=True, cache=True)
