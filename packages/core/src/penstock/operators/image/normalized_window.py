@@ -131,7 +131,7 @@ class NormalizedWindows:
         part.write(queue, out, self._places(queue))
 
     def _places(self, queue: Queue) -> np.ndarray:
-        from penstock.kernels.gpu.resample import places_of
+        from penstock.kernels.gpu.resample_layout import places_of
 
         if self._kept_places is not None and self._kept_places[0] is queue:
             return self._kept_places[1]

@@ -18,7 +18,7 @@ from penstock.tensors.gpu.batch import (
 )
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu.resample import Frames
+    from penstock.kernels.gpu.resample_layout import Frames
     from penstock.kernels.gpu.resample_axes import AxesSampling
     from penstock.kernels.gpu.resample_taps import Taps
     from penstock.tensors.gpu.queue import Queue
@@ -129,7 +129,7 @@ class ResizedBatch(LazyBatch):
 
     def materialise(self, queue: Queue) -> DeviceBatch:
         """The samples in device memory."""
-        from penstock.kernels.gpu.resample import contiguous_places
+        from penstock.kernels.gpu.resample_layout import contiguous_places
 
         out = queue.empty(self.extents, self.dtype, len(self))
         places = contiguous_places(self._rows, self.row, channels_last=self.channels_last)
@@ -146,10 +146,11 @@ class ResizedBatch(LazyBatch):
         out
             Memory, and element type, of the output.
         places
-            `penstock.kernels.gpu.resample.PLACES`, in elements of `out`; to normalise on the way,
-            where channels come last, with a table.
+            `penstock.kernels.gpu.resample_layout.PLACES`, in elements of `out`; to normalise on the
+            way, where channels come last, with a table.
         """
-        from penstock.kernels.gpu.resample import Target, resample_images
+        from penstock.kernels.gpu.resample import resample_images
+        from penstock.kernels.gpu.resample_layout import Target
         from penstock.kernels.gpu.resample_taps import axes_taps
 
         if 0 in self._uniform if self._uniform is not None else not _any_elements(self._rows):
@@ -162,7 +163,7 @@ class ResizedBatch(LazyBatch):
 
     def _frames(self, queue: Queue, taps: Taps) -> Frames:
         """The images that are resampled along rows and columns."""
-        from penstock.kernels.gpu.resample import Frames, frames_of, strided_frames
+        from penstock.kernels.gpu.resample_layout import Frames, frames_of, strided_frames
 
         source, row = self.source, self.row
         if self.axes.rank == 3:
@@ -177,7 +178,8 @@ class ResizedBatch(LazyBatch):
 
     def _slices(self, queue: Queue, taps: Taps) -> Frames:
         """The slices of volumes, blended where they are not slices of the source."""
-        from penstock.kernels.gpu.resample import Frames, blend_slices, strided_frames
+        from penstock.kernels.gpu.resample import blend_slices
+        from penstock.kernels.gpu.resample_layout import Frames, strided_frames
 
         shapes, first, row = self.shapes, self.first, self.row
         source = _with_contiguous_end(queue, StridedBatch.of(self.source), row)
