@@ -41,6 +41,10 @@ class Lane:
 
     def __init__(self, device: Device, name: str, ahead: int, stream: int | None = None) -> None:
         self.name = name
+        self.busy = False
+        """Whether a thread is at work on it, where several may be; guarded by the lock of the
+        executor.
+        """
         self._device = device
         self._ahead = ahead
         self._owns_stream = stream is None
@@ -111,7 +115,13 @@ class Lane:
 
 
 class LaneThread(threading.Thread):
-    """Takes iterations that have come to its lane. Like a worker, it keeps no executor alive."""
+    """Takes iterations that have come to its lane. Like a worker, it keeps no executor alive.
+
+    Where lanes take nothing but the interpreter's time it goes on with an iteration on the next
+    one, and so do workers: see `penstock.executor.plan.shares_lanes`.
+    """
+
+    takes_lanes = True
 
     def __init__(self, executor: Executor, lane: Lane) -> None:
         super().__init__(name=f"penstock-{lane.name}", daemon=True)
@@ -125,22 +135,28 @@ class LaneThread(threading.Thread):
         self._lane.activate()
         try:
             while (task := self._next_task()) is not None:
-                executor, iteration = task
-                executor.run_on_lane(iteration, self._lane)
+                executor, iteration, lane = task
+                executor.run_on_lane(iteration, lane)
                 del task, executor, iteration
         finally:
+            with self._gate.lock:
+                while self._lane.busy:
+                    self._gate.lanes[self._lane.name].wait()
             self._lane.close()
 
-    def _next_task(self) -> tuple[Executor, Iteration] | None:
+    def _next_task(self) -> tuple[Executor, Iteration, Lane] | None:
         gate = self._gate
         with gate.lock:
             while not gate.closed:
                 executor = self._executor()
                 if executor is None:
                     break
+                shared = executor.find_shared_task()
+                if shared is not None:
+                    return executor, *shared
                 iteration = executor.find_lane_task(self._lane.name)
                 if iteration is not None:
-                    return executor, iteration
+                    return executor, iteration, self._lane
                 del executor
                 gate.lanes[self._lane.name].wait()
             return None
