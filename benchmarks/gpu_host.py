@@ -29,9 +29,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.gpu_decode import noise
 from benchmarks.support import audio_chain
 from benchmarks.support import graphs_gpu as graphs
 from benchmarks.support.graphs import MEAN, STD
+from benchmarks.support.idle_nvjpeg import install_idle_nvjpeg
 from benchmarks.support.idle_runtime import (
     OTHER_STREAM,
     IdleArray,
@@ -109,6 +111,8 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "views_ragged": (_views, "ragged"),
     "normalize_cast": (_plain, "uniform"),
     "upload": (_upload, "host"),
+    "train": (lambda lib, batches: graphs.train(lib, batches[0]), "jpegs"),
+    "train_crop": (lambda lib, batches: graphs.train_crop(lib, batches[0]), "jpegs"),
     "audio": (_audio, "files"),
     "spectra": (_spectra, "signals"),
 }
@@ -121,6 +125,8 @@ def _batches(kind: str, runtime: IdleRuntime, count: int) -> list[Any]:
         return [np.zeros((count, *EXTENT), dtype)]
     if kind == "files":
         return [_speech()]
+    if kind == "jpegs":
+        return [_photographs()]
     if kind == "signals":
         rng = np.random.default_rng(0)
         return [
@@ -147,6 +153,18 @@ def _speech() -> str:
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)
     write_speech(Path(folder.name), 64)
+    return folder.name
+
+
+@cache
+def _photographs() -> str:
+    """A folder with 1,024 JPEG files of two classes, as long as the process lasts."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    for number, data in enumerate(itertools.islice(itertools.cycle(list(noise(64))), 1024)):
+        path = Path(folder.name) / f"class{number % 2}" / f"{number:04}.jpg"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data.tobytes())
     return folder.name
 
 
@@ -243,6 +261,7 @@ def main() -> None:
     )
     args = parser.parse_args()
     install_idle_cupy()
+    install_idle_nvjpeg()
     table = Table(title="us an iteration, on a GPU that takes no time")
     for name in ("pipeline", "batch", "wall", "processor", "launches"):
         table.add_column(name, justify="left" if name == "pipeline" else "right")

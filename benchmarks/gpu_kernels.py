@@ -1,13 +1,16 @@
 """Kernels of the GPU by themselves: how near they come to the speed of its memory.
 
     hatch run bench:gpu-kernels
-    hatch run bench:gpu-kernels --only resize rotate --batch-size 64
+    hatch run bench:gpu-kernels --only resize rotate --batch-size 64 --markdown
 
 Each operator works on batches of images of one size and of many sizes, in turn on several that
 together are larger than the caches. *GB/s* are the bytes that have to be read and written, at
 least, over the time between two CUDA events; *of copy* is their ratio to the faster of the driver's
-copy and a copy kernel, measured in the same run. *host* is what the interpreter takes to queue the
-work. The time of an operator includes the upload of its table of samples.
+copy and a copy kernel, measured in the same run, of a gigabyte. *of equal* is the ratio of the time
+that the driver takes to copy as many bytes, measured in the same way, to that of the operator:
+whatever is queued takes some microseconds to begin and to end, which counts where little is moved.
+*host* is what the interpreter takes to queue the work. The time of an operator includes the upload
+of its table of samples.
 """
 
 from __future__ import annotations
@@ -71,6 +74,7 @@ class Bench:
         self.clock = (HostClock if smoke else DeviceClock)(device.runtime, self.stream)
         self.repetitions = 1 if smoke else _REPETITIONS
         self._queue = device.queue(self.stream)
+        self._copies: dict[int, float] = {}
 
     def shapes(self, *, ragged: bool) -> np.ndarray:
         """Shapes of a batch, int64 ``(count, 3)``."""
@@ -120,44 +124,75 @@ class Bench:
     def copy_rates(self) -> dict[str, float]:
         """GB/s, read and written, of the driver's copy and of a copy kernel."""
         runtime, size = self.device.runtime, self.count * (1 << 22)
-        source, target = (int(self._queue.empty((size,), np.uint8, 1).pointers[0]) for _ in "ab")
-        found = {}
-
-        def by_driver(_: int) -> None:
-            runtime.copy(target, source, size, self.stream)
+        batches = [self._queue.empty((size,), np.uint8, 1) for _ in "ab"]
+        source, target = (int(batch.pointers[0]) for batch in batches)
+        kernel = runtime.function(_COPY, "copy16")
 
         def by_kernel(_: int) -> None:
             arguments = (np.uint64(source), np.uint64(target), np.uint32(size // 16))
             kernel((-(-size // 16 // 1024), 1, 1), (256, 1, 1), arguments, 0, self.stream)
 
-        for name, work in (("driver", by_driver), ("kernel", by_kernel)):
-            if name == "kernel":
-                kernel = runtime.function(_COPY, "copy16")
-            work(0)
-            device, _ = self.clock.microseconds(work, self.repetitions)
-            found[name] = 2e-3 * size / device
-        return found
+        by_kernel(0)
+        device, _ = self.clock.microseconds(by_kernel, self.repetitions)
+        return {
+            "driver": 2e-3 * size / self.copy_microseconds(2 * size),
+            "kernel": 2e-3 * size / device,
+        }
+
+    def copy_microseconds(self, moved: int) -> float:
+        """Microseconds of a copy by the driver that reads and writes `moved` bytes in all.
+
+        As in `measure`, between memory in turn.
+        """
+        if moved not in self._copies:
+            runtime, size = self.device.runtime, max(moved // 2, 1)
+            batches = [self._queue.empty((size,), np.uint8, 1) for _ in range(2 * _SETS)]
+            addresses = [int(batch.pointers[0]) for batch in batches]
+
+            def work(k: int) -> None:
+                at = 2 * (k % _SETS)
+                runtime.copy(addresses[at], addresses[at + 1], size, self.stream)
+
+            for k in range(_SETS):
+                work(k)
+            self._copies[moved], _ = self.clock.microseconds(work, self.repetitions)
+        return self._copies[moved]
 
 
 def _row(bench: Bench, case: Case, copy: float) -> list[str]:
     row = [case.name]
     for ragged in (False, True):
         if case.dtype is None and ragged:
-            row += ["-"] * 3
+            row += ["-"] * 4
             continue
         device, host, moved = bench.measure(case, ragged=ragged)
         rate = 1e-3 * moved / device
         if not ragged:
             row += [f"{moved / 1e6:,.0f}", f"{host:,.0f}"]
         row += [f"{device:,.1f}", f"{rate:,.0f}", f"{rate / copy:.0%}"]
+        row += [f"{bench.copy_microseconds(moved) / device:.0%}"]
     return row
+
+
+def _markdown(bench: Bench, wanted: list[Case], copy: float) -> None:
+    """The same table as in ``RESULTS.md``."""
+    print("| operator | MB | host us | device us | of copy | of equal | ragged: device us ", end="")
+    print("| of copy | of equal |\n|" + "---|" * 9)
+    for case in wanted:
+        name, size, host, *whole = _row(bench, case, copy)
+        ragged = whole[4:]
+        print(
+            "| "
+            + " | ".join([name, size, host, whole[0], *whole[2:4], ragged[0], *ragged[2:]])
+            + " |"
+        )
 
 
 def _table(bench: Bench, wanted: list[Case], copy: float) -> None:
     table = Table(title=f"{bench.count} images of {bench.extent} and of 60-100 % of that (ragged)")
-    for name in ("operator", "MB", "host\nus", "device\nus", "GB/s", "of copy"):
+    for name in ("operator", "MB", "host\nus", "device\nus", "GB/s", "of copy", "of equal"):
         table.add_column(name, justify="left" if name == "operator" else "right")
-    for name in ("ragged\ndevice us", "GB/s", "of copy"):
+    for name in ("ragged\ndevice us", "GB/s", "of copy", "of equal"):
         table.add_column(name, justify="right")
     failed = []
     for case in wanted:
@@ -192,6 +227,7 @@ def main() -> None:
     parser.add_argument(
         "--smoke", action="store_true", help="tiny, on the emulated GPU: only shows that it runs"
     )
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     args = parser.parse_args()
     count, extent = (4, (37, 50)) if args.smoke else (args.batch_size, EXTENT)
     with emulated() if args.smoke else contextlib.nullcontext():
@@ -205,7 +241,8 @@ def main() -> None:
         wanted = [
             c for c in cases(count, least) if not args.only or any(o in c.name for o in args.only)
         ]
-        _table(bench, wanted, max(rates.values(), default=1.0))
+        show = _markdown if args.markdown else _table
+        show(bench, wanted, max(rates.values(), default=1.0))
 
 
 if __name__ == "__main__":

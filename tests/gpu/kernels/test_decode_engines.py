@@ -147,12 +147,18 @@ def test_a_share_is_spread_evenly_and_the_same_in_every_batch(gpu_runtime):
         assert kinds == [DeviceDecoder, JpegEngines] * 2 + [DeviceDecoder]
 
 
-def test_engines_and_others_work_at_the_same_time(library):
+def test_one_thread_decodes_for_all(library, gpu_runtime):
     check_like_cpu("decoders.image", jpegs(), hw_decoder_load=0.5)
-    assert library.threads[0].startswith("penstock-engines")
-    library.threads.clear()
     check_like_cpu("decoders.image", taken(), hw_decoder_load=1.0, jpeg_fancy_upsampling=False)
-    assert library.threads == ["MainThread"]
+    assert library.threads == ["penstock-engines"] * 2
+
+
+def test_batches_that_follow_each_other_have_states_of_their_own(library):
+    for _ in range(4):
+        check_like_cpu("decoders.image", taken(), jpeg_fancy_upsampling=False)
+    first, second, *more = library.states
+    assert first != second
+    assert more == [first, second]
 
 
 def test_one_image_that_fails_all_is_found(library):
@@ -177,7 +183,7 @@ def test_a_damaged_image_is_reported_as_on_the_cpu(library):
 
 def test_everything_is_given_back(library, gpu_runtime):
     engines = JpegEngines(gpu_runtime, DecoderOptions(), 4)
-    assert sorted(library.alive.values()) == ["handle", "state", "stream"]
+    assert sorted(library.alive.values()) == ["handle", "state", "state", "stream"]
     del engines
     assert not library.alive
 

@@ -4,12 +4,11 @@ import os
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
 from penstock.kernels.gpu.decode import turns
-from penstock.kernels.gpu.decode.turns import Turns, turns_of
+from penstock.kernels.gpu.decode.turns import begin_turn, end_turn, path_of, turns_at
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="files cannot be locked here")
 
@@ -20,16 +19,16 @@ def _emulated(emulated_gpu):
 
 
 def busy(first, second, count=20):
-    """How many are inside at most while two threads go in and out."""
+    """How many are inside at most while two threads go in and out, as processes do."""
     inside, most = [], [0]
 
     def work(mine):
         for _ in range(count):
-            with mine:
-                inside.append(1)
-                most[0] = max(most[0], len(inside))
-                time.sleep(0.0005)
-                inside.pop()
+            begin_turn(mine)
+            inside.append(1)
+            most[0] = max(most[0], len(inside))
+            inside.pop()
+            end_turn(mine)
 
     threads = [threading.Thread(target=work, args=(t,)) for t in (first, second)]
     for thread in threads:
@@ -40,21 +39,44 @@ def busy(first, second, count=20):
     return most[0]
 
 
-def test_threads_take_turns(tmp_path):
-    shared = Turns(tmp_path / "one")
-    assert busy(shared, shared) == 1
+def is_taken(path):
+    """Whether somebody has the turn."""
+    mine = turns_at(path)
+    mine[1] = 0
+    begin_turn(mine)
+    taken = bool(mine[0] < 0)
+    if not taken:
+        end_turn(mine)
+    return taken
 
 
 def test_processes_take_turns(tmp_path):
     # Each opens the file by itself, as processes do.
-    assert busy(Turns(tmp_path / "one"), Turns(tmp_path / "one")) == 1
+    path = tmp_path / "one"
+    assert busy(turns_at(path), turns_at(path)) == 1
+    mine = turns_at(path)
+    begin_turn(mine)
+    assert is_taken(path)
+    end_turn(mine)
+    assert not is_taken(path)
+
+
+def test_who_lets_go_leaves_time_for_who_waits(tmp_path):
+    path = tmp_path / "one"
+    mine, other = turns_at(path), turns_at(path)
+    begin_turn(mine)
+    other[1] = 1
+    begin_turn(other)  # in vain, but said so
+    assert path.read_bytes() != b"\0"
+    end_turn(mine)
+    assert path.read_bytes() == b"\0"
 
 
 def test_a_process_that_ends_in_its_turn_leaves_it(tmp_path):
     program = (
         "import os, sys; from pathlib import Path; "
-        "from penstock.kernels.gpu.decode.turns import Turns; "
-        "Turns(Path(sys.argv[1])).__enter__(); print('in', flush=True); sys.stdin.readline(); "
+        "from penstock.kernels.gpu.decode.turns import begin_turn, turns_at; "
+        "begin_turn(turns_at(Path(sys.argv[1]))); print('in', flush=True); sys.stdin.readline(); "
         "os._exit(0)"
     )
     path = tmp_path / "one"
@@ -64,8 +86,10 @@ def test_a_process_that_ends_in_its_turn_leaves_it(tmp_path):
         entered = threading.Event()
 
         def enter():
-            with Turns(path):
-                entered.set()
+            mine = turns_at(path)
+            begin_turn(mine)
+            entered.set()
+            end_turn(mine)
 
         thread = threading.Thread(target=enter)
         thread.start()
@@ -76,41 +100,50 @@ def test_a_process_that_ends_in_its_turn_leaves_it(tmp_path):
 
 
 def test_devices_do_not_wait_for_each_other(tmp_path):
-    with Turns(tmp_path / "one"), Turns(tmp_path / "other"):
-        pass
+    one, other = turns_at(tmp_path / "one"), turns_at(tmp_path / "other")
+    begin_turn(one)
+    begin_turn(other)
+    end_turn(one)
+    end_turn(other)
 
 
 def test_nobody_waits_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr(turns, "_PATIENCE_SECONDS", 0.01)
-    mine = Turns(tmp_path / "one")
-    with Turns(tmp_path / "one"):
-        begin = time.monotonic()
-        for _ in range(3):
-            with mine:
-                pass
-        assert time.monotonic() - begin < 5
-    with mine:
-        pass
+    monkeypatch.setattr(turns, "_PATIENCE_NANOSECONDS", 1000)
+    path = tmp_path / "one"
+    mine, hanging = turns_at(path), turns_at(path)
+    begin_turn(hanging)
+    for _ in range(3):
+        begin_turn(mine)
+        end_turn(mine)
+    assert mine[0] == -1
+    assert is_taken(path)
+
+
+def test_no_file_no_turns():
+    alone = turns_at(None)
+    for _ in range(2):
+        begin_turn(alone)
+    end_turn(alone)
 
 
 def test_a_file_that_cannot_be(tmp_path):
-    nowhere = Turns(tmp_path / "missing" / "one")
+    nowhere = turns_at(tmp_path / "missing" / "one")
     for _ in range(2):
-        with nowhere:
-            pass
+        begin_turn(nowhere)
+        end_turn(nowhere)
     target = tmp_path / "target"
     target.touch()
     (tmp_path / "link").symlink_to(target)
-    assert busy(Turns(tmp_path / "link"), Turns(tmp_path / "link"), 1) in (1, 2)
+    assert turns_at(tmp_path / "link")[0] == -1
 
 
 def test_the_file_of_another_user(tmp_path):
     path = tmp_path / "one"
     path.touch()
     path.chmod(0o444)
-    assert busy(Turns(path), Turns(path)) == 1
+    assert busy(turns_at(path), turns_at(path)) == 1
 
 
-def test_one_name_one_lock():
-    assert turns_of("0000:1B:00.0") is turns_of("0000:1B:00.0")
-    assert turns_of("0000:1B:00.0") is not turns_of("0000:1C:00.0")
+def test_one_name_one_file():
+    assert path_of("0000:1B:00.0") == path_of("0000:1B:00.0")
+    assert path_of("0000:1B:00.0") != path_of("0000:1C:00.0")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from penstock.kernels.gpu import resample
 from penstock.types import DALIInterpType
 from tests.support.gpu.same_values import assert_same_values, random_rows
 
@@ -56,3 +57,24 @@ def test_planes_of_sequences():
     rows = random_rows((2, 3, 9, 40), (3, 3, 30, 12), dtype=np.float32)
     same(rows, 7, 40, "FCHW")
     same(rows, 40, 7, "FCHW", interp_type=DALIInterpType.INTERP_LANCZOS3)
+
+
+@pytest.mark.parametrize("tiles", [2, 3, 4])
+def test_blocks_of_several_tiles(tiles, monkeypatch):
+    """Large batches: a block makes tiles one after the other, of one band or of many."""
+    monkeypatch.setattr(resample, "_STRIP", (tiles, 256, 1))
+    rows = random_rows((40, 301, 3), (70, 90, 3), (9, 2000, 3))
+    same(rows, 33, 200)
+    same(rows, 5, 250, interp_type=DALIInterpType.INTERP_LANCZOS3)
+    same(random_rows((40, 301, 1), dtype=np.uint16), 33, 400)
+    same(random_rows((20, 3000, 3)), 4, 40)
+
+
+@pytest.mark.sanitize
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_pairs_of_distant_pixels(channels, dtype):
+    """Two source pixels along each axis, of many: lines that begin and end anywhere in words."""
+    rows = random_rows((9, 23, channels), (31, 7, channels), (12, 40, channels), dtype=dtype)
+    for height, width in ((3, 4), (2, 3), (5, 7)):
+        same(rows, height, width, antialias=False)

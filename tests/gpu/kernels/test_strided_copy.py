@@ -171,6 +171,43 @@ def test_large_transpositions():
     check(samples([(300, 517), (2000, 64)], np.uint8), lambda b: b.permuted((1, 0)))
 
 
+PHOTOGRAPHS = [
+    (61, 131, 3),
+    (375, 83, 3),
+    (241, 30, 3),
+    (362, 9, 3),
+    (130, 67, 3),
+    (257, 64, 3),
+    (9, 65, 3),
+    (128, 128, 3),
+    (3, 2, 3),
+]
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+@pytest.mark.parametrize("margin", [0, 1, 2, 3])
+def test_rows_of_pixels_become_columns(margin, scattered):
+    def look(batch):
+        inner = batch.window(0 * batch.shapes + [0, margin, 0], batch.shapes - [0, margin, 0])
+        return inner.flipped(0, some(batch)).permuted((1, 0, 2))
+
+    rows = samples([(h, w + margin, c) for h, w, c in PHOTOGRAPHS])
+    launched = check(rows, look, scattered=scattered)
+    assert launched in ([], ["transpose_pixels"])
+
+
+def test_rows_of_pixels_become_columns_in_every_frame():
+    rows = samples([(2, 33, 70, 3), (3, 140, 66, 3), (0, 20, 20, 3)])
+    check(rows, lambda b: b.permuted((0, 2, 1, 3)))
+    check(rows, lambda b: b.permuted((2, 0, 1, 3)))
+    check(rows, lambda b: b.flipped(2, some(b)).permuted((0, 2, 1, 3)))
+
+
+@pytest.mark.parametrize("channels", [1, 2, 4, 6])
+def test_pixels_of_other_sizes_become_columns(channels):
+    check(samples([(70, 40, channels), (30, 90, channels)]), lambda b: b.permuted((1, 0, 2)))
+
+
 @st.composite
 def views(draw):
     """Shapes of a ragged batch, and what is done to its axes."""

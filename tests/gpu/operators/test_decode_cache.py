@@ -39,7 +39,7 @@ def epochs(files, count, **args):
 
     decoded = []
     pipe = decoding(files, **args)
-    original = batch.decode_batch
+    original = batch.begin_decoding
     outputs = []
     with pytest.MonkeyPatch.context() as patch:
 
@@ -47,7 +47,7 @@ def epochs(files, count, **args):
             decoded.append(len(samples))
             return original(queue, samples, *rest)
 
-        patch.setattr(batch, "decode_batch", counting)
+        patch.setattr(batch, "begin_decoding", counting)
         for _ in range(count):
             (images,) = pipe.run()
             host = images.as_cpu()

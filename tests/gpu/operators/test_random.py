@@ -105,7 +105,9 @@ def test_values(dtype):
     assert len(np.unique(np.concatenate(got))) == 3
 
 
-@pytest.mark.parametrize("shape", [(), [0], [1], [3], [4], [4097], [3, 0, 2], [2, 3, 5, 7]])
+@pytest.mark.parametrize(
+    "shape", [(), [0], [1], [3], [4], [4097], [8192], [16390], [3, 0, 2], [2, 3, 5, 7]]
+)
 @pytest.mark.parametrize("name", ["uniform", "normal", "coin_flip"])
 def test_shapes(name, shape):
     args = {"shape": shape} if shape != () else {}

@@ -38,8 +38,8 @@ class EmulatedNvJpeg:
         Lengths of the files of each batch that was to be decoded.
     regions
         Those that were set: offsets to the right and down, width, height; the latter -1 for all.
-    threads
-        Names of the threads that decoded.
+    threads, states
+        Names of the threads that decoded, and with which states.
     asked
         How often it was asked whether it knows the kind of an image.
     alive
@@ -52,6 +52,7 @@ class EmulatedNvJpeg:
         self.batches: list[list[int]] = []
         self.regions: list[tuple[int, ...]] = []
         self.threads: list[str] = []
+        self.states: list[int] = []
         self.flags: list[int] = []
         self.alive: dict[int, str] = {}
         self._owners: dict[int, int] = {}
@@ -120,8 +121,8 @@ class EmulatedNvJpeg:
         answer._obj.value = int(data[frame + 1] != 0xC0 or wide)
         return 0
 
-    def nvjpegDecodeParamsSetROI(self, params: Any, x: int, y: int, width: int, height: int) -> int:
-        self._rois[params.value] = (y, x, height, width)
+    def nvjpegDecodeParamsSetROI(self, params: int, x: int, y: int, width: int, height: int) -> int:
+        self._rois[params] = (y, x, height, width)
         self.regions.append((x, y, width, height))
         return 0
 
@@ -130,6 +131,7 @@ class EmulatedNvJpeg:
     ) -> int:
         self._format = output
         self._count = count
+        self.states.append(state)
         return 0
 
     def nvjpegDecodeBatched(

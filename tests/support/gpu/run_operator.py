@@ -23,7 +23,6 @@ Rows = list[np.ndarray]
 class HostRows:
     """A batch in host memory."""
 
-    parts = None
     pieces = None
 
     def __init__(self, rows: Rows) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from penstock.kernels.cpu.normalize_pixels import normalize_pixels, pattern
 from penstock.kernels.cpu.resample import blend_slices, resample_image
-from penstock.kernels.cpu.resample_taps import AxisSampling, Filter, axis_taps, reach
+from penstock.kernels.cpu.resample_taps import AxisSampling, Filter, axis_taps
 
 
 def scratch(shape, dtype):
@@ -287,34 +287,3 @@ def test_blend_slices(dtype, count):
     out = np.empty(count, np.float32)
     blend_slices(volume, 4, weights, out)
     np.testing.assert_allclose(out, weights @ volume[4:7].astype(np.float64), rtol=1e-5, atol=1e-6)
-
-
-@given(
-    filter_=st.sampled_from(Filter),
-    in_size=st.integers(1, 3000),
-    out_size=st.integers(1, 600),
-    ends=st.tuples(st.floats(-4000, 7000, width=32), st.floats(-4000, 7000, width=32)),
-    antialias=st.booleans(),
-    stepwise=st.booleans(),
-    window=st.tuples(st.integers(-700, 1300), st.integers(1, 300), st.sampled_from((1, -1))),
-)
-@settings(deadline=None)
-def test_reach_has_all_that_taps_have(
-    filter_, in_size, out_size, ends, antialias, stepwise, window
-):
-    if ends[0] == ends[1]:
-        return
-    sampling = AxisSampling(in_size, out_size, *ends, filter_, antialias, stepwise)
-    taps = axis_taps(sampling, *window)
-    low, high = reach(sampling, *window)
-    assert 0 <= low <= taps.low
-    assert taps.high <= high <= in_size
-
-
-@pytest.mark.parametrize("filter_", Filter)
-def test_reach_is_hardly_more_than_taps(filter_):
-    sampling = AxisSampling(500, 224, 100.0, 300.0, filter_, True, False)
-    taps = axis_taps(sampling, 0, 224)
-    low, high = reach(sampling, 0, 224)
-    assert taps.low - low <= 4
-    assert high - taps.high <= 4

@@ -80,7 +80,6 @@ class BatchBuffer:
         "_shares",
         "_slab",
         "event",
-        "parts",
         "rows",
         "sources",
         "spec",
@@ -97,8 +96,6 @@ class BatchBuffer:
         self.spec = spec
         self.event: Event | None = None
         """Behind which the samples are there, where they are copied from a GPU."""
-        self.parts: np.ndarray | None = None
-        """Where samples are but parts of images: which, a row each; see `PartsOfImages`."""
         self._pool = pool
         self._dtype = storage_dtype(spec.dtype)
         self._history = history
@@ -123,7 +120,6 @@ class BatchBuffer:
         self.sources = None
         self.spec = spec
         self.event = None
-        self.parts = None
         self._pool = HOST_POOL
         self._dtype = values.dtype
         self._history = history
@@ -189,6 +185,36 @@ class BatchBuffer:
         """Take `value` for sample `index` as it is."""
         self._in_dense[index] = 0
         self.rows[index] = value
+
+    def adopt_rows(self, indices: Sequence[int], values: Sequence[np.ndarray | None]) -> list[int]:
+        """Take `values` for these samples as they are; return the numbers of those without one."""
+        rows, inside = self.rows, self._in_dense
+        missing = []
+        for index, value in zip(indices, values, strict=True):
+            if value is None:
+                missing.append(index)
+            else:
+                rows[index] = value
+                inside[index] = 0
+        return missing
+
+    def put_rows(self, indices: Sequence[int], values: np.ndarray) -> None:
+        """Make copies of `values`, one a sample, these samples."""
+        shapes = np.full((len(indices), values.ndim - 1), values.shape[1:], np.int64)
+        _, _, rows = self.rows_for(indices, shapes)
+        for row, value in zip(rows, values.astype(self._dtype, copy=False), strict=True):
+            assert row is not None
+            row[...] = value
+
+    def set_sources(self, indices: Sequence[int], sources: Sequence[str]) -> None:
+        """Note where these samples come from."""
+        if self.sources is None:
+            with self._lock:
+                if self.sources is None:
+                    self.sources = [""] * len(self)
+        known = self.sources
+        for index, source in zip(indices, sources, strict=True):
+            known[index] = source
 
     @property
     def dense(self) -> np.ndarray | None:

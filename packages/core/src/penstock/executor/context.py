@@ -25,7 +25,6 @@ class Context:
         "ahead",
         "arena",
         "args",
-        "behind",
         "buffers",
         "index",
         "iteration",
@@ -47,8 +46,6 @@ class Context:
         self.ahead: Any = None
         """What a reader has read for this sample together with others."""
         self.buffers: list[BatchBuffer | None] = [None] * outputs
-        self.behind: Context | None = None
-        """That of `Step.behind`."""
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
         """Memory for an output: its row of the batch if it leaves the segment, else scratch."""

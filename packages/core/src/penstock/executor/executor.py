@@ -29,7 +29,7 @@ from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
     from penstock.executor.bad_samples import BadSample
-    from penstock.executor.lane import Lane
+    from penstock.executor.lane import Begun, Lane
     from penstock.executor.plan import Plan
     from penstock.executor.program import Program
     from penstock.tensors.gpu.device import Device
@@ -81,9 +81,7 @@ class Executor:
         self._recovery = Recovery(plan, readers, on_bad_sample, self.statistics)
         self.fuse = fuse
         self._policy = on_bad_sample
-        # In place of a bad sample another may come, of which other pixels are wanted.
-        parts = fuse and on_bad_sample != "replace"
-        self._programs = Programs(plan, readers, fuse, num_threads, uploads_parts=parts)
+        self._programs = Programs(plan, readers, fuse=fuse, threads=num_threads)
         self.gate = Gate()
         self._lock = self.gate.lock
         self._work = self.gate.work
@@ -592,26 +590,50 @@ class Executor:
                 return iteration
         return None
 
-    def run_on_lane(self, iteration: Iteration, lane: Lane) -> None:
-        """Queue a stage of an iteration on the GPU, in whatever thread has it; or begin it."""
+    def run_on_lane(self, iteration: Iteration, lane: Lane) -> Begun | None:
+        """Queue a stage of an iteration on the GPU, in whatever thread has it; or begin it.
+
+        Returns
+        -------
+        What `end_on_lane` is to be called with, where operators wait for something; else `None`.
+        """
         if iteration.stage < 0:
             self._begin(iteration)
-            return
-        following: Program | str | None = None
-        failed: BaseException | None = None
-        number = iteration.stage
+            return None
         try:
             lane.activate()  # for a thread that has just come to it
-            program = self._programs.on_gpu(iteration, number)
-            lane.run(program, iteration)
-            iteration.passed = number
-            following = self._following(iteration)
+            program = self._programs.on_gpu(iteration, iteration.stage)
+            begun = lane.begin(program, iteration, defer=lane.name == "mixed")
         except BaseException as error:  # whatever it is, somebody waits for this iteration
-            try:
-                again = self._recovery.mend(iteration, error)
+            self._leave_lane(iteration, lane, error)
+            return None
+        if begun.deferred:
+            return begun
+        self.end_on_lane(iteration, lane, begun)
+        return None
+
+    def end_on_lane(self, iteration: Iteration, lane: Lane, begun: Begun) -> None:
+        """End a stage that `run_on_lane` has begun."""
+        failed: BaseException | None = None
+        try:
+            lane.end(iteration, begun)
+        except BaseException as error:  # whatever it is, somebody waits for this iteration
+            failed = error
+        self._leave_lane(iteration, lane, failed)
+
+    def _leave_lane(self, iteration: Iteration, lane: Lane, failed: BaseException | None) -> None:
+        """Go on with an iteration whose stage on a lane is queued, or has failed."""
+        following: Program | str | None = None
+        try:
+            if failed is None:
+                iteration.passed = iteration.stage
+                following = self._following(iteration)
+            else:
+                again = self._recovery.mend(iteration, failed)
                 following = iteration.first_program if again else lane.name
-            except BaseException as given_up:
-                failed = given_up
+                failed = None
+        except BaseException as given_up:
+            failed = given_up
         with self._lock:
             lane.busy = False
             if self.gate.closed:  # its own thread waits for that

@@ -121,6 +121,4 @@ class Iteration:
         """Note where sample `index` of a batch comes from; needs no lock."""
         buffer = self.buffers[register]
         if buffer is not None:
-            if buffer.sources is None:
-                buffer.sources = [""] * self.size
-            buffer.sources[index] = source
+            buffer.set_sources((index,), (source,))

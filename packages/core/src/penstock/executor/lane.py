@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import penstock.kernels.gpu.strided_copy  # noqa: F401 - tells queues how to copy through strides
 from penstock.executor.batch import BatchBuffer, EdgeHistory
@@ -20,7 +22,20 @@ if TYPE_CHECKING:
     from penstock.executor.gpu_program import GpuProgram
     from penstock.executor.iteration import Iteration
     from penstock.tensors.gpu.device import Device
+    from penstock.tensors.gpu.queue import Queue
     from penstock.tensors.gpu.runtime import Event
+
+
+class Begun(NamedTuple):
+    """A stage of an iteration that operators have queued."""
+
+    program: GpuProgram
+    found: dict[int, Any]
+    """What leaves the stage, by register, as `GpuProgram.run` has it."""
+    deferred: list[Callable[[Queue], None]]
+    """What is left to be done before anybody gets it."""
+    kept: list[Any]
+    """What is to be kept until the device has done its work."""
 
 
 class Lane:
@@ -63,16 +78,49 @@ class Lane:
 
     def run(self, program: GpuProgram, iteration: Iteration) -> None:
         """Queue a stage of an iteration and put what leaves it where other stages find it."""
+        self.end(iteration, self.begin(program, iteration), self._queue)
+
+    def begin(self, program: GpuProgram, iteration: Iteration, *, defer: bool = False) -> Begun:
+        """Queue a stage of an iteration.
+
+        Parameters
+        ----------
+        defer
+            Whether what operators may do later is left to `end`.
+        """
         self._let_go()
         buffers: list[Any] = iteration.buffers
         kept: list[Any] = [buffers[r] for r in program.stage.reads]
+        deferred: list[Callable[[Queue], None]] = []
         try:
-            found = program.run(iteration, self._queue)
-        finally:
-            event = self._device.runtime.record(self._stream)
-            kept += self._queue.finish()
-            self._kept.append((event, kept))
-        for r, (value, sources) in found.items():
+            with self._queue.collecting(deferred if defer else None):
+                found = program.run(iteration, self._queue)
+        except BaseException:
+            self._keep([*kept, *self._queue.finish()])
+            raise
+        return Begun(program, found, deferred, kept + self._queue.finish())
+
+    def _keep(self, owners: list[Any]) -> Event:
+        event = self._device.runtime.record(self._stream)
+        self._kept.append((event, owners))
+        return event
+
+    def end(self, iteration: Iteration, begun: Begun, queue: Queue | None = None) -> None:
+        """End what `begin` has begun, with the lane's queue or one for the same stream."""
+        kept = begun.kept
+        program = begun.program
+        buffers: list[Any] = iteration.buffers
+        if begun.deferred:
+            queue = self._device.queue(self._stream) if queue is None else queue
+            try:
+                for work in begun.deferred:
+                    work(queue)
+            except BaseException:
+                self._keep([*kept, *queue.finish()])
+                raise
+            kept = kept + queue.finish()
+        event = self._keep(kept)
+        for r, (value, sources) in begun.found.items():
             spec = program.specs[r]
             if isinstance(value, LateBatch):
                 value, spec = value
@@ -128,6 +176,7 @@ class LaneThread(threading.Thread):
         self._executor = weakref.ref(executor)
         self._gate = executor.gate
         self._lane = lane
+        self._ender: EndingThread | None = None
         track(self)
 
     def run(self) -> None:
@@ -136,13 +185,24 @@ class LaneThread(threading.Thread):
         try:
             while (task := self._next_task()) is not None:
                 executor, iteration, lane = task
-                executor.run_on_lane(iteration, lane)
-                del task, executor, iteration
+                begun = executor.run_on_lane(iteration, lane)
+                if begun is not None:
+                    self._leave_to_ender(executor, iteration, begun)
+                del task, executor, iteration, begun
         finally:
+            if self._ender is not None:
+                self._ender.tasks.put(None)
+                self._ender.join()
             with self._gate.lock:
                 while self._lane.busy:
                     self._gate.lanes[self._lane.name].wait()
             self._lane.close()
+
+    def _leave_to_ender(self, executor: Executor, iteration: Iteration, begun: Begun) -> None:
+        if self._ender is None:
+            self._ender = EndingThread(self._lane)
+            self._ender.start()
+        self._ender.tasks.put((executor, iteration, begun))
 
     def _next_task(self) -> tuple[Executor, Iteration, Lane] | None:
         gate = self._gate
@@ -160,3 +220,25 @@ class LaneThread(threading.Thread):
                 del executor
                 gate.lanes[self._lane.name].wait()
             return None
+
+
+class EndingThread(threading.Thread):
+    """Waits for decoders where operators of a lane have deferred that, and ends their stages.
+
+    The thread of the lane begins the next iteration meanwhile.
+    """
+
+    def __init__(self, lane: Lane) -> None:
+        super().__init__(name=f"penstock-{lane.name}-end", daemon=True)
+        self._lane = lane
+        self.tasks: SimpleQueue[tuple[Executor, Iteration, Begun] | None] = SimpleQueue()
+        """Stages to end, in their order; `None` is the last."""
+        track(self)
+
+    def run(self) -> None:
+        """Work until there is no more."""
+        self._lane.activate()
+        while (task := self.tasks.get()) is not None:
+            executor, iteration, begun = task
+            executor.end_on_lane(iteration, self._lane, begun)
+            del task, executor, iteration, begun

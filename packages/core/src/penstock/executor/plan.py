@@ -51,7 +51,7 @@ class Plan:
     seeds: dict[int, int]
     """Seed of each random operator, by ``id(node)``."""
     uploaded: list[bool]
-    """Whether the register is copied to the GPU, so that page-locked memory suits it."""
+    """Whether the GPU or its decoders read the register, so that page-locked memory suits it."""
 
     @property
     def lanes(self) -> set[str]:
@@ -61,6 +61,22 @@ class Plan:
     def register(self, edge: DataNode) -> int:
         """Number of the register that holds `edge`."""
         return self.registers[id(edge.source), edge.index]
+
+
+_UPLOAD = "_copy_to_gpu"
+
+
+def batches_read_ahead(plan: Plan) -> int:
+    """How many iterations more are worth beginning early, so that files are there for the decoders.
+
+    From files to the GPU, an iteration goes through several threads, one after the other, while
+    what it takes is little: with two of them on their way, decoders would often have nothing to do.
+    Readers say how far ahead they read. What external sources have is not asked for earlier.
+    """
+    decodes = any(n.device == "mixed" and n.schema.name != _UPLOAD for n in plan.nodes)
+    if plan.feeds or not decodes:
+        return 0
+    return max((int(n.args.get("prefetch_queue_depth", 1)) for n in plan.readers), default=0)
 
 
 def needs_batch(node: OpNode) -> bool:

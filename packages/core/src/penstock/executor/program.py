@@ -9,7 +9,6 @@ import numpy as np
 from penstock.executor.batch import BatchBuffer
 from penstock.executor.crew import Crew
 from penstock.executor.frames import FrameLoop
-from penstock.executor.part_uploads import part_uploads
 from penstock.executor.step import Step, StepMaker, with_place
 from penstock.executor.together import function_for_several
 from penstock.operators.schema import Spec
@@ -32,7 +31,6 @@ class Program:
         fuse: bool,
         maker: StepMaker | None = None,
         threads: int = 1,
-        uploads_parts: bool = False,
     ) -> None:
         self.plan = plan
         self.stage = stage
@@ -52,8 +50,6 @@ class Program:
             with_place(node, self._add, node)
         self._defer()
         self._join()
-        self.parts = set(part_uploads(plan, self.steps, self.specs)) if uploads_parts else set()
-        """Registers with parts of images, the others of whose pixels nobody looks at."""
         self.is_light = all(step.is_light for step in self.steps)
         """Whether samples pass through without any work on their data."""
         self.is_joint = all(s.is_light or s.together is not None for s in self.steps)
@@ -92,12 +88,7 @@ class Program:
 
     def buffer(self, r: int, size: int, pool: HostPool) -> BatchBuffer:
         """Where the samples of an iteration, of so many, go on register `r`."""
-        history = self.plan.history[r]
-        if r in self.parts:
-            history.ragged = True
-        made = BatchBuffer(size, self.specs[r], history, pool)
-        if r in self.parts:
-            made.parts = np.zeros((size, 4), np.int64)
+        made = BatchBuffer(size, self.specs[r], self.plan.history[r], pool)
         if self.plan.uploaded[r] and r not in self.plan.outputs:
             made.expect_upload()
         return made

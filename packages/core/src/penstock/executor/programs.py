@@ -25,25 +25,14 @@ class Programs:
         The opened reader of each reader node, by ``id(node)``.
     fuse
         Whether neighbouring operators may be merged.
-    uploads_parts
-        Whether only what is read there of images may be copied to the GPU.
     threads
         How many threads there are on the CPU; as many may an operator of a GPU use.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        readers: dict[int, Any],
-        fuse: bool,
-        threads: int,
-        *,
-        uploads_parts: bool = False,
-    ) -> None:
+    def __init__(self, plan: Plan, readers: dict[int, Any], *, fuse: bool, threads: int) -> None:
         self._plan = plan
         self._readers = readers
         self._fuse = fuse
-        self._uploads_parts = uploads_parts
         self._threads = threads
         self._programs: dict[tuple[Any, ...], Any] = {}
         """By number of a stage and types of registers."""
@@ -80,15 +69,7 @@ class Programs:
         return program
 
     def _cpu_program(self, stage: Stage, specs: dict[int, Spec]) -> Program:
-        return Program(
-            self._plan,
-            stage,
-            specs,
-            self._readers,
-            self._fuse,
-            threads=self._threads,
-            uploads_parts=self._uploads_parts,
-        )
+        return Program(self._plan, stage, specs, self._readers, self._fuse, threads=self._threads)
 
     def _gpu_program(self, stage: Stage, specs: dict[int, Spec]) -> GpuProgram:
         from penstock.executor.gpu_program import GpuProgram

@@ -10,6 +10,8 @@ from penstock.errors import PenstockError, ShapeError, located
 from penstock.executor.together import Together
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.executor.arena import Arena
     from penstock.executor.batch import BatchBuffer
     from penstock.executor.context import Context
@@ -41,6 +43,10 @@ class SampleRunner:
         joint = next((k for k, (s, _) in enumerate(rest) if s.together is None), len(rest))
         self._joint, self._heavy = rest[:joint], rest[joint:]
         self._steps = steps
+        self._reads_only = len(steps) == 1 and steps[0][0].is_reader
+        """Whether all there is to do is to read samples."""
+        self._sample_bytes = 0
+        """How long samples that are read together are about."""
         self._count = len(program.plan.consumers)
         self._iteration: Any = None
 
@@ -54,11 +60,6 @@ class SampleRunner:
             if iteration.seeds is not None:
                 context.seed = iteration.seed_of(step)
             context.buffers = [buffers[r] if leaves[r] else None for r in step.outputs]
-            behind = context.behind
-            if behind is not None and step.behind is not None:
-                behind.iteration = iteration.number
-                if iteration.seeds is not None:
-                    behind.seed = iteration.seed_of(step.behind)
 
     def release(self) -> None:
         """Let go of the iteration's buffers, which may belong to the user by now."""
@@ -71,6 +72,10 @@ class SampleRunner:
         failures: list[tuple[int, BaseException]] = []
         arena = self._arena
         arena.reset()
+        if self._reads_only:
+            indices = self._read(*self._steps[0], indices)
+            if not indices:
+                return failures
         samples = [self._begun(index) for index in indices]
         for step, context in self._light:
             failed = []
@@ -102,6 +107,48 @@ class SampleRunner:
                 failures.append((index, error))
             arena.release(mark)
         return failures
+
+    def _read(self, step: Step, context: Context, indices: list[int]) -> list[int]:
+        """Read samples at once; return those that `load` has to see, each by itself."""
+        drawn = self._iteration.entries[id(step.node)]
+        entries = [drawn[index] for index in indices]
+        if None in context.buffers:
+            return indices
+        buffers: list[BatchBuffer] = context.buffers  # type: ignore[assignment]
+        try:
+            others = step.op.load_others(entries)
+            if others is None:
+                return indices
+            found = step.op.load_ahead(entries, *self._room(buffers[0], len(entries)))
+        except Exception:  # whatever it is, `load` meets it again and knows the sample
+            return indices
+        if found is None:
+            return indices
+        for buffer, values in zip(buffers[1:], others, strict=True):
+            buffer.put_rows(indices, values)
+        sources = step.op.source_infos(entries)
+        for buffer in buffers:
+            buffer.set_sources(indices, sources)
+        return buffers[0].adopt_rows(indices, found)
+
+    def _room(
+        self, buffer: BatchBuffer, count: int
+    ) -> tuple[Callable[..., np.ndarray], np.ndarray | None]:
+        """Where to read so many samples to: what gives memory, and its first piece, at a guess.
+
+        With a right guess, files need not be opened first to find out how long they are.
+        """
+        guess = self._sample_bytes * count
+        free = buffer.empty((guess,), np.uint8) if guess else None
+
+        def empty(shape: tuple[int], dtype: Any) -> np.ndarray:
+            size = shape[0]
+            self._sample_bytes = max(size * 9 // (8 * count), self._sample_bytes * 15 // 16)
+            if free is not None and size <= free.size:
+                return free[:size]
+            return buffer.empty(shape, dtype)
+
+        return empty, free
 
     def _do_together(
         self,

@@ -40,15 +40,10 @@ class Step:
     """Whether the step hardly touches data: it reads a file, or hands on a recipe."""
     together: Callable[..., Any] | None = None
     """What does several samples at once, where they are to be done so."""
-    behind: Step | None = None
-    """The step on the GPU that alone reads the output, where only what it reads is made."""
 
     def context(self, arena: Arena) -> Context:
         """A context of this step for one worker."""
-        made = Context(self.node, SimpleNamespace(**self.args), arena, self.seed, len(self.outputs))
-        if self.behind is not None:
-            made.behind = self.behind.context(arena)
-        return made
+        return Context(self.node, SimpleNamespace(**self.args), arena, self.seed, len(self.outputs))
 
 
 class StepMaker:

@@ -117,7 +117,10 @@ class Worker(threading.Thread):
             elif isinstance(work, list):
                 executor.run_samples(iteration, work, self)
             else:
-                executor.run_on_lane(iteration, work)
+                begun = executor.run_on_lane(iteration, work)
+                if begun is not None:
+                    executor.end_on_lane(iteration, work, begun)
+                del begun
             # Nothing of a finished iteration may stay alive in a waiting thread: its memory
             # belongs to the user, and returns to the pool when the user lets go.
             del task, executor, iteration, work

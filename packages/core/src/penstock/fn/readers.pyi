@@ -86,7 +86,8 @@ def file(
         given the same number of batches. Otherwise the samples of the next epoch follow at
         once.
     prefetch_queue_depth : int, default 1
-        Number of batches read ahead by the reader.
+        Number of batches read ahead by the reader, beyond what the pipeline works on ahead,
+        where a GPU decodes them; elsewhere the pipeline's depth is all there is.
 
         A hint of DALI's that changes no result; it is taken and not needed.
     preserve : bool, default False
@@ -213,7 +214,8 @@ def nemo_asr(
         given the same number of batches. Otherwise the samples of the next epoch follow at
         once.
     prefetch_queue_depth : int, default 1
-        Number of batches read ahead by the reader.
+        Number of batches read ahead by the reader, beyond what the pipeline works on ahead,
+        where a GPU decodes them; elsewhere the pipeline's depth is all there is.
 
         A hint of DALI's that changes no result; it is taken and not needed.
     preserve : bool, default False

@@ -84,8 +84,6 @@ class HostBatch(Protocol):
 
     rows: list[np.ndarray]
     """The samples."""
-    parts: np.ndarray | None
-    """Where samples are but parts of images, which these are; see `PartsOfImages`."""
 
     def note_upload(self) -> None:
         """Take note that the batch is copied to the GPU."""

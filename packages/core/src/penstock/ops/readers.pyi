@@ -59,7 +59,8 @@ class File(OperatorInstance):
         given the same number of batches. Otherwise the samples of the next epoch follow at
         once.
     prefetch_queue_depth : int, default 1
-        Number of batches read ahead by the reader.
+        Number of batches read ahead by the reader, beyond what the pipeline works on ahead,
+        where a GPU decodes them; elsewhere the pipeline's depth is all there is.
 
         A hint of DALI's that changes no result; it is taken and not needed.
     preserve : bool, default False
@@ -214,7 +215,8 @@ class NemoAsr(OperatorInstance):
         given the same number of batches. Otherwise the samples of the next epoch follow at
         once.
     prefetch_queue_depth : int, default 1
-        Number of batches read ahead by the reader.
+        Number of batches read ahead by the reader, beyond what the pipeline works on ahead,
+        where a GPU decodes them; elsewhere the pipeline's depth is all there is.
 
         A hint of DALI's that changes no result; it is taken and not needed.
     preserve : bool, default False

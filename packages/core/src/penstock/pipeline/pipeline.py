@@ -15,7 +15,7 @@ from penstock.errors import (
 )
 from penstock.executor.executor import Executor
 from penstock.executor.iteration import Iteration
-from penstock.executor.plan import make_plan
+from penstock.executor.plan import batches_read_ahead, make_plan
 from penstock.executor.worker import join_all
 from penstock.graph.data_node import DataNode
 from penstock.graph.fuse import merge_expressions
@@ -128,6 +128,8 @@ class Pipeline(ResumablePipeline):
         self._expected: list[tuple[Any, Any, Any]] = []
         self._api: PipelineAPIType | None = None
         self._api_checked = True
+        self._depth = self._settings.depth
+        """Number of batches that are worked on ahead."""
         self._owed = 0
         """Iterations that were asked for while an external source had not been fed."""
         self._prefetched = False
@@ -173,6 +175,8 @@ class Pipeline(ResumablePipeline):
         device = self._device(plan)
         self._feeding = Feeding(plan, self.max_batch_size, device, self._checkpoint_names)
         self._py_pool.start_threads()
+        if settings.works_ahead and type(self).iter_setup is Pipeline.iter_setup:
+            self._depth += batches_read_ahead(plan)
         executor = Executor(
             plan,
             self._readers,
@@ -181,7 +185,7 @@ class Pipeline(ResumablePipeline):
             on_bad_sample=settings.on_bad_sample,
             set_affinity=settings.set_affinity,
             device=device,
-            depth=settings.depth,
+            depth=self._depth,
         )
         self._resume(plan)
         executor.start()
@@ -271,7 +275,7 @@ class Pipeline(ResumablePipeline):
     def _schedule(self) -> None:
         if not self._prefetched:
             self._prefetched = True
-            self._owed += self._settings.depth
+            self._owed += self._depth
         elif not (self._retrying and self._owed):
             self._owed += 1
         self._retrying = True  # a source that raises is asked again for the same iteration

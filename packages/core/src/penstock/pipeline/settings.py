@@ -121,8 +121,13 @@ class Settings:
                 f"{self.prefetch_queue_depth!r}."
             )
         self.queue_size = self.depth = int(depth)
-        if not (self.exec_pipelined and self.exec_async):
+        if not self.works_ahead:
             self.depth = min(self.depth, 1)
+
+    @property
+    def works_ahead(self) -> bool:
+        """Whether anything may be worked on before it is asked for."""
+        return self.exec_pipelined and self.exec_async
 
     def _check_deprecated(self) -> None:
         if self.experimental_exec_dynamic is not None:

@@ -59,7 +59,8 @@ class File(Reader):
         given the same number of batches. Otherwise the samples of the next epoch follow at
         once.
     prefetch_queue_depth : int, default 1
-        Number of batches read ahead by the reader.
+        Number of batches read ahead by the reader, beyond what the pipeline works on ahead,
+        where a GPU decodes them; elsewhere the pipeline's depth is all there is.
 
         A hint of DALI's that changes no result; it is taken and not needed.
     random_shuffle : bool, default False
@@ -193,7 +194,8 @@ class NemoAsr(Reader):
         given the same number of batches. Otherwise the samples of the next epoch follow at
         once.
     prefetch_queue_depth : int, default 1
-        Number of batches read ahead by the reader.
+        Number of batches read ahead by the reader, beyond what the pipeline works on ahead,
+        where a GPU decodes them; elsewhere the pipeline's depth is all there is.
 
         A hint of DALI's that changes no result; it is taken and not needed.
     quality : float, default 50.0

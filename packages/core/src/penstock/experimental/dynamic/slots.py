@@ -36,8 +36,6 @@ class HostValue:
 
     event = None
     """What has to be waited for; here nothing."""
-    parts = None
-    """Samples are what they are said to be, not parts of it."""
     pieces = None
     """Nobody knows of page-locked memory that all samples are in."""
 

@@ -12,7 +12,6 @@ import numpy as np
 from numba import njit
 
 from penstock.kernels.cpu.philox import ELEVEN, HALF, TWO_53, block
-from penstock.kernels.cpu.resample_reach import reach_of_axis
 
 _FAR = float(1 << 40)
 """More than any image has; what is beyond does not fit, however far."""
@@ -42,64 +41,6 @@ def crop_window(
         The iteration's number and the seed, in two halves of 32 bits each, the lower ones first.
     """
     return window_of_sample(height, width, area, aspect_ratio, num_attempts, sample, key)
-
-
-@njit(cache=True, error_model="numpy")
-def crop_reach(
-    height: int,
-    width: int,
-    area: tuple[float, float],
-    aspect_ratio: tuple[float, float],
-    num_attempts: int,
-    sample: int,
-    key: tuple[int, int, int, int],
-    size: tuple[int, int],
-    radii: tuple[float, float],
-    antialias: bool,
-) -> tuple[int, int, int, int]:
-    """What has to be there of an image for its window to be resized.
-
-    Parameters
-    ----------
-    height, width, area, aspect_ratio, num_attempts, sample, key
-        As of `crop_window`.
-    size
-        Height and width that the window is resized to.
-    radii
-        Of the filters for axes that shrink, and for others; see `reach_of_axis`.
-    antialias
-        Whether filters widen with the reduction.
-
-    Returns
-    -------
-    First row and column, and one past the last row and column.
-    """
-    row, column, rows, columns = window_of_sample(
-        height, width, area, aspect_ratio, num_attempts, sample, key
-    )
-    y0, y1 = reach_of_axis(
-        height,
-        size[0],
-        float(row),
-        float(row + rows),
-        radii[0] if rows > size[0] else radii[1],
-        antialias,
-        0,
-        size[0],
-        1,
-    )
-    x0, x1 = reach_of_axis(
-        width,
-        size[1],
-        float(column),
-        float(column + columns),
-        radii[0] if columns > size[1] else radii[1],
-        antialias,
-        0,
-        size[1],
-        1,
-    )
-    return y0, x0, y1, x1
 
 
 @njit(cache=True, error_model="numpy")

@@ -33,8 +33,6 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from penstock.kernels.cpu.resample_reach import reach_of_axis
-
 _USUAL_SIZE, _USUAL_COUNT = 1024, 512
 _ONE, _HALF = np.float32(1), np.float32(0.5)
 
@@ -47,16 +45,6 @@ class Filter(enum.IntEnum):
     CUBIC = 2
     LANCZOS = 3
     GAUSSIAN = 4
-
-
-RADII = {
-    Filter.NEAREST: 0.5,
-    Filter.TRIANGULAR: 1.0,
-    Filter.CUBIC: 2.0,
-    Filter.LANCZOS: 3.0,
-    Filter.GAUSSIAN: 1.0,
-}
-"""In source pixels, where a filter is not widened."""
 
 
 class AxisSampling(NamedTuple):
@@ -112,17 +100,6 @@ def axis_taps(sampling: AxisSampling, begin: int, count: int, step: int = 1) -> 
     if sampling.in_size <= _USUAL_SIZE and count <= _USUAL_COUNT:
         return _usual_taps(sampling, begin, count, step)
     return _taps(sampling, begin, count, step)
-
-
-def reach(sampling: AxisSampling, begin: int, count: int, step: int = 1) -> tuple[int, int]:
-    """First source pixel, and end of those, that output pixels may be made of; see
-    `reach_of_axis`.
-    """
-    in_size, out_size, start, end, kind, antialias, _ = sampling
-    found: tuple[int, int] = reach_of_axis(
-        in_size, out_size, float(start), float(end), RADII[kind], antialias, begin, count, step
-    )
-    return found
 
 
 @lru_cache(maxsize=2048)  # some 10 KB each

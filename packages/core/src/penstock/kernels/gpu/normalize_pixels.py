@@ -157,7 +157,8 @@ def normalize_pixels(
             records, windows.shapes, source.dtype.itemsize, _STAGE_BYTES, _TILE_PIXELS, tiles
         )
         name = kernel("normalize_planes.cu", "normalize_planes", source.dtype, target.dtype, parts)
-        launch_counted(queue, name, tiles, blocks, blocks_each)
+        threads = 256 if target.dtype.itemsize == 4 else 128  # as there
+        launch_counted(queue, name, tiles, blocks, blocks_each, threads=threads)
         return
     blocks, blocks_each = _count_blocks(records, windows.shapes, UNITS, 1)
     turns = _turns(queue, blocks)

@@ -59,6 +59,7 @@ def launch_counted(
     blocks_each: int,
     *args: Any,
     shared_bytes: int = 0,
+    threads: int = THREADS,
 ) -> None:
     """`launch_records` where ``first_block`` is filled in already.
 
@@ -70,6 +71,8 @@ def launch_counted(
         The number of blocks of all samples.
     blocks_each
         That of each sample if all have as many, else 0.
+    threads
+        Of a block.
     """
     if blocks == 0:
         return
@@ -80,7 +83,7 @@ def launch_counted(
     queue.launch(
         kernel,
         (blocks, 1, 1),
-        (THREADS, 1, 1),
+        (threads, 1, 1),
         queue.upload(records),
         np.uint32(records.strides[0]),
         np.uint32(len(records)),

@@ -29,12 +29,15 @@ if TYPE_CHECKING:
 
 _TILE_ROWS = 32
 _BAND_ELEMENTS = 256
-_STAGE_BYTES = 17408
+_STAGE_BYTES = 16896
 _PASS_UNITS, _MOST_TILE_UNITS = 32, (0, 128, 0, 64, 64)
 """Units that a block of ``resample_tiles.cu`` makes at a time, and in all, by the channels that a
 thread works on at a time."""
 _MOST_TILED_CHANNELS = 16
-_TILE_SHARED_BYTES = (_BAND_ELEMENTS + 4) * _TILE_ROWS * 4 + _STAGE_BYTES
+_TILE_BAND_BYTES = (_BAND_ELEMENTS + 4) * _TILE_ROWS * 4
+_MOST_TILES, _MOST_STRIP_PIXELS, _ENOUGH_BLOCKS = 4, 256, 2112
+"""Tiles (8 at most), and columns of them, that a block makes one after the other, if there are
+enough blocks to keep the device busy."""
 _SPARSE = 1.5
 """Source pixels an output pixel from which on most of them are not read, where two along each axis
 are enough."""
@@ -69,12 +72,15 @@ _SAMPLE = np.dtype(
         ("column_weights", np.uint64),
         ("row_taps", np.int32),
         ("column_taps", np.int32),
+        ("in_rows", np.int32),
+        ("in_columns", np.int32),
         ("inners", np.int32),
         ("height", np.int32),
         ("width", np.int32),
         ("channels", np.int32),
         ("out_channels", np.int32),
         ("tile_pixels", np.int32),
+        ("tiles", np.int32),
         ("planar", np.int32),
     ],
     align=True,
@@ -286,13 +292,14 @@ def resample_images(
         UNITS,
         _TILE,
         _MOST_TILE_UNITS,
+        _STRIP,
         _SPARSE,
         (SCATTERED, PIXELS, PLANES),
     )
     shared = 0
     if mode == _TILED:
         name = kernel("resample_tiles.cu", "resample_tiles", source.dtype, target.dtype, parts)
-        shared = _TILE_SHARED_BYTES
+        shared = _TILE_BAND_BYTES + _STAGE_BYTES
     else:
         counted = most if most <= 2 else 0
         name = kernel(
@@ -309,7 +316,8 @@ def resample_images(
 
 
 _TILED = -1
-_TILE = _TILE_ROWS, _PASS_UNITS, _BAND_ELEMENTS, _STAGE_BYTES, _MOST_TILED_CHANNELS
+_TILE = _TILE_ROWS, _PASS_UNITS, _BAND_ELEMENTS, _TILE_BAND_BYTES, _MOST_TILED_CHANNELS
+_STRIP = _MOST_TILES, _MOST_STRIP_PIXELS, _ENOUGH_BLOCKS
 
 
 @compiled
@@ -333,9 +341,9 @@ def _tile_pixels(
     itemsize
         Bytes of an element of the output.
     """
-    tile_rows, pass_units, band, stage_bytes, _ = tile
+    tile_rows, pass_units, band, band_bytes, _ = tile
     # Rows of the tile are padded to an odd number of words, planes to whole ones.
-    room = (stage_bytes // tile_rows - 8) // itemsize // record.out_channels // 4 * 4
+    room = (band_bytes // tile_rows - 8) // itemsize // record.out_channels // 4 * 4
     most = max(min(most_units // groups, room), 1)
     # Columns whose source fits into the band, whatever its coordinates are rounded to.
     free = (band - 3) // channels - record.column_taps - 3
@@ -362,6 +370,7 @@ def _describe(
     units: int,
     tile: tuple[int, int, int, int, int],
     tile_units: tuple[int, ...],
+    strip: tuple[int, int, int],
     sparse: float,
     modes: tuple[int, int, int],
 ) -> tuple[int, int, int, int, int]:
@@ -409,6 +418,8 @@ def _describe(
         record.column_weights = line.weights
         record.column_taps = line.taps
         record.width = line.length
+        record.in_rows = rows.in_size
+        record.in_columns = line.in_size
         record.inners = frame.inners
         record.channels = frame.channels
         record.out_channels = place.channels
@@ -434,24 +445,35 @@ def _describe(
             mode = by_pixels
         elif together and planes and single and itemsize < 4:
             mode = by_planes
+    tiles = 0
+    for i in range(len(records)):
+        record, frame = records[i], frames[i if len(frames) > 1 else 0]
+        record.tile_pixels = record.tiles = 0
+        if mode != _TILED or record.height <= 0 or record.width <= 0 or record.channels <= 0:
+            continue
+        line = axes[columns_axis, columns[columns_axis, i] if columns.size else i]
+        scale, groups = abs(float(line.scale) * line.step), frame.channels // parts
+        record.tile_pixels = _tile_pixels(
+            record, scale, frame.channels, groups, itemsize, tile_units[parts], tile
+        )
+        across = -(-record.width // record.tile_pixels)
+        tiles += frame.outers * frame.inners * -(-record.height // tile[0]) * across
+    most_tiles, most_pixels, enough = strip
+    at_once = max(1, min(most_tiles, tiles // enough))
     total, each = 0, 0
     for i in range(len(records)):
         record, frame = records[i], frames[i if len(frames) > 1 else 0]
         blocks = 0
-        record.tile_pixels = 0
         if record.height > 0 and record.width > 0 and record.channels > 0:
-            groups = frame.channels // parts
             images = frame.outers * frame.inners
             if mode == _TILED:
-                line = axes[columns_axis, columns[columns_axis, i] if columns.size else i]
-                scale = abs(float(line.scale) * line.step)
-                record.tile_pixels = _tile_pixels(
-                    record, scale, frame.channels, groups, itemsize, tile_units[parts], tile
-                )
                 across = -(-record.width // record.tile_pixels)
-                blocks = images * -(-record.height // tile[0]) * across
+                strips = -(-across // min(at_once, most_pixels // record.tile_pixels))
+                record.tiles = -(-across // strips)
+                blocks = images * -(-record.height // tile[0]) * -(-across // record.tiles)
             else:
-                blocks = images * -(-(record.height * record.width * groups) // units)
+                units_each = record.height * record.width * (frame.channels // parts)
+                blocks = images * -(-units_each // units)
         record.first_block = total
         each = blocks if i == 0 or blocks == each else 0
         total += blocks

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _BLOCK_VECTORS = 1024
 """Vectors of 16 bytes that a block copies, as in ``strided_copy.cu``."""
+_THREADS = 128
+"""Of a block, as there."""
 _LINE_BYTES = 128
 """What neighbours write together."""
 _LONG_ROW_BYTES = 64
@@ -137,6 +139,7 @@ def _copy_rows(queue: Queue, axes: Axes) -> None:
         blocks,
         blocks_each,
         np.int32(outer),
+        threads=_THREADS,
     )
 
 

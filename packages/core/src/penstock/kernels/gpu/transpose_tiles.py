@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.records import launch_counted, launch_records, quotient_up
+from penstock.kernels.gpu.records import THREADS, launch_counted
 from penstock.tensors.gpu.batch import plain
 
 if TYPE_CHECKING:
@@ -20,9 +20,14 @@ STAGE_BYTES = 25600
 """Shared memory of a block, as in ``transpose.cu``."""
 NESTED_BYTES = 272
 """Steps along `x` up to which a span may hold several of them."""
-_FAR_ELEMENTS = 1024
-"""Elements of a tile that is picked from the source itself."""
-_WARPS = 8
+PIXEL_STAGE_BYTES, PIXEL_GROUPS, PIXEL_COLUMNS = 30720, 512, 128
+"""Of ``transpose_pixels.cu``: shared memory; groups of four by four pixels in a tile; and the most
+columns of the output there.
+"""
+_OVERLAP = 8
+"""Pixels that its tiles have in common with the one before."""
+_THREADS = 128
+"""Of a block of ``transpose.cu``."""
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
@@ -71,6 +76,8 @@ def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: in
     """
     outer = axes.extents.shape[1] - len({run, x, a} - {-1})
     records = np.zeros(len(axes.source), _near_record(outer))
+    turned = axes.itemsize == 1 and run >= 0 and a == fast
+    turned = turned and _are_turned_pixels(axes.extents, axes.strides, run, x, a)
     blocks, blocks_each, inner = _describe(
         records,
         plain(axes.source),
@@ -82,17 +89,42 @@ def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: in
         x,
         fast,
         a,
-        STAGE_BYTES,
+        PIXEL_STAGE_BYTES if turned else STAGE_BYTES,
         NESTED_BYTES,
+        PIXEL_GROUPS if turned else 0,
+        PIXEL_COLUMNS,
+        _OVERLAP,
     )
+    name, threads = kernel("transpose.cu", "copy_tiles", _BITS[axes.itemsize], inner), _THREADS
+    if turned:
+        name, threads = kernel("transpose_pixels.cu", "transpose_pixels"), THREADS
     launch_counted(
         queue,
-        kernel("transpose.cu", "copy_tiles", _BITS[axes.itemsize], inner),
+        name,
         records,
         blocks,
         blocks_each,
         np.int32(outer),
+        threads=threads,
     )
+
+
+@compiled
+def _are_turned_pixels(extents: np.ndarray, strides: np.ndarray, run: int, x: int, a: int) -> bool:
+    """Whether rows of pixels of three bytes become columns, and most of them are long."""
+    long, whole = 0, 0
+    for i in range(len(extents)):
+        size = 1
+        for axis in range(extents.shape[1]):
+            size *= extents[i, axis]
+        if not size:
+            continue
+        if extents[i, run] != 3 or (extents[i, a] > 1 and strides[i, a] != 3):
+            return False
+        whole += size
+        if extents[i, a] >= 8 and extents[i, x] > 8:
+            long += size
+    return long * 2 > whole
 
 
 @compiled
@@ -109,8 +141,11 @@ def _describe(
     a_axis: int,
     stage_bytes: int,
     nested_bytes: int,
+    pixel_groups: int,
+    pixel_columns: int,
+    overlap: int,
 ) -> tuple[int, int, int]:
-    """Fill `records`.
+    """Fill `records`; `pixel_groups` is 0 but for ``transpose_pixels.cu``.
 
     Returns
     -------
@@ -149,7 +184,20 @@ def _describe(
                 high += (extent - 1) * stride
         unit, x_step, a_step = run * itemsize, abs(x_source), abs(a_source)
         size, joined = 16, False
-        if fast_axis == x_axis:
+        if pixel_groups:
+            # A span an `x`, with up to 47 bytes around it. Threads take four by four pixels, and
+            # rows of the output have up to 34 bytes around them, and 4 more.
+            spans = one_an_x
+            x = all_x = max(-(-x_extent // 4) * 4, 4)
+            if all_x > pixel_columns:
+                x = _even_part(x_extent, pixel_columns - overlap, 4)
+                all_x = x + overlap
+            a = min(pixel_groups // (all_x // 4) * 4, ((stage_bytes - 16) // all_x - 47) // unit)
+            a = min(a, stage_bytes // (all_x * unit + 38)) // 4 * 4
+            a = _even_part(a_extent, a, 4)
+            pitch = a * unit + 32
+            pitch += (x_source - pitch) % 16
+        elif fast_axis == x_axis:
             # Mirrors: one span an `a`, as many as there is room for.
             spans = one_an_a
             x = max(stage_bytes - 64 - unit, 0) // max(x_step, 1) + 1
@@ -231,73 +279,9 @@ def _describe(
     return total, each, inner if inner in (1, 3) else 0
 
 
-@cache
-def _far_record(outer: int) -> np.dtype:
-    return np.dtype(
-        [
-            ("first_block", np.uint32),
-            ("run", np.uint32),
-            ("source", np.uint64),
-            ("target", np.uint64),
-            ("a_extent", np.int64),
-            ("x_extent", np.int64),
-            ("a_source", np.int64),
-            ("x_source", np.int64),
-            ("a_target", np.int64),
-            ("a_tiles", np.uint32),
-            ("x_tiles", np.uint32),
-            ("count", np.uint32),
-            ("a_tile", np.uint32),
-            ("x_tile", np.uint32),
-            ("axes", np.int64, (outer, 3)),
-        ],
-        align=True,
-    )
-
-
-def copy_far_tiles(queue: Queue, axes: Axes, run_axis: int, x_axis: int, a_axis: int) -> None:
-    """Copy elements that every thread reads where they are; axes as of `copy_near_tiles`."""
-    count = len(axes.source)
-    rows = axes.extents, axes.strides, axes.target_strides
-    extents, strides, targets = (np.broadcast_to(a, (count, a.shape[1])) for a in rows)
-    ones, zeros = np.ones(count, np.int64), np.zeros(count, np.int64)
-    run = extents[:, run_axis] if run_axis >= 0 else ones
-    x_extent = extents[:, x_axis]
-    a_extent, a_source, a_target = ones, zeros, zeros
-    if a_axis >= 0:
-        a_extent, a_source = extents[:, a_axis], strides[:, a_axis]
-        a_target = targets[:, a_axis]
-    x = np.clip(x_extent, 1, _FAR_ELEMENTS)
-    a = np.where(x >= x_extent, np.clip(_FAR_ELEMENTS // x, 1, np.maximum(a_extent, 1)), 1)
-    a_tiles = quotient_up(a_extent, a)
-    x_tiles = quotient_up(x_extent, x)
-    outer = [k for k in range(extents.shape[1]) if k not in (run_axis, x_axis, a_axis)]
-    total = np.where(run > 0, a_tiles * x_tiles * extents[:, outer].prod(axis=1), 0)
-    records = np.empty(count, _far_record(len(outer)))
-    for name, values in (
-        ("run", run),
-        ("source", axes.source),
-        ("target", axes.target),
-        ("a_extent", a_extent),
-        ("x_extent", x_extent),
-        ("a_source", a_source),
-        ("x_source", strides[:, x_axis]),
-        ("a_target", a_target),
-        ("a_tiles", a_tiles),
-        ("x_tiles", x_tiles),
-        ("count", total),
-        ("a_tile", a),
-        ("x_tile", x),
-    ):
-        records[name] = values
-    if outer:
-        records["axes"][:, :, 0] = extents[:, outer]
-        records["axes"][:, :, 1] = strides[:, outer]
-        records["axes"][:, :, 2] = targets[:, outer]
-    launch_records(
-        queue,
-        kernel("transpose_direct.cu", "copy_far_tiles", _BITS[axes.itemsize]),
-        records,
-        quotient_up(total, _WARPS),
-        np.int32(len(outer)),
-    )
+@compiled
+def _even_part(extent: int, most: int, multiple: int) -> int:
+    """What parts of up to `most`, of about the same size, have in common: one of the multiples."""
+    parts = max(-(-extent // most), 1)
+    each = -(-extent // parts)
+    return -(-each // multiple) * multiple

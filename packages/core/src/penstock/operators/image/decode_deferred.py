@@ -11,14 +11,6 @@ from penstock.kernels.cpu.decode.stored import Region
 from penstock.operators.operator import SampleContext
 
 
-def must_be_whole(data: np.ndarray, header: ImageHeader) -> bool:
-    """Whether only decoding all of an image tells if it is complete.
-
-    A cut-off file is an error also where the part that is wanted is still there.
-    """
-    return header.codec == "jpeg" and not has_end_of_image(data.data)
-
-
 class EncodedImage:
     """A `DeferredImage` that decodes just the region that is asked for.
 
@@ -55,7 +47,10 @@ class EncodedImage:
         self._wanted = wanted
         self._known: Region = (0, 0, 0, 0)
         self._pixels: np.ndarray | None = None
-        self._needs_all = must_be_complete and must_be_whole(data, header)
+        # A cut-off file is an error also where the part that is wanted is still there.
+        self._needs_all = (
+            must_be_complete and header.codec == "jpeg" and not has_end_of_image(data.data)
+        )
         self.shape = wanted.shape(header)
         self.dtype = wanted.dtype
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from penstock.kernels.cpu.decode.pixels import decode
-from penstock.kernels.cpu.decode.stored import Region
 from penstock.operators.image.decode_arguments import (
     CACHE_ARGS,
     DECODE_ARGS,
@@ -17,7 +15,7 @@ from penstock.operators.image.decode_arguments import (
     OUTPUT_DOCS,
     ImageDecoder,
 )
-from penstock.operators.image.decode_deferred import EncodedImage, must_be_whole
+from penstock.operators.image.decode_deferred import EncodedImage
 from penstock.operators.operator import SampleContext, operator
 
 
@@ -46,24 +44,6 @@ class DecodeImage(ImageDecoder):
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         data, header = self._open(inputs[0])
         return decode(data, header, self._wanted, None, c.empty, c.temp)
-
-    def decode_part(
-        self, c: SampleContext, encoded: np.ndarray, chosen: Callable[[tuple[int, ...]], Region]
-    ) -> tuple[np.ndarray, tuple[int, int, int, int]]:
-        """Decode what is `chosen` of an image of a shape, in place of all of it.
-
-        Returns
-        -------
-        The pixels, and their place: first row and column, and the extents of the whole image.
-        """
-        data, header = self._open(encoded)
-        shape = self._wanted.shape(header)
-        y0, x0, y1, x1 = region = chosen(shape)
-        if must_be_whole(data, header):
-            pixels = decode(data, header, self._wanted, None, c.temp, c.temp)[y0:y1, x0:x1]
-        else:
-            pixels = decode(data, header, self._wanted, region, c.empty, c.temp)
-        return pixels, (y0, x0, *shape[:2])
 
     def defer(self, c: SampleContext, *inputs: Any) -> EncodedImage:
         data, header = self._open(inputs[0])

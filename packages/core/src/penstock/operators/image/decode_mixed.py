@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu.decode.options import DecoderOptions
     from penstock.operators.image.decode_arguments import ImageDecoder
     from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
 
 
 class BatchSamples:
@@ -63,15 +64,16 @@ class BatchSamples:
 def decode_mixed(
     op: ImageDecoder, c: BatchContext, wanted: Wanted, encoded: HostBatch, *others: HostBatch
 ) -> DeviceBatch:
-    """Decode a batch onto the GPU.
+    """Decode a batch onto the GPU; what waits for decoders is deferred.
 
     Raises
     ------
     BadSamplesError
-        If samples cannot be decoded, with what `cpu` would have raised for each of them.
+        If samples cannot be decoded, with what `cpu` would have raised for each of them. The
+        deferred part raises it, too.
     """
     from penstock.kernels.cpu.decode.jpeg_scan import scan_jpegs
-    from penstock.kernels.gpu.decode.batch import decode_batch
+    from penstock.kernels.gpu.decode.batch import begin_decoding
     from penstock.kernels.gpu.decode.cache import cache_of
     from penstock.kernels.gpu.decode.host import Sample, without_frames
     from penstock.kernels.gpu.decode.plain import plain_jpegs
@@ -119,23 +121,28 @@ def decode_mixed(
             else:
                 height, width = region[2] - region[0], region[3] - region[1]
         samples.append(Sample(index, data, header, region, (height, width, channels)))
-    batch, more = decode_batch(
+    batch, finish = begin_decoding(
         c.queue, samples, c.size, wanted, options, c.threads, cached, cache, plain
     )
-    failures.update(more)
-    if cache is not None:
-        places = batch.pointers.tolist()
-        sizes = (batch.sizes() * batch.dtype.itemsize).tolist()
-        cache.store(
-            c.queue,
-            [
+
+    def end(queue: Queue) -> None:
+        failures.update(finish(queue))
+        if cache is not None:
+            places = batch.pointers.tolist()
+            sizes = (batch.sizes() * batch.dtype.itemsize).tolist()
+            decoded = [
                 (c.source(i), places[i], shape, sizes[i])
                 for i, *_, shape in samples
                 if i not in failures
-            ],
-        )
-    if failures:
-        raise BadSamplesError({i: _located(c, failures[i], i) for i in sorted(failures)})
+            ]
+            cache.store(queue, decoded)
+        if failures:
+            raise BadSamplesError({i: _located(c, failures[i], i) for i in sorted(failures)})
+
+    if cache is None:
+        c.queue.defer(end)
+    else:
+        end(c.queue)  # what it stores must be found by the next batch
     return batch
 
 

@@ -14,7 +14,6 @@ from penstock.operators.image.resize_geometry import AxisGeometry
 from penstock.operators.image.resize_geometry_batch import OneByOneError
 from penstock.operators.image.resizing_operator import Plan, ResizingOperator
 from penstock.operators.operator import BatchContext, SampleContext, operator
-from penstock.operators.parts_of_images import Region
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
 
 if TYPE_CHECKING:
@@ -75,12 +74,10 @@ class RandomResizedCrop(ResizingOperator):
                 f"{list(size)}."
             )
         self._size = size[0], size[-1]
-        from penstock.kernels.cpu.random_crop_loops import crop_reach, crop_window
+        from penstock.kernels.cpu.random_crop_loops import crop_window
 
-        self._crop_window, self._crop_reach = crop_window, crop_reach
-        out = self.prepare(inputs[0])
-        self._radii = self.resampling.radii
-        return out
+        self._crop_window = crop_window
+        return self.prepare(inputs[0])
 
     def _window(self, c: SampleContext, height: int, width: int) -> tuple[int, int, int, int]:
         """Row, column, height and width of the window of an image."""
@@ -93,24 +90,6 @@ class RandomResizedCrop(ResizingOperator):
             height, width, area, ratio, attempts, c.index, key
         )
         return window
-
-    def reads(self, c: SampleContext, shape: tuple[int, int, int]) -> Region:
-        seed, radii = c.seed, self._radii
-        if type(seed) is not int or radii is None or not shape[0] * shape[1]:
-            return super().reads(c, shape)
-        found: Region = self._crop_reach(
-            shape[0],
-            shape[1],
-            self._area,
-            self._ratio,
-            self._attempts,
-            c.index,
-            _key(c.iteration, seed),
-            self._size,
-            radii,
-            self.resampling.antialias,
-        )
-        return found
 
     def plan(self, c: SampleContext, extents: tuple[int, ...]) -> Plan:
         height, width = extents

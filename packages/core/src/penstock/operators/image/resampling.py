@@ -178,14 +178,6 @@ class Resampling:
         except KeyError:
             raise ArgumentValueError(f"{interpolation!r} is not an interpolation.") from None
 
-    @property
-    def radii(self) -> tuple[float, float] | None:
-        """Radii of the filters for axes that shrink and for others; `None` if samples differ."""
-        if self.by_sample:
-            return None
-        shrinking, enlarging = self._constant
-        return self._taps.RADII[shrinking], self._taps.RADII[enlarging]
-
     def batch_filters(self, c: BatchContext) -> tuple[np.ndarray, np.ndarray]:
         """The filters for axes that shrink and for others, int64, one a sample or one for all.
 

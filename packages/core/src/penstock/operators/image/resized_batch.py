@@ -43,9 +43,6 @@ class ResizedBatch(LazyBatch):
         Position of the axis of rows; that of columns is the next one.
     rounds_to
         The integer type that pixels are rounded to, or `None` for floating point.
-    origins
-        Where `source` has only parts of the images, HWC, that `axes` are about: the first row and
-        column of each, int64 ``(samples, 2)``.
     """
 
     __slots__ = (
@@ -54,7 +51,6 @@ class ResizedBatch(LazyBatch):
         "axes",
         "dtype",
         "first",
-        "origins",
         "rounds_to",
         "row",
         "shapes",
@@ -68,10 +64,8 @@ class ResizedBatch(LazyBatch):
         first: int,
         dtype: np.dtype,
         rounds_to: np.dtype | None,
-        origins: np.ndarray | None = None,
     ) -> None:
         self.source = source
-        self.origins = origins
         self.axes = axes
         self.first = first
         self.row = first + axes.rank - 2
@@ -101,7 +95,7 @@ class ResizedBatch(LazyBatch):
         return self.row + 2 < self.ndim
 
     def _with(self, source: DeviceBatch | StridedBatch, axes: AxesSampling) -> ResizedBatch:
-        return ResizedBatch(source, axes, self.first, self.dtype, self.rounds_to, self.origins)
+        return ResizedBatch(source, axes, self.first, self.dtype, self.rounds_to)
 
     def window(self, anchors: np.ndarray, shapes: np.ndarray) -> ResizedBatch:
         """The part of each sample that begins at `anchors`, inside of it.
@@ -130,7 +124,6 @@ class ResizedBatch(LazyBatch):
             turned.dtype, turned.rounds_to = self.dtype, self.rounds_to
             turned.first, turned.row = self.first, self.row
             turned.shapes, turned.source = self.shapes, self.source
-            turned.origins = self.origins
             return turned
         return self._with(StridedBatch.of(self.source).flipped(axis, where), self.axes)
 
@@ -180,13 +173,7 @@ class ResizedBatch(LazyBatch):
             layout = strided_frames(source.shapes, source.strides, row, channels_last=last)
         else:
             layout = frames_of(source, row, channels_last=last)
-        pointers = source.pointers
-        if self.origins is not None:
-            # Where pixel (0, 0) would be, if it was there; what is not there is not read.
-            pixel = layout["channels"] * source.dtype.itemsize
-            before = self.origins[:, 0] * layout["row"] + self.origins[:, 1] * pixel
-            pointers = (pointers.view(np.int64) - before).view(np.uint64)
-        return Frames(source.dtype, pointers, layout)
+        return Frames(source.dtype, source.pointers, layout)
 
     def _slices(self, queue: Queue, taps: Taps) -> Frames:
         """The slices of volumes, blended where they are not slices of the source."""

@@ -16,7 +16,6 @@ from penstock.operators.image.resampling import Resampling
 from penstock.operators.image.resize_geometry_batch import OneByOneError
 from penstock.operators.image.resized_image import ResizedImage
 from penstock.operators.operator import BatchContext, Operator, SampleContext
-from penstock.operators.parts_of_images import PartsOfImages, Region
 from penstock.operators.schema import Spec
 from penstock.operators.shape_memo import ShapeMemo
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, shape_rows
@@ -38,10 +37,9 @@ class ResizingOperator(Operator):
 
     def prepare(self, data: Spec) -> Spec:
         """Get ready for inputs like `data`; the `Spec` of the output."""
-        from penstock.kernels.cpu import resample, resample_taps
+        from penstock.kernels.cpu import resample
 
         self._kernel = resample
-        self._reach = resample_taps.reach
         self.resampler = SampleResampler(data.layout)
         self.resampling = Resampling(self, data.dtype)
         self._image = data.layout == "HWC"
@@ -72,16 +70,7 @@ class ResizingOperator(Operator):
             return data
         return self._resized(c, data, axes, windows)
 
-    def reads(self, c: SampleContext, shape: tuple[int, int, int]) -> Region:
-        """At least the pixels of an HWC image of this shape, not empty, that count."""
-        axes, windows = self.plan(c, shape[:2])
-        if any(window.length == 0 for window in windows):
-            return 0, 0, 1, 1
-        reach = self._reach
-        (y0, y1), (x0, x1) = [reach(a, *w) for a, w in zip(axes, windows, strict=True)]
-        return y0, x0, y1, x1
-
-    gpu_takes = (StridedBatch, PartsOfImages)
+    gpu_takes = (StridedBatch,)
 
     draws = False
     """Whether plans are drawn at random."""
@@ -115,26 +104,16 @@ class ResizingOperator(Operator):
     def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
         from penstock.operators.image.resized_batch import ResizedBatch
 
-        data: DeviceBatch | StridedBatch | PartsOfImages = inputs[0]
-        source: DeviceBatch | StridedBatch
+        data: DeviceBatch | StridedBatch = inputs[0]
         resampling = self.resampling
         if self.draws or self.tensor_args:
             axes = self._batch_plan(c, data)
         else:
             axes = self._plans.of(data, lambda: self._batch_plan(c, data))
-        if isinstance(data, PartsOfImages):
-            source, origins = data.parts, data.origins
-        else:
-            source, origins = data, None
         if data.dtype == resampling.numpy_dtype and axes.copies():
-            return source  # of images that are copied all pixels count
+            return data
         return ResizedBatch(
-            source,
-            axes,
-            self.resampler.first,
-            resampling.numpy_dtype,
-            resampling.rounds_to,
-            origins,
+            data, axes, self.resampler.first, resampling.numpy_dtype, resampling.rounds_to
         )
 
     def _batch_plan(self, c: BatchContext, data: LazyBatch) -> AxesSampling:

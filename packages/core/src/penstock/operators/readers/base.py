@@ -48,7 +48,14 @@ READER_ARGS = (
         1024,
         "Size of the window of `random_shuffle`, in samples: how far a sample may move.",
     ),
-    Arg("prefetch_queue_depth", INT, 1, "Number of batches read ahead by the reader.", hint=True),
+    Arg(
+        "prefetch_queue_depth",
+        INT,
+        1,
+        "Number of batches read ahead by the reader, beyond what the pipeline works on ahead, "
+        "where a GPU decodes them; elsewhere the pipeline's depth is all there is.",
+        hint=True,
+    ),
     Arg("read_ahead", BOOL, False, "Read the whole file ahead of its use.", hint=True),
     Arg(
         "skip_cached_images",
@@ -183,6 +190,10 @@ class Reader(Operator):
         """File or key that `entry` is read from."""
         raise NotYetSupportedError(f"`{self.schema.name}` does not know where samples come from.")
 
+    def source_infos(self, entries: Sequence[int]) -> list[str]:
+        """The same for several."""
+        return [self.source_info(entry) for entry in entries]
+
     def load_ahead(
         self,
         entries: Sequence[int],
@@ -203,6 +214,17 @@ class Reader(Operator):
         list or None
             For one output, the first: arrays that ``c.adopt`` makes it without a copy, or `None`
             where `load` is to do everything. `None` for a reader that reads one by one.
+        """
+        return None
+
+    def load_others(self, entries: Sequence[int]) -> tuple[np.ndarray, ...] | None:
+        """All outputs but the first of samples that `load_ahead` has read.
+
+        Returns
+        -------
+        tuple or None
+            Arrays of shape ``(samples, ...)``, of the types of the outputs. `None` where `load` is
+            to be called for each sample.
         """
         return None
 

@@ -125,14 +125,24 @@ class FileReader(Reader):
     def source_info(self, entry: int) -> str:
         return self._listing.names[entry]
 
+    def source_infos(self, entries: Sequence[int]) -> list[str]:
+        names = self._listing.names
+        return [names[entry] for entry in entries]
+
     def load_ahead(
         self,
         entries: Sequence[int],
         empty: Allocate = HOST_POOL.empty,
         free: np.ndarray | None = None,
     ) -> list[np.ndarray | None]:
-        path = self._listing.path
-        return read_together([path(entry) for entry in entries], empty, free)
+        found = read_together(self._listing.paths(entries), empty, free)
+        if self.args.dont_use_mmap:
+            return found
+        # `load` says what is wrong with an empty file.
+        return [data if data is not None and data.size else None for data in found]
+
+    def load_others(self, entries: Sequence[int]) -> tuple[np.ndarray, ...]:
+        return (self._listing.labels[entries, np.newaxis],)
 
     def load(self, c: SampleContext, entry: int) -> tuple[np.ndarray, ...]:
         listing = self._listing

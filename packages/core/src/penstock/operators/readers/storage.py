@@ -86,15 +86,19 @@ def read_together(
         1-D arrays of uint8. `None` stands for addresses, and for files that `read_file` is to say
         what is wrong with.
     """
-    if not _HAS_PREADV or any("://" in path or "\0" in path for path in paths):
+    together = "\0".join((*paths, ""))
+    if not _HAS_PREADV or "://" in together or together.count("\0") != len(paths):
         return [None] * len(paths)
     from penstock.kernels.cpu.file_reading import UNOPENED, read_files
 
-    names = [os.fsencode(path) for path in paths]
-    files = np.empty((len(names), 4), np.int64)
-    files[:, 0] = [0, *accumulate(len(name) + 1 for name in names[:-1])]
+    text = np.frombuffer(os.fsencode(together), np.uint8)
+    files = np.empty((len(paths), 4), np.int64)
+    if len(text) == len(together):
+        lengths = [len(path) + 1 for path in paths[:-1]]
+    else:
+        lengths = [len(os.fsencode(path)) + 1 for path in paths[:-1]]
+    files[:, 0] = [0, *accumulate(lengths)]
     files[:, 1] = UNOPENED
-    text = np.frombuffer(b"\0".join((*names, b"")), np.uint8)
     memory = _NO_MEMORY if free is None else free
     needed = read_files(text, files, memory)
     if needed <= memory.size:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.operators.operator import BatchContext, HostBatch, Operator, operator
-from penstock.operators.parts_of_images import PartsOfImages
 from penstock.operators.schema import Input
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 class CopyToGpu(Operator):
     """Copy a batch from the host to the GPU."""
 
-    def gpu(self, c: BatchContext, *inputs: HostBatch) -> DeviceBatch | PartsOfImages:
+    def gpu(self, c: BatchContext, *inputs: HostBatch) -> DeviceBatch:
         from penstock.kernels.gpu.transfer import pieces_to_device, to_device
 
         data = inputs[0]
@@ -33,7 +32,7 @@ class CopyToGpu(Operator):
         if batch is None:  # rows may have to be made, which is not worth it for nothing
             batch = to_device(c.queue, data.rows if dense is None else (), dense)
         data.note_upload()
-        return batch if data.parts is None else PartsOfImages(batch, data.parts)
+        return batch
 
 
 @operator(

@@ -12,8 +12,9 @@ import ctypes
 import struct
 import threading
 from collections import deque
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +38,17 @@ _unsigned = ctypes.c_uint
 
 class CudaError(PenstockError, RuntimeError):
     """The CUDA driver refused a call, or reports that earlier work failed."""
+
+
+class EventFunctions(NamedTuple):
+    """Events for code that is compiled: the current device's."""
+
+    make: Callable[[], int]
+    destroy: Callable[[int], Any]
+    record: int
+    """Address of the function that takes an event and a stream."""
+    synchronize: int
+    """Address of the function that waits for an event."""
 
 
 class Driver:
@@ -66,6 +78,7 @@ class Driver:
         self._destroy = entry("cuEventDestroy_v2", _handle)
         self._record = entry("cuEventRecord", _handle, _handle)
         self._query = entry("cuEventQuery", _handle)
+        self._synchronize = entry("cuEventSynchronize", _handle)
         self._wait = entry("cuStreamWaitEvent", _handle, _handle, _unsigned)
         self.launch_entry = entry(
             "cuLaunchKernel", _handle, *[_unsigned] * 7, _handle, ctypes.c_void_p, ctypes.c_void_p
@@ -116,6 +129,13 @@ class Driver:
         event = _handle()
         self.call(self._create, ctypes.byref(event), _DISABLE_TIMING)
         return event.value
+
+    def event_functions(self) -> EventFunctions:
+        """What compiled code needs to work with events."""
+        record, synchronize = (
+            ctypes.cast(f, ctypes.c_void_p).value or 0 for f in (self._record, self._synchronize)
+        )
+        return EventFunctions(self.new_event, self._destroy, record, synchronize)
 
     def give_back_event(self, event: int) -> None:
         """Take an event back, also one that has not passed: what waits for it waits for what was

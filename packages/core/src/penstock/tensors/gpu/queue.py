@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -67,6 +68,7 @@ class Queue:
         self._scratch: list[Any] = []
         self._functions: dict[Any, Function] = {}
         self._ragged: tuple[np.ndarray | None, int, np.ndarray, int] = None, 0, np.empty(0), 0
+        self._deferred: list[Callable[[Queue], None]] | None = None
 
     def empty(
         self, shapes: Any, dtype: Any, count: int | None = None, *, settled: bool = False
@@ -167,6 +169,27 @@ class Queue:
     def keep(self, owner: Any) -> None:
         """Keep `owner`, and with it its memory, until the work queued so far is done."""
         self._scratch.append(owner)
+
+    @contextmanager
+    def collecting(self, deferred: list[Callable[[Queue], None]] | None) -> Iterator[None]:
+        """Collect what `defer` is given, if in a list, for the length of a ``with``."""
+        self._deferred = deferred
+        try:
+            yield
+        finally:
+            self._deferred = None
+
+    def defer(self, work: Callable[[Queue], None]) -> None:
+        """Have `work` done before anybody gets what is queued here, and maybe not at once.
+
+        It may wait, while the next batch is begun. It is called with a queue for the same stream,
+        maybe in another thread; so an operator that has deferred work must not be followed by one
+        that reads its output on the same lane.
+        """
+        if self._deferred is None:
+            work(self)
+        else:
+            self._deferred.append(work)
 
     def finish(self) -> list[Any]:
         """What must be kept until the work queued so far is done; the queue starts anew."""

@@ -64,17 +64,31 @@ __device__ __forceinline__ void weigh(const float (&values)[Count + 2 * Margin],
   }
 }
 
+// Whether bytes are floats as they are, 2^-149 times as large: weights of rows are multiplied by 2^126
+// for that, those of columns by the rest. Powers of two change no bit of a sum, unless it is much
+// smaller than what integers are rounded to.
+template <typename In, typename Out>
+constexpr bool IN_PLACE = same<In, uint8> && Limits<Out>::is_integer;
+template <typename In, typename Out> constexpr float ROW_SCALE = IN_PLACE<In, Out> ? 0x1p126f : 1.0f;
+template <typename In, typename Out>
+constexpr float COLUMN_SCALE = IN_PLACE<In, Out> ? 0x1p23f : 1.0f;
+
 // Elements of a column, of rows that begin so many bytes behind its first one.
-template <int From, int To, int Size, typename In>
+template <typename In, typename Out, int From, int To, int Size>
 __device__ __forceinline__ void read_column(const uint8* column, const uint32* lines,
                                             float (&values)[Size]) {
-  In elements[To - From];
+  if constexpr (IN_PLACE<In, Out>) {
 #pragma unroll
-  for (int k = From; k < To; k++) {
-    elements[k - From] = __ldg(reinterpret_cast<const In*>(column + lines[k]));
+    for (int k = From; k < To; k++) values[k] = __uint_as_float(__ldg(column + lines[k]));
+  } else {
+    In elements[To - From];
+#pragma unroll
+    for (int k = From; k < To; k++) {
+      elements[k - From] = __ldg(reinterpret_cast<const In*>(column + lines[k]));
+    }
+#pragma unroll
+    for (int k = From; k < To; k++) values[k] = number_of(elements[k - From]);
   }
-#pragma unroll
-  for (int k = From; k < To; k++) values[k] = number_of(elements[k - From]);
 }
 
 // Elements of 8 bytes need not be at multiples of 8: rows are an odd number of words apart.
@@ -124,10 +138,12 @@ filter_planes(const Sample* __restrict__ samples, uint32 strips_per_sample, int3
     lines[i] = (mirrored(first_row + i - Reach, height) - top) * pitch;
   }
   if (thread <= row_reach) {
-    row_weights[thread] = reinterpret_cast<const float*>(sample.row_weights)[thread];
+    row_weights[thread] =
+        reinterpret_cast<const float*>(sample.row_weights)[thread] * ROW_SCALE<In, Out>;
   }
   if (thread <= column_reach) {
-    column_weights[thread] = reinterpret_cast<const float*>(sample.column_weights)[thread];
+    column_weights[thread] =
+        reinterpret_cast<const float*>(sample.column_weights)[thread] * COLUMN_SCALE<In, Out>;
   }
   const int count = min(Width, width - first_column);
   const bool reads = thread < (count + 2 * column_reach) * Channels;
@@ -155,12 +171,18 @@ filter_planes(const Sample* __restrict__ samples, uint32 strips_per_sample, int3
   __syncthreads();
 
   float values[ROWS + 2 * Reach];
-  if (reads) read_column<0, 2 * Reach, ROWS + 2 * Reach, In>(column, lines, values);
+  // Where bytes are floats, the next rows are on their way while others are filtered across, unless
+  // there are too few registers for that.
+  constexpr bool AHEAD = IN_PLACE<In, Out> && Exact && (Reach < 7 || Reach > 8);
+  if (reads) {
+    read_column<In, Out, 0, 2 * Reach>(column, lines, values);
+    if (AHEAD) read_column<In, Out, 2 * Reach, 2 * Reach + ROWS>(column, lines, values);
+  }
 #pragma unroll 1
   for (int begin = 0; first_row + begin < end_row; begin += ROWS) {
     if (reads) {
       float sums[ROWS];
-      read_column<2 * Reach, 2 * Reach + ROWS, ROWS + 2 * Reach, In>(column, lines + begin, values);
+      if (!AHEAD) read_column<In, Out, 2 * Reach, 2 * Reach + ROWS>(column, lines + begin, values);
       weigh<ROWS, Reach, Exact, Reach>(values, row_weights, row_reach, sums);
 #pragma unroll
       for (int k = 0; k < ROWS; k++) to_between[k * Tile::pitch] = sums[k];
@@ -168,6 +190,9 @@ filter_planes(const Sample* __restrict__ samples, uint32 strips_per_sample, int3
       for (int k = 0; k < 2 * Reach; k++) values[k] = values[k + ROWS];
     }
     __syncthreads();
+    if (AHEAD && reads && first_row + begin + ROWS < end_row) {
+      read_column<In, Out, 2 * Reach, 2 * Reach + ROWS>(column, lines + begin + ROWS, values);
+    }
 
 #pragma unroll 1
     for (uint32 item = thread; item < ROWS * groups * Channels; item += THREADS) {

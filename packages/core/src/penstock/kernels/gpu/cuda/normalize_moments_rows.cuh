@@ -38,7 +38,8 @@ template <typename T, int Columns>
 __device__ __forceinline__ void write_moments(const T* elements, const Row<Columns>& row,
                                               Moments* to) {
   constexpr int length = 16 / sizeof(T);
-  __shared__ Sums<is_exact<T>> shared[Columns][THREADS];
+  constexpr int PARTS = is_exact<T> ? THREADS / 32 : 3;  // that are added up at the end
+  __shared__ Sums<is_exact<T>> shared[Columns][is_exact<T> ? PARTS : THREADS];
   const int thread = threadIdx.x;
 
   // In the order of columns as the thread's vectors begin.
@@ -49,8 +50,19 @@ __device__ __forceinline__ void write_moments(const T* elements, const Row<Colum
     origins[j] = row.count ? origin_of(elements[row.column(j)]) : 0;
   }
   const uint4* const vectors = reinterpret_cast<const uint4*>(elements + row.head);
-#pragma unroll 4
-  for (int v = thread; v < row.vectors; v += THREADS) add_vector(vectors[v], origins, sums);
+  constexpr int together = 8;  // reads that are under way before the first is needed
+#pragma unroll 1
+  for (int v = thread; v < row.vectors; v += together * THREADS) {
+    uint4 found[together];
+#pragma unroll
+    for (int n = 0; n < together; n++) {
+      if (v + n * THREADS < row.vectors) found[n] = __ldg(vectors + v + n * THREADS);
+    }
+#pragma unroll
+    for (int n = 0; n < together; n++) {
+      if (v + n * THREADS < row.vectors) add_vector(found[n], origins, sums);
+    }
+  }
 
   // What is left before the first vector and behind the last.
   const int behind = row.head + row.vectors * length;
@@ -62,14 +74,27 @@ __device__ __forceinline__ void write_moments(const T* elements, const Row<Colum
     }
   }
 
+  if constexpr (is_exact<T>) {
+    // In any order: threads of a warp first.
 #pragma unroll
-  for (int j = 0; j < Columns; j++) shared[row.column(j)][thread] = sums[j].all();
-  for (int half = THREADS / 2; half >= 3; half /= 2) {
-    __syncthreads();
-    if (thread < half) {
+    for (int c = 0; c < Columns; c++) {
+      ThreadSums<T> own = sums[0];
 #pragma unroll
-      for (int c = 0; c < Columns; c++) {
-        shared[c][thread] = shared[c][thread] + shared[c][thread + half];
+      for (int j = 1; j < Columns; j++)
+        if (row.column(j) == c) own = sums[j];
+      const Sums<true> all = own.over_warp();
+      if (thread % 32 == 0) shared[c][thread / 32] = all;
+    }
+  } else {
+#pragma unroll
+    for (int j = 0; j < Columns; j++) shared[row.column(j)][thread] = sums[j].all();
+    for (int half = THREADS / 2; half >= PARTS; half /= 2) {
+      __syncthreads();
+      if (thread < half) {
+#pragma unroll
+        for (int c = 0; c < Columns; c++) {
+          shared[c][thread] = shared[c][thread] + shared[c][thread + half];
+        }
       }
     }
   }
@@ -77,6 +102,9 @@ __device__ __forceinline__ void write_moments(const T* elements, const Row<Colum
   if (thread < Columns) {
     const auto& own = shared[thread];
     const double origin = row.count ? origin_of(elements[thread]) : 0;
-    to[thread] = moments_of(own[0] + own[1] + own[2], row.count / Columns, origin);
+    Sums<is_exact<T>> whole = own[0];
+#pragma unroll
+    for (int part = 1; part < PARTS; part++) whole = whole + own[part];
+    to[thread] = moments_of(whole, row.count / Columns, origin);
   }
 }

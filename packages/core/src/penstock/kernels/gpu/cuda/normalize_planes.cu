@@ -7,12 +7,17 @@
 #include "as_float.cuh"
 #include "normalize_pixels_runs.cuh"
 #include "staging.cuh"
+#include "vector_store.cuh"
 
 constexpr int STAGE_BYTES = 13824, LINE = 128;
+// Threads of a block. Where little is written, blocks are small and many of them resident: the loads
+// of some are under way while others store.
+template <typename Out> constexpr int THREADS = sizeof(Out) == 4 ? 256 : 128;
+// Threads on a multiprocessor, for the compiler to find the registers.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr int BLOCKS = 4;
+constexpr int RESIDENT = 1024;
 #else
-constexpr int BLOCKS = 5;
+constexpr int RESIDENT = 1280;
 #endif
 
 struct PackedSample {
@@ -27,11 +32,6 @@ struct PackedSample {
   int tile_rows, tile_columns;  // what a block makes
   int padding;
 };
-
-template <int Bytes> struct FourOf;
-template <> struct FourOf<4> { using type = uint32; };
-template <> struct FourOf<8> { using type = uint2; };
-template <> struct FourOf<16> { using type = uint4; };
 
 // Where a plane's elements are in shared memory: `step` bytes apart, `gap` more from row to row.
 struct Picked {
@@ -60,9 +60,7 @@ __device__ __forceinline__ void write_four(const Picked& picked, const Divisor& 
     const float number = as_float(*reinterpret_cast<const In*>(picked.from + offsets[e]));
     values[e] = Finish::normalized<Out>(number, mean, factor);
   }
-  typename FourOf<4 * sizeof(Out)>::type four;
-  memcpy(&four, values, sizeof(four));
-  *reinterpret_cast<decltype(four)*>(to) = four;
+  store_together(to, values);
 }
 
 // What a block does.
@@ -112,7 +110,7 @@ template <int Pixel> __device__ __forceinline__ Work work_of(const Share& share)
 }
 
 template <typename In, typename Out, int G>
-__global__ void __launch_bounds__(BLOCK, BLOCKS)
+__global__ void __launch_bounds__(THREADS<Out>, RESIDENT / THREADS<Out>)
     normalize_planes(const uint8* records, uint32 pitch, uint32 count, uint32 uniform) {
   __shared__ __align__(16) uint8 memory[STAGE_BYTES];
   constexpr int PIXEL = G * int(sizeof(In));
@@ -128,7 +126,7 @@ __global__ void __launch_bounds__(BLOCK, BLOCKS)
   }
   __syncthreads();
   const Work& work = shared_work;
-  stage_spans<16>(memory, work.pitch, work.spans, work.low, work.high, arrivals, BLOCK);
+  stage_spans<16>(memory, work.pitch, work.spans, work.low, work.high, arrivals, THREADS<Out>);
   const int columns = work.columns, run = work.run, step = work.backwards ? -PIXEL : PIXEL;
   const int gap = int(work.pitch) - columns * step;
   const bool even = work.even;
@@ -145,24 +143,27 @@ __global__ void __launch_bounds__(BLOCK, BLOCKS)
     const Picked picked{from + c * int(sizeof(In)), columns, step, gap};
     const int phase = int(reinterpret_cast<uint64>(to) / sizeof(Out)) & 3;
     const int head = min((4 - phase) & 3, run), fours = (run - head) / 4;
-    // Neighbours write whole lines: the first ones of a block may have nothing to write.
+    // Neighbours write whole lines at a time: the first ones of a block may have nothing to write.
+    // Would they go on with what is next, that line would be written by two instructions.
     const int lead = int(reinterpret_cast<uint64>(to + head) % LINE / (4 * sizeof(Out)));
-    const int v0 = int(threadIdx.x) - lead + (int(threadIdx.x) < lead ? BLOCK : 0);
+    const int v0 = int(threadIdx.x) - lead;
     if (even) {
       const Picked ahead{picked.from, columns, PIXEL, 0};
 #pragma unroll 2
-      for (int v = v0; v < fours; v += BLOCK)
-        write_four<In, Out, true>(ahead, by_columns, head + 4 * v, mean, factor,
-                                  to + head + 4 * v);
+      for (int v = v0; v < fours; v += THREADS<Out>)
+        if (v >= 0)
+          write_four<In, Out, true>(ahead, by_columns, head + 4 * v, mean, factor,
+                                    to + head + 4 * v);
     } else {
 #pragma unroll 2
-      for (int v = v0; v < fours; v += BLOCK)
-        write_four<In, Out, false>(picked, by_columns, head + 4 * v, mean, factor,
-                                   to + head + 4 * v);
+      for (int v = v0; v < fours; v += THREADS<Out>)
+        if (v >= 0)
+          write_four<In, Out, false>(picked, by_columns, head + 4 * v, mean, factor,
+                                     to + head + 4 * v);
     }
   }
   // What is left of each plane before the first four and behind the last.
-  for (int i = threadIdx.x; i < 8 * G; i += BLOCK) {
+  for (int i = threadIdx.x; i < 8 * G; i += THREADS<Out>) {
     const int c = i / 8, slot = i % 8;
     Out* const to = out + c * out_channel;
     const int phase = int(reinterpret_cast<uint64>(to) / sizeof(Out)) & 3;

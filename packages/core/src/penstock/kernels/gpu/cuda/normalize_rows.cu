@@ -11,9 +11,11 @@ struct Sample {
 template <typename In, typename Out, int Columns>
 __global__ void __launch_bounds__(THREADS)
 normalize_rows(const Sample* __restrict__ samples, int32 blocks_per_sample, float shift) {
-  const uint32 number = blockIdx.x / uint32(blocks_per_sample);
+  // Backwards: what moments were taken of last is still in the cache.
+  const uint32 at = gridDim.x - 1 - blockIdx.x;
+  const uint32 number = at / uint32(blocks_per_sample);
   const Sample& sample = samples[number];
-  const int block = blockIdx.x - number * blocks_per_sample;
+  const int block = at - number * blocks_per_sample;
   if (block >= sample.blocks) return;
   // Neighbours write whole lines of 128 bytes.
   const Row<Columns> row(sample.rows, block, sample.out, sizeof(Out), vector_length<In, Out>,

@@ -64,6 +64,16 @@ template <typename T, bool Exact = is_exact<T>> struct ThreadSums {
     }
   }
   __device__ __forceinline__ Sums<true> all() const { return {sum, squares}; }
+  // The sums of all threads of the warp.
+  __device__ __forceinline__ Sums<true> over_warp() const {
+    Sums<true> found = {sum, squares};
+#pragma unroll
+    for (int bits = 16; bits > 0; bits /= 2) {
+      found.sum += __shfl_xor_sync(0xffffffffu, found.sum, bits);
+      found.squares += __shfl_xor_sync(0xffffffffu, found.squares, bits);
+    }
+    return found;
+  }
 };
 template <typename T> struct ThreadSums<T, false> {
   double sum = 0, squares = 0;

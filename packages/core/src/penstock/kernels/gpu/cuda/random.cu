@@ -109,10 +109,20 @@ draw(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, uint32 
   const uint32 first = share.block * (THREADS * ROUNDS);
   Out* const out = reinterpret_cast<Out*>(s.out) + begin;
   const bool aligned = s.out % sizeof(Elements<Out, count>) == 0;
+  if (aligned && left == THREADS * ROUNDS * count) {
+    Out* const to = out + threadIdx.x * count;
 #pragma unroll
-  for (int round = 0; round < ROUNDS; ++round) {
-    const int number = round * THREADS + threadIdx.x, at = number * count;
-    if (at >= left) return;
+    for (int round = 0; round < ROUNDS; ++round) {
+      Elements<Out, count> drawn;
+      Draw::draw(s, philox_block(stream, first + round * THREADS + threadIdx.x, s.number),
+                 drawn.values);
+      *reinterpret_cast<Elements<Out, count>*>(to + round * THREADS * count) = drawn;
+    }
+    return;
+  }
+#pragma unroll 1
+  for (int number = threadIdx.x, at = number * count; at < left;
+       number += THREADS, at += THREADS * count) {
     Elements<Out, count> drawn;
     Draw::draw(s, philox_block(stream, first + number, s.number), drawn.values);
     if (aligned && at + count <= left) {

@@ -15,11 +15,24 @@ struct ResampledSample {
   const int* column_first;
   const float* column_weights;
   int row_taps, column_taps;
+  int in_rows, in_columns;  // of a frame
   int inners, height, width;
   int channels, out_channels;
-  int tile_pixels;  // columns of the output that a block makes
+  int tile_pixels;  // columns of the output that a block makes at a time
+  int tiles;        // so many times
   int planar;       // whether they are written to a plane for each channel, by the kernel of tiles
 };
+
+// The memory between the first and the last element of a frame.
+struct FrameLimits {
+  uint64 low, high;
+};
+
+__device__ __forceinline__ FrameLimits limits_of(const ResampledSample& s, uint64 frame,
+                                              int pixel_bytes) {
+  const int64 reach = (s.in_rows - 1) * s.row;
+  return {frame + min(reach, int64(0)), frame + max(reach, int64(0)) + s.in_columns * pixel_bytes};
+}
 
 // The integers that pixels are rounded to before anything else happens to them, halves to even: all
 // have 16 bits or fewer.

@@ -2,6 +2,42 @@
 // what it needs. A unit is a pixel of G channels, or, where G is 1, an element of one; a block
 // makes UNITS of them.
 #include "resample.cuh"
+#include "resample_numbers.cuh"
+
+// Bytes around two pixels of G channels that may be read: at most 3 in front, and so many from them on.
+constexpr int READ_BYTES = 12;
+
+// Eight bytes from any place on, of which so many as two pixels of G channels have are wanted: words
+// without wanted bytes are not read.
+template <int G> __device__ __forceinline__ void read_two(const char* place, uint32 (&words)[2]) {
+  const uint32 phase = uint32(reinterpret_cast<uint64>(place)) & 3;
+  const uint32* const from = reinterpret_cast<const uint32*>(place - phase);
+  const uint32 first = __ldg(from), second = __ldg(from + 1);
+  const uint32 third = phase + 2 * G > 8 ? __ldg(from + 2) : 0;
+  words[0] = __funnelshift_r(first, second, 8 * phase);
+  words[1] = __funnelshift_r(second, third, 8 * phase);
+}
+
+// A pixel of bytes, from two pixels of two lines.
+template <int G>
+__device__ __forceinline__ void blend_two(const char* top, const char* bottom,
+                                          const float* row_weights, const float* column_weights,
+                                          float (&values)[G]) {
+  uint32 upper[2], lower[2];
+  read_two<G>(top, upper);
+  read_two<G>(bottom, lower);
+  const float above = __ldg(row_weights) * ROW_SCALE<uint8>;
+  const float below = __ldg(row_weights + 1) * ROW_SCALE<uint8>;
+  const float left = __ldg(column_weights) * COLUMN_SCALE<uint8>;
+  const float right = __ldg(column_weights + 1) * COLUMN_SCALE<uint8>;
+  const auto mean = [&](int e) {
+    const float sum = __fmaf_rn(above, number_of<uint8>(upper[e / 4], e % 4), 0.0f);
+    return __fmaf_rn(below, number_of<uint8>(lower[e / 4], e % 4), sum);
+  };
+#pragma unroll
+  for (int g = 0; g < G; ++g)
+    values[g] = __fmaf_rn(right, mean(G + g), __fmaf_rn(left, mean(g), 0.0f));
+}
 
 // MODE: how the output is written. TAPS along each axis: 1, at most 2, or, for 0, any number.
 template <typename In, typename Out, int G, int MODE, int TAPS>
@@ -25,6 +61,8 @@ __global__ void __launch_bounds__(BLOCK)
   const Finish finish{s.table, s.out_channels};
   const Rounding rounded{rounds, low, high};
   const int row_taps = s.row_taps, column_taps = s.column_taps;
+  constexpr bool PAIRS = TAPS == 2 && same<In, uint8> && G > 1;
+  bool by_pairs = PAIRS && row_taps == 2 && column_taps == 2;
   const int pixel_bytes = channels * int(sizeof(In));
 
   const uint32 first_row = first / row_units, first_unit = first - first_row * row_units;
@@ -34,8 +72,37 @@ __global__ void __launch_bounds__(BLOCK)
   const Runs<Out> runs{reinterpret_cast<Out*>(memory)};
 
   float values[ITEMS][G];
+  if constexpr (PAIRS) {
+    if (by_pairs) {
+      const int64 row = s.row;
+      const int* const tops = s.row_first;
+      const int* const lefts = s.column_first;
+      const float* const row_weights = s.row_weights;
+      const float* const column_weights = s.column_weights;
+      const FrameLimits limits = limits_of(s, reinterpret_cast<uint64>(source), pixel_bytes);
+      const char* upper[ITEMS];
+#pragma unroll
+      for (int i = 0; i < ITEMS; ++i) {
+        const uint32 unit = min(threadIdx.x + i * BLOCK, units - 1), down = rows(first_unit + unit);
+        const uint32 y = first_row + down, x = first_unit + unit - down * row_units;
+        upper[i] = source + __ldg(tops + y) * row + __ldg(lefts + x) * G;
+        const uint64 one = reinterpret_cast<uint64>(upper[i]), other = one + row;
+        by_pairs &= min(one, other) >= limits.low + 3 && max(one, other) + READ_BYTES <= limits.high;
+      }
+      if (by_pairs) {
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+          const uint32 unit = min(threadIdx.x + i * BLOCK, units - 1), down = rows(first_unit + unit);
+          const uint32 y = first_row + down, x = first_unit + unit - down * row_units;
+          blend_two<G>(upper[i], upper[i] + row, row_weights + 2 * int64(y), column_weights + 2 * x,
+                       values[i]);
+        }
+      }
+    }
+  }
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
+    if (by_pairs) break;
     const uint32 unit = min(threadIdx.x + i * BLOCK, units - 1);
     const uint32 down = rows(first_unit + unit);
     const uint32 y = first_row + down, in_row = first_unit + unit - down * row_units;
@@ -92,7 +159,9 @@ __global__ void __launch_bounds__(BLOCK)
     };
 #pragma unroll
     for (int g = 0; g < G; ++g)
-      put(channel + g, finish.template number<Out>(rounded(values[i][g]), channel + g));
+      put(channel + g, s.table == nullptr && rounds
+                           ? rounded.template whole<Out>(values[i][g])
+                           : finish.template number<Out>(rounded(values[i][g]), channel + g));
     if (channel + G == channels)
       for (int c = channels; c < s.out_channels; ++c) put(c, finish.template outside<Out>(c));
   }

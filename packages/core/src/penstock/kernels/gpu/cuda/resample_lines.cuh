@@ -6,37 +6,13 @@
 // four. Which of the eight places a vector has differs from unit to unit, so that eight threads that
 // store vectors of the same rows, and eight that load all vectors of an element, use all banks.
 #pragma once
-#include "arithmetic_types.cuh"
 #include "resample.cuh"
+#include "resample_numbers.cuh"
 
 constexpr int ROWS = 32, BAND = 256;
 // Elements of the band in front of the first that is wanted: words may begin before that.
 template <int G> constexpr int BAND_MARGIN = G == 3 ? 3 : 4;
 constexpr int BAND_BYTES = (BAND + 4) * ROWS * 4;
-
-// Unsigned integers become floats by their place in a word: in its bits 16 to 23 (8 to 23), where the
-// exponent ends, a byte (16 bits) is the float 2^-133 (2^-141) times as large, down to 0. Weights of
-// rows are multiplied by 2^122 for that, those of columns by the rest. Powers of two change no bit of
-// a sum, unless weights are below 2^-100.
-template <typename In> constexpr bool IN_PLACE = same<In, uint8> || same<In, uint16>;
-template <typename In> constexpr float ROW_SCALE = IN_PLACE<In> ? 0x1p122f : 1.0f;
-template <typename In>
-constexpr float COLUMN_SCALE = !IN_PLACE<In> ? 1.0f : sizeof(In) == 1 ? 0x1p11f : 0x1p19f;
-
-// Element `e` of a word, over ROW_SCALE * COLUMN_SCALE.
-template <typename In> __device__ __forceinline__ float number_of(uint32 word, int e) {
-  if constexpr (sizeof(In) == 4) {
-    return __uint_as_float(word);
-  } else if constexpr (sizeof(In) == 1) {
-    return __uint_as_float(e == 2 ? word & 0xff0000 : __byte_perm(word, 0, 0x4044 | e << 8));
-  } else if constexpr (!IN_PLACE<In>) {
-    // The last bits of 2^23 + 2^15, which is quicker than to have them converted.
-    const uint32 above = __byte_perm(word ^ 0x80008000u, 0x4b000000u, 0x7410 + 0x22 * e);
-    return __fsub_rn(__uint_as_float(above), 8388608.0f + 32768.0f);
-  } else {
-    return __uint_as_float(__byte_perm(word, 0, e ? 0x4324 : 0x4104));
-  }
-}
 
 // Sums of N times four elements, for four rows.
 template <int N> struct LineSums {
@@ -83,8 +59,7 @@ __device__ __forceinline__ void sum_staged(const uint8* stage, int begin, const 
   begin += first * SIZE + 4 * lane;
   int places[4] = {begin + lines.x, begin + lines.y, begin + lines.z, begin + lines.w};
   LineSums<N> total;
-#pragma unroll 2
-  for (int k = 0; k < taps; ++k) {
+  const auto add_tap = [&](int k) {
     const float4 four = weights[k];
     const float weight[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
@@ -104,19 +79,23 @@ __device__ __forceinline__ void sum_staged(const uint8* stage, int begin, const 
       total.template add<In>(row, weight[row], words);
       places[row] += pitch;
     }
-  }
+  };
+  // The sums that the first adds to are constants.
+  add_tap(0);
+#pragma unroll 1
+  for (int k = 1; k < taps; ++k) add_tap(k);
   total.template store<In, G>(band, first + IN_WORD * lane - skipped, four_rows);
 }
 
-// A word of a line that begins anywhere, `left` bytes before its end; what is beyond is 0 and is not
-// read.
+// A word of a line that begins anywhere, `left` bytes before its end; nothing beyond is read.
 template <typename In> __device__ __forceinline__ uint32 word_at(const char* place, int left) {
   constexpr int SIZE = sizeof(In);
-  if (left >= 4) {
-    const uint64 address = reinterpret_cast<uint64>(place);
-    const uint32* const words = reinterpret_cast<const uint32*>(address & ~uint64(3));
-    const uint32 shift = 8 * (uint32(address) & 3), word = __ldg(words);
-    return SIZE < 4 && shift ? __funnelshift_r(word, __ldg(words + 1), shift) : word;
+  const uint32* const words = reinterpret_cast<const uint32*>(reinterpret_cast<uint64>(place) & ~uint64(3));
+  const uint32 shift = 8 * (uint32(reinterpret_cast<uint64>(place)) & 3);
+  if (SIZE == 4 || shift == 0) {
+    if (left >= 4) return __ldg(words);
+  } else if (left >= 8) {
+    return __funnelshift_r(__ldg(words), __ldg(words + 1), shift);
   }
   uint32 word = 0;
 #pragma unroll

@@ -48,6 +48,15 @@ constexpr bool SPANS_BY_THREAD = true;
 constexpr bool SPANS_BY_THREAD = false;
 #endif
 
+// Shorter spans are copied by many threads all the same: to have one copied takes a warp some ten
+// instructions, one thread after the other.
+[[maybe_unused]] constexpr uint32 LEAST_SPAN = 512;
+
+// The number of a thread among those that have spans copied: neighbours are in different warps.
+__device__ __forceinline__ uint32 spread_thread(uint32 threads) {
+  return threadIdx.x % 32 * (threads / 32) + threadIdx.x / 32;
+}
+
 // By one thread, before all of a block meet: `count` spans will be copied.
 __device__ __forceinline__ void expect_spans(Arrivals& arrivals, uint32 count) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -111,8 +120,8 @@ __device__ __forceinline__ bool queue_spans(uint8* memory, uint32 pitch, const S
   const uint64 first = spans.source + min(reach, int64(0));
   const uint64 last = spans.source + max(reach, int64(0)) + spans.size;
   const bool free = first >= low + Size && last + 2 * Size <= high;
-  if (ByThread && Size == 16 && free) {
-    for (uint32 i = threadIdx.x; i < spans.count; i += threads) {
+  if (ByThread && Size == 16 && free && spans.size >= LEAST_SPAN) {
+    for (uint32 i = spread_thread(threads); i < spans.count; i += threads) {
       const uint64 source = spans.source + int64(i) * spans.stride;
       const uint32 phase = uint32(source) % 16;
       copy_span(memory + (begin + i * pitch - phase), reinterpret_cast<const uint8*>(source - phase),
@@ -121,8 +130,9 @@ __device__ __forceinline__ bool queue_spans(uint8* memory, uint32 pitch, const S
     return true;
   }
   const uint32 units = (spans.size + 2 * Size - 2) / Size;  // of a span, wherever it begins
-  // As many threads for a span as it keeps busy, a power of two.
+  // As many threads for a span as it keeps busy, a power of two; short ones are copied in one go.
   uint32 bits = 1;
+  while (bits < 5 && (1u << bits) < units) bits++;
   while ((2u << bits) <= units && (2u << bits) <= threads) bits++;
   const uint32 lane = threadIdx.x & ((1u << bits) - 1), step = Size << bits;
 #pragma unroll 1

@@ -16,7 +16,7 @@ struct Rows {
   // Axes follow: at least one, which may stand still.
 };
 
-constexpr uint32 THREADS = 256, ITEMS = 4, BYTES = 16, LINE = 128;
+constexpr uint32 THREADS = 128, ITEMS = 8, BYTES = 16, LINE = 128;
 constexpr uint32 BLOCK_BYTES = THREADS * ITEMS * BYTES;
 constexpr uint32 NARROW = 64;  // bytes of a row, from which on rows are copied to shared memory
 constexpr uint32 MOST_ROWS = BLOCK_BYTES / NARROW + 2;
@@ -24,9 +24,9 @@ constexpr uint32 STAGE_BYTES = 24576;  // for all rows, each with up to 30 bytes
 constexpr uint64 FAR = 1u << 30;       // more bytes than a block looks at
 // Blocks on a multiprocessor, for the compiler to find the registers: Turing has fewer threads.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr uint32 BLOCKS = 4;
+constexpr uint32 BLOCKS = 6;
 #else
-constexpr uint32 BLOCKS = 5;
+constexpr uint32 BLOCKS = 8;
 #endif
 
 // The 16 bytes from byte `shift` on of two vectors that follow one another.
@@ -185,7 +185,8 @@ copy_rows(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, in
     return;
   }
   constexpr uint32 lanes = SPANS_BY_THREAD ? 1 : 32;
-  for (uint32 row = threadIdx.x / lanes; row < work.rows; row += THREADS / lanes) {
+  uint32 row = SPANS_BY_THREAD ? spread_thread(THREADS) : threadIdx.x / lanes;
+  for (; row < work.rows; row += THREADS / lanes) {
     const uint32 lane = threadIdx.x % lanes;
     const uint32 place = stage_row(memory, work, axis_count, row, arrivals, lane, lanes);
     if (lane == 0) places[row] = place;
@@ -194,7 +195,7 @@ copy_rows(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, in
   uint8* const target = work.target;
   const Divisor by_width(width);
   await_spans(arrivals);
-#pragma unroll
+#pragma unroll 4
   for (uint32 i = 0; i < ITEMS; i++) {
     const uint32 at = BYTES * (threadIdx.x + i * THREADS);
     const uint32 first = at < begin ? min(begin - at, BYTES) : 0;

@@ -5,34 +5,15 @@
 // (often a single element) is in order on both sides. What the source has of it lies in a few spans
 // of memory. They are copied to shared memory as they are, and elements picked from there, word by
 // word of the output.
-#include "staging.cuh"
-#include "strided_copy_blocks.cuh"
+#include "transpose_tiles.cuh"
 
-enum Spans : uint32 { ONE, ONE_AN_X, ONE_AN_A };
-
-struct Tiles {
-  uint32 first_block;
-  uint32 run;  // elements
-  uint64 source, target;
-  uint64 low, high;  // the memory that all of the source lies in
-  uint64 a_extent, x_extent;
-  int64 a_source, x_source, a_target;  // strides in bytes
-  uint32 a_tiles, x_tiles;
-  uint32 a_tile, x_tile;
-  uint32 spans;
-  uint32 unit;    // bytes of a copy to shared memory: 4 or 16
-  uint32 pitch;   // from span to span in shared memory, in bytes
-  uint32 joined;  // whether rows of the output follow one another, and are written as one
-  // Axes follow.
-};
-
-constexpr uint32 THREADS = 256;
+constexpr uint32 THREADS = 128;
 constexpr uint32 STAGE_BYTES = 25600;
-// Blocks on a multiprocessor, for the compiler to find the registers: Turing has fewer threads.
+// Blocks on a multiprocessor, for the compiler to find the registers: Turing has less memory.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr uint32 BLOCKS = 3;
+constexpr uint32 BLOCKS = 2;
 #else
-constexpr uint32 BLOCKS = 6;
+constexpr uint32 BLOCKS = 8;
 #endif
 
 template <typename T> struct WordOf { using type = uint32; };
@@ -91,11 +72,17 @@ __device__ __forceinline__ void offsets_from(const Picture& picture, const Divis
 // The elements at these offsets, as a word.
 template <typename T, typename Word, uint32 Count>
 __device__ __forceinline__ Word word_at(const uint8* from, const int32 (&offsets)[Count]) {
-  Word word = 0;
+  Word elements[Count];
 #pragma unroll
-  for (uint32 e = 0; e < Count; e++)
-    word |= Word(*reinterpret_cast<const T*>(from + offsets[e])) << (8 * sizeof(T) * e);
-  return word;
+  for (uint32 e = 0; e < Count; e++) elements[e] = *reinterpret_cast<const T*>(from + offsets[e]);
+  if constexpr (Count == 4) {
+    return __byte_perm(__byte_perm(elements[0], elements[1], 0x0040),
+                       __byte_perm(elements[2], elements[3], 0x0040), 0x5410);
+  } else if constexpr (Count == 2) {
+    return __byte_perm(elements[0], elements[1], 0x5410);
+  } else {
+    return elements[0];
+  }
 }
 
 template <typename T, uint32 Inner>
@@ -118,23 +105,30 @@ __device__ __forceinline__ void write_rows(const uint8* memory, const Picture& p
     const uint32 words = (picture.length - head) / PER_WORD;
     const uint8* const from = memory + picture.origin + int32(j) * picture.row_step;
     Word* const whole = reinterpret_cast<Word*>(to + head);
-    // Neighbours write whole lines of long rows: lanes in front of the first word begin later.
+    // Neighbours write whole lines of long rows: lanes in front of the first word have nothing to do
+    // in the first round. Would they go on with the next line, two instructions would write it.
     uint32 lead = 0;
     if (words >= 8 * lanes || lanes < 32)
       lead = uint32(reinterpret_cast<uint64>(whole) / sizeof(Word)) & (min(lanes, 32u) - 1);
-    const uint32 begin = lane - lead + (lane < lead ? lanes : 0);
+    const int32 begin = int32(lane) - int32(lead);
     if constexpr (Inner == 3 && PER_WORD == 4) {
       if (words >= 8 * lanes) {
         // Three words a turn, after which elements are as they were, `lanes` times 4 steps further.
         int32 offsets[3][PER_WORD];
-#pragma unroll
-        for (uint32 n = 0; n < 3; n++)
-          offsets_from<Inner>(picture, by_inner, head + (begin + n * lanes) * PER_WORD, offsets[n]);
         const int32 turn = int32(4 * lanes) * picture.outer_step;
-        for (uint32 w = begin; w < words; w += 3 * lanes) {
+#pragma unroll
+        for (uint32 n = 0; n < 3; n++) {
+          const int32 first = begin + int32(n * lanes);
+          const uint32 w = uint32(first < 0 ? first + int32(3 * lanes) : first);
+          offsets_from<Inner>(picture, by_inner, head + w * PER_WORD, offsets[n]);
+#pragma unroll
+          for (uint32 e = 0; e < PER_WORD; e++) offsets[n][e] -= first < 0 ? turn : 0;
+        }
+        for (int32 w = begin; w < int32(words); w += 3 * lanes) {
 #pragma unroll
           for (uint32 n = 0; n < 3; n++) {
-            if (w + n * lanes < words) whole[w + n * lanes] = word_at<T, Word>(from, offsets[n]);
+            const uint32 at = uint32(w) + n * lanes;  // beyond all where it is negative
+            if (at < words) whole[at] = word_at<T, Word>(from, offsets[n]);
 #pragma unroll
             for (uint32 e = 0; e < PER_WORD; e++) offsets[n][e] += turn;
           }
@@ -143,7 +137,8 @@ __device__ __forceinline__ void write_rows(const uint8* memory, const Picture& p
       }
     }
 #pragma unroll 2
-    for (uint32 w = begin; w < words; w += lanes) {
+    for (int32 w = begin; w < int32(words); w += lanes) {
+      if (w < 0) continue;
       int32 offsets[PER_WORD];
       offsets_from<Inner>(picture, by_inner, head + w * PER_WORD, offsets);
       whole[w] = word_at<T, Word>(from, offsets);
@@ -170,73 +165,32 @@ __device__ __forceinline__ void write_rows(const uint8* memory, const Picture& p
 
 // What a block does.
 struct Work {
-  SpanTable spans;
-  uint64 low, high;
-  uint64 target;
-  int64 target_step;
-  uint32 unit, pitch;
+  Tile tile;
   Picture picture;
 };
 
 template <typename T>
 __device__ __forceinline__ Work work_of(const Share& share, int32 axis_count) {
   const Tiles& tiles = *reinterpret_cast<const Tiles*>(share.record);
-  const Axis* axes = reinterpret_cast<const Axis*>(&tiles + 1);
-  const Quotient<uint32> along_x = divided(share.block, tiles.x_tiles);
-  const Quotient<uint32> along_a = divided(along_x.whole, tiles.a_tiles);
-  const uint64 x = uint64(along_x.rest) * tiles.x_tile;
-  const uint64 a = uint64(along_a.rest) * tiles.a_tile;
-  const uint32 x_count = uint32(min(uint64(tiles.x_tile), tiles.x_extent - x));
-  const uint32 a_count = uint32(min(uint64(tiles.a_tile), tiles.a_extent - a));
-  const uint32 run_bytes = tiles.run * sizeof(T);
-  const Offsets outer = offsets_of(axes, axis_count, along_a.whole);
-  const uint64 source = tiles.source + outer.source + int64(a) * tiles.a_source +
-                        int64(x) * tiles.x_source;
   Work work;
-  work.target = tiles.target + outer.target + int64(a) * tiles.a_target + int64(x * run_bytes);
-  work.target_step = tiles.a_target;
-  work.low = tiles.low;
-  work.high = tiles.high;
-  work.unit = tiles.unit;
-  work.pitch = tiles.pitch;
-
-  // A span goes from its lowest address on, also where an axis runs backwards.
-  const bool by_x = tiles.spans == ONE_AN_X, by_a = tiles.spans == ONE_AN_A;
-  int64 low = 0;
-  uint32 size = run_bytes;
-  if (!by_x) {
-    const int64 reach = int64(x_count - 1) * tiles.x_source;
-    low += min(reach, int64(0));
-    size += uint32(reach < 0 ? -reach : reach);
-  }
-  if (!by_a) {
-    const int64 reach = int64(a_count - 1) * tiles.a_source;
-    low += min(reach, int64(0));
-    size += uint32(reach < 0 ? -reach : reach);
-  }
-  work.spans.source = source + low;
-  work.spans.stride = by_x ? tiles.x_source : tiles.a_source;
-  work.spans.count = by_x ? x_count : by_a ? a_count : 1;
-  work.spans.size = size;
-
-  const int32 x_step = by_x ? int32(tiles.pitch) : int32(tiles.x_source);
-  const int32 a_step = by_a ? int32(tiles.pitch) : int32(tiles.a_source);
+  work.tile = tile_of(tiles, share.block, sizeof(T), axis_count);
+  const Tile& tile = work.tile;
   Picture& picture = work.picture;
-  picture.origin = int32(work.spans.source & 15) - int32(low);
+  picture.origin = tile.origin;
   if (tiles.joined) {
     picture.rows = 1;
-    picture.length = a_count * x_count;
+    picture.length = tile.a_count * tile.x_count;
     picture.row_step = 0;
-    picture.inner = x_count;
-    picture.inner_step = x_step;
-    picture.outer_step = a_step;
+    picture.inner = tile.x_count;
+    picture.inner_step = tile.x_step;
+    picture.outer_step = tile.a_step;
   } else {
-    picture.rows = a_count;
-    picture.length = x_count * tiles.run;
-    picture.row_step = a_step;
+    picture.rows = tile.a_count;
+    picture.length = tile.x_count * tiles.run;
+    picture.row_step = tile.a_step;
     picture.inner = tiles.run;
     picture.inner_step = sizeof(T);
-    picture.outer_step = x_step;
+    picture.outer_step = tile.x_step;
   }
   return work;
 }
@@ -253,15 +207,15 @@ copy_tiles(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, i
     const Work found = work_of<T>(share, axis_count);
     if (threadIdx.x == 0) {
       shared_work = found;
-      expect_spans(arrivals, found.spans.count);
+      expect_spans(arrivals, found.tile.spans.count);
     }
   }
   __syncthreads();
-  const Work& work = shared_work;
-  if (work.unit == 16)
-    stage_spans<16>(memory, work.pitch, work.spans, work.low, work.high, arrivals, THREADS);
+  const Tile& tile = shared_work.tile;
+  if (tile.unit == 16)
+    stage_spans<16>(memory, tile.pitch, tile.spans, tile.low, tile.high, arrivals, THREADS);
   else
-    stage_spans<4>(memory, work.pitch, work.spans, work.low, work.high, arrivals, THREADS);
-  const Picture picture = work.picture;
-  write_rows<T, Inner>(memory, picture, work.target, work.target_step);
+    stage_spans<4>(memory, tile.pitch, tile.spans, tile.low, tile.high, arrivals, THREADS);
+  const Picture picture = shared_work.picture;
+  write_rows<T, Inner>(memory, picture, tile.target, tile.target_step);
 }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import wait
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,6 @@ from penstock.kernels.gpu.decode.decoders import (
     Decoders,
     decoders_of,
     host_threads,
-    thread_of_engines,
 )
 from penstock.kernels.gpu.decode.engines import JpegEngines
 from penstock.kernels.gpu.decode.host import HostDecoding, Sample
@@ -28,7 +26,27 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.queue import Queue
 
 
+Finish = Callable[["Queue"], dict[int, Exception]]
+"""What ends the decoding of a batch; see `begin_decoding`."""
+
+
 def decode_batch(
+    queue: Queue, samples: list[Sample], count: int, wanted: Wanted, *args: Any, **more: Any
+) -> tuple[DeviceBatch, dict[int, Exception]]:
+    """Queue the decoding of a batch. Waits for the decoders' work on the CPU.
+
+    Parameters are those of `begin_decoding`.
+
+    Returns
+    -------
+    The batch, HWC, and for each sample that no decoder could decode its error. Those samples hold
+    arbitrary values.
+    """
+    out, finish = begin_decoding(queue, samples, count, wanted, *args, **more)
+    return out, finish(queue)
+
+
+def begin_decoding(
     queue: Queue,
     samples: list[Sample],
     count: int,
@@ -38,8 +56,8 @@ def decode_batch(
     cached: Sequence[tuple[int, Cached]] = (),
     cache: DecodedCache | None = None,
     plain: PlainJpegs | None = None,
-) -> tuple[DeviceBatch, dict[int, Exception]]:
-    """Queue the decoding of a batch. Waits for the decoders' work on the CPU.
+) -> tuple[DeviceBatch, Finish]:
+    """Begin to decode a batch.
 
     Parameters
     ----------
@@ -60,34 +78,52 @@ def decode_batch(
 
     Returns
     -------
-    The batch, HWC, and for each sample that no decoder could decode its error. Those samples hold
-    arbitrary values.
+    The batch, HWC, and what is to be called before anybody reads it, with a queue for the same
+    stream: it waits for the JPEG engines, queues what is left to be done, and returns for each
+    sample that no decoder could decode its error. Those samples hold arbitrary values.
     """
-    shapes = np.zeros((count, 3), np.int64)
+    if plain is not None and len(plain.positions) == count:
+        shapes = plain.shapes
+    else:
+        shapes = np.zeros((count, 3), np.int64)
     if samples:
         shapes[[s.position for s in samples]] = [s.shape for s in samples]
-    if plain is not None:
+    if plain is not None and shapes is not plain.shapes:
         shapes[plain.positions] = plain.shapes
     for position, image in cached:
         shapes[position] = image.shape
     out = queue.empty(shapes, wanted.dtype, settled=True)
-    addresses = out.pointers.tolist()
     if cache is not None and cached:
-        cache.fetch(queue, [image for _, image in cached], [addresses[p] for p, _ in cached])
+        places = out.pointers.tolist()
+        cache.fetch(queue, [image for _, image in cached], [places[p] for p, _ in cached])
     decoders = decoders_of(queue.runtime, options, threads)
     decoders.begin(count)
     host = HostDecoding(queue, wanted, host_threads(queue.runtime, threads))
     work = _assigned(queue, samples, plain, wanted, decoders, out, host)
-    rejected: list[tuple[DeviceDecoder | None, Sample]] = []
-    for decoder, job, good in _decoded(queue, work):
-        for sample in job.finish(queue, good, wanted):
-            rejected.append((decoder, sample))
-            host.submit(sample, addresses[sample.position])
-    failures = host.finish()
-    for decoder, sample in rejected:
-        if decoder is not None and sample.position not in failures:
-            decoder.note_rejected(sample.header.codec)
-    return out, failures
+    queue.keep(work.for_engines)
+    running = None
+    if work.engines is not None and work.for_engines:
+        running = work.engines.begin(work.for_engines, queue.stream, out)
+    # Meanwhile:
+    others = [(decoder, job, decoder.decode(queue, job)) for decoder, job in work.for_others]
+
+    def finish(queue: Queue) -> dict[int, Exception]:
+        done: list[tuple[DeviceDecoder | None, Job | PlainJob, Any]] = list(others)
+        if running is not None:
+            found = running.wait()
+            done += [(None, *each) for each in zip(work.for_engines, found, strict=True)]
+        rejected: list[tuple[DeviceDecoder | None, Sample]] = []
+        for decoder, job, good in done:
+            for sample in job.finish(queue, good, wanted):
+                rejected.append((decoder, sample))
+                host.submit(sample, int(out.pointers[sample.position]))
+        failures = host.finish(queue)
+        for decoder, sample in rejected:
+            if decoder is not None and sample.position not in failures:
+                decoder.note_rejected(sample.header.codec)
+        return failures
+
+    return out, finish
 
 
 class _Work(NamedTuple):
@@ -117,8 +153,9 @@ def _assigned(
             images = plain.only(chosen)
             targets = out.pointers[images.positions]
             for_engines.append(PlainJob(images, targets, wanted.color))
-        samples = samples + plain.only(~chosen).samples()
-    addresses = out.pointers.tolist()
+        if not chosen.all():
+            samples = samples + plain.only(~chosen).samples()
+    addresses = out.pointers.tolist() if samples else []
     by_decoder: dict[tuple[JpegEngines | DeviceDecoder, str], list[Sample]] = {}
     for sample in samples:
         color = wanted.stored_color(sample.shape[2])
@@ -135,32 +172,3 @@ def _assigned(
         else:
             for_others.append((decoder, job))
     return _Work(engines, for_engines, for_others)
-
-
-def _decoded(
-    queue: Queue, work: _Work
-) -> Iterator[tuple[DeviceDecoder | None, Job | PlainJob, Any]]:
-    """Decode, by engines and others at the same time.
-
-    Yields
-    ------
-    Decoder (`None` for engines) and job, and for each image whether it was decoded.
-    """
-    engines, jobs = work.engines, work.for_engines
-    if engines is None or not jobs:
-        for decoder, job in work.for_others:
-            yield decoder, job, decoder.decode(queue, job)
-        return
-    queue.keep(jobs)
-    if not work.for_others:
-        found = engines.decode(jobs, queue.stream)
-    else:
-        beside = thread_of_engines(queue.runtime).submit(engines.decode, jobs, queue.stream)
-        try:
-            for decoder, job in work.for_others:
-                yield decoder, job, decoder.decode(queue, job)
-        finally:
-            wait([beside])  # it writes to memory that is let go of otherwise
-        found = beside.result()
-    for each, good in zip(jobs, found, strict=True):
-        yield None, each, good

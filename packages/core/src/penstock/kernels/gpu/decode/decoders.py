@@ -146,11 +146,6 @@ def host_threads(runtime: Runtime, count: int) -> ThreadPoolExecutor | None:
     return None if count == 1 else _helpers(runtime, f"penstock-decode-{count}", count or None)
 
 
-def thread_of_engines(runtime: Runtime) -> ThreadPoolExecutor:
-    """One thread that may wait for the JPEG engines while the calling one does other things."""
-    return _helpers(runtime, "penstock-engines", 1)
-
-
 def _helpers(runtime: Runtime, name: str, count: int | None) -> ThreadPoolExecutor:
     by_name = _of_thread.helpers.setdefault(runtime, {})
     threads = by_name.get(name)

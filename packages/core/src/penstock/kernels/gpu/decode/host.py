@@ -45,7 +45,7 @@ class HostDecoding:
     Parameters
     ----------
     queue
-        Where the uploads go.
+        What has page-locked memory.
     wanted
         What the pixels are to be like.
     threads
@@ -65,10 +65,12 @@ class HostDecoding:
             result = self._threads.submit(result).result
         self._running.append((sample, target, result))
 
-    def finish(self) -> dict[int, Exception]:
-        """Queue the uploads of all that was submitted; return what failed, and why."""
+    def finish(self, queue: Queue) -> dict[int, Exception]:
+        """Queue the uploads of all that was submitted; return what failed, and why.
+
+        `queue` is one for the stream that images are to be read on.
+        """
         failures: dict[int, Exception] = {}
-        queue = self._queue
         for sample, target, result in self._running:
             try:
                 pixels = result()

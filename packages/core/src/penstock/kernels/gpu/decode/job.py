@@ -12,7 +12,7 @@ from penstock.kernels.cpu.decode.pixels import Wanted
 from penstock.kernels.cpu.decode.stored import Region
 from penstock.kernels.gpu.decode.convert import Decoded, convert
 from penstock.kernels.gpu.decode.host import Sample
-from penstock.kernels.gpu.decode.nvjpeg import IMAGE, Tables
+from penstock.kernels.gpu.decode.nvjpeg import IMAGE, Tables, extents
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.queue import Queue
@@ -124,7 +124,7 @@ class Job:
         images["channel"][:, 0] = self.places
         images["pitch"][:, 0] = [p.shape[1] * p.shape[2] for p in self.plans]
         regions = [p.region for p in self.plans]
-        return Tables(sources, sizes, images, regions if any(regions) else None)
+        return Tables(sources, sizes, images, extents(regions) if any(regions) else None)
 
     def finish(self, queue: Queue, good: list[bool] | np.ndarray, wanted: Wanted) -> list[Sample]:
         """Queue what follows decoding; return the samples that were not decoded."""

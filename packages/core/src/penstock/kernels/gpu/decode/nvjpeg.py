@@ -8,13 +8,18 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import sys
+from collections.abc import Sequence
 from ctypes import POINTER, byref, c_int, c_size_t, c_uint, c_void_p
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from penstock.kernels.cpu.decode import nvimagecodec
+from penstock.kernels.gpu.decode import engine_loop as loop
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.driver import EventFunctions
 
 _HARDWARE = 3  # NVJPEG_BACKEND_HARDWARE
 _INTERPOLATE = 1 << 5  # NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION
@@ -38,18 +43,25 @@ _CREATING = {
     "nvjpegDecodeParamsCreate": (c_void_p, POINTER(c_void_p)),
     "nvjpegDecodeParamsDestroy": (c_void_p,),
     "nvjpegDecodeBatchedPreAllocate": (c_void_p, c_void_p, *(c_int,) * 5),
-    "nvjpegDecodeBatched": (c_void_p,) * 6,
-    "nvjpegDecodeBatchedEx": (c_void_p,) * 7,
 }
 """Functions that may take long, and the types of their arguments."""
 _QUICK = {
     "nvjpegJpegStreamParseHeader": (c_void_p, c_void_p, c_size_t, c_void_p),
     "nvjpegDecodeBatchedSupported": (c_void_p, c_void_p, POINTER(c_int)),
-    "nvjpegDecodeParamsSetROI": (c_void_p, *(c_int,) * 4),
-    "nvjpegDecodeBatchedInitialize": (c_void_p, c_void_p, *(c_int,) * 3),
 }
 """Functions that take a microsecond or two: to hand the interpreter to other threads meanwhile, and
 to wait for it afterwards, would take far longer.
+"""
+_LOOPED = {
+    "nvjpegDecodeBatchedInitialize": (c_void_p, c_void_p, *(c_int,) * 3),
+    "nvjpegDecodeBatched": (c_void_p,) * 6,
+    "nvjpegDecodeBatchedEx": (c_void_p,) * 7,
+    "nvjpegDecodeParamsSetROI": (c_void_p, *(c_int,) * 4),
+}
+"""Functions that `engine_loop` calls, in its order."""
+_STATES = 2
+"""A state that is used again before its last batch is decoded makes nvJPEG 13.0 hang; with two of
+them, the engines need not rest between batches.
 """
 
 
@@ -62,8 +74,10 @@ class Tables(NamedTuple):
     """uint64 ``(samples,)``: their lengths."""
     images: np.ndarray
     """`IMAGE` ``(samples,)``: where they are to be decoded to."""
-    regions: list[tuple[int, int, int, int] | None] | None
-    """First row and column, and one past the last; `None` for a whole image, or for all of them."""
+    regions: np.ndarray | None
+    """int64 ``(samples, 4)``: offsets to the right and down, width and height of what is to be
+    decoded; 0, 0, -1, -1 for a whole image, and `None` for all of them.
+    """
 
     def part(self, begin: int, end: int) -> Tables:
         """The images from number `begin` to before `end`."""
@@ -78,8 +92,11 @@ class Tables(NamedTuple):
         if len(tables) == 1:
             return tables[0]
         regions = None
-        if any(table.regions for table in tables):
-            regions = [r for t in tables for r in t.regions or [None] * len(t.sources)]
+        if any(table.regions is not None for table in tables):
+            whole = [extents([None] * len(t.sources)) for t in tables]
+            regions = np.concatenate(
+                [w if t.regions is None else t.regions for t, w in zip(tables, whole, strict=True)]
+            )
         return cls(
             np.concatenate([table.sources for table in tables]),
             np.concatenate([table.sizes for table in tables]),
@@ -109,7 +126,7 @@ class Functions:
         path = load_nvidia_dynamic_lib("nvjpeg").abs_path
         library = ctypes.CDLL(path)
         quick = ctypes.PyDLL(path, handle=library._handle)
-        for owner, declared in ((library, _CREATING), (quick, _QUICK)):
+        for owner, declared in ((library, _CREATING), (quick, _QUICK | _LOOPED)):
             for name, types in declared.items():
                 function = getattr(owner, name, None)
                 if function is None:
@@ -130,7 +147,7 @@ def functions() -> Functions:
 class Engines:
     """A decoder of nvJPEG's for the JPEG engines of the current device, and what belongs to it.
 
-    Used by one thread at a time.
+    Used by one thread at a time; what `job` makes is done by an `EngineThread`.
 
     Parameters
     ----------
@@ -138,6 +155,8 @@ class Engines:
         Whether chroma is interpolated.
     batch_size, width, height
         What to get memory for beforehand.
+    events
+        Events of the device; `None` where nothing is late.
 
     Raises
     ------
@@ -148,9 +167,15 @@ class Engines:
     """
 
     def __init__(
-        self, *, interpolate: bool, batch_size: int = 1, width: int = 1, height: int = 1
+        self,
+        *,
+        interpolate: bool,
+        batch_size: int = 1,
+        width: int = 1,
+        height: int = 1,
+        events: EventFunctions | None = None,
     ) -> None:
-        self._made: list[tuple[Any, c_void_p]] = []
+        self._made: list[tuple[Any, Any]] = []
         self._do = functions()
         handle = c_void_p()
         flags = _INTERPOLATE if interpolate else 0
@@ -161,19 +186,30 @@ class Engines:
         _check(self._do.nvjpegGetHardwareDecoderInfo(handle, byref(engines), byref(cores)))
         if not engines.value * cores.value:
             raise NvJpegError("The GPU has no JPEG engines.")
-        self._state = self._make("JpegState")
         self._stream = self._make("JpegStream")
-        self._params: list[c_void_p] = []
+        record = synchronize = 0
+        if events is not None:
+            record, synchronize = events.record, events.synchronize
+        self._states = []
+        for _ in range(_STATES):
+            state = self._make("JpegState")
+            event = 0
+            if events is not None:
+                event = events.make()
+                self._made.append((events.destroy, event))
+            self._states.append((state.value, event))
+            # NVIDIA: use the pool of memory also where sizes are unknown; it is much faster.
+            _check(
+                self._do.nvjpegDecodeBatchedPreAllocate(
+                    handle, state, batch_size, width, height, _CSS_444, FORMATS["RGB"]
+                )
+            )
+        self._callbacks, addresses = _addresses(self._do)
+        self._functions = np.array([*addresses, record, synchronize], np.uint64)
+        self._params = np.empty(0, np.uint64)
         """One for each image of a batch with regions. Images cannot share parameters, nor can
         they be used twice: nvJPEG writes the size of the image into them.
         """
-        self._handles = np.empty(0, np.uint64)
-        # NVIDIA: use the pool of memory also where sizes are unknown; it is much faster.
-        _check(
-            self._do.nvjpegDecodeBatchedPreAllocate(
-                handle, self._state, batch_size, width, height, _CSS_444, FORMATS["RGB"]
-            )
-        )
 
     def _make(self, what: str) -> c_void_p:
         made = c_void_p()
@@ -190,8 +226,8 @@ class Engines:
             and answer.value == 0
         )
 
-    def decode(self, tables: Tables, color: str, stream: int) -> bool:
-        """Decode a batch; whether that went well for all of it.
+    def job(self, tables: Tables, color: str, stream: int) -> tuple[np.ndarray, Any]:
+        """A job of decoding a batch, for the loop, and what must live until it is done.
 
         Parameters
         ----------
@@ -200,31 +236,29 @@ class Engines:
         stream
             Who reads the images reads them there.
         """
-        do, handle, state = self._do, self._handle, self._state
+        state, event = self._states[0]
+        self._states.append(self._states.pop(0))
         count = len(tables.sources)
-        if do.nvjpegDecodeBatchedInitialize(handle, state, count, 1, FORMATS[color]):
-            return False
-        batch = [table.ctypes.data for table in tables[:3]]
-        if tables.regions is None:
-            return not do.nvjpegDecodeBatched(handle, state, *batch, stream)
-        params = self._set_regions(tables.regions)
-        return not do.nvjpegDecodeBatchedEx(handle, state, *batch, params.ctypes.data, stream)
-
-    def _set_regions(self, regions: list[tuple[int, int, int, int] | None]) -> np.ndarray:
-        """Handles of the parameters of the images of a batch, uint64."""
-        while len(self._params) < len(regions):
-            made = self._make("DecodeParams")
-            self._params.append(made)
-            self._handles = np.append(self._handles, np.uint64(made.value or 0))
-        set_region, wrong = self._do.nvjpegDecodeParamsSetROI, 0
-        for params, region in zip(self._params, regions, strict=False):
-            if region is None:
-                wrong |= set_region(params, 0, 0, -1, -1)
-            else:
-                y, x, end_y, end_x = region
-                wrong |= set_region(params, x, y, end_x - x, end_y - y)
-        _check(wrong)
-        return self._handles
+        regions = None
+        job = np.zeros(loop.JOB_NUMBERS, np.uint64)
+        job[loop.FUNCTIONS : loop.FORMAT + 1] = (
+            self._functions.ctypes.data,
+            self._handle.value or 0,
+            state or 0,
+            count,
+            FORMATS[color],
+        )
+        job[loop.SOURCES : loop.IMAGES + 1] = [table.ctypes.data for table in tables[:3]]
+        if tables.regions is not None:
+            regions = np.ascontiguousarray(tables.regions)
+            while len(self._params) < count:
+                made = self._make("DecodeParams")
+                self._params = np.append(self._params, np.uint64(made.value or 0))
+            job[loop.PARAMS] = self._params.ctypes.data
+            job[loop.REGIONS] = regions.ctypes.data
+        job[loop.STREAM] = stream
+        job[loop.EVENT] = event
+        return job, (self, self._params, tables, regions)
 
     def close(self) -> None:
         """Give everything back."""
@@ -235,6 +269,30 @@ class Engines:
     def __del__(self) -> None:
         if not sys.is_finalizing():  # then the driver is about to go, or has gone
             self.close()
+
+
+def extents(regions: Sequence[tuple[int, int, int, int] | None] | np.ndarray) -> np.ndarray:
+    """Regions, or `None` for whole images, as `Tables` has them.
+
+    Regions have first row and column, and one past the last.
+    """
+    if isinstance(regions, np.ndarray):
+        top, left, bottom, right = regions.T
+        return np.stack((left, top, right - left, bottom - top), axis=1)
+    whole = (0, 0, -1, -1)
+    found = [whole if r is None else (r[1], r[0], r[3] - r[1], r[2] - r[0]) for r in regions]
+    return np.array(found, np.int64).reshape(-1, 4)
+
+
+def _addresses(library: Any) -> tuple[list[Any], list[int]]:
+    """Addresses of the functions that the loop calls, and what keeps them valid."""
+    kept: list[Any] = []
+    for name, types in _LOOPED.items():
+        function = getattr(library, name)
+        if not hasattr(function, "argtypes"):  # one of Python's, in tests
+            function = ctypes.CFUNCTYPE(c_int, *types)(function)
+        kept.append(function)
+    return kept, [ctypes.cast(function, c_void_p).value or 0 for function in kept]
 
 
 def _check(status: int) -> None:

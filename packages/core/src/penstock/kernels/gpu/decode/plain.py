@@ -15,7 +15,7 @@ from penstock.kernels.cpu.decode.jpeg_scan import ScannedJpegs
 from penstock.kernels.cpu.decode.pixels import Wanted
 from penstock.kernels.cpu.decode.stored import Region
 from penstock.kernels.gpu.decode.host import Sample
-from penstock.kernels.gpu.decode.nvjpeg import IMAGE, Tables
+from penstock.kernels.gpu.decode.nvjpeg import IMAGE, Tables, extents
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.queue import Queue
@@ -37,6 +37,8 @@ class PlainJpegs:
         int64: which of them are meant.
     channels
         Of the decoded images.
+    shapes
+        Of the decoded images, int64 ``(images, 3)``.
     regions
         What to decode of each, int64 ``(images, 4)``: first row and column, and one past the last;
         `None` for whole images.
@@ -46,39 +48,41 @@ class PlainJpegs:
     scanned: ScannedJpegs
     positions: np.ndarray
     channels: int
+    shapes: np.ndarray
     regions: np.ndarray | None = None
-
-    @property
-    def shapes(self) -> np.ndarray:
-        """Shapes of the decoded images, int64 ``(images, 3)``."""
-        shapes = self.scanned.facts[self.positions, :3].astype(np.int64)
-        shapes[:, 2] = self.channels
-        if self.regions is not None:
-            shapes[:, :2] = self.regions[:, 2:] - self.regions[:, :2]
-        return shapes
 
     def only(self, chosen: np.ndarray) -> PlainJpegs:
         """Those for which `chosen`, one value an image, is true."""
+        if chosen.all():
+            return self
         regions = None if self.regions is None else self.regions[chosen]
-        return PlainJpegs(self.rows, self.scanned, self.positions[chosen], self.channels, regions)
+        return PlainJpegs(
+            self.rows,
+            self.scanned,
+            self.positions[chosen],
+            self.channels,
+            self.shapes[chosen],
+            regions,
+        )
 
-    def windows(self) -> list[Region | None] | None:
-        """What to decode of each image, `None` for a whole one; or for all of them."""
-        if self.regions is None:
-            return None
-        extents = self.scanned.facts[self.positions, :2]
-        whole = (self.regions[:, 2:] - self.regions[:, :2] == extents).all(axis=1)
-        return [
-            None if all_of_it else (y0, x0, y1, x1)
-            for all_of_it, (y0, x0, y1, x1) in zip(
-                whole.tolist(), self.regions.tolist(), strict=True
-            )
-        ]
+    def whole(self) -> np.ndarray:
+        """For each image whether all of it is to be decoded."""
+        assert self.regions is not None
+        sizes = self.scanned.facts[self.positions, :2]
+        whole: np.ndarray = (self.shapes[:, :2] == sizes).all(axis=1)
+        return whole
 
     def samples(self) -> list[Sample]:
         """The same, one by one."""
         found = []
-        windows = self.windows() or [None] * len(self.positions)
+        windows: list[Region | None] = [None] * len(self.positions)
+        if self.regions is not None:
+            windows = [
+                None if whole else (y0, x0, y1, x1)
+                for whole, (y0, x0, y1, x1) in zip(
+                    self.whole().tolist(), self.regions.tolist(), strict=True
+                )
+            ]
         for position, window, (height, width, channels) in zip(
             self.positions.tolist(), windows, self.shapes.tolist(), strict=True
         ):
@@ -103,10 +107,17 @@ def plain_jpegs(
     """
     if wanted.color not in _COLORS or wanted.dtype != np.uint8:
         return None
-    positions = np.flatnonzero(scanned.facts[:, 3])
+    facts = scanned.facts
+    positions = np.flatnonzero(facts[:, 3])
+    if len(positions) < len(facts):
+        facts = facts[positions]
+    shapes = facts[:, :3].copy()
+    shapes[:, 2] = channels = 1 if wanted.color == "GRAY" else 3
     if regions is not None:
-        regions = regions[positions]
-    return PlainJpegs(list(rows), scanned, positions, 1 if wanted.color == "GRAY" else 3, regions)
+        if len(positions) < len(regions):
+            regions = regions[positions]
+        shapes[:, :2] = regions[:, 2:] - regions[:, :2]
+    return PlainJpegs(list(rows), scanned, positions, channels, shapes, regions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +144,15 @@ class PlainJob:
         images = np.zeros(len(positions), IMAGE)
         images["channel"][:, 0] = self.targets
         images["pitch"][:, 0] = self.images.shapes[:, 1] * self.images.channels
-        windows = self.images.windows()
-        if windows is not None and not any(windows):
-            windows = None
-        return Tables(scanned.addresses[positions], scanned.sizes[positions], images, windows)
+        regions = None
+        if self.images.regions is not None:
+            regions = extents(self.images.regions)
+            whole = self.images.whole()
+            if whole.all():
+                regions = None
+            else:
+                regions[whole] = 0, 0, -1, -1
+        return Tables(scanned.addresses[positions], scanned.sizes[positions], images, regions)
 
     def finish(self, queue: Queue, good: np.ndarray, wanted: Wanted) -> list[Sample]:
         """The images that were not decoded."""
