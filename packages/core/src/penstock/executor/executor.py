@@ -13,19 +13,17 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import EndOfData, UsageError
-from penstock.executor.batch import BatchBuffer
-from penstock.executor.batch_step import draw_whole_batch, run_batch_step
 from penstock.executor.chunks import chunk_size
 from penstock.executor.iteration import Iteration
-from penstock.executor.plan import fed_registers, shares_lanes
+from penstock.executor.plan import shares_lanes
 from penstock.executor.programs import Programs
 from penstock.executor.recovery import Recovery
 from penstock.executor.runner import SampleRunner
+from penstock.executor.stages import ENTER, Stages
 from penstock.executor.statistics import Statistics
 from penstock.executor.step import with_place
 from penstock.executor.turns import is_early, stages_in_order
 from penstock.executor.worker import Gate, Worker, forks, interruption, join
-from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
     from penstock.executor.bad_samples import BadSample
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
 _LOOKS_UP_SECONDS = 0.5
 """A Ctrl-C that comes just as a thread falls asleep does not wake it, so the consumer wakes now and
 then by itself."""
-_ENTER = "enter"
 
 
 class Executor:
@@ -82,6 +79,7 @@ class Executor:
         self.fuse = fuse
         self._policy = on_bad_sample
         self._programs = Programs(plan, readers, fuse=fuse, threads=num_threads)
+        self._stages = Stages(plan, self._programs, self._recovery, device)
         self.gate = Gate()
         self._lock = self.gate.lock
         self._work = self.gate.work
@@ -110,7 +108,6 @@ class Executor:
         self._last_stage_that_redraws = max(
             (stage.number for stage in plan.stages if stage.lane == "mixed"), default=0
         )
-        self._only_feeds = [fed_registers(plan, stage) for stage in plan.stages]
         self._lanes: dict[str, Lane] = {}
         self._shares_lanes = shares_lanes(plan)
         """Whether any thread does the work of lanes, which then hardly wakes another."""
@@ -346,7 +343,7 @@ class Executor:
                 wait = getattr(iteration.buffers[r], "wait", None)
                 if wait is not None:
                     wait()
-            program = self._enter_stage(iteration, iteration.stage + 1)
+            program = self._stages.enter(iteration, iteration.stage + 1)
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             failed = error
         with self._lock:
@@ -370,7 +367,7 @@ class Executor:
                 reader = self.readers[id(node)]
                 iteration.states[id(node)] = with_place(node, reader.state)
                 iteration.entries[id(node)] = with_place(node, reader.draw, iteration.size)
-            program = self._enter_stage(iteration, 0)
+            program = self._stages.enter(iteration, 0)
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             program = None
             iteration.error = error
@@ -387,30 +384,6 @@ class Executor:
             self._wake_worker()
             if self._cancelling:
                 self._finished.notify_all()
-
-    def _enter_stage(self, iteration: Iteration, number: int) -> Program:
-        program: Program = self._programs.on_cpu(iteration, number)
-        size, history = iteration.size, self.plan.history
-        for r in program.written:
-            pool: HostPool = HOST_POOL
-            if self._device is not None and self.plan.uploaded[r] and r not in self.plan.outputs:
-                pool = self._device.pinned
-            iteration.buffers[r] = program.buffer(r, size, pool)
-        for r, array in program.constants:
-            buffer = BatchBuffer(size, program.specs[r], history[r])
-            buffer.rows = [array] * size
-            iteration.buffers[r] = buffer
-        for step, draw in program.drawn:
-            r = step.outputs[0]
-            spec = program.specs[r]
-            iteration.buffers[r] = with_place(
-                step.node, draw_whole_batch, step, draw, iteration, spec, history[r]
-            )
-        iteration.stage = number
-        if number == 0:
-            iteration.first_program = program
-        iteration.next = 0 if program.steps else size
-        return program
 
     def run_samples(self, iteration: Iteration, samples: list[int], worker: Worker) -> None:
         """Carry samples through their stage; go on with the iteration if they were the last."""
@@ -459,7 +432,7 @@ class Executor:
             iteration.in_flight += 1
             self._lock.release()
             try:
-                following = self._complete_stage(iteration, program)
+                following = self._stages.complete(iteration, program)
             except BaseException as error:
                 following = None
                 failed: BaseException | None = error
@@ -492,7 +465,7 @@ class Executor:
         if iteration.error is not None or following is None:
             if iteration.in_flight == 0:
                 self._finish(iteration)
-        elif following == _ENTER:
+        elif following == ENTER:
             iteration.entering = True
             self._wake_worker()
         elif isinstance(following, str):
@@ -501,46 +474,6 @@ class Executor:
         else:
             iteration.program = following
             self._wake_worker()
-
-    def _complete_stage(self, iteration: Iteration, program: Program) -> Program | str | None:
-        """Deal with failures, run batch operators; return what comes next."""
-        if iteration.failures and self._recovery.settle(iteration, program):
-            return program
-        for step in program.batch_steps:
-            run_batch_step(step, program, iteration, self.plan.history)
-        return self._following(iteration)
-
-    def _following(self, iteration: Iteration) -> Program | str | None:
-        """What comes behind a completed stage.
-
-        The program of a stage on the CPU, the name of a lane, or `_ENTER` where copies from the GPU
-        must be waited for first; `None` at the end.
-        """
-        number = iteration.stage + 1
-        stages = self.plan.stages
-        while number < len(stages) and self._pass_fed(iteration, number):
-            iteration.stage = number
-            number += 1
-        if number >= len(stages):
-            return None
-        stage = stages[number]
-        if stage.lane != "cpu":
-            return stage.lane
-        if self.plan.stages[iteration.stage].lane != "cpu":
-            return _ENTER
-        return self._enter_stage(iteration, number)
-
-    def _pass_fed(self, iteration: Iteration, number: int) -> bool:
-        """Hand on what was fed, if it is all that a stage does and is on the GPU already."""
-        fed = self._only_feeds[number]
-        if not fed:
-            return False
-        batches = [iteration.fed[r] for r in fed]
-        if any(isinstance(batch, BatchBuffer) for batch in batches):
-            return False
-        for r, batch in zip(fed, batches, strict=True):
-            iteration.buffers[r] = batch
-        return True
 
     # -- the lanes' side -------------------------------------------------------------------------
 
@@ -627,7 +560,7 @@ class Executor:
         try:
             if failed is None:
                 iteration.passed = iteration.stage
-                following = self._following(iteration)
+                following = self._stages.following(iteration)
             else:
                 again = self._recovery.mend(iteration, failed)
                 following = iteration.first_program if again else lane.name

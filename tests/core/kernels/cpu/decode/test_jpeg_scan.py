@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from penstock.errors import BadSampleError
 from penstock.kernels.cpu.decode.diagnosis import has_end_of_image
 from penstock.kernels.cpu.decode.header import read_header
-from penstock.kernels.cpu.decode.jpeg_scan import scan_jpegs
+from penstock.kernels.cpu.decode.jpeg_scan import plain_header, scan_jpegs
 from tests.support.encoded_images import everything, jpegs, unsupported
 
 PLAIN = ("4:4:4", "4:2:2", "4:2:0", "440", "gray", "Gray", "optimized", "restart", "200x300")
@@ -28,6 +28,7 @@ def check(rows: list[np.ndarray]) -> list[bool]:
         rows, scanned.addresses.tolist(), scanned.sizes.tolist(), found, strict=True
     ):
         assert (address, size) == (one.ctypes.data, one.size)
+        assert plain_header(one.copy()) == header
         if header is not None:
             assert header == read_header(one.data)
             assert has_end_of_image(one.data)

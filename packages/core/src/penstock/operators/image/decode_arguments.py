@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, DALIImageType, to_numpy_type
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.tensors.gpu.batch import DeviceBatch
 
 ENCODED = Input(
@@ -231,4 +234,17 @@ def open_encoded(encoded: np.ndarray) -> tuple[np.ndarray, ImageHeader]:
     """
     check_encoded(encoded.ndim)
     data = encoded if encoded.flags.c_contiguous else np.ascontiguousarray(encoded)
+    # Files that were read are such arrays; others would have it compiled once more.
+    if type(data) is np.ndarray and data.flags.writeable and data.dtype == np.uint8:
+        header = _plain_header()(data)
+        if header is not None:
+            return data, header
     return data, read_header(data.data)
+
+
+@cache
+def _plain_header() -> Callable[[np.ndarray], ImageHeader | None]:
+    # Numba is imported when data comes, never by a declaration.
+    from penstock.kernels.cpu.decode.jpeg_scan import plain_header
+
+    return plain_header

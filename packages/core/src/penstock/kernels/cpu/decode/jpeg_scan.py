@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numba
@@ -51,11 +51,22 @@ class ScannedJpegs:
     def headers(self) -> list[ImageHeader | None]:
         """The header of each plain file: what `read_header` would say."""
         return [
-            ImageHeader("jpeg", height, width, channels, U8, UPRIGHT, "", "", SAMPLINGS[sampling])
-            if sampling
-            else None
+            _header(height, width, channels, sampling) if sampling else None
             for height, width, channels, sampling, _ in self.facts.tolist()
         ]
+
+
+def plain_header(data: np.ndarray) -> ImageHeader | None:
+    """The header of a single file, uint8, contiguous and writable, if it is a plain one."""
+    facts = np.zeros(5, np.int64)
+    _scan_array(data, facts)
+    height, width, channels, sampling, _ = facts.tolist()
+    return _header(height, width, channels, sampling) if sampling else None
+
+
+@lru_cache(maxsize=1024)
+def _header(height: int, width: int, channels: int, sampling: int) -> ImageHeader:
+    return ImageHeader("jpeg", height, width, channels, U8, UPRIGHT, "", "", SAMPLINGS[sampling])
 
 
 def kind_of(height: int, width: int, sampling: int) -> int:
@@ -151,6 +162,12 @@ def _scan(addresses: np.ndarray, sizes: np.ndarray, facts: np.ndarray) -> None:
     for i in range(addresses.size):
         if sizes[i] >= 32:
             _scan_one(numba.carray(_pointer(addresses[i]), (np.int64(sizes[i]),)), facts[i])
+
+
+@numba.njit(cache=True)
+def _scan_array(data: np.ndarray, facts: np.ndarray) -> None:
+    if data.size >= 32:
+        _scan_one(data, facts)
 
 
 @numba.njit(nogil=True, cache=True)

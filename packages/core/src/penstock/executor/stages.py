@@ -1,0 +1,112 @@
+"""From stage to stage: what an iteration finds in one, and where it goes from there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.executor.batch import BatchBuffer
+from penstock.executor.batch_step import draw_whole_batch, run_batch_step
+from penstock.executor.plan import fed_registers
+from penstock.executor.step import with_place
+from penstock.tensors.pool import HOST_POOL, HostPool
+
+if TYPE_CHECKING:
+    from penstock.executor.iteration import Iteration
+    from penstock.executor.plan import Plan
+    from penstock.executor.program import Program
+    from penstock.executor.programs import Programs
+    from penstock.executor.recovery import Recovery
+    from penstock.tensors.gpu.device import Device
+
+ENTER = "enter"
+"""A stage on the CPU that is to be entered when copies from the GPU have been waited for."""
+
+
+class Stages:
+    """The stages of a plan, one behind the other.
+
+    Parameters
+    ----------
+    plan
+        The graph, cut into stages.
+    programs
+        What stages are made into.
+    recovery
+        What is done about bad samples.
+    device
+        The GPU, for plans that have work for one.
+    """
+
+    def __init__(
+        self, plan: Plan, programs: Programs, recovery: Recovery, device: Device | None
+    ) -> None:
+        self._plan = plan
+        self._programs = programs
+        self._recovery = recovery
+        self._device = device
+        self._only_feeds = [fed_registers(plan, stage) for stage in plan.stages]
+
+    def enter(self, iteration: Iteration, number: int) -> Program:
+        """Make a stage on the CPU ready: memory, constants, what is drawn for the whole batch."""
+        program: Program = self._programs.on_cpu(iteration, number)
+        size, history = iteration.size, self._plan.history
+        for r in program.written:
+            pool: HostPool = HOST_POOL
+            if self._device is not None and self._plan.uploaded[r] and r not in self._plan.outputs:
+                pool = self._device.pinned
+            iteration.buffers[r] = program.buffer(r, size, pool)
+        for r, array in program.constants:
+            buffer = BatchBuffer(size, program.specs[r], history[r])
+            buffer.rows = [array] * size
+            iteration.buffers[r] = buffer
+        for step, draw in program.drawn:
+            r = step.outputs[0]
+            spec = program.specs[r]
+            iteration.buffers[r] = with_place(
+                step.node, draw_whole_batch, step, draw, iteration, spec, history[r]
+            )
+        iteration.stage = number
+        if number == 0:
+            iteration.first_program = program
+        iteration.next = 0 if program.steps else size
+        return program
+
+    def complete(self, iteration: Iteration, program: Program) -> Program | str | None:
+        """Deal with failures, run batch operators; return what comes next."""
+        if iteration.failures and self._recovery.settle(iteration, program):
+            return program
+        for step in program.batch_steps:
+            run_batch_step(step, program, iteration, self._plan.history)
+        return self.following(iteration)
+
+    def following(self, iteration: Iteration) -> Program | str | None:
+        """What comes behind a completed stage.
+
+        The program of a stage on the CPU, the name of a lane, or `ENTER` where copies from the GPU
+        must be waited for first; `None` at the end.
+        """
+        number = iteration.stage + 1
+        stages = self._plan.stages
+        while number < len(stages) and self._pass_fed(iteration, number):
+            iteration.stage = number
+            number += 1
+        if number >= len(stages):
+            return None
+        stage = stages[number]
+        if stage.lane != "cpu":
+            return stage.lane
+        if self._plan.stages[iteration.stage].lane != "cpu":
+            return ENTER
+        return self.enter(iteration, number)
+
+    def _pass_fed(self, iteration: Iteration, number: int) -> bool:
+        """Hand on what was fed, if it is all that a stage does and is on the GPU already."""
+        fed = self._only_feeds[number]
+        if not fed:
+            return False
+        batches = [iteration.fed[r] for r in fed]
+        if any(isinstance(batch, BatchBuffer) for batch in batches):
+            return False
+        for r, batch in zip(fed, batches, strict=True):
+            iteration.buffers[r] = batch
+        return True
