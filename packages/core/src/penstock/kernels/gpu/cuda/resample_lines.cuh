@@ -52,15 +52,15 @@ template <int N> struct LineSums {
 // begin where a word does, so that `skipped` elements stand in front of the wanted ones.
 template <typename In, int G, int N, bool EVEN>
 __device__ __forceinline__ void sum_staged(const uint8* stage, int begin, const int4& lines, int pitch,
-                                           const float4* weights, int taps, int first, int skipped,
+                                           const float4* weights, int taps, int skipped,
                                            float4* band, int four_rows) {
   constexpr int SIZE = sizeof(In), IN_WORD = 4 / SIZE;
   const int lane = threadIdx.x % 32;
-  begin += first * SIZE + 4 * lane;
+  begin += 4 * lane;
   int places[4] = {begin + lines.x, begin + lines.y, begin + lines.z, begin + lines.w};
   LineSums<N> total;
-  const auto add_tap = [&](int k) {
-    const float4 four = weights[k];
+  const auto add_tap = [&] {
+    const float4 four = *weights++;
     const float weight[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
     for (int row = 0; row < 4; ++row) {
@@ -81,10 +81,10 @@ __device__ __forceinline__ void sum_staged(const uint8* stage, int begin, const 
     }
   };
   // The sums that the first adds to are constants.
-  add_tap(0);
+  add_tap();
 #pragma unroll 1
-  for (int k = 1; k < taps; ++k) add_tap(k);
-  total.template store<In, G>(band, first + IN_WORD * lane - skipped, four_rows);
+  while (--taps) add_tap();
+  total.template store<In, G>(band, IN_WORD * lane - skipped, four_rows);
 }
 
 // A word of a line that begins anywhere, `left` bytes before its end; nothing beyond is read.

@@ -221,14 +221,14 @@ __device__ __forceinline__ void sum_lines(const ResampledSample& s, const Work& 
   const int from = int(source & 15) - skipped * SIZE, reach = elements + skipped;
   lines.x *= pitch, lines.y *= pitch, lines.z *= pitch, lines.w *= pitch;
   const float4* const weights = tables.row_weights[warp];
-  if (!even) {
-    for (int first = 0; first < reach; first += 128)
-      sum_staged<In, G, 1, false>(stage, from, lines, pitch, weights, taps, first, 0, band, warp);
-  } else if (reach > 128) {
-    sum_staged<In, G, 2, true>(stage, from, lines, pitch, weights, taps, 0, skipped, band, warp);
-  } else {
-    sum_staged<In, G, 1, true>(stage, from, lines, pitch, weights, taps, 0, skipped, band, warp);
-  }
+  if (even && reach > 128)
+    sum_staged<In, G, 2, true>(stage, from, lines, pitch, weights, taps, skipped, band, warp);
+  else if (even)
+    sum_staged<In, G, 1, true>(stage, from, lines, pitch, weights, taps, skipped, band, warp);
+  else if (reach > 128)
+    sum_staged<In, G, 2, false>(stage, from, lines, pitch, weights, taps, 0, band, warp);
+  else
+    sum_staged<In, G, 1, false>(stage, from, lines, pitch, weights, taps, 0, band, warp);
 }
 
 // Where rows, pixels and channels of a tile are in shared memory, in bytes.
