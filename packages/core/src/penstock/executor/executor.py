@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import EndOfData, UsageError
 from penstock.executor.chunks import chunk_size
 from penstock.executor.iteration import Iteration
+from penstock.executor.plan import shares_lanes
 from penstock.executor.programs import Programs
 from penstock.executor.recovery import Recovery
 from penstock.executor.runner import SampleRunner
@@ -107,6 +108,9 @@ class Executor:
         self._last_stage_that_redraws = max(
             (stage.number for stage in plan.stages if stage.lane == "mixed"), default=0
         )
+        self._lanes: dict[str, Lane] = {}
+        self._shares_lanes = shares_lanes(plan)
+        """Whether any thread does the work of lanes, which then hardly wakes another."""
         self._first_lane = ""
         """The lane whose thread begins iterations, where samples have nothing to do before it."""
 
@@ -140,7 +144,8 @@ class Executor:
         assert self._device is not None
         # What was handed over may still be worked on when the next iterations begin.
         ahead = 2 * self._depth + 1
-        return [LaneThread(self, Lane(self._device, name, ahead)) for name in names]
+        self._lanes = {name: Lane(self._device, name, ahead) for name in names}
+        return [LaneThread(self, lane) for lane in self._lanes.values()]
 
     def check_process(self) -> None:
         """Check that this is the process with the threads.
@@ -373,9 +378,9 @@ class Executor:
                 self._finish(iteration)
             self._advance(iteration)
             if program is not None and not (self.plan.readers or program.has_work):
+                if iteration.waiting and iteration.waiting != self._first_lane:
+                    self.gate.lanes[iteration.waiting].notify()  # it begins those that follow
                 self._first_lane = iteration.waiting
-                if iteration.waiting:
-                    self.gate.lanes[iteration.waiting].notify()
             self._wake_worker()
             if self._cancelling:
                 self._finished.notify_all()
@@ -465,15 +470,47 @@ class Executor:
             self._wake_worker()
         elif isinstance(following, str):
             iteration.waiting = following
-            self.gate.lanes[following].notify()
+            self._wake_lane(following)
         else:
             iteration.program = following
             self._wake_worker()
 
     # -- the lanes' side -------------------------------------------------------------------------
 
+    def _wake_lane(self, lane: str) -> None:
+        """Have an iteration looked at that has come to `lane`. Holds the lock."""
+        # Who is about to look for more to do finds it, at no cost.
+        looks = self._shares_lanes and getattr(threading.current_thread(), "takes_lanes", False)
+        if not looks:
+            self.gate.lanes[lane].notify()
+
+    def find_shared_task(self) -> tuple[Iteration, Lane] | None:
+        """An iteration that has come to a lane, where any thread may go on with it. Holds the
+        lock.
+        """
+        if self._shares_lanes:
+            for name, lane in self._lanes.items():
+                iteration = None if lane.busy else self._come_to(name)
+                if iteration is not None:
+                    return iteration, lane
+        return None
+
     def find_lane_task(self, lane: str) -> Iteration | None:
         """The oldest iteration that has come to `lane`, or that begins there. Holds the lock."""
+        if not self._lanes[lane].busy:
+            iteration = self._come_to(lane)
+            if iteration is not None:
+                return iteration
+        if self._first_lane == lane:
+            for iteration in self._queue:
+                if not iteration.begun and self._may_begin():
+                    self._beginning = True
+                    iteration.begun = True
+                    return iteration
+        return None
+
+    def _come_to(self, lane: str) -> Iteration | None:
+        """The oldest iteration that has come to `lane`. Holds the lock."""
         for iteration in self._queue:
             if iteration.waiting == lane and iteration.error is None:
                 number = iteration.stage + 1
@@ -482,15 +519,12 @@ class Executor:
                 iteration.waiting = ""
                 iteration.in_flight += 1
                 iteration.stage += 1
-                return iteration
-            if not iteration.begun and self._first_lane == lane and self._may_begin():
-                self._beginning = True
-                iteration.begun = True
+                self._lanes[lane].busy = self._shares_lanes
                 return iteration
         return None
 
     def run_on_lane(self, iteration: Iteration, lane: Lane) -> Begun | None:
-        """Queue a stage of an iteration on the GPU, in the thread of the lane; or begin it.
+        """Queue a stage of an iteration on the GPU, in whatever thread has it; or begin it.
 
         Returns
         -------
@@ -500,6 +534,7 @@ class Executor:
             self._begin(iteration)
             return None
         try:
+            lane.activate()  # for a thread that has just come to it
             program = self._programs.on_gpu(iteration, iteration.stage)
             begun = lane.begin(program, iteration, defer=lane.name == "mixed")
         except BaseException as error:  # whatever it is, somebody waits for this iteration
@@ -533,6 +568,9 @@ class Executor:
         except BaseException as given_up:
             failed = given_up
         with self._lock:
+            lane.busy = False
+            if self.gate.closed:  # its own thread waits for that
+                self.gate.lanes[lane.name].notify_all()
             iteration.in_flight -= 1
             if failed is not None and iteration.error is None:
                 iteration.error = failed

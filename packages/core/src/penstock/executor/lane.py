@@ -56,6 +56,10 @@ class Lane:
 
     def __init__(self, device: Device, name: str, ahead: int, stream: int | None = None) -> None:
         self.name = name
+        self.busy = False
+        """Whether a thread is at work on it, where several may be; guarded by the lock of the
+        executor.
+        """
         self._device = device
         self._ahead = ahead
         self._owns_stream = stream is None
@@ -159,7 +163,13 @@ class Lane:
 
 
 class LaneThread(threading.Thread):
-    """Takes iterations that have come to its lane. Like a worker, it keeps no executor alive."""
+    """Takes iterations that have come to its lane. Like a worker, it keeps no executor alive.
+
+    Where lanes take nothing but the interpreter's time it goes on with an iteration on the next
+    one, and so do workers: see `penstock.executor.plan.shares_lanes`.
+    """
+
+    takes_lanes = True
 
     def __init__(self, executor: Executor, lane: Lane) -> None:
         super().__init__(name=f"penstock-{lane.name}", daemon=True)
@@ -174,8 +184,8 @@ class LaneThread(threading.Thread):
         self._lane.activate()
         try:
             while (task := self._next_task()) is not None:
-                executor, iteration = task
-                begun = executor.run_on_lane(iteration, self._lane)
+                executor, iteration, lane = task
+                begun = executor.run_on_lane(iteration, lane)
                 if begun is not None:
                     self._leave_to_ender(executor, iteration, begun)
                 del task, executor, iteration, begun
@@ -183,6 +193,9 @@ class LaneThread(threading.Thread):
             if self._ender is not None:
                 self._ender.tasks.put(None)
                 self._ender.join()
+            with self._gate.lock:
+                while self._lane.busy:
+                    self._gate.lanes[self._lane.name].wait()
             self._lane.close()
 
     def _leave_to_ender(self, executor: Executor, iteration: Iteration, begun: Begun) -> None:
@@ -191,16 +204,19 @@ class LaneThread(threading.Thread):
             self._ender.start()
         self._ender.tasks.put((executor, iteration, begun))
 
-    def _next_task(self) -> tuple[Executor, Iteration] | None:
+    def _next_task(self) -> tuple[Executor, Iteration, Lane] | None:
         gate = self._gate
         with gate.lock:
             while not gate.closed:
                 executor = self._executor()
                 if executor is None:
                     break
+                shared = executor.find_shared_task()
+                if shared is not None:
+                    return executor, *shared
                 iteration = executor.find_lane_task(self._lane.name)
                 if iteration is not None:
-                    return executor, iteration
+                    return executor, iteration, self._lane
                 del executor
                 gate.lanes[self._lane.name].wait()
             return None

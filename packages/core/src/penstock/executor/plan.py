@@ -204,6 +204,19 @@ def lane_of(node: OpNode) -> str:
     return node.device
 
 
+def shares_lanes(plan: Plan) -> bool:
+    """Whether lanes take hardly more than the interpreter's time, so that a thread more for each
+    would bring nothing, and waking it costs more than much of what there is to do.
+
+    Decoders are another matter: their thread is to be there when they have something to do.
+    """
+    return bool(plan.lanes) and all(
+        stage.lane != "mixed" or node.attachment is not None or node.schema.name == "_copy_to_gpu"
+        for stage in plan.stages
+        for node in stage.batch_nodes
+    )
+
+
 def fed_registers(plan: Plan, stage: Stage) -> list[int]:
     """What external sources feed to a stage on the GPU that does nothing else; else nothing."""
     if stage.lane == "cpu" or any(node.attachment is None for node in stage.batch_nodes):

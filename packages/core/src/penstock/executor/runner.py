@@ -80,7 +80,10 @@ class SampleRunner:
         for step, context in self._light:
             failed = []
             ahead = self._load_ahead(step, context, samples) if step.is_reader else None
-            for number, sample in enumerate(samples):
+            todo = samples
+            if ahead is not None:
+                todo, ahead = self._hand_on(step, context, samples, ahead)
+            for number, sample in enumerate(todo):
                 context.ahead = None if ahead is None else ahead[number]
                 try:
                     self._do(step, context, sample)
@@ -203,6 +206,43 @@ class SampleRunner:
             )
         except Exception:  # whatever it is, `load` meets it again and knows the sample
             return None
+
+    def _hand_on(
+        self, step: Step, context: Context, samples: list[_Sample], ahead: list[Any]
+    ) -> tuple[list[_Sample], list[Any]]:
+        """Make what was read together the outputs of a reader.
+
+        Returns
+        -------
+        The samples that `load` has to see, and what was read for these.
+        """
+        drawn = self._iteration.entries[id(step.node)]
+        read = [k for k, value in enumerate(ahead) if value is not None]
+        entries = [drawn[samples[k][0]] for k in read]
+        try:
+            others = step.op.load_others(entries) if read else None
+            infos = step.op.source_infos(entries)
+        except Exception:  # whatever it is, `load` meets it again and knows the sample
+            others = None
+        if others is None:
+            return samples, ahead
+        indices = [samples[k][0] for k in read]
+        values = [[ahead[k] for k in read], *others]
+        for r, buffer, column in zip(step.outputs, context.buffers, values, strict=True):
+            for k, value, info in zip(read, column, infos, strict=True):
+                _, registers, sources = samples[k]
+                registers[r], sources[r] = value, info
+            if buffer is None:
+                continue
+            if r == step.outputs[0]:
+                buffer.adopt_rows(indices, column)
+            else:
+                buffer.put_rows(indices, column)
+            buffer.set_sources(indices, infos)
+        if len(read) == len(samples):
+            return [], []
+        left = [sample for sample, value in zip(samples, ahead, strict=True) if value is None]
+        return left, [None] * len(left)
 
     def _begun(self, index: int) -> _Sample:
         """Sample `index` with what the stage reads from earlier ones."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from penstock.executor.executor import Executor
     from penstock.executor.iteration import Iteration
+    from penstock.executor.lane import Lane
 
 _alive: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
@@ -95,6 +96,8 @@ class Worker(threading.Thread):
     itself, which could then never be deleted.
     """
 
+    takes_lanes = True
+
     def __init__(self, executor: Executor, number: int, *, bind: bool) -> None:
         super().__init__(name=f"penstock-worker-{number}", daemon=True)
         self._executor = weakref.ref(executor)
@@ -108,17 +111,23 @@ class Worker(threading.Thread):
         """Work until the executor shuts down."""
         self._bind()
         while (task := self._next_task()) is not None:
-            executor, iteration, samples = task
-            if samples is None:
+            executor, iteration, work = task
+            if work is None:
                 executor.proceed(iteration)
+            elif isinstance(work, list):
+                executor.run_samples(iteration, work, self)
             else:
-                executor.run_samples(iteration, samples, self)
+                begun = executor.run_on_lane(iteration, work)
+                if begun is not None:
+                    executor.end_on_lane(iteration, work, begun)
+                del begun
             # Nothing of a finished iteration may stay alive in a waiting thread: its memory
             # belongs to the user, and returns to the pool when the user lets go.
-            del task, executor, iteration, samples
+            del task, executor, iteration, work
 
-    def _next_task(self) -> tuple[Executor, Iteration, list[int] | None] | None:
-        """Wait for work: samples of an iteration, or (with `None`) one whose stage is to begin.
+    def _next_task(self) -> tuple[Executor, Iteration, list[int] | Lane | None] | None:
+        """Wait for work: samples of an iteration, one whose stage is to begin (with `None`), or one
+        that has come to a lane.
 
         `None` when the executor shuts down.
         """
@@ -128,6 +137,9 @@ class Worker(threading.Thread):
                 executor = self._executor()
                 if executor is None:
                     break
+                shared = executor.find_shared_task()
+                if shared is not None:
+                    return executor, *shared
                 task = executor.find_task()
                 if task is not None:
                     return executor, *task

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.kernels.cpu.normalize import in_blocks
 from penstock.kernels.gpu.program import kernel
-from penstock.tensors.gpu.batch import shape_rows
+from penstock.tensors.gpu.batch import shape_row
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
@@ -41,25 +42,16 @@ def normalize_short_rows(
     -------
     Whether it was done: `axes` that are not the last ones, and long rows, take the long way.
     """
-    rows: Any
-    sizes: Any
-    shapes = shape_rows(data)
-    # The first sample tells most batches apart, at no cost.
-    _, size, inner, _ = in_blocks(tuple(shapes[0].tolist()), axes) if len(shapes) else (0, 0, 0, ())
-    if inner != 1 or not 0 < size <= _LONGEST:
+    shape = data.uniform_shape
+    found = _rows_of_one(shape, axes) if shape is not None else _rows(data.shapes, axes)
+    if found is None:
         return False
-    found = [in_blocks(tuple(shape), axes) for shape in shapes.tolist()]
-    if any(kept[axis] != 1 for _, _, _, kept in found for axis in axes):
-        return False
-    rows, sizes, inner = np.array([blocks[:3] for blocks in found], np.int64).T
-    longest = int(sizes.max())
-    if (inner != 1).any() or longest > _LONGEST or (sizes == 0).any():
-        return False
+    rows, sizes, longest, most = found
     samples = np.empty(len(data), _SAMPLE)
     samples["source"], samples["out"] = data.pointers, out.pointers
     samples["rows"], samples["size"] = rows, sizes
     lanes = _WARP if longest <= _LONGEST_OF_WARP else _THREADS
-    blocks = -(-int(rows.max()) // (_THREADS // lanes))
+    blocks = -(-most // (_THREADS // lanes))
     queue.launch(
         kernel("normalize_short.cu", "normalize_short", data.dtype, out.dtype, lanes),
         (blocks * len(data), 1, 1),
@@ -72,3 +64,30 @@ def normalize_short_rows(
         np.float32(shift),
     )
     return True
+
+
+_Rows = tuple[Any, Any, int, int]
+"""Numbers of rows and their elements, of each sample or of one for all, and the largest of each."""
+
+
+@lru_cache(maxsize=1024)
+def _rows_of_one(shape: tuple[int, ...], axes: tuple[int, ...]) -> _Rows | None:
+    return _rows(shape_row(shape), axes)
+
+
+def _rows(shapes: np.ndarray, axes: tuple[int, ...]) -> _Rows | None:
+    """What there is to normalise in samples of these shapes; `None` where it takes the long way."""
+    rows: Any
+    sizes: Any
+    # The first sample tells most batches apart, at no cost.
+    _, size, inner, _ = in_blocks(tuple(shapes[0].tolist()), axes) if len(shapes) else (0, 0, 0, ())
+    if inner != 1 or not 0 < size <= _LONGEST:
+        return None
+    found = [in_blocks(tuple(shape), axes) for shape in shapes.tolist()]
+    if any(kept[axis] != 1 for _, _, _, kept in found for axis in axes):
+        return None
+    rows, sizes, inner = np.array([blocks[:3] for blocks in found], np.int64).T
+    longest = int(sizes.max())
+    if (inner != 1).any() or longest > _LONGEST or (sizes == 0).any():
+        return None
+    return rows, sizes, longest, int(rows.max())

@@ -152,7 +152,9 @@ def _placed(
     for batch in inputs:
         rows: list[np.ndarray] | None = getattr(batch, "rows", None)
         if rows is not None and rows[0].ndim == 0 and not only_numbers:
-            values = np.fromiter((row.item() for row in rows), rows[0].dtype, len(rows))
+            values = batch.dense
+            if values is None:
+                values = np.fromiter((row.item() for row in rows), rows[0].dtype, len(rows))
             leaves.append(number(len(numbers), values.dtype))
             numbers.append(values)
             continue

@@ -29,6 +29,9 @@ POWER = Arg(
 )
 
 
+_MOST_SHAPES = 256
+
+
 @operator(
     "spectrogram",
     inputs=Input(
@@ -122,6 +125,8 @@ class Spectrogram(Operator):
         frames = Frames(window, step, center=args.center_windows, reflect=args.reflect_padding)
         self._plan = SpectrumPlan(frames, nfft, squared=args.power == 2)
         self._device_plan: DevicePlan | None = None
+        self._counts: dict[tuple[int, ...], np.ndarray] = {}
+        """Numbers of frames of batches of one shape that came up."""
         self._time_first = args.layout == "tf"
         return Spec(DALIDataType.FLOAT, 2, args.layout)
 
@@ -145,12 +150,23 @@ class Spectrogram(Operator):
     def gpu(self, c: BatchContext, *inputs: Any) -> SpectrumBatch:
         from penstock.kernels.gpu.spectrogram import DevicePlan
         from penstock.operators.audio.spectrum_batch import SpectrumBatch
-        from penstock.tensors.gpu.batch import shape_rows, volumes
+        from penstock.tensors.gpu.batch import shape_rows
 
         data: DeviceBatch = inputs[0]
         if self._device_plan is None:
             self._device_plan = DevicePlan(self._plan)
-        shapes = shape_rows(data)
+        shape = data.uniform_shape
+        counts = None if shape is None else self._counts.get(shape)
+        if counts is None:
+            counts = self._frame_counts(c, shape_rows(data))
+            if shape is not None and len(self._counts) < _MOST_SHAPES:
+                self._counts[shape] = counts
+        return SpectrumBatch(self._device_plan, data, counts, time_first=self._time_first)
+
+    def _frame_counts(self, c: BatchContext, shapes: np.ndarray) -> np.ndarray:
+        """How many frames signals of these shapes have, ``(samples,)``."""
+        from penstock.tensors.gpu.batch import volumes
+
         sizes = volumes(shapes)
         if shapes.shape[1] == 1:
             wrong = sizes == 0
@@ -165,7 +181,7 @@ class Spectrogram(Operator):
             index = int((counts < 1).argmax())
             error = self._too_short(int(sizes[index]))
             raise c.located(error, index) from error
-        return SpectrumBatch(self._device_plan, data, counts, time_first=self._time_first)
+        return counts  # type: ignore[no-any-return]
 
     def _too_short(self, size: int) -> ShapeError:
         frames = self._plan.frames
