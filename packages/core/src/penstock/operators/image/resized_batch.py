@@ -18,8 +18,8 @@ from penstock.tensors.gpu.batch import (
 )
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu.resample_layout import Frames
     from penstock.kernels.gpu.resample_axes import AxesSampling
+    from penstock.kernels.gpu.resample_layout import Frames
     from penstock.kernels.gpu.resample_taps import Taps
     from penstock.tensors.gpu.queue import Queue
 
