@@ -165,7 +165,9 @@ class SampleRunner:
             return samples
         indices = [index for index, _, _ in samples]
         inputs = [[registers[r] for _, registers, _ in samples] for r in step.inputs]
-        several = Together(context.args, self._arena, context.buffers, indices)
+        consumers = self._program.plan.consumers
+        read = [consumers[r] > 0 for r in step.outputs]
+        several = Together(context.args, self._arena, context.buffers, indices, read)
         assert step.together is not None
         try:
             found = step.together(several, *inputs)

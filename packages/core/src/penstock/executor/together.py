@@ -33,7 +33,7 @@ def function_for_several(step: Step, plan: Plan) -> Callable[..., Any] | None:
 class Together:
     """The `SamplesContext` of one step on one worker."""
 
-    __slots__ = ("_arena", "_buffers", "_indices", "args")
+    __slots__ = ("_arena", "_buffers", "_indices", "_read", "args")
 
     def __init__(
         self,
@@ -41,8 +41,10 @@ class Together:
         arena: Arena,
         buffers: Sequence[BatchBuffer | None],
         indices: Sequence[int],
+        read: Sequence[bool],
     ) -> None:
         self.args = args
+        self._read = read
         self._arena = arena
         self._buffers = buffers
         self._indices = indices
@@ -55,3 +57,7 @@ class Together:
         if buffer is None:
             return cut_rows(shapes, np.dtype(dtype), self._arena.empty)
         return buffer.rows_for(self._indices, shapes)
+
+    def is_read(self, output: int) -> bool:
+        """Whether anybody reads an output."""
+        return self._read[output]

@@ -78,6 +78,10 @@ class SamplesContext(Protocol):
         """
         ...
 
+    def is_read(self, output: int) -> bool:
+        """Whether anybody reads an output; of one that nobody reads, all samples may be `None`."""
+        ...
+
 
 class HostBatch(Protocol):
     """A batch in host memory, for operators that work on the GPU."""

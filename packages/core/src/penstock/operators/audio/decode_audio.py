@@ -98,8 +98,10 @@ class DecodeAudio(Operator):
             return None
         memory, begins, rows = c.empty(files.shapes, self._decoding.dtype)
         files.read(memory, begins)
-        rates, places, rate_rows = c.empty(_NO_SHAPE.repeat(len(encoded), 0), np.float32, 1)
-        rates[places] = files.rates if wanted is None else wanted
+        rate_rows: list[np.ndarray | None] = [None] * len(encoded)
+        if c.is_read(1):
+            rates, places, rate_rows = c.empty(_NO_SHAPE.repeat(len(encoded), 0), np.float32, 1)
+            rates[places] = files.rates if wanted is None else wanted
         found = files.found
         if found.all():
             return rows, rate_rows
