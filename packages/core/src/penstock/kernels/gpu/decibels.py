@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +30,12 @@ def zeros(queue: Queue, count: int) -> np.ndarray:
     """Addresses of `count` float32 zeros for work that is queued from the next kernel on."""
     # They go over with what else that kernel is told: no call of its own.
     first = queue.upload(np.zeros(count, np.float32))
-    return first + 4 * np.arange(count, dtype=np.uint64)
+    return first + _places(count)
+
+
+@lru_cache(maxsize=256)
+def _places(count: int) -> np.ndarray:
+    return 4 * np.arange(count, dtype=np.uint64)
 
 
 def to_decibels(

@@ -150,7 +150,9 @@ class DevicePlan:
         settings["start"], settings["step"] = plan.frames.start, plan.frames.step
         settings["reflect"], settings["squared"] = plan.frames.reflect, plan.squared
 
-        self._told: WeakKeyDictionary[Queue, tuple[Any, np.ndarray]] = WeakKeyDictionary()
+        self._told: WeakKeyDictionary[Queue, tuple[Any, np.uint64, DeviceConstant]] = (
+            WeakKeyDictionary()
+        )
         """What was asked for last, and given, by queue: each is of one thread at a time."""
 
     def settings(
@@ -161,8 +163,8 @@ class DevicePlan:
         *,
         time_first: bool,
         note_largest: bool,
-    ) -> np.ndarray:
-        """What the kernel is told, ``(1,)``, with addresses for work of `queue`."""
+    ) -> np.uint64:
+        """Where the kernel is told what to do, for work of `queue`."""
         asked = (bands, scale, time_first, note_largest)
         told = self._told.get(queue)
         if told is not None and told[0] == asked:  # as in every iteration
@@ -178,8 +180,10 @@ class DevicePlan:
         settings["in_decibels"] = scale is not None
         for name, value in (scale or NO_DECIBELS)._asdict().items():
             settings[name] = value
-        self._told[queue] = asked, settings
-        return settings
+        constant = DeviceConstant(settings)
+        address = np.uint64(constant.address(queue))
+        self._told[queue] = asked, address, constant
+        return address
 
 
 def write_spectrograms(
@@ -238,7 +242,7 @@ def write_spectrograms(
 
 
 def _launch(
-    queue: Queue, samples: np.ndarray, settings: np.ndarray, lanes: int, shared: int
+    queue: Queue, samples: np.ndarray, settings: np.uint64, lanes: int, shared: int
 ) -> None:
     blocks = int((-(-samples["frames"] // lanes)).max())
     queue.launch(
@@ -246,7 +250,7 @@ def _launch(
         (blocks * len(samples), 1, 1),
         (_THREADS, 1, 1),
         queue.upload(samples),
-        queue.upload(settings),
+        settings,
         np.uint32(blocks),
         shared_bytes=shared,
     )
