@@ -181,9 +181,9 @@ class DevicePlan:
         for name, value in (scale or NO_DECIBELS)._asdict().items():
             settings[name] = value
         constant = DeviceConstant(settings)
-        address = np.uint64(constant.address(queue))
-        self._told[queue] = asked, address, constant
-        return address
+        place = np.uint64(constant.address(queue))
+        self._told[queue] = asked, place, constant
+        return place
 
 
 def write_spectrograms(
