@@ -526,6 +526,8 @@ class Executor:
     def run_on_lane(self, iteration: Iteration, lane: Lane) -> Begun | None:
         """Queue a stage of an iteration on the GPU, in whatever thread has it; or begin it.
 
+        The device is current in that thread.
+
         Returns
         -------
         What `end_on_lane` is to be called with, where operators wait for something; else `None`.
@@ -534,7 +536,6 @@ class Executor:
             self._begin(iteration)
             return None
         try:
-            lane.activate()  # for a thread that has just come to it
             program = self._programs.on_gpu(iteration, iteration.stage)
             begun = lane.begin(program, iteration, defer=lane.name == "mixed")
         except BaseException as error:  # whatever it is, somebody waits for this iteration

@@ -103,6 +103,7 @@ class Worker(threading.Thread):
         self._executor = weakref.ref(executor)
         self._gate = executor.gate
         self._processor = number if bind else None
+        self._has_device = False
         self.number = number
         self.arena = Arena()
         track(self)
@@ -117,6 +118,10 @@ class Worker(threading.Thread):
             elif isinstance(work, list):
                 executor.run_samples(iteration, work, self)
             else:
+                if not self._has_device:
+                    # Once: it lets go of the interpreter, which takes long to get back.
+                    work.activate()
+                    self._has_device = True
                 begun = executor.run_on_lane(iteration, work)
                 if begun is not None:
                     executor.end_on_lane(iteration, work, begun)
