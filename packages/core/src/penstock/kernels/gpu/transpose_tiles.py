@@ -24,8 +24,6 @@ PIXEL_STAGE_BYTES, PIXEL_GROUPS, PIXEL_COLUMNS = 30720, 512, 128
 """Of ``transpose_pixels.cu``: shared memory; groups of four by four pixels in a tile; and the most
 columns of the output there.
 """
-_OVERLAP = 8
-"""Pixels that its tiles have in common with the one before."""
 _THREADS = 128
 """Of a block of ``transpose.cu``."""
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
@@ -93,7 +91,6 @@ def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: in
         NESTED_BYTES,
         PIXEL_GROUPS if turned else 0,
         PIXEL_COLUMNS,
-        _OVERLAP,
     )
     name, threads = kernel("transpose.cu", "copy_tiles", _BITS[axes.itemsize], inner), _THREADS
     if turned:
@@ -143,7 +140,6 @@ def _describe(
     nested_bytes: int,
     pixel_groups: int,
     pixel_columns: int,
-    overlap: int,
 ) -> tuple[int, int, int]:
     """Fill `records`; `pixel_groups` is 0 but for ``transpose_pixels.cu``.
 
@@ -188,12 +184,9 @@ def _describe(
             # A span an `x`, with up to 47 bytes around it. Threads take four by four pixels, and
             # rows of the output have up to 34 bytes around them, and 4 more.
             spans = one_an_x
-            x = all_x = max(-(-x_extent // 4) * 4, 4)
-            if all_x > pixel_columns:
-                x = _even_part(x_extent, pixel_columns - overlap, 4)
-                all_x = x + overlap
-            a = min(pixel_groups // (all_x // 4) * 4, ((stage_bytes - 16) // all_x - 47) // unit)
-            a = min(a, stage_bytes // (all_x * unit + 38)) // 4 * 4
+            x = max(_even_part(x_extent, pixel_columns, 4), 4)
+            a = min(pixel_groups // (x // 4) * 4, ((stage_bytes - 16) // x - 47) // unit)
+            a = min(a, stage_bytes // (x * unit + 38)) // 4 * 4
             a = _even_part(a_extent, a, 4)
             pitch = a * unit + 32
             pitch += (x_source - pitch) % 16

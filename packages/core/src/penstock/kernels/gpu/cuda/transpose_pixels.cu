@@ -4,15 +4,13 @@
 // A block copies a tile of the source to shared memory, as transpose.cu does. A thread takes groups of
 // four by four pixels from there, four words of four rows each, turns them in registers, and puts them
 // back, row by row of the output and with the places that they have within 16 bytes there. So they
-// leave in accesses of 16 bytes. Tiles that follow one another along a row overlap by some pixels, and
-// each row is cut where 16 bytes begin, so that only at the ends of rows there are parts of these.
+// leave in accesses of 16 bytes.
 #include "transpose_tiles.cuh"
 
 constexpr uint32 THREADS = 256, WARPS = THREADS / 32;
 constexpr uint32 BYTES = 3, SIDE = 4;  // of a pixel; pixels of a side of a group
 constexpr uint32 TURNS = 2;            // groups of a thread, at most
 constexpr uint32 VECTOR = 16;
-constexpr uint32 OVERLAP = 8;          // pixels: 16 bytes, and a pixel before
 constexpr uint32 STAGE_BYTES = 30720;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr uint32 BLOCKS = 4;  // on a multiprocessor, for the compiler to find the registers
@@ -42,24 +40,13 @@ transpose_pixels(const uint8* records, uint32 pitch, uint32 samples, uint32 unif
                  int32 axis_count) {
   __shared__ __align__(16) uint8 memory[STAGE_BYTES];
   __shared__ Tile shared_tile;
-  __shared__ bool shared_cut_front, shared_cut_back;
   __shared__ Arrivals arrivals;
   if (threadIdx.x < 32) {
     const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
     const Tiles& tiles = *reinterpret_cast<const Tiles*>(share.record);
-    Tile found = tile_of(tiles, share.block, 1, axis_count);
-    const uint32 number = share.block % tiles.x_tiles;
-    if (number) {
-      found.spans.source -= OVERLAP * tiles.x_source;
-      found.spans.count += OVERLAP;
-      found.origin = int32(found.spans.source & 15);
-      found.target -= OVERLAP * BYTES;
-      found.x_count += OVERLAP;
-    }
+    const Tile found = tile_of(tiles, share.block, 1, axis_count);
     if (threadIdx.x == 0) {
       shared_tile = found;
-      shared_cut_front = number > 0;
-      shared_cut_back = number + 1 < tiles.x_tiles;
       expect_spans(arrivals, found.spans.count);
     }
   }
@@ -123,37 +110,24 @@ transpose_pixels(const uint8* records, uint32 pitch, uint32 samples, uint32 unif
   }
   __syncthreads();
 
-  // Bytes of a row that are this block's, counted from the 16 bytes on that it begins in.
-  const bool cut_front = shared_cut_front, cut_back = shared_cut_back;
-  const auto first_of = [&](uint32 begin) {
-    return cut_front ? (begin + OVERLAP * BYTES) / VECTOR * VECTOR : begin;
-  };
-  const auto end_of = [&](uint32 begin) {
-    const uint32 end = begin + BYTES * x_count;
-    return cut_back ? end / VECTOR * VECTOR : end;
-  };
+  const uint32 length = BYTES * x_count;
   const uint32 at = VECTOR * (threadIdx.x % 32);
   uint64 to = target + int64(threadIdx.x / 32) * target_step;
 #pragma unroll 2
   for (uint32 row = threadIdx.x / 32; row < a_count; row += WARPS, to += WARPS * target_step) {
     const uint32 begin = uint32(to) % VECTOR;
-    if (at >= first_of(begin) && at + VECTOR <= end_of(begin))
+    if (at >= begin && at + VECTOR <= begin + length)
       *reinterpret_cast<uint4*>(to - begin + at) =
           *reinterpret_cast<const uint4*>(memory + row_at(row) + at);
   }
-  if (cut_front && cut_back) return;
-  // Of the first vector of a whole row and of the last, maybe only some bytes belong to it: word by
-  // word.
+  // Of the first vector of a row and of the last, maybe only some bytes belong to it: word by word.
   for (uint32 i = threadIdx.x; i < 2 * 4 * a_count; i += THREADS) {
     const uint32 row = i / 8, word = 4 * (i % 4);
-    const bool at_back = i & 4;
-    if (at_back ? cut_back : cut_front) continue;
     const uint64 to = target + int64(row) * target_step;
-    const uint32 begin = uint32(to) % VECTOR, first = first_of(begin), end = end_of(begin);
-    const uint32 vector = at_back ? (end - 1) / VECTOR * VECTOR : 0;
-    if ((at_back && !cut_front && vector == 0) || (vector >= first && vector + VECTOR <= end))
-      continue;
-    const uint32 from = max(vector + word, first), until = min(vector + word + 4, end);
+    const uint32 begin = uint32(to) % VECTOR, end = begin + length;
+    const uint32 last = (end - 1) / VECTOR * VECTOR, vector = i & 4 ? last : 0;
+    if ((i & 4 && last == 0) || (vector >= begin && vector + VECTOR <= end)) continue;
+    const uint32 from = max(vector + word, begin), until = min(vector + word + 4, end);
     if (from >= until) continue;
     const uint8* const source = memory + row_at(row);
     uint8* const bytes = reinterpret_cast<uint8*>(to - begin);
