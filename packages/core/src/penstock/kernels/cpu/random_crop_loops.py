@@ -40,20 +40,6 @@ def crop_window(
     key
         The iteration's number and the seed, in two halves of 32 bits each, the lower ones first.
     """
-    return window_of_sample(height, width, area, aspect_ratio, num_attempts, sample, key)
-
-
-@njit(cache=True, error_model="numpy")
-def window_of_sample(
-    height: int,
-    width: int,
-    area: tuple[float, float],
-    aspect_ratio: tuple[float, float],
-    num_attempts: int,
-    sample: int,
-    key: tuple[int, int, int, int],
-) -> tuple[int, int, int, int]:
-    """Row, column, height and width of the window of a sample."""
     rows, columns = _choose(height, width, area, aspect_ratio, num_attempts, sample, key)
     first, second = _two_uniforms(max(num_attempts, 0), sample, key)
     return int(first * (height - rows + 1)), int(second * (width - columns + 1)), rows, columns

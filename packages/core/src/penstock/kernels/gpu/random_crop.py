@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.kernels.cpu.random_crop_loops import window_of_sample
+from penstock.kernels.cpu.random_crop_loops import crop_window
 from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.resample_axes import AXIS
 
@@ -93,7 +93,7 @@ def _cut(
     key: tuple[int, int, int, int],
 ) -> None:
     for i in range(len(regions)):
-        row, column, rows, columns = window_of_sample(
+        row, column, rows, columns = crop_window(
             extents[i, 0], extents[i, 1], area, aspect_ratio, num_attempts, i, key
         )
         regions[i, 0], regions[i, 1] = row, column
@@ -118,7 +118,7 @@ def _draw(
         height, width = extents[0, image], extents[1, image]
         if height <= 0 or width <= 0:
             return False
-        row, column, rows, columns = window_of_sample(
+        row, column, rows, columns = crop_window(
             height, width, area, aspect_ratio, num_attempts, i, key
         )
         windows[0, 0], windows[0, 1] = row, rows
