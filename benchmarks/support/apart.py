@@ -1,7 +1,7 @@
 """Peers in processes of their own, so that two libraries do not share an interpreter or a context.
 
-In one process, the threads and the GPU's context of a library that waits for its turn still cost
-the other: on an H200 both were slower by a third.
+In one process, a library that waits for its turn still costs the other: on an H200, Penstock made
+15,500 images a second beside a DALI pipeline that did nothing, and 22,900 alone.
 """
 
 from __future__ import annotations
