@@ -107,7 +107,7 @@ def _serve(connection: Connection) -> None:
                 answer = peer.run(*args)
             else:
                 args[0](peer, *args[1:])
-        except BaseException:
+        except Exception:  # the other side raises it
             connection.send((False, traceback.format_exc()))
         else:
             connection.send((True, answer))

@@ -49,6 +49,50 @@ def test_settled_memory_comes_back_once_its_work_is_done(gpu_runtime):
     gpu_runtime.release_stream(other)
 
 
+def test_the_stream_it_was_taken_for_waits_for_others_alone(emulated_gpu):
+    pool = DevicePool(emulated_gpu)
+    home, reader, third = (emulated_gpu.acquire_stream() for _ in range(3))
+    target = emulated_gpu.allocate(1000)
+    memory = pool.take(1000, home)
+    address = memory.address
+    emulated_gpu.fill(address, 1, 1000, home)
+    memory.used_on(reader)
+    emulated_gpu.copy(target, address, 1000, reader)
+    del memory
+    kept = [pool.take(1000, home)]
+    assert kept[0].address != address  # the reader is not done
+    emulated_gpu.synchronize(reader)
+    kept.append(pool.take(1000, home))
+    assert kept[1].address == address  # its own work is not done either, and comes before
+    kept[1].used_on(reader)
+    emulated_gpu.fill(address, 2, 1000, home)
+    kept.pop()
+    pool.take(10, home)  # events are made when somebody comes
+    emulated_gpu.synchronize(reader)
+    kept.append(pool.take(1000, third))
+    assert kept[1].address != address  # work of `home` is queued, and nothing orders the two
+    emulated_gpu.synchronize(home)
+    kept.append(pool.take(1000, third))
+    assert kept[2].address == address
+    emulated_gpu.free(target)
+    for stream in (home, reader, third):
+        emulated_gpu.release_stream(stream)
+
+
+def test_trimming_waits_for_the_stream_it_was_taken_for(emulated_gpu):
+    pool = DevicePool(emulated_gpu)
+    home, reader = emulated_gpu.acquire_stream(), emulated_gpu.acquire_stream()
+    memory = pool.take(1 << 20, home)
+    memory.used_on(reader)
+    emulated_gpu.fill(memory.address, 1, 1 << 20, home)
+    behind = emulated_gpu.record(home)
+    del memory
+    assert pool.trim() >= 1 << 20
+    assert behind.done()
+    for stream in (home, reader):
+        emulated_gpu.release_stream(stream)
+
+
 def test_trimming_frees_it(gpu_runtime):
     pool = DevicePool(gpu_runtime)
     stream = gpu_runtime.acquire_stream()
