@@ -169,8 +169,8 @@ def transform(source: np.dtype, out: np.dtype) -> Any:
 
     It takes ``(source, numbers, shifted, reverses, low, high, out)``: `source` is ``(H, W, 1 or
     3)`` of any strides, `out` contiguous with 3 channels or 1; `shifted` says that something is
-    subtracted first, `reverses` that channels come in the opposite order; `low` and `high` are the limits of
-    the type of `out`, equal where it has none. A uint16 `out` is the bits of float16.
+    subtracted first, `reverses` that channels come in the opposite order; `low` and `high` are the
+    limits of the type of `out`, equal where it has none. A uint16 `out` is the bits of float16.
     """
     # Vectors hold no int32: a float32 has too few digits for its limits.
     body = _pixel_by_pixel if out == np.int32 else _by_sixteen
