@@ -90,7 +90,8 @@ class _ColorTransform(Operator):
         values = np.array(given, np.float32)
         numbers = np.empty((1, 15), np.float32)
         self._fill([values[k : k + 1] for k in range(len(values))], numbers)
-        return numbers[0]
+        found: np.ndarray = numbers[0]
+        return found
 
     def _fill(self, values: list[np.ndarray], numbers: np.ndarray) -> None:
         made = self._matrices
