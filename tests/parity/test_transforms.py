@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.parity.support import assert_both_raise, assert_parity
+from penstock.errors import ArgumentValueError
+from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
 
 def each(*values) -> list[np.ndarray]:
@@ -114,9 +115,7 @@ def test_arguments_by_sample():
 def test_shapes_of_shear():
     for values in ([[0.1], [0.2]], [[1, 2], [3, 4], [5, 6]]):
         exactly(lambda lib, s: lib.fn.transforms.shear(shear=s), each(values))
-    assert_both_raise(
-        lambda lib, s: lib.fn.transforms.shear(shear=s), each([[1, 2, 3], [4, 5, 6]])
-    )
+    assert_both_raise(lambda lib, s: lib.fn.transforms.shear(shear=s), each([[1, 2, 3], [4, 5, 6]]))
 
 
 def test_angles_of_shear():
@@ -259,8 +258,29 @@ def test_classes():
         return t.Combine(reverse_order=True)(turn, t.Crop(from_end=(2, 3))())
 
     import nvidia.dali.ops
+
     import penstock.ops
 
     assert nvidia.dali.ops
     assert penstock.ops
     exactly(graph, each(10, 20, -30))
+
+
+def test_samples_of_different_numbers_of_axes():
+    offsets = each([1, 2], [1, 2, 3])
+
+    def graph(lib, offset):
+        return lib.fn.transforms.translation(offset=offset)
+
+    with pytest.raises(RuntimeError):
+        run_graph("dali", graph, offsets)
+    ((output,),) = run_graph("penstock", graph, offsets)
+    assert [s.shape for s in output.samples] == [(2, 3), (3, 4)]
+
+
+@pytest.mark.parametrize("given", [{"angle": float("nan")}, {"angle": 3, "axis": (0, 0, 0)}])
+def test_rotations_that_there_are_not(given):
+    ((output,),) = run_graph("dali", lambda lib: lib.fn.transforms.rotation(**given), batch_size=1)
+    assert np.isnan(output.samples[0]).any()
+    with pytest.raises(ArgumentValueError):
+        run_graph("penstock", lambda lib: lib.fn.transforms.rotation(**given), batch_size=1)

@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.parity.support import assert_both_raise, assert_parity
+from penstock.errors import ShapeError, UsageError
+from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
 TYPES = ("uint8", "int16", "int32", "float32")
 DALI_NAME = {"uint8": "UINT8", "int16": "INT16", "int32": "INT32", "float32": "FLOAT"}
@@ -53,9 +54,7 @@ def test_matrices_as_an_argument(channels):
     feed = [noise(50, 300, channels), noise(21, 40, channels), noise(3, 3, channels)]
     for inverse in (True, False):
         exactly(
-            lambda lib, x, m, inverse=inverse: lib.fn.warp_affine(
-                x, matrix=m, inverse_map=inverse
-            ),
+            lambda lib, x, m, inverse=inverse: lib.fn.warp_affine(x, matrix=m, inverse_map=inverse),
             feed,
             matrices(2, 3, seed=channels),
             layouts=["HWC", ""],
@@ -292,4 +291,43 @@ def test_transforms_are_matrices():
         [noise(33, 41, 3, seed=k) for k in range(5)],
         [np.array(a, np.float32) for a in (0, 30, -77, 180, 12.5)],
         layouts=["HWC", ""],
+    )
+
+
+def test_only_one_matrix_is_taken():
+    def graph(lib, x, m):
+        return lib.fn.warp_affine(x, m, matrix=IDENTITY)
+
+    feeds = [noise(5, 7, 3)], matrices(2, 1)
+    run_graph("dali", graph, *feeds, layouts=["HWC", ""])
+    with pytest.raises(UsageError, match="not both"):
+        run_graph("penstock", graph, *feeds, layouts=["HWC", ""])
+
+
+def test_a_border_is_needed():
+    def graph(lib, x, **given):
+        return lib.fn.warp_affine(x, matrix=IDENTITY, size=(2, 2), **given)
+
+    empty = [np.zeros((0, 7, 3), np.uint8)]
+    with pytest.raises(ShapeError, match="no border"):
+        run_graph("penstock", graph, empty, layouts="HWC")
+    ((output,),) = run_graph(
+        "penstock", lambda lib, x: graph(lib, x, fill_value=9), empty, layouts="HWC"
+    )
+    assert (output.samples[0] == 9).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int32"])
+def test_matrices_of_other_types(dtype):
+    feeds = [noise(5, 7, 3)], [np.array([[1, 0, 1], [0, 1, 0]], dtype)]
+
+    def graph(lib, x, m):
+        return lib.fn.warp_affine(x, matrix=m)
+
+    with pytest.raises(RuntimeError):
+        run_graph("dali", graph, *feeds, layouts=["HWC", ""])
+    ((output,),) = run_graph("penstock", graph, *feeds, layouts=["HWC", ""])
+    np.testing.assert_array_equal(output.samples[0][:, :-1], feeds[0][0][:, 1:])
+    assert_both_raise(
+        lambda lib, x, m: lib.fn.warp_affine(x, m), *feeds, layouts=["HWC", ""], match="type"
     )

@@ -136,6 +136,4 @@ def test_matrices_on_either_device(device, inverse):
 def test_a_singular_matrix_on_the_gpu_is_told_of():
     singular = np.array([[1, 1, 0], [1, 1, 0]], np.float32)
     with pytest.raises(ArgumentValueError, match="singular"):
-        _pipeline(
-            images(), [*matrices(2, 3), singular], ["HWC", None], "gpu", inverse_map=False
-        )
+        _pipeline(images(), [*matrices(2, 3), singular], ["HWC", None], "gpu", inverse_map=False)

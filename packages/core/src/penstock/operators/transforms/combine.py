@@ -25,9 +25,7 @@ _NEXT = replace(_FIRST, name="next_transform", doc="The transform that is done n
 @operator(
     "transforms.combine",
     inputs=(_FIRST, _NEXT),
-    args=(
-        replace(REVERSE_ORDER, doc="Whether the last transform is done first."),
-    ),
+    args=(replace(REVERSE_ORDER, doc="Whether the last transform is done first."),),
     output_docs=(OUTPUT_DOC,),
     variadic=True,
     max_inputs=99,

@@ -75,9 +75,9 @@ class TransformCrop(Transform):
                     "one for each axis, or one for all."
                 )
             corners.append(values[name])
-        start, end, to_start, to_end = np.broadcast_arrays(
-            *corners, np.empty((1, n), np.float32)
-        )[:4]
+        start, end, to_start, to_end = np.broadcast_arrays(*corners, np.empty((1, n), np.float32))[
+            :4
+        ]
         if self.args.absolute:
             start, end = np.minimum(start, end), np.maximum(start, end)
             to_start, to_end = np.minimum(to_start, to_end), np.maximum(to_start, to_end)
