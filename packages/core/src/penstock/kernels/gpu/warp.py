@@ -63,7 +63,10 @@ def warp(
     """
     if not len(out):
         return
-    rank, on_device = source.ndim - 1, isinstance(matrices, DeviceMatrices)
+    rank = source.ndim - 1
+    known = matrices
+    if isinstance(known, DeviceMatrices):  # they follow
+        known = np.zeros((1, rank, rank + 1), np.float32)
     inside, beyond = _fills(source, out.dtype, fill, nearest=nearest)
     samples = np.empty(len(out), _SAMPLE)
     are_bytes = source.ndim == 3 and source.dtype == out.dtype == np.uint8
@@ -73,7 +76,7 @@ def warp(
         shape_rows(source),
         out.pointers,
         shape_rows(out),
-        np.zeros((1, rank, rank + 1), np.float32) if on_device else matrices,
+        known,
         inside,
         beyond,
         _TILE_WIDTH,
