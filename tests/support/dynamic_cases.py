@@ -60,6 +60,12 @@ def matrices() -> list[np.ndarray]:
     return [draw.normal(size=s).astype(np.float32) for s in ((4, 6), (1, 3), (5, 2))]
 
 
+def affine_maps() -> list[np.ndarray]:
+    """Three maps of planes."""
+    draw = _random(4)
+    return [draw.normal(size=(2, 3)).astype(np.float32) for _ in range(3)]
+
+
 @functools.cache
 def encoded() -> list[np.ndarray]:
     """Three JPEG files."""
@@ -163,7 +169,15 @@ def _cases() -> list[Case]:
         Case("spectrogram", [audio], {"nfft": 512, "window_step": 128}),
         Case("squeeze", [([m[None] for m in matrices()], "")], {"axes": [0]}, dali=False),
         Case("to_decibels", [power], {"multiplier": 10.0, "cutoff_db": -60.0}),
+        Case("transforms.combine", [(affine_maps(), ""), (affine_maps(), "")]),
+        Case("transforms.crop", [], {"from_end": [4.0, 5.0]}),
+        Case("transforms.rotation", [], {"center": [3.0, 4.0]}, {"angle": [10.0, 90.0, 200.0]}),
+        Case("transforms.scale", [], {"scale": [2.0, 0.5]}),
+        Case("transforms.shear", [], {"shear": [0.1, 0.5]}),
+        Case("transforms.translation", [], {}, {"offset": [[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]]}),
         Case("transpose", [hwc], {"perm": [2, 0, 1]}),
+        Case("warp_affine", [hwc], {"matrix": [0.9, 0.2, 3.0, -0.1, 1.2, -4.5]}, dali=False),
+        Case("warp_affine", [hwc, (affine_maps(), "")], {"fill_value": 3.0}),
         Case("zeros", [], {"shape": [2], "dtype": "INT8"}),
         Case("zeros_like", [plain]),
     ]

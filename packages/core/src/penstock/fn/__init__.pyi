@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from penstock.fn import decoders as decoders
 from penstock.fn import random as random
 from penstock.fn import readers as readers
+from penstock.fn import transforms as transforms
 from penstock.graph.data_node import DataNode
 from penstock.types import DALIDataType, DALIImageType, DALIInterpType
 
@@ -3080,6 +3081,88 @@ def transpose(
 
 @overload
 def transpose(
+    data: list[DataNode],
+    /,
+    *inputs: DataNode | ArrayLike | list[DataNode],
+    **arguments: Any,
+) -> list[Any]: ...
+@overload
+def warp_affine(
+    data: DataNode | ArrayLike,
+    transform: DataNode | ArrayLike | None = None,
+    /,
+    *,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dtype: DALIDataType | None = None,
+    fill_value: float | None = None,
+    interp_type: DALIInterpType | None = DALIInterpType.INTERP_LINEAR,
+    inverse_map: bool | None = True,
+    matrix: float | Sequence[float] | DataNode | None = (),
+    output_dtype: DALIDataType | None = None,
+    preserve: bool | None = False,
+    size: float | Sequence[float] | DataNode | None = None,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Warps images and volumes by an affine map.
+
+    Every element of the output is looked up where the map takes its centre. The output has the
+    extent of the input, unless `size` is given. A matrix for each frame, as an input, makes a
+    sequence of an image that is none.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, layout HWC, FHWC, DHWC, FDHWC, FHWC, FFHWC, FDHWC, FFDHWC, of UINT8, INT16, INT32, FLOAT
+        Images, volumes or sequences of them.
+    transform : DataNode or array_like, of FLOAT, on any device, optional
+        In place of the argument `matrix`: ``(2, 3)``, or ``(3, 4)`` for volumes, of each
+        sample, or with frames (F) in front. On the GPU it may be on either device; nobody waits
+        for one there.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, optional
+        Element type of the output; that of the input when not given.
+    fill_value : float, optional
+        Value of everything outside of the input. When not given, the border is repeated.
+    interp_type : {DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR}, default types.INTERP_LINEAR
+        How values between elements come about.
+    inverse_map : bool, default True
+        Whether the matrix maps the output to the input. Otherwise it maps the input to the
+        output, and is inverted.
+    matrix : float or list of float of shape (2, 3) or (3, 4), one for each sample or frame allowed, default ()
+        The map of coordinates (x, y) or (x, y, z), in elements: the rows of a matrix, with what
+        is added behind the others. The centre of the first element is at 0.5.
+    output_dtype : DALIDataType, optional
+        Former name of `dtype`.
+
+        Deprecated; use `dtype`.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    size : float or list of float of shape (H, W) or (D, H, W), one for each sample allowed, optional
+        Extent of the output, (height, width) or (depth, height, width), in elements. Fractions
+        are rounded, and dropped where the size is given as a tensor.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The warped data, in the layout of the input.
+
+    Examples
+    --------
+    >>> turn = fn.transforms.rotation(angle=fn.random.uniform(range=(-20, 20)), center=(112, 112))
+    >>> warped = fn.warp_affine(images, turn, size=(224, 224), fill_value=0)
+    """
+
+@overload
+def warp_affine(
     data: list[DataNode],
     /,
     *inputs: DataNode | ArrayLike | list[DataNode],

@@ -13,6 +13,7 @@ from penstock.experimental.dynamic import math as math
 from penstock.experimental.dynamic import pytorch as pytorch
 from penstock.experimental.dynamic import random as random
 from penstock.experimental.dynamic import readers as readers
+from penstock.experimental.dynamic import transforms as transforms
 from penstock.experimental.dynamic.batches import Batch as Batch
 from penstock.experimental.dynamic.construction import as_batch as as_batch
 from penstock.experimental.dynamic.construction import as_tensor as as_tensor
@@ -3545,6 +3546,105 @@ def transpose(
     Examples
     --------
     >>> planes = ndd.transpose(images, perm=[2, 0, 1])
+    """
+
+@overload
+def warp_affine(
+    data: Batch,
+    transform: Tensor | Batch | ArrayLike | None = None,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = None,
+    fill_value: float | None = None,
+    interp_type: DALIInterpType | None = DALIInterpType.INTERP_LINEAR,
+    inverse_map: _bool | None = True,
+    matrix: float | Sequence[float] | Tensor | Batch | None = (),
+    output_dtype: DType | DALIDataType | None = None,
+    size: float | Sequence[float] | Tensor | Batch | None = None,
+) -> Batch: ...
+@overload
+def warp_affine(
+    data: Tensor | Batch | ArrayLike,
+    transform: Tensor | Batch | ArrayLike | None = None,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = None,
+    fill_value: float | None = None,
+    interp_type: DALIInterpType | None = DALIInterpType.INTERP_LINEAR,
+    inverse_map: _bool | None = True,
+    matrix: float | Sequence[float] | Tensor | Batch | None = (),
+    output_dtype: DType | DALIDataType | None = None,
+    size: float | Sequence[float] | Tensor | Batch | None = None,
+) -> Batch: ...
+@overload
+def warp_affine(
+    data: Tensor | Batch | ArrayLike,
+    transform: Tensor | Batch | ArrayLike | None = None,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = None,
+    fill_value: float | None = None,
+    interp_type: DALIInterpType | None = DALIInterpType.INTERP_LINEAR,
+    inverse_map: _bool | None = True,
+    matrix: float | Sequence[float] | Tensor | Batch | None = (),
+    output_dtype: DType | DALIDataType | None = None,
+    size: float | Sequence[float] | Tensor | Batch | None = None,
+) -> Tensor | Batch:
+    """Warps images and volumes by an affine map.
+
+    Every element of the output is looked up where the map takes its centre. The output has the
+    extent of the input, unless `size` is given. A matrix for each frame, as an input, makes a
+    sequence of an image that is none.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, layout HWC, FHWC, DHWC, FDHWC, FHWC, FFHWC, FDHWC, FFDHWC, of UINT8, INT16, INT32, FLOAT
+        Images, volumes or sequences of them.
+    transform : Tensor, Batch or array_like, of FLOAT, on any device, optional
+        In place of the argument `matrix`: ``(2, 3)``, or ``(3, 4)`` for volumes, of each
+        sample, or with frames (F) in front. On the GPU it may be on either device; nobody waits
+        for one there.
+    dtype : DALIDataType, optional
+        Element type of the output; that of the input when not given.
+    fill_value : float, optional
+        Value of everything outside of the input. When not given, the border is repeated.
+    interp_type : {DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR}, default types.INTERP_LINEAR
+        How values between elements come about.
+    inverse_map : bool, default True
+        Whether the matrix maps the output to the input. Otherwise it maps the input to the
+        output, and is inverted.
+    matrix : float or list of float of shape (2, 3) or (3, 4), one for each sample or frame allowed, default ()
+        The map of coordinates (x, y) or (x, y, z), in elements: the rows of a matrix, with what
+        is added behind the others. The centre of the first element is at 0.5.
+    output_dtype : DALIDataType, optional
+        Former name of `dtype`.
+
+        Deprecated; use `dtype`.
+    size : float or list of float of shape (H, W) or (D, H, W), one for each sample allowed, optional
+        Extent of the output, (height, width) or (depth, height, width), in elements. Fractions
+        are rounded, and dropped where the size is given as a tensor.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The warped data, in the layout of the input.
+
+    Examples
+    --------
+    >>> turn = ndd.transforms.rotation(angle=fn.random.uniform(range=(-20, 20)), center=(112, 112))
+    >>> warped = ndd.warp_affine(images, turn, size=(224, 224), fill_value=0)
     """
 
 @overload
