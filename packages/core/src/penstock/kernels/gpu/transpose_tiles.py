@@ -149,8 +149,8 @@ def _describe(
     Returns
     -------
     tuple of int
-        The number of blocks; that of each sample, if all have as many, else 0; the kernel's template
-        argument `Inner`; and its dynamic shared memory in bytes.
+        The number of blocks; that of each sample, if all have as many, else 0; the kernel's
+        template argument `Inner`; and its dynamic shared memory in bytes.
     """
     one, one_an_x, one_an_a = 0, 1, 2
     ndim = extents.shape[1]
@@ -184,7 +184,7 @@ def _describe(
         unit, x_step, a_step = run * itemsize, abs(x_source), abs(a_source)
         size, joined = 16, False
         if pixel_span_bytes:
-            # A span an `x`, its first byte where it is within 16; `slot_of` adds three bytes a span.
+            # A span an `x`, its first byte where it is within 16; `slot_of` adds 3 bytes a span.
             # A word tells where it is; six more are for pixels that follow the last.
             spans = one_an_x
             pitch = min(pixel_span_bytes, (a_extent * unit + 15 + 15) // 16 * 16)
