@@ -29,7 +29,7 @@ from penstock.executor.worker import Gate, Worker, forks, interruption, join
 
 if TYPE_CHECKING:
     from penstock.executor.bad_samples import BadSample
-    from penstock.executor.lane import Begun, Lane
+    from penstock.executor.lane import Lane
     from penstock.executor.plan import Plan
     from penstock.executor.program import Program
     from penstock.tensors.gpu.device import Device

@@ -102,7 +102,8 @@ class Help:
                     raise interruption
         except BaseException:
             if self.claimed is iteration and _is_lost(iteration):
-                assert self.before is not None and self.lane is not None
+                assert self.before is not None
+                assert self.lane is not None
                 executor.take_back(iteration, self.before, self.lane)
             raise
         finally:
