@@ -487,15 +487,18 @@ class Executor(LaneSide):
             if iteration.in_flight == 0:
                 self._finish(iteration)
             return
-        # A Ctrl-C comes before both of the next statements, or behind them: nothing is called.
+        if isinstance(following, str):
+            lane, program = following, None
+        else:
+            lane, program = "", following
+        # A Ctrl-C comes before all of the next statements, or behind them: nothing is called.
         if help is not None and help.claimed is iteration:
             help.claimed = None
-        if following is ENTER:
+        if lane is ENTER:
             iteration.entering = True
-        elif type(following) is str:
-            iteration.waiting = following
         else:
-            iteration.program = following
+            iteration.waiting = lane
+            iteration.program = program
         if iteration.waiting:
             self._wake_lane(iteration.waiting)
         else:
