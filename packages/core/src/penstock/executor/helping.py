@@ -78,7 +78,7 @@ class Help:
         self._left = now
 
     def give(self, iteration: Iteration) -> None:
-        """Go on with the oldest iteration on its lanes, in the consumer's thread, as far as it goes.
+        """Go on with the oldest iteration on its lanes, in the consumer's thread.
 
         Raises
         ------

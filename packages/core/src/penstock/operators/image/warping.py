@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError, UsageError
 from penstock.kernels.cpu.warp import warp
 from penstock.operators.argument_types import DTYPE, FLOAT, FLOATS, INTERP_TYPE
@@ -16,8 +17,12 @@ from penstock.operators.vector_arguments import vectors
 from penstock.types import DALIDataType, DALIInterpType, to_numpy_type
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu import warp as _gpu_warp
+    from penstock.tensors.gpu import batch as _gpu_batch
     from penstock.tensors.gpu.batch import DeviceBatch
-
+else:
+    _gpu_warp = later("penstock.kernels.gpu.warp")
+    _gpu_batch = later("penstock.tensors.gpu.batch")
 # Sequences are listed because of their place: 4 axes without a layout are frames.
 WARP_LAYOUTS = ("HWC", "FHWC", "DHWC", "FDHWC")
 WARP_TYPES = (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.FLOAT)
@@ -110,10 +115,7 @@ class WarpingOperator(Operator):
         matrices
             As `penstock.kernels.gpu.warp.warp` takes them.
         """
-        from penstock.kernels.gpu.warp import warp
-        from penstock.tensors.gpu.batch import shape_rows
-
-        rows = shape_rows(data)
+        rows = _gpu_batch.shape_rows(data)
         if canvas is None:
             out = c.empty(data.extents, self._dtype)
         else:
@@ -127,7 +129,7 @@ class WarpingOperator(Operator):
             if lacking.any():
                 index = int(lacking.argmax())
                 raise c.located(_no_border(tuple(data.shapes[index].tolist())), index)
-        warp(c.queue, data, out, matrices, nearest=self._nearest, fill=fill)
+        _gpu_warp.warp(c.queue, data, out, matrices, nearest=self._nearest, fill=fill)
         return out
 
     def requested_size(self, size: tuple[float, ...], rank: int) -> tuple[int, ...]:

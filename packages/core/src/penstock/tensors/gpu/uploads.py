@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from penstock.tensors.gpu.pool import STAGING_BYTES
 
 if TYPE_CHECKING:
