@@ -17,6 +17,7 @@ from penstock.executor.chunks import chunk_size
 from penstock.executor.iteration import Iteration
 from penstock.executor.plan import shares_lanes
 from penstock.executor.programs import Programs
+from penstock.executor.reading import BatchReader
 from penstock.executor.recovery import Recovery
 from penstock.executor.runner import SampleRunner
 from penstock.executor.stages import ENTER, Stages
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.executor.lane import Begun, Lane
     from penstock.executor.plan import Plan
     from penstock.executor.program import Program
+    from penstock.executor.reading import Reading
     from penstock.tensors.gpu.device import Device
 
 _LOOKS_UP_SECONDS = 0.5
@@ -108,11 +110,15 @@ class Executor:
         self._last_stage_that_redraws = max(
             (stage.number for stage in plan.stages if stage.lane == "mixed"), default=0
         )
+        self._batch_reader: BatchReader | None = None
+        """What reads whole batches, where a lane follows."""
+        if plan.readers and len(plan.stages) > 1 and plan.stages[1].lane != "cpu":
+            self._batch_reader = BatchReader(num_threads, processors=set_affinity)
         self._lanes: dict[str, Lane] = {}
         self._shares_lanes = shares_lanes(plan)
         """Whether any thread does the work of lanes, which then hardly wakes another."""
         self._first_lane = ""
-        """The lane whose thread begins iterations, where samples have nothing to do before it."""
+        """The lane whose thread begins iterations, where workers have nothing to do before it."""
 
     @property
     def bad_samples(self) -> list[BadSample]:
@@ -233,6 +239,8 @@ class Executor:
                     iteration.queue.clear()
                     if iteration.error is None:
                         iteration.error = EndOfData("cancelled")
+                    if iteration.reading is not None:
+                        iteration.reading.stop()
                 self._cancelling = True
                 while self._beginning or any(i.in_flight for i in dropped):
                     self._finished.wait()
@@ -254,7 +262,8 @@ class Executor:
         if self._process != forks():
             return  # the lock may have been held when the process was forked, and stay so
         self.gate.close()
-        join(self._threads, wait_seconds)
+        readers = [] if self._batch_reader is None else self._batch_reader.close()
+        join([*self._threads, *readers], wait_seconds)
         self._threads = []
 
     def shut_down_at_exit(self) -> None:
@@ -262,6 +271,8 @@ class Executor:
         if self._process == forks():
             self.gate.exiting = True
             self.gate.close()
+            if self._batch_reader is not None:
+                self._batch_reader.close()
             self._threads = []
 
     # -- the workers' side -----------------------------------------------------------------
@@ -316,8 +327,9 @@ class Executor:
             if iteration.done or iteration.error is not None:
                 continue
             if not iteration.begun:
-                if not (first_is_full or self._first_lane) and self._may_begin():
-                    self._work.notify()
+                if not first_is_full and self._may_begin():
+                    lane = self._first_lane
+                    (self.gate.lanes[lane] if lane else self._work).notify()
                 return
             program = iteration.program
             if program is not None and program.crew.is_full():
@@ -358,6 +370,8 @@ class Executor:
 
     def _begin(self, iteration: Iteration) -> None:
         """Draw from the readers and make the first stage ready."""
+        program: Program | None = None
+        reading: Reading | None = None
         try:
             iteration.started = time.perf_counter()
             iteration.buffers = [None] * len(self.plan.consumers)
@@ -368,13 +382,18 @@ class Executor:
                 iteration.states[id(node)] = with_place(node, reader.state)
                 iteration.entries[id(node)] = with_place(node, reader.draw, iteration.size)
             program = self._stages.enter(iteration, 0)
+            if self._batch_reader is not None and program.reads_only:
+                reading = self._batch_reader.begin(iteration, program)
         except BaseException as error:  # whatever it is, somebody waits for this iteration
-            program = None
+            program = reading = None
             iteration.error = error
         with self._lock:
             self._beginning = False
+            if reading is not None:
+                self._leave_to_readers(iteration, reading)
+                program = None
             iteration.program = program
-            if iteration.error is not None:
+            if iteration.error is not None and not iteration.in_flight:
                 self._finish(iteration)
             self._advance(iteration)
             if program is not None and not (self.plan.readers or program.has_work):
@@ -382,6 +401,39 @@ class Executor:
                     self.gate.lanes[iteration.waiting].notify()  # it begins those that follow
                 self._first_lane = iteration.waiting
             self._wake_worker()
+            if self._cancelling:
+                self._finished.notify_all()
+
+    def _leave_to_readers(self, iteration: Iteration, reading: Reading) -> None:
+        """Let an iteration wait until its samples are read. Holds the lock."""
+        iteration.reading = reading
+        iteration.in_flight += 1
+        iteration.next = iteration.size
+        lane = self.plan.stages[1].lane
+        if self._first_lane != lane:
+            self._first_lane = lane
+            self.gate.lanes[lane].notify()  # it begins those that follow
+        if iteration.error is not None:
+            reading.stop()
+
+    def _end_reading(self, iteration: Iteration, reading: Reading) -> None:
+        """Wait until the samples of an iteration are read, and go on with it."""
+        failed: BaseException | None = None
+        left: list[int] = []
+        try:
+            left = reading.wait()
+        except BaseException as error:  # whatever it is, somebody waits for this iteration
+            failed = error
+        with self._lock:
+            iteration.in_flight -= 1
+            iteration.reading = None
+            iteration.program = reading.program
+            if iteration.error is None:
+                iteration.error = failed
+                iteration.queue = left[::-1]
+            self._advance(iteration)
+            if left:
+                self._wake_worker()
             if self._cancelling:
                 self._finished.notify_all()
 
@@ -507,6 +559,11 @@ class Executor:
                     self._beginning = True
                     iteration.begun = True
                     return iteration
+            for iteration in self._queue:
+                reading = iteration.reading
+                if reading is not None and not reading.is_awaited:
+                    reading.is_awaited = True
+                    return iteration
         return None
 
     def _come_to(self, lane: str) -> Iteration | None:
@@ -534,6 +591,9 @@ class Executor:
         """
         if iteration.stage < 0:
             self._begin(iteration)
+            return None
+        if iteration.reading is not None:
+            self._end_reading(iteration, iteration.reading)
             return None
         try:
             program = self._programs.on_gpu(iteration, iteration.stage)
