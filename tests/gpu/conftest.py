@@ -15,7 +15,7 @@ from penstock.tensors.gpu.runtime import Runtime, install_runtime
 from tests.support.gpu import nvrtc
 from tests.support.gpu.cpu_functions import missing, sanitizing
 from tests.support.gpu.recording import take_recorded
-from tests.support.gpu.runtime import EmulatedRuntime
+from tests.support.gpu.runtime import EmulatedRuntime, current_emulated
 
 _SANITIZED_EACH = 3
 
@@ -91,7 +91,7 @@ def _emulated() -> Iterator[EmulatedRuntime]:
     def make(device_id: int) -> EmulatedRuntime:
         return devices.setdefault(device_id, EmulatedRuntime(device_id))
 
-    install_runtime(make)
+    install_runtime(make, current_emulated)
     runtime = make(0)
     runtime.activate()
     yield runtime

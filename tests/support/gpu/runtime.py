@@ -49,6 +49,16 @@ class EmulatedFunction:
         )
 
 
+_CURRENT = threading.local()
+"""The GPU that is current in the calling thread, as `runtime`: one at a time, as with CUDA."""
+
+
+def current_emulated() -> int:
+    """Number of the GPU that is current in the calling thread."""
+    runtime = getattr(_CURRENT, "runtime", None)
+    return 0 if runtime is None else runtime.device_id
+
+
 class EmulatedRuntime:
     """One GPU.
 
@@ -87,23 +97,22 @@ class EmulatedRuntime:
         self._memory = Memory()
         self._streams: dict[int, LateStream] = {}
         self._idle: list[int] = []
-        self._threads = threading.local()
 
     # Threads
 
     def activate(self) -> None:
         """Let the calling thread queue work here."""
-        self._threads.active = 1
+        _CURRENT.runtime = self
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
         """The same for the length of a ``with``."""
-        before = getattr(self._threads, "active", 0)
-        self._threads.active = 1
+        before = getattr(_CURRENT, "runtime", None)
+        _CURRENT.runtime = self
         try:
             yield
         finally:
-            self._threads.active = before
+            _CURRENT.runtime = before
 
     # Streams
 
@@ -143,7 +152,7 @@ class EmulatedRuntime:
     def _give(
         self, stream: int, what: str, run: Callable[[], None], memory: tuple[int, ...]
     ) -> None:
-        if not getattr(self._threads, "active", 0):
+        if getattr(_CURRENT, "runtime", None) is not self:
             raise KernelError(f"{what}: this thread has not called `activate`")
 
         def noted() -> None:

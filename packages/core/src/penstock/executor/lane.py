@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -75,6 +76,10 @@ class Lane:
     def activate(self) -> None:
         """Make the device current in the thread that is going to use the lane."""
         self._device.runtime.activate()
+
+    def active(self) -> AbstractContextManager[Any]:
+        """The same for the length of a ``with``, for threads that are not the engine's own."""
+        return self._device.runtime.active()
 
     def run(self, program: GpuProgram, iteration: Iteration) -> None:
         """Queue a stage of an iteration and put what leaves it where other stages find it."""

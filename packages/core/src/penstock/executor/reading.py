@@ -15,8 +15,22 @@ from penstock.executor.files_batch import FilesBatch, Sources
 
 if TYPE_CHECKING:
     from penstock.executor.iteration import Iteration
+    from penstock.executor.plan import Plan
     from penstock.executor.program import Program
     from penstock.kernels.cpu.reading_threads import BeingRead, FileNames, ReadingThreads
+
+
+def reads_for_lane(plan: Plan) -> bool:
+    """Whether the first stage reads samples for a lane, and does nothing else with them."""
+    stages = plan.stages
+    nodes = stages[0].sample_nodes
+    return (
+        len(stages) > 1
+        and stages[1].lane != "cpu"
+        and not stages[0].batch_nodes
+        and len(plan.readers) == 1
+        and not any(node.sources for node in nodes)
+    )
 
 
 class Reading:

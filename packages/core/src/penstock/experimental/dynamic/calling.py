@@ -16,6 +16,8 @@ from penstock.errors import (
 )
 from penstock.experimental.dynamic.arguments import PLAIN, key_of, made
 from penstock.experimental.dynamic.contexts import EvalContext
+from penstock.experimental.dynamic.devices import Device
+from penstock.experimental.dynamic.devices import device as as_device
 from penstock.experimental.dynamic.dtypes import DType
 from penstock.experimental.dynamic.invocations import Invocation
 from penstock.experimental.dynamic.modes import THREAD, EvalMode
@@ -271,6 +273,9 @@ def invoke(
     own = own_folders()
     while frame.f_code.co_filename.startswith(own) and frame.f_back is not None:
         frame = frame.f_back
+    for number, slot in enumerate(slots):
+        if slot.device != "cpu" and slot.device != context._device_id:
+            raise _elsewhere(operation, number, slot, context)
     evaluator = context._evaluator
     invocation = Invocation(form, slots, tensors, size, seed, evaluator, frame)
     make = object.__new__
@@ -302,6 +307,17 @@ def invoke(
     if len(results) == 1:
         return results[0]
     return tuple(results) if results else None
+
+
+def _elsewhere(operation: Operation, number: int, slot: Slot, context: EvalContext) -> Exception:
+    """What is raised where an input is on another GPU than the context's."""
+    here = "no GPU" if context.device_id is None else f"GPU {context.device_id}"
+    way_out = "" if context.device_id is None else f", and `.gpu({context.device_id})` moves data"
+    return MisusedArgumentError(
+        f"Input {number} of `ndd.{operation.schema.name}` is on GPU {slot.device}, but the "
+        f"EvalContext in force works on {here}. `with ndd.EvalContext(device_id={slot.device}):` "
+        f"works where the data is{way_out}."
+    )
 
 
 def _done_at_once(
@@ -362,8 +378,6 @@ def _device(schema: OpSchema, device: Any) -> str:
     if device is None:
         kind = "gpu"
     else:
-        from penstock.experimental.dynamic.devices import device as as_device
-
         if isinstance(device, str) and device == "mixed":
             kind = "gpu"
         else:
@@ -429,10 +443,40 @@ def placed(
     return found
 
 
-def copied(slot: Slot, device: str) -> Slot:
-    """The data of a slot on the other device: ``"cpu"`` or ``"gpu"``."""
-    schema = find("_copy_to_gpu" if device == "gpu" else "_copy_to_cpu")
-    operation = OPERATIONS.get((schema.name,))
+def copied(slot: Slot, device: str, number: int | None = None) -> Slot:
+    """The data of a slot on another device: ``"cpu"`` or ``"gpu"``.
+
+    Parameters
+    ----------
+    slot
+        The data.
+    device
+        Where it is wanted.
+    number
+        Which GPU is wanted; the context's when not given. From one GPU to another, data goes
+        through the host's memory.
+    """
+    here = slot.device
+    if device == "cpu":
+        assert isinstance(here, int)
+        return _copied(slot, "_copy_to_cpu", here)
+    if here != "cpu":
+        slot = copied(slot, "cpu")
+    return _copied(slot, "_copy_to_gpu", number)
+
+
+def _copied(slot: Slot, name: str, number: int | None) -> Slot:
+    operation = OPERATIONS.get((name,))
     if operation is None:
-        operation = OPERATIONS.add((schema.name,), made(schema, schema.devices[0], {}, (), 1))
-    return invoke(operation, (slot,), (), slot.size)._slot  # type: ignore[no-any-return]
+        schema = find(name)
+        operation = OPERATIONS.add((name,), made(schema, schema.devices[0], {}, (), 1))
+    context = EvalContext.current()
+    if number is None or context.device_id == number:
+        return invoke(operation, (slot,), (), slot.size)._slot  # type: ignore[no-any-return]
+    outside = THREAD.context
+    with Device("gpu", number):
+        THREAD.context = EvalContext.default()
+        try:
+            return invoke(operation, (slot,), (), slot.size)._slot  # type: ignore[no-any-return]
+        finally:
+            THREAD.context = outside

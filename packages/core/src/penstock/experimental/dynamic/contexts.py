@@ -55,7 +55,8 @@ class EvalContext:
             raise ArgumentValueError(
                 "`num_threads` and `thread_pool` exclude one another: the pool has its threads."
             )
-        self._device_id = Device.current().device_id if device_id is None else device_id
+        self._device = Device.current() if device_id is None else Device("gpu", device_id)
+        self._device_id = self._device.device_id
         if thread_pool is not None and thread_pool.device_id != self._device_id:
             raise ArgumentValueError(
                 f"`thread_pool` belongs to device {thread_pool.device_id}, the context to device "
@@ -159,6 +160,7 @@ class EvalContext:
                 )
             self._thread = here
             self._depth += 1
+        self._device.__enter__()
         THREAD.contexts.append(THREAD.context)
         THREAD.context = self
         return self
@@ -167,4 +169,7 @@ class EvalContext:
         THREAD.context = THREAD.contexts.pop()
         with self._lock:
             self._depth -= 1
-        self.evaluate_all()
+        try:
+            self.evaluate_all()
+        finally:
+            self._device.__exit__(*exc_info)

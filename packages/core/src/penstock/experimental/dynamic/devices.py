@@ -16,7 +16,6 @@ class _TorchDevice(Protocol):
 
 
 _THREAD = threading.local()
-_default_type: str | None = None
 
 
 @final
@@ -250,17 +249,10 @@ def _check_id(kind: str, device_id: int) -> None:
 
 
 def _default_device_type() -> str:
-    """What the process computes on where nobody says it; found out once."""
-    global _default_type
-    if _default_type is None:
-        from penstock.tensors.gpu.runtime import check_available
+    """What the process computes on where nobody says it."""
+    from penstock.tensors.gpu.runtime import is_available
 
-        try:
-            check_available()
-            _default_type = "gpu"
-        except GpuNotAvailableError:
-            _default_type = "cpu"
-    return _default_type
+    return "gpu" if is_available() else "cpu"
 
 
 Device.CPU = Device("cpu")

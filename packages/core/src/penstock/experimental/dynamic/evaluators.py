@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import UsageError
@@ -374,8 +375,9 @@ class Evaluator:
         chain, given = chain_of(group, wanted)
         values = [_sized(slot, size) for slot in given]
         if chain.plan.lanes:
-            with self._lane_turn:
-                results = run_chain(chain, values, size, group, self.pool, self.lane())
+            # It may be the user's thread: what is current there is the user's choice.
+            with self._lane_turn, self.lane() as lane:
+                results = run_chain(chain, values, size, group, self.pool, lane)
         else:
             results = run_chain(chain, values, size, group, self.pool, None)
         for slot, value in zip(slots, results, strict=True):
@@ -398,8 +400,9 @@ class Evaluator:
 
     # -- the GPU ---------------------------------------------------------------------------------
 
-    def lane(self) -> Lane:
-        """Where this context's work for the GPU goes, made current in the calling thread."""
+    @contextlib.contextmanager
+    def lane(self) -> Iterator[Lane]:
+        """Where this context's work for the GPU goes; its GPU is current for that long."""
         stream = self._stream
         if self._lane is None or (stream is not None and self._lane.stream != stream.handle):
             from penstock.executor.lane import Lane
@@ -410,14 +413,14 @@ class Evaluator:
             number = current_device() if self.device_id is None else self.device_id
             handle = None if stream is None else stream.handle
             self._lane = Lane(get_device(number), "gpu", _AHEAD_ON_GPU, handle)
-        self._lane.activate()
-        return self._lane
+        with self._lane.active():
+            yield self._lane
 
     def _close_lane(self) -> None:
         lane, self._lane = self._lane, None
         if lane is not None:
-            lane.activate()
-            lane.close()
+            with lane.active():
+                lane.close()
 
     def synchronize(self) -> None:
         """Wait until the GPU has done all that this context has given it."""

@@ -313,7 +313,7 @@ def _to_device(holder: Any, device: DeviceLike, force_copy: bool) -> Any:
         return holder
     if same:
         return calling.call(find("copy"), (holder,), None, None, {})
-    found = calling.copied(slot, wanted.device_type)
+    found = calling.copied(slot, wanted.device_type, wanted.device_id)
     return type(holder)._of(found)
 
 

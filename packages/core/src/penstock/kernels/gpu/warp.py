@@ -9,6 +9,7 @@ import numpy as np
 from penstock.kernels.cpu.warp import saturated_number
 from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.warp_matrices import DeviceMatrices
 from penstock.tensors.gpu.batch import shape_rows
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def warp(
     queue: Queue,
     source: DeviceBatch,
     out: DeviceBatch,
-    matrices: np.ndarray,
+    matrices: np.ndarray | DeviceMatrices,
     *,
     nearest: bool,
     fill: float | None,
@@ -53,7 +54,7 @@ def warp(
         float32.
     matrices
         float32 ``(samples, 2, 3)`` or ``(samples, 3, 4)``, or one for all; they map
-        (x, y[, z], 1) of the output to the input, in elements.
+        (x, y[, z], 1) of the output to the input, in elements; or matrices on the device.
     nearest
         Take the nearest element instead of interpolating between 4 (8) neighbours.
     fill
@@ -62,6 +63,10 @@ def warp(
     """
     if not len(out):
         return
+    rank = source.ndim - 1
+    known = matrices
+    if isinstance(known, DeviceMatrices):  # they follow
+        known = np.zeros((1, rank, rank + 1), np.float32)
     inside, beyond = _fills(source, out.dtype, fill, nearest=nearest)
     samples = np.empty(len(out), _SAMPLE)
     are_bytes = source.ndim == 3 and source.dtype == out.dtype == np.uint8
@@ -71,7 +76,7 @@ def warp(
         shape_rows(source),
         out.pointers,
         shape_rows(out),
-        matrices,
+        known,
         inside,
         beyond,
         _TILE_WIDTH,
@@ -79,14 +84,19 @@ def warp(
         _TILE_ROWS,
         _MOST_CHANNELS,
     )
-    name = kernel("warp.cu", "warp", source.dtype, out.dtype, source.ndim - 1, channels, nearest)
+    name = kernel("warp.cu", "warp", source.dtype, out.dtype, rank, channels, nearest)
     if in_strips:
         name = kernel("warp_bytes.cu", "warp_bytes", channels)
+    if not most:
+        return
+    described = queue.upload(samples)
+    if isinstance(matrices, DeviceMatrices):
+        matrices.place(queue, described, rank)
     queue.launch(
         name,
         (most * len(out), 1, 1),
         (_THREADS, 1, 1),
-        queue.upload(samples),
+        described,
         np.uint32(most),
         np.bool_(fill is None),
     )

@@ -55,6 +55,12 @@ _USED = {_LEGACY: b"used_dltensor", _VERSIONED: b"used_dltensor_versioned"}
 """What a capsule is called once its content has been taken. Capsules do not copy their names."""
 
 
+@functools.cache
+def _function(deleter: int) -> Any:
+    """The deleter at an address. Libraries have few of them, and are never unloaded."""
+    return _Deleter(deleter)
+
+
 class _Contents:
     """What was taken out of capsules; given back when this object is dropped."""
 
@@ -64,16 +70,10 @@ class _Contents:
         self._addresses = addresses
         self._deleters = deleters
 
-    def __del__(self) -> None:
+    def __del__(self, _function: Any = _function) -> None:  # names are gone at the very end
         for address, deleter in zip(self._addresses, self._deleters, strict=True):
             if deleter:
                 _function(deleter)(address)
-
-
-@functools.cache
-def _function(deleter: int) -> Any:
-    """The deleter at an address. Libraries have few of them, and are never unloaded."""
-    return _Deleter(deleter)
 
 
 @functools.cache

@@ -15,6 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from penstock.errors import GpuNotAvailableError
+
 
 class Event(Protocol):
     """A point in the work of a stream."""
@@ -125,6 +127,8 @@ class Runtime(Protocol):
 _lock = threading.Lock()
 _runtimes: dict[int, Runtime] = {}
 _make: Callable[[int], Runtime] | None = None
+_current: Callable[[], int] | None = None
+_is_available: bool | None = None
 
 
 def get_runtime(device_id: int) -> Runtime:
@@ -163,14 +167,31 @@ def check_available() -> None:
         check_cuda()
 
 
-def install_runtime(make: Callable[[int], Runtime] | None) -> None:
+def is_available() -> bool:
+    """Whether pipelines can run on a GPU here, found out once."""
+    global _is_available
+    if _is_available is None:
+        try:
+            check_available()
+            _is_available = True
+        except GpuNotAvailableError:
+            _is_available = False
+    return _is_available
+
+
+def install_runtime(
+    make: Callable[[int], Runtime] | None, current: Callable[[], int] | None = None
+) -> None:
     """Have runtimes made by `make`, in place of CUDA's; `None` for CUDA again. For tests.
 
+    `current` tells which device is the calling thread's current one, where there are several.
     What was made by another before must not be in use any more.
     """
-    global _make
+    global _make, _current, _is_available
     with _lock:
+        _is_available = None
         _make = make
+        _current = current
         _runtimes.clear()
 
 
@@ -183,7 +204,7 @@ def current_device() -> int:
         If there is none.
     """
     if _make is not None:
-        return min(_runtimes, default=0)
+        return min(_runtimes, default=0) if _current is None else _current()
     from penstock.tensors.gpu.cuda import check_cuda
 
     return int(check_cuda().cuda.runtime.getDevice())

@@ -5,8 +5,8 @@
 // their elements. Each warp turns a patch of 8 x 4 elements at a time, whatever the angle its
 // sources lie close together; it collects 4 rows of 32 elements and stores them side by side.
 #include "row_store.cuh"
-#include "warp_sample.cuh"
 #include "warp_sampling.cuh"
+#include "warp_steps.cuh"
 
 constexpr int TILE_WIDTH = 64, TILE_ROWS = 32, WARPS = 8;
 constexpr int PATCH_WIDTH = 8, PATCH_ROWS = 4, SEGMENT = 32;

@@ -7,8 +7,8 @@
 // rows of words are stored. Tiles whose box is too large for that, as the map shrinks images, get
 // their pixels from the input one by one.
 #include "packed_rows.cuh"
-#include "warp_sample.cuh"
 #include "warp_sampling.cuh"
+#include "warp_steps.cuh"
 
 constexpr int WARPS = 8, THREADS = 32 * WARPS, ROWS = 32, RUN = 8, TILE_WIDTH = 64;
 constexpr int RUNS = RESTART / RUN, TILE_RUNS = TILE_WIDTH / RUN, TILES = RESTART / TILE_WIDTH;

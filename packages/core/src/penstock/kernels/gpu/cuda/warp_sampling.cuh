@@ -44,8 +44,9 @@ __device__ __forceinline__ float neighbour(const In* at, bool inside, float fill
   return as_float(*at);
 }
 
-// The value in one plane; `Inside` says that all four neighbours are.
-template <bool Inside, typename In>
+// The value in one plane; `Inside` says that all four neighbours are. Rows of volumes are weighted in
+// another way than those of images.
+template <bool Inside, int Rank, typename In>
 __device__ __forceinline__ float blended(const In* top, const In* bottom, int left, int right,
                                          const Neighbours& x, const Neighbours& y, bool has_plane,
                                          float fill) {
@@ -55,6 +56,7 @@ __device__ __forceinline__ float blended(const In* top, const In* bottom, int le
                   neighbour<Inside>(top + right, has_top && x.has_high, fill) * x.weight;
   const float b = neighbour<Inside>(bottom + left, has_bottom && x.has_low, fill) * left_weight +
                   neighbour<Inside>(bottom + right, has_bottom && x.has_high, fill) * x.weight;
+  if constexpr (Rank == 3) return a * (1.0f - y.weight) + b * y.weight;
   return a + (b - a) * y.weight;
 }
 
@@ -70,7 +72,7 @@ __device__ __forceinline__ void blend(const Source<In>& source, const Neighbours
 #pragma unroll
     for (int c = 0; c < channels; c++) {
       const float value =
-          blended<Inside>(top + c, bottom + c, left, right, n[0], n[1], true, fill);
+          blended<Inside, Rank>(top + c, bottom + c, left, right, n[0], n[1], true, fill);
       pixel[c] = saturated<Out>(value);
     }
   } else {
@@ -78,9 +80,9 @@ __device__ __forceinline__ void blend(const Source<In>& source, const Neighbours
     const int64 back = n[2].high * (pitch * source.height);
 #pragma unroll
     for (int c = 0; c < channels; c++) {
-      const float before = blended<Inside>(top + front + c, bottom + front + c, left, right, n[0],
+      const float before = blended<Inside, Rank>(top + front + c, bottom + front + c, left, right, n[0],
                                            n[1], n[2].has_low, fill);
-      const float behind = blended<Inside>(top + back + c, bottom + back + c, left, right, n[0],
+      const float behind = blended<Inside, Rank>(top + back + c, bottom + back + c, left, right, n[0],
                                            n[1], n[2].has_high, fill);
       pixel[c] = saturated<Out>(before + (behind - before) * n[2].weight);
     }

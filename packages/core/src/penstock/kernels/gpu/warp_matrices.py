@@ -1,0 +1,52 @@
+"""Matrices of warps that are on the GPU: nobody waits for them on the host."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.kernels.gpu.program import kernel
+from penstock.tensors.gpu.faults import watched
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.faults import Fault
+    from penstock.tensors.gpu.queue import Queue
+
+_THREADS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMatrices:
+    """Matrices of a batch.
+
+    Attributes
+    ----------
+    pointers
+        uint64 ``(samples,)``: the address of each, contiguous float32 ``(rank, rank + 1)``.
+    singular
+        Makes the error for a matrix without inverse; `None` for matrices that are not to be
+        inverted.
+    """
+
+    pointers: np.ndarray
+    singular: Fault | None
+
+    def place(self, queue: Queue, samples: np.uint64, rank: int) -> None:
+        """Put the matrices into the descriptors of samples at an address of the device."""
+        count = len(self.pointers)
+        report: AbstractContextManager[int] = nullcontext(0)
+        if self.singular is not None:
+            report = watched(queue, (self.singular,))
+        with report as word:
+            queue.launch(
+                kernel("warp_matrices.cu", "warp_matrices", rank),
+                (-(-count // _THREADS), 1, 1),
+                (_THREADS, 1, 1),
+                samples,
+                queue.upload(self.pointers),
+                np.uint32(count),
+                np.uint64(word),
+            )
