@@ -94,6 +94,6 @@ class ColorSpaceConversion(Operator):
 
     def _wrong_channels(self, shape: tuple[int, ...]) -> ShapeError:
         return ShapeError(
-            f"`image_type` is {self._spaces[0]}, which has {self._channels} channels, but the sample "
-            f"has {shape[-1]}: its shape is {tuple(shape)}."
+            f"`image_type` is {self._spaces[0]}, which has {self._channels} channels, but the "
+            f"sample has {shape[-1]}: its shape is {tuple(shape)}."
         )
