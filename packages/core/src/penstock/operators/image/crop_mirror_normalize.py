@@ -10,6 +10,7 @@ import numpy as np
 from penstock.errors import ArgumentValueError, DataTypeError, LayoutError
 from penstock.operators.argument_types import BOOL, DTYPE, FLOATS, IMAGE_TYPE, INT, LAYOUT, STRING
 from penstock.operators.batch_arguments import scalars
+from penstock.operators.color_batch import ColorBatch
 from penstock.operators.deferred import DeferredImage
 from penstock.operators.image.normalized_window import AxisOrder, NormalizedWindows
 from penstock.operators.image.pixel_normalization import (
@@ -209,7 +210,7 @@ class CropMirrorNormalize(Operator):
         self._normalize(source, target, coefficients)
         return out
 
-    gpu_takes: ClassVar = (StridedBatch, ResizedBatch)
+    gpu_takes: ClassVar = (StridedBatch, ResizedBatch, ColorBatch)
 
     def gpu(self, c: BatchContext, *inputs: LazyBatch) -> DeviceBatch:
         data = inputs[0]
@@ -226,8 +227,12 @@ class CropMirrorNormalize(Operator):
                 windows.resample(c.queue, data, mirror, out)
                 return out
             data = data.materialise(c.queue)
+        colors = None
+        if isinstance(data, ColorBatch):
+            colors = data.for_reader() if self._pixels_in else None
+            data = data.source if colors is not None else data.materialise(c.queue)
         assert isinstance(data, (DeviceBatch, StridedBatch))
-        windows.normalize(c.queue, data, mirror, out)
+        windows.normalize(c.queue, data, mirror, out, colors)
         return out
 
     def _batch_windows(self, c: BatchContext, data: LazyBatch) -> NormalizedWindows:

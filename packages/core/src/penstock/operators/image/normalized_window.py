@@ -9,6 +9,7 @@ import numpy as np
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, plain, shape_rows
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu.color import PixelColors
     from penstock.operators.image.pixel_normalization import NumbersTable
     from penstock.operators.image.resized_batch import ResizedBatch
     from penstock.tensors.gpu.queue import Queue
@@ -151,8 +152,12 @@ class NormalizedWindows:
         data: DeviceBatch | StridedBatch,
         mirror: np.ndarray | None,
         out: DeviceBatch,
+        colors: PixelColors | None = None,
     ) -> None:
-        """Normalise the windows of samples in memory; parameters as of `resample`."""
+        """Normalise the windows of samples in memory; parameters as of `resample`.
+
+        `colors` are functions of pixels to be done first, see `normalize_pixels`.
+        """
         from penstock.kernels.gpu.normalize_pixels import Windows, normalize_pixels
         from penstock.kernels.gpu.windows import strides_of
 
@@ -176,4 +181,5 @@ class NormalizedWindows:
             inwards(self._strides),
             self._channels,
             self._table.addresses(queue),
+            colors,
         )
