@@ -79,6 +79,15 @@ def single_operators() -> dict[str, Callable[[Any, Any], Any]]:
         "brightness_contrast": lambda lib, x: lib.fn.brightness_contrast(
             x, brightness=1.2, contrast=0.8
         ),
+        "color_twist": lambda lib, x: lib.fn.color_twist(
+            x, hue=20.0, saturation=1.3, brightness=1.2, contrast=0.8
+        ),
+        "color_space_conversion": lambda lib, x: lib.fn.color_space_conversion(
+            x, image_type=lib.types.RGB, output_type=lib.types.YCbCr
+        ),
+        "color_space_conversion (grey)": lambda lib, x: lib.fn.color_space_conversion(
+            x, image_type=lib.types.RGB, output_type=lib.types.GRAY
+        ),
         "gaussian_blur": lambda lib, x: lib.fn.gaussian_blur(x, sigma=1.5),
         "cast": lambda lib, x: lib.fn.cast(x, dtype=lib.types.FLOAT),
         "reshape": lambda lib, x: lib.fn.reshape(x, shape=[-1, 3], layout="WC"),

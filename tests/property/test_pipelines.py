@@ -27,7 +27,8 @@ def steps(draw):
     """A chain of operators on images, as functions of an edge; all draws are made here."""
     chain = []
     for _ in range(draw(st.integers(1, 4))):
-        kind = draw(st.sampled_from(["resize", "crop", "slice", "flip", "rrc", "contrast", "warp"]))
+        kinds = ["resize", "crop", "slice", "flip", "rrc", "contrast", "colour", "warp"]
+        kind = draw(st.sampled_from(kinds))
         if kind == "resize":
             size = draw(st.tuples(st.integers(8, 48), st.integers(8, 48)))
             interp = draw(st.sampled_from(INTERPOLATIONS))
@@ -54,6 +55,13 @@ def steps(draw):
             chain.append(_warped)
         elif kind == "rrc":
             chain.append(lambda x: fn.random_resized_crop(x, size=(20, 24)))
+        elif kind == "colour":
+            hue = draw(st.floats(-180, 180))
+            chain.append(
+                lambda x, h=hue: fn.color_twist(
+                    x, hue=h, saturation=fn.random.uniform(range=(0.5, 1.5)), brightness=0.9
+                )
+            )
         else:
             chain.append(lambda x: fn.brightness_contrast(x, brightness=1.2, contrast=0.7))
     return chain

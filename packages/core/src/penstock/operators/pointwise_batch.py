@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.operators.color_batch import ColorBatch
 from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
 
 if TYPE_CHECKING:
@@ -113,6 +114,10 @@ def pointwise(
         and (only.shapes is shapes or np.array_equal(only.shapes, shapes))
     ):
         return only.mapped(term, numbers)
+    if len(inputs) == 1 and isinstance(inputs[0], ColorBatch) and not faults:
+        further = inputs[0].each(term, shapes, numbers)
+        if further is not None:
+            return further
     sources: list[DeviceBatch | StridedBatch] = []
 
     def place(batch: DeviceBatch | StridedBatch) -> Term:
@@ -139,7 +144,9 @@ def pointwise(
                 faults += batch.faults
                 continue
             batch = batch.materialise(queue)
-        elif isinstance(batch, StridedBatch) and not _goes_by_near_elements(batch):
+        elif isinstance(batch, ColorBatch) or (
+            isinstance(batch, StridedBatch) and not _goes_by_near_elements(batch)
+        ):
             batch = batch.materialise(queue)
         leaves.append(place(batch))  # type: ignore[arg-type]
     whole = substituted(term, tuple(leaves), own_numbers, own_faults)

@@ -401,6 +401,161 @@ def cast_like(
     """
 
 @overload
+def color_space_conversion(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    image_type: DALIImageType,
+    output_type: DALIImageType,
+) -> Batch: ...
+@overload
+def color_space_conversion(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    image_type: DALIImageType,
+    output_type: DALIImageType,
+) -> Batch: ...
+@overload
+def color_space_conversion(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    image_type: DALIImageType,
+    output_type: DALIImageType,
+) -> Tensor | Batch:
+    """Converts colours between RGB, BGR, grey and YCbCr.
+
+    Grey is the luma of ITU-R BT.601, ``0.299 R + 0.587 G + 0.114 B``, and has one channel, the
+    other spaces three. YCbCr is that of ITU-R BT.601 for television: Y goes from 16 to 235, Cb and
+    Cr from 16 to 240 around 128. From grey, the other channels are made to say so; to grey from
+    YCbCr, Y alone is used. Results are rounded, halves away from zero, and saturate.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, layout FDHWC, FHWC, DHWC, HWC, of UINT8
+        Images, volumes or sequences of them.
+    image_type : {DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY, DALIImageType.YCbCr}
+        Colour space of the input.
+    output_type : {DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY, DALIImageType.YCbCr}
+        Another one: that of the output.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The converted data, in the layout of the input.
+
+    Examples
+    --------
+    >>> grey = ndd.color_space_conversion(images, image_type=types.RGB, output_type=types.GRAY)
+    """
+
+@overload
+def color_twist(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    brightness: float | Tensor | Batch | None = 1.0,
+    contrast: float | Tensor | Batch | None = 1.0,
+    dtype: DType | DALIDataType | None = None,
+    hue: float | Tensor | Batch | None = 0.0,
+    image_type: DALIImageType | None = DALIImageType.RGB,
+    saturation: float | Tensor | Batch | None = 1.0,
+) -> Batch: ...
+@overload
+def color_twist(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    brightness: float | Tensor | Batch | None = 1.0,
+    contrast: float | Tensor | Batch | None = 1.0,
+    dtype: DType | DALIDataType | None = None,
+    hue: float | Tensor | Batch | None = 0.0,
+    image_type: DALIImageType | None = DALIImageType.RGB,
+    saturation: float | Tensor | Batch | None = 1.0,
+) -> Batch: ...
+@overload
+def color_twist(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    brightness: float | Tensor | Batch | None = 1.0,
+    contrast: float | Tensor | Batch | None = 1.0,
+    dtype: DType | DALIDataType | None = None,
+    hue: float | Tensor | Batch | None = 0.0,
+    image_type: DALIImageType | None = DALIImageType.RGB,
+    saturation: float | Tensor | Batch | None = 1.0,
+) -> Tensor | Batch:
+    """Changes hue, saturation, brightness and contrast of images.
+
+    All together are one matrix of red, green and blue, and an offset: `hue` and `saturation` act
+    as in the operators of these names; then distances from the middle grey are multiplied by
+    `contrast`, and the result by `brightness`. Integers are rounded, halves away from zero, and
+    saturate.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT16, FLOAT
+        Images, volumes or sequences of images, with the channels red, green and blue.
+    brightness : float, one for each sample or frame allowed, default 1.0
+        What all channels are multiplied by in the end: 0 gives black.
+    contrast : float, one for each sample or frame allowed, default 1.0
+        What distances from the middle grey are multiplied by: 0 leaves nothing but that grey.
+        It is 128 for integers and 0.5 for floating point, by the type of the input.
+    dtype : DALIDataType, optional
+        Element type of the output; the input's when not given.
+    hue : float, one for each sample or frame allowed, default 0.0
+        Angle that hues are turned by, in degrees; any number.
+    image_type : DALIImageType, default types.RGB
+        Colour space of input and output.
+
+        Only the default is taken yet: DALI takes channels to be red, green and blue whatever it
+        says. Convert with `ndd.color_space_conversion` first, or leave it out for what DALI
+        does.
+    saturation : float, one for each sample or frame allowed, default 1.0
+        What distances from grey are multiplied by: 0 leaves nothing but grey, 1 all as it is.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The changed data, in the layout of the input.
+
+    Examples
+    --------
+    >>> varied = ndd.color_twist(
+    ...     images,
+    ...     hue=fn.random.uniform(range=(-10.0, 10.0)),
+    ...     saturation=fn.random.uniform(range=(0.7, 1.3)),
+    ...     brightness=fn.random.uniform(range=(0.8, 1.2)),
+    ...     contrast=fn.random.uniform(range=(0.8, 1.2)),
+    ... )
+    """
+
+@overload
 def contrast(
     data: Batch,
     /,
@@ -1168,6 +1323,149 @@ def get_property(
     --------
     >>> data, labels = ndd.readers.file(file_root=root)
     >>> path = ndd.get_property(data, key="source_info")
+    """
+
+@overload
+def hsv(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    hue: float | Tensor | Batch | None = 0.0,
+    saturation: float | Tensor | Batch | None = 1.0,
+    value: float | Tensor | Batch | None = 1.0,
+) -> Batch: ...
+@overload
+def hsv(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    hue: float | Tensor | Batch | None = 0.0,
+    saturation: float | Tensor | Batch | None = 1.0,
+    value: float | Tensor | Batch | None = 1.0,
+) -> Batch: ...
+@overload
+def hsv(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    hue: float | Tensor | Batch | None = 0.0,
+    saturation: float | Tensor | Batch | None = 1.0,
+    value: float | Tensor | Batch | None = 1.0,
+) -> Tensor | Batch:
+    """Changes hue, saturation and value of images.
+
+    The three are one matrix of red, green and blue: a turn around the axis of greys in YIQ, the
+    colour space of NTSC television, and a scaling of distances from that axis and along it. This
+    is not the colour space HSV, which is no linear function of RGB. Integers are rounded, halves
+    away from zero, and saturate.
+
+    Unlike those of similar operators, the output is uint8 where `dtype` does not say otherwise.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT16, FLOAT
+        Images, volumes or sequences of images, with the channels red, green and blue.
+    dtype : DALIDataType, default types.UINT8
+        Element type of the output.
+    hue : float, one for each sample or frame allowed, default 0.0
+        Angle that hues are turned by, in degrees; any number.
+    saturation : float, one for each sample or frame allowed, default 1.0
+        What distances from grey are multiplied by: 0 leaves nothing but grey, 1 all as it is.
+    value : float, one for each sample or frame allowed, default 1.0
+        What all channels are multiplied by.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The changed data, in the layout of the input.
+
+    Examples
+    --------
+    >>> varied = ndd.hsv(images, hue=20.0, saturation=1.3, value=0.9)
+    """
+
+@overload
+def hue(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = None,
+    hue: float | Tensor | Batch | None = 0.0,
+    image_type: DALIImageType | None = DALIImageType.RGB,
+) -> Batch: ...
+@overload
+def hue(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = None,
+    hue: float | Tensor | Batch | None = 0.0,
+    image_type: DALIImageType | None = DALIImageType.RGB,
+) -> Batch: ...
+@overload
+def hue(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = None,
+    hue: float | Tensor | Batch | None = 0.0,
+    image_type: DALIImageType | None = DALIImageType.RGB,
+) -> Tensor | Batch:
+    """Turns the hue of images.
+
+    Colours are turned around the axis of greys in YIQ, the colour space of NTSC television, which
+    is one matrix. Integers are rounded, halves away from zero, and saturate.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT16, FLOAT
+        Images, volumes or sequences of images, with the channels red, green and blue.
+    dtype : DALIDataType, optional
+        Element type of the output; the input's when not given.
+    hue : float, one for each sample or frame allowed, default 0.0
+        Angle that hues are turned by, in degrees; any number.
+    image_type : DALIImageType, default types.RGB
+        Colour space of input and output.
+
+        Only the default is taken yet: DALI takes channels to be red, green and blue whatever it
+        says. Convert with `ndd.color_space_conversion` first, or leave it out for what DALI
+        does.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The changed data, in the layout of the input.
+
+    Examples
+    --------
+    >>> turned = ndd.hue(images, hue=fn.random.uniform(range=(-20.0, 20.0)))
     """
 
 @overload
@@ -2727,6 +3025,75 @@ def rotate(
     Examples
     --------
     >>> turned = ndd.rotate(images, angle=fn.random.uniform(range=(-30, 30)), fill_value=0)
+    """
+
+@overload
+def saturation(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = None,
+    image_type: DALIImageType | None = DALIImageType.RGB,
+    saturation: float | Tensor | Batch | None = 1.0,
+) -> Batch: ...
+@overload
+def saturation(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = None,
+    image_type: DALIImageType | None = DALIImageType.RGB,
+    saturation: float | Tensor | Batch | None = 1.0,
+) -> Batch: ...
+@overload
+def saturation(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = None,
+    image_type: DALIImageType | None = DALIImageType.RGB,
+    saturation: float | Tensor | Batch | None = 1.0,
+) -> Tensor | Batch:
+    """Changes the saturation of images.
+
+    A colour's distance from the grey of its luma (ITU-R BT.601) is scaled. Integers are rounded,
+    halves away from zero, and saturate.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT16, FLOAT
+        Images, volumes or sequences of images, with the channels red, green and blue.
+    dtype : DALIDataType, optional
+        Element type of the output; the input's when not given.
+    image_type : DALIImageType, default types.RGB
+        Colour space of input and output.
+
+        Only the default is taken yet: DALI takes channels to be red, green and blue whatever it
+        says. Convert with `ndd.color_space_conversion` first, or leave it out for what DALI
+        does.
+    saturation : float, one for each sample or frame allowed, default 1.0
+        What distances from grey are multiplied by: 0 leaves nothing but grey, 1 all as it is.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The changed data, in the layout of the input.
+
+    Examples
+    --------
+    >>> pale = ndd.saturation(images, saturation=0.4)
     """
 
 @overload

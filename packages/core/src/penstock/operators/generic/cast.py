@@ -9,6 +9,7 @@ import numpy as np
 from penstock.errors import DataTypeError
 from penstock.kernels.cpu.cast import converter
 from penstock.operators.argument_types import DTYPE
+from penstock.operators.color_batch import ColorBatch
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.pointwise_batch import MappedBatch, PointwiseBatch, pointwise
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
@@ -44,7 +45,7 @@ class _Conversion(Operator):
         self._convert(data, out)
         return out
 
-    gpu_takes: ClassVar = (PointwiseBatch, StridedBatch, MappedBatch)
+    gpu_takes: ClassVar = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
 
     def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
         data = inputs[0]

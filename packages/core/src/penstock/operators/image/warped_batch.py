@@ -26,9 +26,10 @@ class WarpedBatch(MappedBatch):
     """A recipe: how samples are warped, and which part of that is wanted.
 
     Windows and mirror images of it, and functions of its elements, are recipes, too. What is wanted
-    in the end is computed by one kernel, with the bits of one operator after the other, because a window keeps where it is on the canvas, and because elements are rounded to
-    every type that they would have had in memory. A warp of a warp is no such thing: it would blend
-    elements that have not been rounded, of other neighbours. So it is computed after this one.
+    in the end is computed by one kernel, with the bits of one operator after the other: a window
+    keeps where it is on the canvas, and elements are rounded to every type that they would have had
+    in memory. A warp of a warp is no such recipe: elements in between are rounded, and blended
+    anew. So it is computed behind this one.
 
     Attributes
     ----------
