@@ -704,7 +704,7 @@ def crop_mirror_normalize(
     frames.
 
     Right after `resize` or `random_resized_crop`, only the window is resampled and goes straight
-    to the output.
+    to the output. On the GPU, so it does right after `rotate` or `warp_affine`.
 
     Runs on: cpu, gpu.
 

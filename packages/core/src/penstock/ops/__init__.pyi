@@ -756,7 +756,7 @@ class CropMirrorNormalize(OperatorInstance):
     frames.
 
     Right after `resize` or `random_resized_crop`, only the window is resampled and goes straight
-    to the output.
+    to the output. On the GPU, so it does right after `rotate` or `warp_affine`.
 
     Runs on: cpu, gpu.
 

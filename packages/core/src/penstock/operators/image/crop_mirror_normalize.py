@@ -20,6 +20,7 @@ from penstock.operators.image.pixel_normalization import (
 )
 from penstock.operators.image.resized_batch import ResizedBatch
 from penstock.operators.image.resized_image import ResizedImage
+from penstock.operators.image.warped_batch import WarpedBatch
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.operators.shape_memo import ShapeMemo
@@ -117,7 +118,7 @@ class CropMirrorNormalize(Operator):
     frames.
 
     Right after `resize` or `random_resized_crop`, only the window is resampled and goes straight
-    to the output.
+    to the output. On the GPU, so it does right after `rotate` or `warp_affine`.
 
     Examples
     --------
@@ -210,7 +211,7 @@ class CropMirrorNormalize(Operator):
         self._normalize(source, target, coefficients)
         return out
 
-    gpu_takes: ClassVar = (StridedBatch, ResizedBatch, ColorBatch)
+    gpu_takes: ClassVar = (StridedBatch, ResizedBatch, WarpedBatch, ColorBatch)
 
     def gpu(self, c: BatchContext, *inputs: LazyBatch) -> DeviceBatch:
         data = inputs[0]
@@ -222,7 +223,7 @@ class CropMirrorNormalize(Operator):
         mirror = scalars(c, "mirror", np.bool_)
         if mirror is not None and not mirror.any():
             mirror = None
-        if isinstance(data, ResizedBatch):
+        if isinstance(data, (ResizedBatch, WarpedBatch)):
             if windows.inside and self._pixels_in and self._rows_out:
                 windows.resample(c.queue, data, mirror, out)
                 return out

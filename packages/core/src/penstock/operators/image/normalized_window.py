@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu.color import PixelColors
     from penstock.operators.image.pixel_normalization import NumbersTable
     from penstock.operators.image.resized_batch import ResizedBatch
+    from penstock.operators.image.warped_batch import WarpedBatch
     from penstock.tensors.gpu.queue import Queue
 
 
@@ -109,22 +110,26 @@ class NormalizedWindows:
         self._kept_places: tuple[Queue, np.ndarray] | None = None
 
     def resample(
-        self, queue: Queue, data: ResizedBatch, mirror: np.ndarray | None, out: DeviceBatch
+        self,
+        queue: Queue,
+        data: ResizedBatch | WarpedBatch,
+        mirror: np.ndarray | None,
+        out: DeviceBatch,
     ) -> None:
-        """Resample windows inside of `data`, whose channels come last, straight to `out`.
+        """Compute windows inside of `data`, whose channels come last, straight to `out`.
 
         Parameters
         ----------
         queue
             Where to queue it.
         data
-            The resized samples.
+            The resized or warped samples.
         mirror
             Which samples are mirrored along W, ``(samples,)``; `None` for none.
         out
             Memory for the output.
         """
-        part = data
+        part: Any = data
         if not self._are_whole:
             part = data.window(self._anchors, self._shapes)
         if mirror is not None:
