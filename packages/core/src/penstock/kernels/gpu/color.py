@@ -106,7 +106,7 @@ def compute(
         _WARPS * 32 * kernel.each,
     )
     table["place"] = places
-    launch_counted(queue, kernel, table, blocks, each)  # type: ignore[arg-type]
+    launch_counted(queue, kernel, table, blocks, each)
 
 
 _NONE = np.empty((0, 0), np.int64)
