@@ -19,6 +19,7 @@ from penstock.executor.iteration import Iteration
 from penstock.executor.lane_side import LaneSide
 from penstock.executor.plan import shares_lanes
 from penstock.executor.programs import Programs
+from penstock.executor.reading import BatchReader, reads_for_lane
 from penstock.executor.recovery import Recovery
 from penstock.executor.runner import SampleRunner
 from penstock.executor.stages import ENTER, Stages
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.executor.lane import Lane
     from penstock.executor.plan import Plan
     from penstock.executor.program import Program
+    from penstock.executor.reading import Reading
     from penstock.tensors.gpu.device import Device
 
 _LOOKS_UP_SECONDS = 0.5
@@ -110,15 +112,19 @@ class Executor(LaneSide):
         self._last_stage_that_redraws = max(
             (stage.number for stage in plan.stages if stage.lane == "mixed"), default=0
         )
+        self._batch_reader: BatchReader | None = None
+        """What reads whole batches, where a lane follows."""
+        if reads_for_lane(plan):
+            self._batch_reader = BatchReader(num_threads, processors=set_affinity)
         self._lanes: dict[str, Lane] = {}
         self._shares_lanes = shares_lanes(plan)
         """Whether any thread does the work of lanes, which then hardly wakes another."""
         self.help = None
-        if self._shares_lanes and may_help(plan):
+        if self._shares_lanes and self._batch_reader is None and may_help(plan):
             assert device is not None
             self.help = Help(self, device)
         self._first_lane = ""
-        """The lane whose thread begins iterations, where samples have nothing to do before it."""
+        """The lane whose thread begins iterations, where workers have nothing to do before it."""
 
     @property
     def bad_samples(self) -> list[BadSample]:
@@ -254,6 +260,8 @@ class Executor(LaneSide):
                     iteration.queue.clear()
                     if iteration.error is None:
                         iteration.error = EndOfData("cancelled")
+                    if iteration.reading is not None:
+                        iteration.reading.stop()
                 self._cancelling = True
                 while self._beginning or any(i.in_flight for i in dropped):
                     self._finished.wait()
@@ -275,7 +283,8 @@ class Executor(LaneSide):
         if self._process != forks():
             return  # the lock may have been held when the process was forked, and stay so
         self.gate.close()
-        join(self._threads, wait_seconds)
+        readers = [] if self._batch_reader is None else self._batch_reader.close()
+        join([*self._threads, *readers], wait_seconds)
         self._threads = []
 
     def shut_down_at_exit(self) -> None:
@@ -283,6 +292,8 @@ class Executor(LaneSide):
         if self._process == forks():
             self.gate.exiting = True
             self.gate.close()
+            if self._batch_reader is not None:
+                self._batch_reader.close()
             self._threads = []
 
     # -- the workers' side -----------------------------------------------------------------
@@ -337,8 +348,11 @@ class Executor(LaneSide):
             if iteration.done or iteration.error is not None:
                 continue
             if not iteration.begun:
-                if not (first_is_full or self._first_lane) and self._may_begin():
-                    self._work.notify()
+                if not first_is_full and self._may_begin():
+                    if not self._first_lane:
+                        self._work.notify()
+                    elif self._batch_reader is not None:  # it may have had to wait for others
+                        self.gate.lanes[self._first_lane].notify()
                 return
             program = iteration.program
             if program is not None and program.crew.is_full():
@@ -379,6 +393,8 @@ class Executor(LaneSide):
 
     def _begin(self, iteration: Iteration) -> None:
         """Draw from the readers and make the first stage ready."""
+        program: Program | None = None
+        reading: Reading | None = None
         try:
             iteration.started = time.perf_counter()
             iteration.buffers = [None] * len(self.plan.consumers)
@@ -389,13 +405,18 @@ class Executor(LaneSide):
                 iteration.states[id(node)] = with_place(node, reader.state)
                 iteration.entries[id(node)] = with_place(node, reader.draw, iteration.size)
             program = self._stages.enter(iteration, 0)
+            if self._batch_reader is not None and program.reads_only:
+                reading = self._batch_reader.begin(iteration, program)
         except BaseException as error:  # whatever it is, somebody waits for this iteration
-            program = None
+            program = reading = None
             iteration.error = error
         with self._lock:
             self._beginning = False
+            if reading is not None:
+                self._leave_to_readers(iteration, reading)
+                program = None
             iteration.program = program
-            if iteration.error is not None:
+            if iteration.error is not None and not iteration.in_flight:
                 self._finish(iteration)
             self._advance(iteration)
             if program is not None and not (self.plan.readers or program.has_work):
@@ -405,6 +426,18 @@ class Executor(LaneSide):
             self._wake_worker()
             if self._cancelling:
                 self._finished.notify_all()
+
+    def _leave_to_readers(self, iteration: Iteration, reading: Reading) -> None:
+        """Let an iteration wait until its samples are read. Holds the lock."""
+        iteration.reading = reading
+        iteration.in_flight += 1
+        iteration.next = iteration.size
+        lane = self.plan.stages[1].lane
+        if self._first_lane != lane:
+            self._first_lane = lane
+            self.gate.lanes[lane].notify()  # it begins those that follow
+        if iteration.error is not None:
+            reading.stop()
 
     def run_samples(self, iteration: Iteration, samples: list[int], worker: Worker) -> None:
         """Carry samples through their stage; go on with the iteration if they were the last."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.executor.lane import Begun, Lane
     from penstock.executor.program import Program
     from penstock.executor.programs import Programs
+    from penstock.executor.reading import Reading
     from penstock.executor.recovery import Recovery
     from penstock.executor.stages import Stages
     from penstock.executor.worker import Gate
@@ -55,6 +56,9 @@ class LaneSide:
     def _settle(self, iteration: Iteration, following: Program | str | None) -> None:
         raise NotImplementedError
 
+    def _wake_worker(self) -> None:
+        raise NotImplementedError
+
     def _wake_lane(self, lane: str) -> None:
         """Have an iteration looked at that has come to `lane`. Holds the lock."""
         # Who is about to look for more to do finds it, at no cost.
@@ -87,6 +91,11 @@ class LaneSide:
                 if not iteration.begun and self._may_begin():
                     self._beginning = True
                     iteration.begun = True
+                    return iteration
+            for iteration in self._queue:
+                reading = iteration.reading
+                if reading is not None and not reading.is_awaited:
+                    reading.is_awaited = True
                     return iteration
         return None
 
@@ -165,6 +174,9 @@ class LaneSide:
         if iteration.stage < 0:
             self._begin(iteration)
             return None
+        if iteration.reading is not None:
+            self._end_reading(iteration, iteration.reading)
+            return None
         try:
             program = self._programs.on_gpu(iteration, iteration.stage)
             begun = lane.begin(program, iteration, defer=lane.name == "mixed")
@@ -175,6 +187,27 @@ class LaneSide:
             return begun
         self.end_on_lane(iteration, lane, begun)
         return None
+
+    def _end_reading(self, iteration: Iteration, reading: Reading) -> None:
+        """Wait until the samples of an iteration are read, and go on with it."""
+        failed: BaseException | None = None
+        left: list[int] = []
+        try:
+            left = reading.wait()
+        except BaseException as error:  # whatever it is, somebody waits for this iteration
+            failed = error
+        with self._lock:
+            iteration.in_flight -= 1
+            iteration.reading = None
+            iteration.program = reading.program
+            if iteration.error is None:
+                iteration.error = failed
+                iteration.queue = left[::-1]
+            self._advance(iteration)
+            if left:
+                self._wake_worker()
+            if self._cancelling:
+                self._finished.notify_all()
 
     def end_on_lane(self, iteration: Iteration, lane: Lane, begun: Begun) -> None:
         """End a stage that `run_on_lane` has begun."""

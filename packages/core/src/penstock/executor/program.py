@@ -61,6 +61,8 @@ class Program:
             *(r for r, _ in self.constants),
         ]
         """Registers that hold batches before the first sample runs."""
+        self.reads_only = len(self.steps) == 1 and self.steps[0].is_reader and not self.batch_steps
+        """Whether all there is to do is to read samples."""
         self.has_work = bool(self.steps or self.batch_steps)
         """Whether there is anything but what is drawn, or is constant, for whole batches."""
         self.crew = Crew(

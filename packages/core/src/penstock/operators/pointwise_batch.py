@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock._later import later
+from penstock.operators.color_batch import ColorBatch
 from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
 from penstock.tensors.gpu.faults import watched
 
@@ -73,6 +74,16 @@ class PointwiseBatch(LazyBatch):
         return out
 
 
+class MappedBatch(LazyBatch):
+    """A recipe that itself computes functions of its elements."""
+
+    def mapped(self, term: Term, numbers: tuple[np.ndarray, ...]) -> LazyBatch:
+        """The recipe for `term`, which reads the elements as source 0, and one number of each of
+        `numbers` a sample.
+        """
+        raise NotImplementedError
+
+
 def pointwise(
     queue: Queue,
     term: Term,
@@ -80,7 +91,7 @@ def pointwise(
     shapes: np.ndarray,
     numbers: tuple[np.ndarray, ...] = (),
     faults: tuple[Fault, ...] = (),
-) -> PointwiseBatch:
+) -> LazyBatch:
     """The recipe for `term` of batches, some of which may be recipes themselves.
 
     Parameters
@@ -96,6 +107,18 @@ def pointwise(
     numbers, faults
         As of `PointwiseBatch`.
     """
+    only = inputs[0]
+    if (
+        len(inputs) == 1
+        and isinstance(only, MappedBatch)
+        and not faults
+        and (only.shapes is shapes or np.array_equal(only.shapes, shapes))
+    ):
+        return only.mapped(term, numbers)
+    if len(inputs) == 1 and isinstance(inputs[0], ColorBatch) and not faults:
+        further = inputs[0].each(term, shapes, numbers)
+        if further is not None:
+            return further
     sources: list[DeviceBatch | StridedBatch] = []
 
     def place(batch: DeviceBatch | StridedBatch) -> Term:
@@ -108,7 +131,9 @@ def pointwise(
     own_numbers, own_faults = tuple(range(len(numbers))), tuple(range(len(faults)))
     leaves: list[Term] = []
     for batch in inputs:
-        if isinstance(batch, PointwiseBatch):
+        if isinstance(batch, MappedBatch):
+            batch = batch.materialise(queue)
+        elif isinstance(batch, PointwiseBatch):
             if _is_to_be_taken_over(batch, term, shapes, len(sources)):
                 theirs = (
                     tuple(place(s) for s in batch.sources),
@@ -120,7 +145,9 @@ def pointwise(
                 faults += batch.faults
                 continue
             batch = batch.materialise(queue)
-        elif isinstance(batch, StridedBatch) and not _goes_by_near_elements(batch):
+        elif isinstance(batch, ColorBatch) or (
+            isinstance(batch, StridedBatch) and not _goes_by_near_elements(batch)
+        ):
             batch = batch.materialise(queue)
         leaves.append(place(batch))  # type: ignore[arg-type]
     whole = _terms.substituted(term, tuple(leaves), own_numbers, own_faults)

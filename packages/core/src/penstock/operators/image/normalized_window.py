@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu import normalize_pixels as _kernels
     from penstock.kernels.gpu import resample_layout as _resample_layout
     from penstock.kernels.gpu import windows as _windows
+    from penstock.kernels.gpu.color import PixelColors
     from penstock.operators.image.pixel_normalization import NumbersTable
     from penstock.operators.image.resized_batch import ResizedBatch
+    from penstock.operators.image.warped_batch import WarpedBatch
     from penstock.tensors.gpu.queue import Queue
 else:
     _resample_layout = later("penstock.kernels.gpu.resample_layout")
@@ -114,22 +116,26 @@ class NormalizedWindows:
         self._kept_places: tuple[Queue, np.ndarray] | None = None
 
     def resample(
-        self, queue: Queue, data: ResizedBatch, mirror: np.ndarray | None, out: DeviceBatch
+        self,
+        queue: Queue,
+        data: ResizedBatch | WarpedBatch,
+        mirror: np.ndarray | None,
+        out: DeviceBatch,
     ) -> None:
-        """Resample windows inside of `data`, whose channels come last, straight to `out`.
+        """Compute windows inside of `data`, whose channels come last, straight to `out`.
 
         Parameters
         ----------
         queue
             Where to queue it.
         data
-            The resized samples.
+            The resized or warped samples.
         mirror
             Which samples are mirrored along W, ``(samples,)``; `None` for none.
         out
             Memory for the output.
         """
-        part = data
+        part: Any = data
         if not self._are_whole:
             part = data.window(self._anchors, self._shapes)
         if mirror is not None:
@@ -155,8 +161,12 @@ class NormalizedWindows:
         data: DeviceBatch | StridedBatch,
         mirror: np.ndarray | None,
         out: DeviceBatch,
+        colors: PixelColors | None = None,
     ) -> None:
-        """Normalise the windows of samples in memory; parameters as of `resample`."""
+        """Normalise the windows of samples in memory; parameters as of `resample`.
+
+        `colors` are functions of pixels to be done first, see `normalize_pixels`.
+        """
         if isinstance(data, StridedBatch):
             strides = data.strides
         else:
@@ -177,4 +187,5 @@ class NormalizedWindows:
             inwards(self._strides),
             self._channels,
             self._table.addresses(queue),
+            colors,
         )

@@ -34,7 +34,7 @@ from penstock.tensors.gpu.batch import plain, shape_rows
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu import rotations as _rotations
-    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch
 else:
     _rotations = later("penstock.kernels.gpu.rotations")
 _NO_AXES = np.empty((0, 3))
@@ -109,7 +109,7 @@ class Rotate(WarpingOperator):
         data = inputs[0]
         return self.warped(c, data, *self._geometry(c.args, data.shape[:-1]))
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+    def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
         data: DeviceBatch = inputs[0]
         extents = np.ascontiguousarray(shape_rows(data)[:, :-1])
         canvas, matrices = self._geometry_of_batch(c, extents)
