@@ -69,6 +69,10 @@ def cases(count: int, extent: tuple[int, int]) -> list[Case]:
     resize: Call = ("resize", {"resize_x": 224.0, "resize_y": 224.0})
     rotate = {"angle": _spread(-30, 30, count), "keep_size": True}
     light = {"brightness": _spread(0.7, 1.3, count), "contrast": _spread(1.3, 0.7, count)}
+    colour = {"hue": _spread(-30, 30, count), "saturation": _spread(0.5, 1.5, count)}
+    twist: Call = ("color_twist", {**colour, **light})
+    to_ycbcr = {"image_type": types.RGB, "output_type": types.YCbCr}
+    to_grey = {"image_type": types.RGB, "output_type": types.GRAY}
     half, single = types.FLOAT16, types.FLOAT
     return [
         Case("copy", [("copy", {})]),
@@ -78,6 +82,16 @@ def cases(count: int, extent: tuple[int, int]) -> list[Case]:
         Case("x * 1.5 + 3 of uint8", [linear]),
         Case("x * 1.5 + 3 of float32", [linear], _FLOAT),
         Case("brightness_contrast", [("brightness_contrast", light)]),
+        Case("color_twist", [twist]),
+        Case("color_twist to float32", [("color_twist", {**colour, "dtype": single})]),
+        Case(
+            "color_twist of a crop, fused",
+            [("crop", {"crop": crop}), twist],
+            reads_what_it_writes=True,
+        ),
+        Case("color_twist + crop_mirror_normalize, fused", [twist, _normalisation(count, half)]),
+        Case("color_space_conversion RGB to YCbCr", [("color_space_conversion", to_ycbcr)]),
+        Case("color_space_conversion RGB to GRAY", [("color_space_conversion", to_grey)]),
         Case("transpose HWC to CHW", [("transpose", {"perm": [2, 0, 1]})]),
         Case("transpose HWC to CHW, float32", [("transpose", {"perm": [2, 0, 1]})], _FLOAT),
         Case("transpose HWC to WHC", [("transpose", {"perm": [1, 0, 2]})]),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.operators.color_batch import ColorBatch
 from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
 
 if TYPE_CHECKING:
@@ -70,6 +71,16 @@ class PointwiseBatch(LazyBatch):
         return out
 
 
+class MappedBatch(LazyBatch):
+    """A recipe that itself computes functions of its elements."""
+
+    def mapped(self, term: Term, numbers: tuple[np.ndarray, ...]) -> LazyBatch:
+        """The recipe for `term`, which reads the elements as source 0, and one number of each of
+        `numbers` a sample.
+        """
+        raise NotImplementedError
+
+
 def pointwise(
     queue: Queue,
     term: Term,
@@ -77,7 +88,7 @@ def pointwise(
     shapes: np.ndarray,
     numbers: tuple[np.ndarray, ...] = (),
     faults: tuple[Fault, ...] = (),
-) -> PointwiseBatch:
+) -> LazyBatch:
     """The recipe for `term` of batches, some of which may be recipes themselves.
 
     Parameters
@@ -95,6 +106,18 @@ def pointwise(
     """
     from penstock.kernels.gpu.pointwise_terms import source, substituted
 
+    only = inputs[0]
+    if (
+        len(inputs) == 1
+        and isinstance(only, MappedBatch)
+        and not faults
+        and (only.shapes is shapes or np.array_equal(only.shapes, shapes))
+    ):
+        return only.mapped(term, numbers)
+    if len(inputs) == 1 and isinstance(inputs[0], ColorBatch) and not faults:
+        further = inputs[0].each(term, shapes, numbers)
+        if further is not None:
+            return further
     sources: list[DeviceBatch | StridedBatch] = []
 
     def place(batch: DeviceBatch | StridedBatch) -> Term:
@@ -107,7 +130,9 @@ def pointwise(
     own_numbers, own_faults = tuple(range(len(numbers))), tuple(range(len(faults)))
     leaves: list[Term] = []
     for batch in inputs:
-        if isinstance(batch, PointwiseBatch):
+        if isinstance(batch, MappedBatch):
+            batch = batch.materialise(queue)
+        elif isinstance(batch, PointwiseBatch):
             if _is_to_be_taken_over(batch, term, shapes, len(sources)):
                 theirs = (
                     tuple(place(s) for s in batch.sources),
@@ -119,7 +144,9 @@ def pointwise(
                 faults += batch.faults
                 continue
             batch = batch.materialise(queue)
-        elif isinstance(batch, StridedBatch) and not _goes_by_near_elements(batch):
+        elif isinstance(batch, ColorBatch) or (
+            isinstance(batch, StridedBatch) and not _goes_by_near_elements(batch)
+        ):
             batch = batch.materialise(queue)
         leaves.append(place(batch))  # type: ignore[arg-type]
     whole = substituted(term, tuple(leaves), own_numbers, own_faults)

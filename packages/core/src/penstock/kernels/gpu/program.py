@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import numpy as np
 
-_INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
+_INCLUDE = re.compile(r'^#include "(\w+\.cuh?)"$', re.MULTILINE)
 _FOLDER = files("penstock.kernels.gpu") / "cuda"
 
 C_TYPES: dict[np.dtype, str] = {

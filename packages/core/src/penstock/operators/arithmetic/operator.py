@@ -15,8 +15,9 @@ from penstock.operators.arithmetic.expression import typed
 from penstock.operators.arithmetic.program import ArrayProgram
 from penstock.operators.arithmetic.scalars import compile_scalar
 from penstock.operators.arithmetic.shapes import not_broadcastable
+from penstock.operators.color_batch import ColorBatch
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.pointwise_batch import PointwiseBatch, pointwise
+from penstock.operators.pointwise_batch import MappedBatch, PointwiseBatch, pointwise
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import StridedBatch
 
@@ -106,7 +107,7 @@ class ArithmeticGenericOp(Operator):
         except IntegerDivisionByZeroError:
             raise _division_by_zero() from None
 
-    gpu_takes: ClassVar = (PointwiseBatch, StridedBatch)
+    gpu_takes: ClassVar = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
 
     @cached_property
     def device_program(self) -> DeviceProgram:

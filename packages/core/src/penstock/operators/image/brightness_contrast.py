@@ -10,8 +10,9 @@ from penstock.errors import DataTypeError
 from penstock.kernels.cpu.pointwise import brightness_contrast
 from penstock.operators.argument_types import DTYPE, FLOAT
 from penstock.operators.batch_arguments import scalars
+from penstock.operators.color_batch import ColorBatch
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.pointwise_batch import PointwiseBatch, pointwise
+from penstock.operators.pointwise_batch import MappedBatch, PointwiseBatch, pointwise
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.operators.window_arithmetic import as_float32
 from penstock.tensors.gpu.batch import StridedBatch, plain
@@ -127,7 +128,7 @@ class _Adjustment(Operator):
         )
         return out
 
-    gpu_takes: ClassVar = (PointwiseBatch, StridedBatch)
+    gpu_takes: ClassVar = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
 
     def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
         from penstock.kernels.gpu.adjustments import scales_and_offsets

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, plain, shape_rows
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu.color import PixelColors
     from penstock.operators.image.pixel_normalization import NumbersTable
     from penstock.operators.image.resized_batch import ResizedBatch
+    from penstock.operators.image.warped_batch import WarpedBatch
     from penstock.tensors.gpu.queue import Queue
 
 
@@ -108,22 +110,26 @@ class NormalizedWindows:
         self._kept_places: tuple[Queue, np.ndarray] | None = None
 
     def resample(
-        self, queue: Queue, data: ResizedBatch, mirror: np.ndarray | None, out: DeviceBatch
+        self,
+        queue: Queue,
+        data: ResizedBatch | WarpedBatch,
+        mirror: np.ndarray | None,
+        out: DeviceBatch,
     ) -> None:
-        """Resample windows inside of `data`, whose channels come last, straight to `out`.
+        """Compute windows inside of `data`, whose channels come last, straight to `out`.
 
         Parameters
         ----------
         queue
             Where to queue it.
         data
-            The resized samples.
+            The resized or warped samples.
         mirror
             Which samples are mirrored along W, ``(samples,)``; `None` for none.
         out
             Memory for the output.
         """
-        part = data
+        part: Any = data
         if not self._are_whole:
             part = data.window(self._anchors, self._shapes)
         if mirror is not None:
@@ -151,8 +157,12 @@ class NormalizedWindows:
         data: DeviceBatch | StridedBatch,
         mirror: np.ndarray | None,
         out: DeviceBatch,
+        colors: PixelColors | None = None,
     ) -> None:
-        """Normalise the windows of samples in memory; parameters as of `resample`."""
+        """Normalise the windows of samples in memory; parameters as of `resample`.
+
+        `colors` are functions of pixels to be done first, see `normalize_pixels`.
+        """
         from penstock.kernels.gpu.normalize_pixels import Windows, normalize_pixels
         from penstock.kernels.gpu.windows import strides_of
 
@@ -176,4 +186,5 @@ class NormalizedWindows:
             inwards(self._strides),
             self._channels,
             self._table.addresses(queue),
+            colors,
         )

@@ -32,7 +32,7 @@ from penstock.operators.vector_arguments import vectors
 from penstock.tensors.gpu.batch import plain, shape_rows
 
 if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch
 
 _NO_AXES = np.empty((0, 3))
 
@@ -106,7 +106,7 @@ class Rotate(WarpingOperator):
         data = inputs[0]
         return self.warped(c, data, *self._geometry(c.args, data.shape[:-1]))
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+    def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
         data: DeviceBatch = inputs[0]
         extents = np.ascontiguousarray(shape_rows(data)[:, :-1])
         canvas, matrices = self._geometry_of_batch(c, extents)
