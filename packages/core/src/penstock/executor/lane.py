@@ -235,8 +235,12 @@ class LaneThread(threading.Thread):
 class EndingThread(threading.Thread):
     """Waits for decoders where operators of a lane have deferred that, and ends their stages.
 
-    The thread of the lane begins the next iteration meanwhile.
+    The thread of the lane begins the next iteration meanwhile. Where iterations go on to the other
+    lane, this thread takes them there: to wake the other lane's would take as long as most of what
+    there is to do.
     """
+
+    ends_stages = True
 
     def __init__(self, lane: Lane) -> None:
         super().__init__(name=f"penstock-{lane.name}-end", daemon=True)
@@ -251,4 +255,5 @@ class EndingThread(threading.Thread):
         while (task := self.tasks.get()) is not None:
             executor, iteration, begun = task
             executor.end_on_lane(iteration, self._lane, begun)
+            executor.run_on_last_lane()
             del task, executor, iteration, begun

@@ -62,10 +62,12 @@ class LaneSide:
     def _wake_lane(self, lane: str) -> None:
         """Have an iteration looked at that has come to `lane`. Holds the lock."""
         # Who is about to look for more to do finds it, at no cost.
-        looks = self._shares_lanes and (
-            (self.help is not None and self.help.is_here)
-            or getattr(threading.current_thread(), "takes_lanes", False)
-        )
+        if self._shares_lanes:
+            looks = (self.help is not None and self.help.is_here) or getattr(
+                threading.current_thread(), "takes_lanes", False
+            )
+        else:
+            looks = lane == "gpu" and getattr(threading.current_thread(), "ends_stages", False)
         if not looks:
             self.gate.lanes[lane].notify()
 
@@ -109,7 +111,8 @@ class LaneSide:
                 iteration.waiting = ""
                 iteration.in_flight += 1
                 iteration.stage += 1
-                self._lanes[lane].busy = self._shares_lanes
+                # The thread that waits for decoders goes on there, too.
+                self._lanes[lane].busy = self._shares_lanes or lane == "gpu"
                 return iteration
         return None
 
@@ -217,6 +220,17 @@ class LaneSide:
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             failed = error
         self._leave_lane(iteration, lane, failed)
+
+    def run_on_last_lane(self) -> None:
+        """Go on with iterations that have come to the lane behind that of decoders."""
+        lane = self._lanes.get("gpu")
+        while lane is not None:
+            with self._lock:
+                free = not (lane.busy or self.gate.closed)
+                iteration = self._come_to(lane.name) if free else None
+            if iteration is None:
+                return
+            self.run_on_lane(iteration, lane)
 
     def _leave_lane(self, iteration: Iteration, lane: Lane, failed: BaseException | None) -> None:
         """Go on with an iteration whose stage on a lane is queued, or has failed."""
