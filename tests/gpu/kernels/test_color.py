@@ -10,9 +10,10 @@ from penstock.kernels.gpu.arithmetic import brought, constant, operation
 from penstock.kernels.gpu.cast import cast_to
 from penstock.kernels.gpu.color import compute
 from penstock.kernels.gpu.color_steps import Conversion, Elements, Matrix
-from penstock.kernels.gpu.color_text import color_kernel
+from penstock.kernels.gpu.color_text import color_kernel, with_colors
 from penstock.kernels.gpu.pointwise import scale_and_shift
 from penstock.kernels.gpu.pointwise_terms import number, source
+from penstock.kernels.gpu.program import kernel as named
 from penstock.tensors.gpu.batch import StridedBatch
 from tests.support.gpu import nvrtc
 from tests.support.gpu.session import gpu_session
@@ -121,3 +122,20 @@ def test_compiles(arch):
         pytest.skip(missing)
     kernels = [color_kernel(*arguments) for arguments in KERNELS.values()]
     nvrtc.check_compiles([(kernel.source(), kernel.name) for kernel in kernels], arch)
+
+
+def test_normalisation_compiles_with_functions_of_pixels():
+    missing = nvrtc.missing()
+    if missing:
+        pytest.skip(missing)
+    kernels = []
+    for dtype in STORED:
+        colors = color_kernel(dtype, 3, (Matrix(F32), Matrix(dtype)))
+        planes = named("normalize_planes.cu", "normalize_planes", dtype, F16, 3)
+        kernels.append(with_colors(planes, colors))
+        for mode in (0, 1, 2):
+            pixels = named(
+                "normalize_pixels.cu", "normalize_pixels", dtype, F32, 3, mode, mode == 1, I32
+            )
+            kernels.append(with_colors(pixels, colors))
+    nvrtc.check_compiles([(k.source(), k.name) for k in kernels], "sm_90")

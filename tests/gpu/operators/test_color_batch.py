@@ -20,10 +20,10 @@ UNIFORM = [_rng.integers(0, 256, (40, 57, 3), np.uint8) for _ in range(3)]
 U8, F32 = np.dtype(np.uint8), np.dtype(np.float32)
 
 
-def run(define, data, *, fuse, device="gpu"):
+def run(define, data, *, fuse, device="gpu", layout="HWC"):
     pipe = Pipeline(batch_size=len(data), num_threads=2, device_id=0, seed=3, fuse=fuse)
     with pipe:
-        x = fn.external_source(source=lambda: data, layout="HWC")
+        x = fn.external_source(source=lambda: data, layout=layout)
         found = define(x.gpu() if device == "gpu" else x)
         pipe.set_outputs(*(found if isinstance(found, tuple) else (found,)))
     outs = [out.as_cpu() if device == "gpu" else out for out in pipe.run()]
@@ -127,6 +127,63 @@ def test_values_are_those_of_the_cpu(define):
     on_cpu = run(define, RAGGED, fuse=True, device="cpu")
     for theirs, ours in zip(on_gpu, on_cpu, strict=True):
         for a, b in zip(theirs, ours, strict=True):
+            np.testing.assert_array_equal(a, b, strict=True)
+
+
+NORMALISED = {
+    "planes": {"mean": [100.0, 110, 120], "std": [50.0, 60, 70], "mirror": 1},
+    "crop": {"crop": (5, 6), "dtype": types.FLOAT16},
+    "pixels": {"output_layout": "HWC", "std": [3.0]},
+    "bytes": {"output_layout": "HWC", "dtype": types.UINT8, "mirror": 1},
+    "padded": {"pad_output": True, "fill_values": [1.0], "out_of_bounds_policy": "pad"},
+    "outside": {
+        "crop": (50, 60),
+        "fill_values": [5.0],
+        "out_of_bounds_policy": "pad",
+        "output_layout": "HWC",
+    },
+    "turned": {"output_layout": "WHC"},
+}
+
+
+@pytest.mark.parametrize("view", [False, True])
+@pytest.mark.parametrize("dtype", ["UINT8", "INT16", "FLOAT16"])
+@pytest.mark.parametrize("arguments", NORMALISED.values(), ids=NORMALISED)
+def test_normalisation_does_the_steps_as_it_reads(arguments, dtype, view, emulated_gpu):
+    def define(x):
+        if dtype != "UINT8":
+            x = fn.copy(fn.cast(x, dtype=getattr(types, dtype)))
+        if view:
+            x = fn.flip(fn.crop(x, crop=(5, 7)))
+        hue = fn.random.uniform(range=[-90.0, 90.0])
+        x = fn.color_twist(fn.hue(x, hue=hue), contrast=1.2)
+        return fn.crop_mirror_normalize(x, **arguments)
+
+    fused = run(define, RAGGED, fuse=True)
+    used = [name for name in emulated_gpu.launches if not name.startswith("pointwise")]
+    assert any(name.startswith("normalize_p") and "Body" in name for name in used)
+    assert not any(name.startswith("color") for name in used)
+    apart = run(define, RAGGED, fuse=False)
+    for a, b in zip(fused[0], apart[0], strict=True):
+        np.testing.assert_array_equal(a, b, strict=True)
+
+
+def test_normalisation_of_volumes_and_sequences():
+    data = [_rng.integers(0, 256, (k, 12, 17, 3), np.uint8) for k in (1, 3, 2)]
+
+    def define(x):
+        outs = []
+        for layout, wanted in (("FHWC", "FCHW"), ("DHWC", "CDHW"), ("FHWC", "FHWC")):
+            y = fn.hue(fn.reinterpret(x, layout=layout), hue=70.0)
+            outs.append(fn.crop_mirror_normalize(y, output_layout=wanted, std=[2.0]))
+        return tuple(outs)
+
+    for fused, apart in zip(
+        run(define, data, fuse=True, layout="FHWC"),
+        run(define, data, fuse=False, layout="FHWC"),
+        strict=True,
+    ):
+        for a, b in zip(fused, apart, strict=True):
             np.testing.assert_array_equal(a, b, strict=True)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu.color import PixelColors
     from penstock.kernels.gpu.color_steps import Step
     from penstock.kernels.gpu.pointwise_terms import Term
     from penstock.tensors.gpu.batch import DeviceBatch
@@ -77,6 +78,25 @@ class ColorBatch(LazyBatch):
         if len(self.steps) == _MOST_STEPS or step.dtype.itemsize > _LARGEST_ITEM_BYTES:
             return None
         return ColorBatch(self.source, (*self.steps, step), self.numbers + numbers, shapes)
+
+    def for_reader(self) -> PixelColors | None:
+        """The steps, for a kernel that does them with the pixels of `source` as it reads them.
+
+        `None` where it cannot: results are to have the type and the channels, three, side by side,
+        of what was read.
+        """
+        from penstock.kernels.gpu.color import PixelColors
+        from penstock.kernels.gpu.color_text import color_kernel
+
+        source = self.source
+        if not len(self) or (source.shapes[:, -1] != 3).any():
+            return None
+        if isinstance(source, StridedBatch) and (
+            (source.strides[:, -1] != source.dtype.itemsize).any()
+        ):
+            return None
+        kernel = color_kernel(source.dtype, 3, self.steps)
+        return PixelColors(kernel, self.numbers) if kernel.in_place else None
 
     def materialise(self, queue: Queue) -> DeviceBatch:
         """The samples in device memory: one launch."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,24 @@ _PLACE = np.dtype(_FIELDS, align=True)
 @lru_cache(maxsize=1024)
 def _row(numbers: np.dtype) -> np.dtype:
     return np.dtype([("place", _PLACE), ("numbers", numbers)], align=True)
+
+
+class PixelColors(NamedTuple):
+    """Functions of the pixels that another kernel reads."""
+
+    kernel: ColorKernel
+    """The functions; what comes out takes the place of what went in."""
+    numbers: Sequence[np.ndarray]
+    """For each array of numbers of the kernel one row a sample."""
+
+    def table(self, queue: Queue) -> np.uint64:
+        """Address of the numbers for the kernel that is launched next, a row a sample."""
+        if not self.numbers:
+            return np.uint64(0)
+        table = np.zeros(len(self.numbers[0]), self.kernel.numbers)
+        for name, values in zip(self.kernel.numbers.names or (), self.numbers, strict=True):
+            table[name] = values
+        return queue.upload(table)
 
 
 def fits(source: StridedBatch) -> bool:
@@ -88,7 +106,7 @@ def compute(
         _WARPS * 32 * kernel.each,
     )
     table["place"] = places
-    launch_counted(queue, kernel, table, blocks, each)  # type: ignore[arg-type]
+    launch_counted(queue, kernel, table, blocks, each)
 
 
 _NONE = np.empty((0, 0), np.int64)

@@ -15,10 +15,11 @@ import numpy as np
 from penstock.kernels.cpu.color_spaces import CONVERSIONS
 from penstock.kernels.gpu.color_steps import Conversion, Elements, Matrix, Step
 from penstock.kernels.gpu.pointwise_terms import Call, Constant, Number, Source, nodes
-from penstock.kernels.gpu.program import C_TYPES, program
+from penstock.kernels.gpu.program import C_TYPES, Kernel, program
 
 _BODY = """
 struct Body {{
+  static constexpr bool present = true;
   using In = {given};
   using Out = {made};
   static constexpr int in_channels = {in_channels}, out_channels = {out_channels};
@@ -62,9 +63,37 @@ class ColorKernel:
         return program("color_loop.cuh") + self.text
 
     @property
+    def in_place(self) -> bool:
+        """Whether results take the place of what was read: three channels of one type."""
+        return self.dtype == self.out_dtype and self.in_channels == self.out_channels == 3
+
+    @property
     def each(self) -> int:
         """Pixels of a thread, as in ``cuda/color_loop.cuh``."""
         return 16 // max(self.dtype.itemsize, self.out_dtype.itemsize)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WithColors:
+    """Another kernel that does such functions with the pixels it reads, on the way."""
+
+    file: str
+    name: str
+    text: str
+
+    def source(self) -> str:
+        """Text of the program."""
+        return program(self.file) + self.text
+
+
+@lru_cache(maxsize=1024)
+def with_colors(kernel: Kernel, colors: ColorKernel) -> WithColors:
+    """A kernel of ``cuda/X.cu`` whose last argument is a type of functions of pixels.
+
+    ``cuda/X_colors.cuh`` has all that these need.
+    """
+    file = kernel.file.removesuffix(".cu") + "_colors.cuh"
+    return WithColors(file, kernel.name.removesuffix(">") + ", Body>", colors.text)
 
 
 @lru_cache(maxsize=1024)

@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError, DataTypeError
 
 if TYPE_CHECKING:
+    from penstock.tensors.gpu import foreign_list as _foreign_lists
+    from penstock.tensors.gpu import streams as _streams
+    from penstock.tensors.gpu import tensor_list as _tensor_lists
     from penstock.tensors.gpu.tensor_list import TensorListGPU
-
+else:
+    _tensor_lists = later("penstock.tensors.gpu.tensor_list")
+    _streams = later("penstock.tensors.gpu.streams")
+    _foreign_lists = later("penstock.tensors.gpu.foreign_list")
 _PROTOCOLS = ("__dlpack_device__", "__cuda_array_interface__")  # the latter is slow to look at
 _ON_HOST = (np.ndarray, np.generic, bytes, int, float, list, type(None))
 _INTERNAL_STREAM = -1
@@ -39,8 +46,6 @@ def batch_on_gpu(data: Any, stream: Any, *, copy: bool) -> TensorListGPU | None:
     """
     if _surely_on_host(data):
         return None
-    from penstock.tensors.gpu.streams import likely_streams, stream_number
-
     internal = _is_internal(stream)
     found = _shared(data, None if internal else stream)
     if found is None or not copy:
@@ -53,9 +58,9 @@ def batch_on_gpu(data: Any, stream: Any, *, copy: bool) -> TensorListGPU | None:
     if internal:
         access.grant_host()
         return copied
-    writers.update(likely_streams(access.runtime))
+    writers.update(_streams.likely_streams(access.runtime))
     if stream is not None:
-        writers.add(stream_number(stream))
+        writers.add(_streams.stream_number(stream))
     access.hold_back(writers)
     return copied
 
@@ -73,20 +78,17 @@ def is_on_gpu(data: Any) -> bool:
 
 def _shared(data: Any, stream: Any) -> tuple[TensorListGPU, set[int]] | None:
     """The samples, in the memory they are in, and the streams that write it."""
-    from penstock.tensors.gpu.foreign_list import all_on_gpu
-    from penstock.tensors.gpu.tensor_list import TensorListGPU
-
     if isinstance(data, (list, tuple)):
-        alike = all_on_gpu(data, stream)
+        alike = _foreign_lists.all_on_gpu(data, stream)
         if alike is not None:
-            return TensorListGPU._from_foreign(alike), set(alike.writers)
+            return _tensor_lists.TensorListGPU._from_foreign(alike), set(alike.writers)
     else:
-        whole = TensorListGPU._from_array(data, stream)
+        whole = _tensor_lists.TensorListGPU._from_array(data, stream)
         if whole is not None:
             return whole, set() if whole.stream is None else {whole.stream}
     if not _is_on_gpu(data):
         return None
-    shared = TensorListGPU(data, contiguous=False, stream=stream)
+    shared = _tensor_lists.TensorListGPU(data, contiguous=False, stream=stream)
     layout = shared.layout()
     if not layout and type(data).__name__ == "TensorGPU":
         layout = data.layout()

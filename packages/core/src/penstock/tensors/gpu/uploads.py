@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from penstock.tensors.gpu.pool import STAGING_BYTES
 
 if TYPE_CHECKING:
@@ -72,9 +70,9 @@ class Uploads:
         self._sent = 0
         self._kept: list[Any] = []
 
-    def add(self, content: np.ndarray) -> int:
+    def add(self, content: bytes) -> int:
         """Address on the device that these bytes will have, once they are sent."""
-        size = content.size
+        size = len(content)
         start = -(-self._used // _ALIGNMENT) * _ALIGNMENT
         host, device = self._host, self._device
         if host is None or device is None or start + size > host.size_bytes or not self._together:
@@ -85,7 +83,7 @@ class Uploads:
             device = self._device = self._pool.take(taken, self._stream)
             self._sent = 0
             self._kept += [_Returning(self._staging, host), device]
-        host.view[start : start + size] = content.data
+        host.view[start : start + size] = content
         self._used = start + size
         return device.address + start
 
@@ -94,10 +92,13 @@ class Uploads:
         host, device = self._host, self._device
         if host is None or device is None or self._used == self._sent:
             return
-        step = _AT_ONCE_BYTES if host.size_bytes == STAGING_BYTES else self._used
-        for begin in range(self._sent, self._used, step):
-            size = min(self._used - begin, step)
+        begin, size = self._sent, self._used - self._sent
+        if size <= _AT_ONCE_BYTES or host.size_bytes != STAGING_BYTES:
             self._runtime.copy(device.address + begin, host.address + begin, size, self._stream)
+        else:
+            for part in range(begin, self._used, _AT_ONCE_BYTES):
+                size = min(self._used - part, _AT_ONCE_BYTES)
+                self._runtime.copy(device.address + part, host.address + part, size, self._stream)
         # The next thing begins where a copy may begin, too.
         self._sent = self._used = -(-self._used // _ALIGNMENT) * _ALIGNMENT
 

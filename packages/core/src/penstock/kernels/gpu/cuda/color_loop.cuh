@@ -1,9 +1,6 @@
 // The loop around generated functions of pixels; ../color_text.py writes the struct `Body`.
 #pragma once
-#include "arithmetic.cuh"
-#include "cast.cuh"
-#include "color.cuh"
-#include "pointwise.cuh"
+#include "color_functions.cuh"
 #include "strided_copy_blocks.cuh"
 
 template <typename Body> struct ColorSample {
