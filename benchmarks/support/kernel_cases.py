@@ -82,7 +82,7 @@ def cases(count: int, extent: tuple[int, int]) -> list[Case]:
     rotate = {"angle": _spread(-30, 30, count), "keep_size": True}
     zoom = {"matrix": _zooms(count, extent), "size": (224.0, 224.0), "fill_value": 0.0}
     whole = _normalisation(count, types.FLOAT16)
-    window = _normalisation(count, types.FLOAT16, crop=(224.0, 224.0))
+    window = _normalisation(count, types.FLOAT16, crop=crop)
     light = {"brightness": _spread(0.7, 1.3, count), "contrast": _spread(1.3, 0.7, count)}
     colour = {"hue": _spread(-30, 30, count), "saturation": _spread(0.5, 1.5, count)}
     twist: Call = ("color_twist", {**colour, **light})
@@ -127,8 +127,8 @@ def cases(count: int, extent: tuple[int, int]) -> list[Case]:
         Case("resize 1.5 times", [("resize", {"size": [1.5 * e for e in extent]})]),
         Case("resize 224 + normalize, fused", [resize, _normalisation(count, half)]),
         Case("rotate", [("rotate", rotate)]),
-        Case("rotate + crop_mirror_normalize, fused", [("rotate", rotate), whole]),
-        Case("rotate + crop_mirror_normalize 224, fused", [("rotate", rotate), window]),
+        Case("rotate + normalize, fused", [("rotate", rotate), whole]),
+        Case("rotate + crop + normalize, fused", [("rotate", rotate), window]),
         Case("warp_affine to 224", [("warp_affine", zoom)]),
         Case("warp_affine to 224 + normalize, fused", [("warp_affine", zoom), whole]),
         Case("gaussian_blur, sigma 1.5", [("gaussian_blur", {"sigma": [1.5]})]),
