@@ -97,13 +97,18 @@ class Lane:
         buffers: list[Any] = iteration.buffers
         kept: list[Any] = [buffers[r] for r in program.stage.reads]
         deferred: list[Callable[[Queue], None]] = []
+        queue = self._queue
+        if defer:
+            queue.collect(deferred)
         try:
-            with self._queue.collecting(deferred if defer else None):
-                found = program.run(iteration, self._queue)
+            found = program.run(iteration, queue)
         except BaseException:
-            self._keep([*kept, *self._queue.finish()])
+            self._keep([*kept, *queue.finish()])
             raise
-        return Begun(program, found, deferred, kept + self._queue.finish())
+        finally:
+            if defer:
+                queue.collect(None)
+        return Begun(program, found, deferred, kept + queue.finish())
 
     def _keep(self, owners: list[Any]) -> Event:
         event = self._device.runtime.record(self._stream)
@@ -148,7 +153,7 @@ class Lane:
             event.synchronize()
             try:
                 for owner in owners:
-                    if isinstance(owner, FaultReport):
+                    if type(owner) is FaultReport:
                         owner.check()
             finally:
                 del owners

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from penstock.executor.turns import is_early
 
@@ -19,14 +19,10 @@ if TYPE_CHECKING:
     from penstock.executor.stages import Stages
     from penstock.executor.worker import Gate
 
-
-class Place(NamedTuple):
-    """Where an iteration is, while nobody is at work on it: fields of `Iteration`."""
-
-    begun: bool
-    stage: int
-    passed: int
-    waiting: str
+    Place = tuple[bool, int, int, str]
+    """Where an iteration is while nobody is at work on it: whether it is begun, its stage, the last
+    that is complete, and the lane it waits for.
+    """
 
 
 class LaneSide:
@@ -67,8 +63,8 @@ class LaneSide:
         """Have an iteration looked at that has come to `lane`. Holds the lock."""
         # Who is about to look for more to do finds it, at no cost.
         if self._shares_lanes:
-            looks = getattr(threading.current_thread(), "takes_lanes", False) or (
-                self.help is not None and self.help.is_here
+            looks = (self.help is not None and self.help.is_here) or getattr(
+                threading.current_thread(), "takes_lanes", False
             )
         else:
             looks = lane == "gpu" and getattr(threading.current_thread(), "ends_stages", False)
@@ -129,12 +125,10 @@ class LaneSide:
         """
         with self._lock:
             help = self.help
-            if help is None or help.claimed is not None or not self.may_be_taken(iteration):
+            if help is None or self.gate.closed or not self.may_be_taken(iteration):
                 return None
             lane = self._lanes[iteration.waiting or self._first_lane]
-            help.before = Place(
-                iteration.begun, iteration.stage, iteration.passed, iteration.waiting
-            )
+            help.before = iteration.begun, iteration.stage, iteration.passed, iteration.waiting
             help.lane = lane
             # Nothing is called from here on: a Ctrl-C comes before all of it, or behind.
             help.claimed = iteration
@@ -152,10 +146,10 @@ class LaneSide:
         """Whether the oldest iteration waits for somebody to go on with it on a lane. Holds the
         lock.
         """
-        if not iteration.begun:
-            return bool(self._first_lane) and self._may_begin()
-        waiting = iteration.waiting
-        return bool(waiting) and not self._lanes[waiting].busy and iteration.error is None
+        if iteration.begun:
+            waiting = iteration.waiting
+            return bool(waiting) and not self._lanes[waiting].busy and iteration.error is None
+        return bool(self._first_lane) and not iteration.done and self._may_begin()
 
     def take_back(self, iteration: Iteration, before: Place, lane: Lane) -> None:
         """Put an iteration back to where it was before the consumer, interrupted, took it."""

@@ -132,7 +132,8 @@ class AxesSampling:
         chosen = AxesSampling(found.table, self.antialias, self.index.copy())
         chosen._derived, chosen.kept_taps = found._derived, found.kept_taps
         assert chosen.index is not None
-        chosen.index[axis] += where * np.int32(self.table.shape[1])
+        row = chosen.index[axis]
+        np.add(row, self.table.shape[1], out=row, where=where)
         return chosen
 
     def _remembered(self, key: Any, made: AxesSampling) -> AxesSampling:

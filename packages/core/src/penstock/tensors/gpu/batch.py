@@ -91,9 +91,10 @@ def shape_rows(batch: LazyBatch) -> np.ndarray:
 def dense_layout(
     shape: tuple[int, ...], itemsize: int, count: int
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Shapes of `count` samples of one shape, where each begins, and the bytes of all."""
+    """Shapes of `count` samples of one shape, where each begins (uint64), and the bytes of all."""
     size = math.prod(shape) * itemsize
-    return same_shapes(shape, count), size * np.arange(count), size * count
+    begins = np.arange(count, dtype=np.uint64) * np.uint64(size)
+    return same_shapes(shape, count), begins, size * count
 
 
 @lru_cache(maxsize=1024)
@@ -162,9 +163,8 @@ class LazyBatch:
 def note_use(owners: tuple[Any, ...], stream: int) -> None:
     """Tell the owners of memory that work of `stream` reads it."""
     for owner in owners:
-        note = getattr(owner, "used_on", None)
-        if note is not None:
-            note(stream)
+        if hasattr(owner, "used_on"):
+            owner.used_on(stream)
 
 
 def in_one_piece(owners: tuple[Any, ...], pointers: np.ndarray) -> bool:
@@ -224,7 +224,7 @@ class DeviceBatch(LazyBatch):
     ) -> DeviceBatch:
         """`count` samples of one shape, one after the other."""
         shapes, offsets, _ = dense_layout(shape, dtype.itemsize, count)
-        made = cls(runtime, owners, (address + offsets).view(np.uint64), shapes, dtype)
+        made = cls(runtime, owners, offsets + np.uint64(address), shapes, dtype)
         if count:
             made._uniform, made._dense = shape, True
         return made

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -131,8 +130,7 @@ class Queue:
 
     def upload(self, values: np.ndarray) -> np.uint64:
         """Address on the device that `values` have when the kernel that is launched next runs."""
-        values = np.ascontiguousarray(values)
-        return np.uint64(self._uploads.add(values.reshape(-1).view(np.uint8)))
+        return np.uint64(self._uploads.add(values.tobytes()))
 
     def launch(
         self,
@@ -170,14 +168,9 @@ class Queue:
         """Keep `owner`, and with it its memory, until the work queued so far is done."""
         self._scratch.append(owner)
 
-    @contextmanager
-    def collecting(self, deferred: list[Callable[[Queue], None]] | None) -> Iterator[None]:
-        """Collect what `defer` is given, if in a list, for the length of a ``with``."""
+    def collect(self, deferred: list[Callable[[Queue], None]] | None) -> None:
+        """Collect what `defer` is given from now on in a list; `None`: have it done at once."""
         self._deferred = deferred
-        try:
-            yield
-        finally:
-            self._deferred = None
 
     def defer(self, work: Callable[[Queue], None]) -> None:
         """Have `work` done before anybody gets what is queued here, and maybe not at once.
