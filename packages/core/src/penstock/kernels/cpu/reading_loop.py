@@ -55,8 +55,8 @@ none."""
 """What the numbers of a job are: addresses of the names of all files, each with a NUL behind it, of
 where each begins (int64), and of what names that are not complete are below, and its length; how
 long a path may get; addresses of the numbers of the files to read (int64), how many these are, and
-of what is found out (int64 ``(files, 2)``: where in the memory a file begins, or one of the
-negative numbers below, and its size); the address of the memory and its length; the next file to
+of what is found out (int64 ``(files, 2)``: the address where a file begins, or one of the negative
+numbers below, and its size); the address of the memory and its length; the next file to
 read, what of the memory is used, how many threads are at it, how many were called, and a semaphore
 that tells when it is done."""
 JOB_NUMBERS = DONE + SEMAPHORE_NUMBERS
@@ -165,6 +165,36 @@ def put_up(board: np.ndarray, address: int) -> bool:
     if placed:
         post(board.ctypes.data + 8 * WAKE)
     return placed
+
+
+@numba.njit(cache=True)
+def sum_up(
+    found: np.ndarray, addresses: np.ndarray, sizes: np.ndarray
+) -> tuple[int, int, int, int]:
+    """What is found out of a job that is done, as those want it who go on with the files.
+
+    Parameters
+    ----------
+    found
+        As of the job.
+    addresses, sizes
+        int64: filled; -1 for the address of a file that was not read.
+
+    Returns
+    -------
+    How many files were not read; how many of these had no place; how many of the others are empty;
+    and the bytes of all.
+    """
+    unread, too_large, empty, total = 0, 0, 0, 0
+    for k in range(len(found)):
+        begin, size = found[k, 0], found[k, 1]
+        addresses[k] = max(begin, -1)
+        sizes[k] = size
+        unread += begin < 0
+        too_large += begin == TOO_LARGE
+        empty += begin >= 0 and size == 0
+        total += size
+    return unread, too_large, empty, total
 
 
 @numba.njit(cache=True)
@@ -292,7 +322,7 @@ def _content(address: int, job: np.ndarray, descriptor: int) -> Any:
         if count <= 0:
             return np.int64(UNREAD), np.int64(0)
         done += count
-    return begin, size
+    return target, size
 
 
 @numba.njit(nogil=True, cache=True)
