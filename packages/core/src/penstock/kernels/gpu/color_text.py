@@ -159,7 +159,7 @@ class _Writer:
                 total = f"__fadd_rn({total}, {value})" if total else value
             if offsets[k]:
                 total = f"__fadd_rn({total}, {_float(offsets[k])})" if total else _float(offsets[k])
-            found.append(self._value("uint8", f"saturated<uint8>({total})"))
+            found.append(self._value("uint8", f"color_rounded<uint8>({total})"))
         self.values = found
 
     def _elements(self, step: Elements, names: list[str]) -> None:

@@ -10,10 +10,21 @@ __device__ __forceinline__ bool element_of(const bool* address) {
   return __ldg(reinterpret_cast<const uint8*>(address));
 }
 
+// `saturated`, for bytes without a conversion proper, which has half the rate of other instructions:
+// the sum with 2**23, rounded towards zero, has the whole number in its last bits.
+template <typename Out> __device__ __forceinline__ Out color_rounded(float value) {
+  return saturated<Out>(value);
+}
+template <> __device__ __forceinline__ uint8 color_rounded<uint8>(float value) {
+  value = value > 0.0f ? value : 0.0f;  // where it is not a number, too
+  value = value < 255.0f ? value : 255.0f;
+  return static_cast<uint8>(__float_as_uint(__fadd_rz(value + 0.49999997f, 8388608.0f)));
+}
+
 // One channel of a linear function: a product and a sum after the other, each rounded, as on the CPU.
 template <typename Out>
 __device__ __forceinline__ Out color_channel(float a, float b, float c, const float* row,
                                              float offset) {
   const float sum = __fadd_rn(__fmul_rn(a, row[0]), __fmul_rn(b, row[1]));
-  return saturated<Out>(__fadd_rn(__fadd_rn(sum, __fmul_rn(c, row[2])), offset));
+  return color_rounded<Out>(__fadd_rn(__fadd_rn(sum, __fmul_rn(c, row[2])), offset));
 }
