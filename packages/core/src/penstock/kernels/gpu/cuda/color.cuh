@@ -10,15 +10,32 @@ __device__ __forceinline__ bool element_of(const bool* address) {
   return __ldg(reinterpret_cast<const uint8*>(address));
 }
 
-// `saturated`, for bytes without a conversion proper, which has half the rate of other instructions:
-// the sum with 2**23, rounded towards zero, has the whole number in its last bits.
+// `saturated`. For bytes the conversion itself keeps the limits, and makes 0 of what is not a number.
 template <typename Out> __device__ __forceinline__ Out color_rounded(float value) {
   return saturated<Out>(value);
 }
+#ifndef PENSTOCK_ON_CPU
 template <> __device__ __forceinline__ uint8 color_rounded<uint8>(float value) {
-  value = value > 0.0f ? value : 0.0f;  // where it is not a number, too
-  value = value < 255.0f ? value : 255.0f;
-  return static_cast<uint8>(__float_as_uint(__fadd_rz(value + 0.49999997f, 8388608.0f)));
+  uint32 rounded;
+  asm("{ .reg .u8 byte; cvt.rzi.u8.f32 byte, %1; cvt.u32.u8 %0, byte; }"
+      : "=r"(rounded)
+      : "f"(value + 0.49999997f));
+  return static_cast<uint8>(rounded);
+}
+#endif
+
+// A byte of a word, which becomes a float in two instructions.
+struct PackedByte {
+  uint32 word;
+  uint32 place;
+
+  __device__ __forceinline__ explicit operator uint8() const {
+    return static_cast<uint8>(word >> 8 * place);
+  }
+};
+__device__ __forceinline__ float as_float(PackedByte value) {
+  const uint32 bits = __byte_perm(value.word, 0x4b000000u, 0x7440u | value.place);
+  return __uint_as_float(bits) - 8388608.0f;
 }
 
 // One channel of a linear function: a product and a sum after the other, each rounded, as on the CPU.
