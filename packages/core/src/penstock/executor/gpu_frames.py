@@ -153,6 +153,8 @@ class FramesContext:
     Outputs are laid out as sequences, so that folding them moves no data.
     """
 
+    of_frames = True
+
     def __init__(
         self, whole: Any, loop: GpuFrames, sequences: DeviceBatch, counts: np.ndarray
     ) -> None:

@@ -335,7 +335,7 @@ def color_space_conversion(
     Cr from 16 to 240 around 128. From grey, the other channels are made to say so; to grey from
     YCbCr, Y alone is used. Results are rounded, halves away from zero, and saturate.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -396,7 +396,7 @@ def color_twist(
     `contrast`, and the result by `brightness`. Integers are rounded, halves away from zero, and
     saturate.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -704,7 +704,7 @@ def crop_mirror_normalize(
     frames.
 
     Right after `resize` or `random_resized_crop`, only the window is resampled and goes straight
-    to the output.
+    to the output. On the GPU, so it does right after `rotate` or `warp_affine`.
 
     Runs on: cpu, gpu.
 
@@ -1240,7 +1240,7 @@ def hsv(
 
     Unlike those of similar operators, the output is uint8 where `dtype` does not say otherwise.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1300,7 +1300,7 @@ def hue(
     Colours are turned around the axis of greys in YIQ, the colour space of NTSC television, which
     is one matrix. Integers are rounded, halves away from zero, and saturate.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -2661,7 +2661,7 @@ def saturation(
     A colour's distance from the grey of its luma (ITU-R BT.601) is scaled. Integers are rounded,
     halves away from zero, and saturate.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------

@@ -361,7 +361,7 @@ class ColorSpaceConversion(OperatorInstance):
     Cr from 16 to 240 around 128. From grey, the other channels are made to say so; to grey from
     YCbCr, Y alone is used. Results are rounded, halves away from zero, and saturate.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -424,7 +424,7 @@ class ColorTwist(OperatorInstance):
     `contrast`, and the result by `brightness`. Integers are rounded, halves away from zero, and
     saturate.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -756,7 +756,7 @@ class CropMirrorNormalize(OperatorInstance):
     frames.
 
     Right after `resize` or `random_resized_crop`, only the window is resampled and goes straight
-    to the output.
+    to the output. On the GPU, so it does right after `rotate` or `warp_affine`.
 
     Runs on: cpu, gpu.
 
@@ -1394,7 +1394,7 @@ class Hsv(OperatorInstance):
 
     Unlike those of similar operators, the output is uint8 where `dtype` does not say otherwise.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1463,7 +1463,7 @@ class Hue(OperatorInstance):
     Colours are turned around the axis of greys in YIQ, the colour space of NTSC television, which
     is one matrix. Integers are rounded, halves away from zero, and saturate.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -3027,7 +3027,7 @@ class Saturation(OperatorInstance):
     A colour's distance from the grey of its luma (ITU-R BT.601) is scaled. Integers are rounded,
     halves away from zero, and saturate.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,22 +16,21 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
 
-_TILE_WIDTH, _STRIP_WIDTH, _TILE_ROWS, _THREADS = 64, 256, 32, 256
-_MOST_CHANNELS = 4
+TILE_WIDTH, STRIP_WIDTH, TILE_ROWS, THREADS = 64, 256, 32, 256
+MOST_CHANNELS = 4
 """Pixels of more channels, and batches of several numbers of channels, have a kernel in common."""
 
-_SAMPLE = np.dtype(
-    [
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("fill", np.float64),
-        ("matrix", np.float32, (3, 4)),
-        ("extent", np.int32, 4),
-        ("canvas", np.int32, 3),
-        ("tiles_across", np.int32),
-    ],
-    align=True,
-)
+SAMPLE_FIELDS: list[Any] = [
+    ("source", np.uint64),
+    ("out", np.uint64),
+    ("fill", np.float64),
+    ("matrix", np.float32, (3, 4)),
+    ("extent", np.int32, 4),
+    ("canvas", np.int32, 3),
+    ("tiles_across", np.int32),
+]
+"""What kernels are told of a sample: ``Sample`` in ``cuda/warp_sample.cuh``."""
+_SAMPLE = np.dtype(SAMPLE_FIELDS, align=True)
 
 
 def warp(
@@ -67,7 +66,7 @@ def warp(
     known = matrices
     if isinstance(known, DeviceMatrices):  # they follow
         known = np.zeros((1, rank, rank + 1), np.float32)
-    inside, beyond = _fills(source, out.dtype, fill, nearest=nearest)
+    inside, beyond = fills(source, out.dtype, fill, nearest=nearest)
     samples = np.empty(len(out), _SAMPLE)
     are_bytes = source.ndim == 3 and source.dtype == out.dtype == np.uint8
     most, channels, in_strips = _describe(
@@ -79,10 +78,10 @@ def warp(
         known,
         inside,
         beyond,
-        _TILE_WIDTH,
-        _STRIP_WIDTH if are_bytes and not nearest else 0,
-        _TILE_ROWS,
-        _MOST_CHANNELS,
+        TILE_WIDTH,
+        STRIP_WIDTH if are_bytes and not nearest else 0,
+        TILE_ROWS,
+        MOST_CHANNELS,
     )
     name = kernel("warp.cu", "warp", source.dtype, out.dtype, rank, channels, nearest)
     if in_strips:
@@ -91,11 +90,11 @@ def warp(
         return
     described = queue.upload(samples)
     if isinstance(matrices, DeviceMatrices):
-        matrices.place(queue, described, rank)
+        matrices.place(queue, described, _SAMPLE.itemsize, rank)
     queue.launch(
         name,
         (most * len(out), 1, 1),
-        (_THREADS, 1, 1),
+        (THREADS, 1, 1),
         described,
         np.uint32(most),
         np.bool_(fill is None),
@@ -178,7 +177,7 @@ def _describe(
     return most if some else 0, common, in_strips
 
 
-def _fills(
+def fills(
     source: DeviceBatch, dtype: np.dtype, fill: float | None, *, nearest: bool
 ) -> tuple[float, float]:
     """What elements outside have, in a sample and in one without elements."""

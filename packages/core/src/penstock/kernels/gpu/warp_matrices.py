@@ -12,6 +12,7 @@ from penstock.kernels.gpu.program import kernel
 from penstock.tensors.gpu.faults import watched
 
 if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.faults import Fault
     from penstock.tensors.gpu.queue import Queue
 
@@ -24,19 +25,19 @@ class DeviceMatrices:
 
     Attributes
     ----------
-    pointers
-        uint64 ``(samples,)``: the address of each, contiguous float32 ``(rank, rank + 1)``.
+    batch
+        Contiguous float32 ``(rank, rank + 1)``; the memory stays as long as this object.
     singular
         Makes the error for a matrix without inverse; `None` for matrices that are not to be
         inverted.
     """
 
-    pointers: np.ndarray
+    batch: DeviceBatch
     singular: Fault | None
 
-    def place(self, queue: Queue, samples: np.uint64, rank: int) -> None:
-        """Put the matrices into the descriptors of samples at an address of the device."""
-        count = len(self.pointers)
+    def place(self, queue: Queue, samples: np.uint64, pitch: int, rank: int) -> None:
+        """Put the matrices into the descriptors of samples on the device, `pitch` bytes apart."""
+        count = len(self.batch)
         report: AbstractContextManager[int] = nullcontext(0)
         if self.singular is not None:
             report = watched(queue, (self.singular,))
@@ -46,7 +47,8 @@ class DeviceMatrices:
                 (-(-count // _THREADS), 1, 1),
                 (_THREADS, 1, 1),
                 samples,
-                queue.upload(self.pointers),
+                np.uint32(pitch),
+                queue.upload(self.batch.pointers),
                 np.uint32(count),
                 np.uint64(word),
             )

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, ClassVar
+
 import numpy as np
 
 from penstock.errors import DataTypeError, ShapeError
 from penstock.operators.argument_types import DTYPE, FLOAT, IMAGE_TYPE
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.batch_arguments import scalars
+from penstock.operators.color_chain import TAKEN, colored
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import plain
 from penstock.types import DALIDataType, DALIImageType, to_numpy_type
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import LazyBatch
 
 _TYPES = (
     DALIDataType.UINT8,
@@ -105,6 +113,31 @@ class _ColorTransform(Operator):
         out = c.empty(data.shape, self._dtype)
         self._transform(data, numbers, out)
         return out
+
+    gpu_takes: ClassVar = TAKEN
+
+    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
+        from penstock.kernels.gpu.color_steps import Matrix
+
+        data = inputs[0]
+        wrong = data.shapes[:, -1] != 3
+        if wrong.any():
+            index = int(wrong.argmax())
+            raise c.located(_not_three_channels(tuple(data.shapes[index].tolist())), index)
+        if self._constant is not None:
+            numbers = np.broadcast_to(self._constant, (c.size, len(self._constant)))
+        else:
+            numbers = np.empty((c.size, 15), np.float32)
+            self._fill([self._each(c, name) for name in _NEUTRAL], numbers)
+        return colored(c.queue, Matrix(self._dtype), data, data.shapes, (numbers[:, :12],))
+
+    def _each(self, c: BatchContext, name: str) -> np.ndarray:
+        """Argument `name` of each sample, ``(samples,)``, or ``(1,)`` if it is a constant."""
+        if name not in self.tensor_args:
+            return np.array([getattr(self.args, name, _NEUTRAL[name])], np.float32)
+        found = scalars(c, name, np.float32)
+        assert found is not None
+        return plain(found)
 
 
 def _not_three_channels(shape: tuple[int, ...]) -> ShapeError:

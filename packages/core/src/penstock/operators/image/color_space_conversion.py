@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, ClassVar
+
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.operators.argument_types import IMAGE_TYPE
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.color_chain import TAKEN, colored
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
 from penstock.types import DALIDataType, DALIImageType
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import LazyBatch
 
 _SPACES = (DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY, DALIImageType.YCbCr)
 
@@ -56,7 +62,7 @@ class ColorSpaceConversion(Operator):
                 f"`image_type` and `output_type` are both {given.name}: there is nothing to "
                 "convert. Leave the operator out."
             )
-        self._space = given.name
+        self._spaces = given.name, wanted.name
         self._channels, self._made = CHANNELS[given.name], CHANNELS[wanted.name]
         self._numbers, self._reverses = CONVERSIONS[given.name, wanted.name]
         self._transform = transform_pixels
@@ -70,8 +76,24 @@ class ColorSpaceConversion(Operator):
         self._transform(data, self._numbers, out, reverses=self._reverses)
         return out
 
+    gpu_takes: ClassVar = TAKEN
+
+    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
+        from penstock.kernels.gpu.color_steps import Conversion
+
+        data = inputs[0]
+        wrong = data.shapes[:, -1] != self._channels
+        if wrong.any():
+            index = int(wrong.argmax())
+            raise c.located(self._wrong_channels(tuple(data.shapes[index].tolist())), index)
+        shapes = data.shapes
+        if self._made != self._channels:
+            shapes = shapes.copy()
+            shapes[:, -1] = self._made
+        return colored(c.queue, Conversion(*self._spaces, self._made), data, shapes)
+
     def _wrong_channels(self, shape: tuple[int, ...]) -> ShapeError:
         return ShapeError(
-            f"`image_type` is {self._space}, which has {self._channels} channels, but the sample "
-            f"has {shape[-1]}: its shape is {tuple(shape)}."
+            f"`image_type` is {self._spaces[0]}, which has {self._channels} channels, but the "
+            f"sample has {shape[-1]}: its shape is {tuple(shape)}."
         )

@@ -117,7 +117,7 @@ class WarpAffine(WarpingOperator):
                 matrix = _inverse(matrix)
         return self.warped(c, data, canvas, matrix)
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+    def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
         data: DeviceBatch = inputs[0]
         rank = data.ndim - 1
         canvas = self._canvas(c, rank) if self.given("size") else None
@@ -134,7 +134,7 @@ class WarpAffine(WarpingOperator):
 
     def _by_device(
         self, c: BatchContext, data: DeviceBatch, canvas: np.ndarray | None, given: LazyBatch
-    ) -> DeviceBatch:
+    ) -> LazyBatch:
         """By matrices on the GPU."""
         from penstock.kernels.gpu.warp_matrices import DeviceMatrices
 
@@ -151,7 +151,7 @@ class WarpAffine(WarpingOperator):
             def fault(index: int) -> BaseException:
                 return c.located(_singular(), index)
 
-        return self.warped_batch(c, data, canvas, DeviceMatrices(batch.pointers, fault))
+        return self.warped_batch(c, data, canvas, DeviceMatrices(batch, fault))
 
     def _canvas(self, c: BatchContext, rank: int) -> np.ndarray:
         sizes = self.requested_sizes(c, rank)

@@ -7,17 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError, UsageError
 from penstock.kernels.cpu.warp import warp
 from penstock.operators.argument_types import DTYPE, FLOAT, FLOATS, INTERP_TYPE
 from penstock.operators.operator import BatchContext, Operator, SampleContext
 from penstock.operators.schema import Arg, Spec
 from penstock.operators.vector_arguments import vectors
+from penstock.tensors.gpu.batch import plain, shape_rows
 from penstock.types import DALIDataType, DALIInterpType, to_numpy_type
 
 if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
-
+    from penstock.kernels.gpu import warp as _gpu_warp
+    from penstock.kernels.gpu import warp_request as _warp_request
+    from penstock.operators.image import warped_batch as _warped_batch
+    from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch
+else:
+    _gpu_warp = later("penstock.kernels.gpu.warp")
+    _warp_request = later("penstock.kernels.gpu.warp_request")
+    _warped_batch = later("penstock.operators.image.warped_batch")
 # Sequences are listed because of their place: 4 axes without a layout are frames.
 WARP_LAYOUTS = ("HWC", "FHWC", "DHWC", "FDHWC")
 WARP_TYPES = (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.FLOAT)
@@ -95,8 +103,8 @@ class WarpingOperator(Operator):
 
     def warped_batch(
         self, c: BatchContext, data: DeviceBatch, canvas: np.ndarray | None, matrices: Any
-    ) -> DeviceBatch:
-        """All samples of a batch.
+    ) -> LazyBatch:
+        """All samples of a batch, as a recipe; frames of sequences in memory.
 
         Parameters
         ----------
@@ -110,24 +118,21 @@ class WarpingOperator(Operator):
         matrices
             As `penstock.kernels.gpu.warp.warp` takes them.
         """
-        from penstock.kernels.gpu.warp import warp
-        from penstock.tensors.gpu.batch import shape_rows
-
-        rows = shape_rows(data)
         if canvas is None:
-            out = c.empty(data.extents, self._dtype)
-        else:
-            count = max(len(canvas), len(rows))
-            shapes = np.empty((count, data.ndim), np.int64)
-            shapes[:, :-1], shapes[:, -1] = canvas, rows[:, -1]
-            out = c.empty(tuple(shapes[0].tolist()) if count == 1 else shapes, self._dtype)
-        fill = c.args.fill_value
-        if fill is None and 0 in rows:
-            lacking = (data.sizes() == 0) & out.shapes.all(axis=1)
+            canvas = plain(shape_rows(data)[:, :-1])
+        nearest, fill = self._nearest, c.args.fill_value
+        recipe = _warped_batch.WarpedBatch.of(
+            c.queue, _warp_request.Warp(data, matrices, self._dtype, nearest, fill), plain(canvas)
+        )
+        if fill is None and 0 in shape_rows(data):
+            lacking = (data.sizes() == 0) & recipe.shapes.all(axis=1)
             if lacking.any():
                 index = int(lacking.argmax())
                 raise c.located(_no_border(tuple(data.shapes[index].tolist())), index)
-        warp(c.queue, data, out, matrices, nearest=self._nearest, fill=fill)
+        if not c.of_frames:
+            return recipe
+        out = c.empty(recipe.extents, self._dtype)
+        _gpu_warp.warp(c.queue, data, out, matrices, nearest=nearest, fill=fill)
         return out
 
     def requested_size(self, size: tuple[float, ...], rank: int) -> tuple[int, ...]:

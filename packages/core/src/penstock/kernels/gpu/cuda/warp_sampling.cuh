@@ -60,9 +60,9 @@ __device__ __forceinline__ float blended(const In* top, const In* bottom, int le
   return a + (b - a) * y.weight;
 }
 
-template <bool Inside, int Rank, int Channels, typename In, typename Out>
+template <bool Inside, int Rank, int Channels, typename Out, typename In, typename Put>
 __device__ __forceinline__ void blend(const Source<In>& source, const Neighbours (&n)[Rank],
-                                      float fill, Out* pixel) {
+                                      float fill, const Put& put) {
   const int channels = Channels ? Channels : source.channels;
   const int64 pitch = int64(source.width) * channels;
   const int left = n[0].low * channels, right = n[0].high * channels;
@@ -73,7 +73,7 @@ __device__ __forceinline__ void blend(const Source<In>& source, const Neighbours
     for (int c = 0; c < channels; c++) {
       const float value =
           blended<Inside, Rank>(top + c, bottom + c, left, right, n[0], n[1], true, fill);
-      pixel[c] = saturated<Out>(value);
+      put(c, saturated<Out>(value));
     }
   } else {
     const int64 front = n[2].low * (pitch * source.height);
@@ -84,16 +84,16 @@ __device__ __forceinline__ void blend(const Source<In>& source, const Neighbours
                                            n[1], n[2].has_low, fill);
       const float behind = blended<Inside, Rank>(top + back + c, bottom + back + c, left, right, n[0],
                                            n[1], n[2].has_high, fill);
-      pixel[c] = saturated<Out>(before + (behind - before) * n[2].weight);
+      put(c, saturated<Out>(before + (behind - before) * n[2].weight));
     }
   }
 }
 
-// Writes the weighted mean of the 4 (8) neighbours of a point. Those outside are the nearest inside
-// with `clamp`, else they are `fill`.
-template <int Rank, int Channels, typename In, typename Out>
+// Hands over the weighted mean of the 4 (8) neighbours of a point, channel by channel: `put(c, value)`.
+// Those outside are the nearest inside with `clamp`, else they are `fill`.
+template <int Rank, int Channels, typename Out, typename In, typename Put>
 __device__ __forceinline__ void interpolate(const Source<In>& source, const float (&point)[Rank],
-                                            bool clamp, float fill, Out* pixel) {
+                                            bool clamp, float fill, const Put& put) {
   const int extent[3] = {source.width, source.height, source.depth};
   Neighbours n[Rank];
   bool all = true, none = false;
@@ -104,19 +104,19 @@ __device__ __forceinline__ void interpolate(const Source<In>& source, const floa
     none = none || !(n[axis].has_low || n[axis].has_high);
   }
   if (all || clamp) {
-    blend<true, Rank, Channels>(source, n, fill, pixel);
+    blend<true, Rank, Channels, Out>(source, n, fill, put);
   } else if (none) {
     const int channels = Channels ? Channels : source.channels;
-    for (int c = 0; c < channels; c++) pixel[c] = saturated<Out>(fill);
+    for (int c = 0; c < channels; c++) put(c, saturated<Out>(fill));
   } else {
-    blend<false, Rank, Channels>(source, n, fill, pixel);
+    blend<false, Rank, Channels, Out>(source, n, fill, put);
   }
 }
 
-// Writes the element that a point falls into; `fill` outside, unless `clamp` repeats the border.
-template <int Rank, int Channels, typename In, typename Out>
+// Hands over the element that a point falls into; `fill` outside, unless `clamp` repeats the border.
+template <int Rank, int Channels, typename Out, typename In, typename Put>
 __device__ __forceinline__ void take_nearest(const Source<In>& source, const float (&point)[Rank],
-                                             bool clamp, Out fill, Out* pixel) {
+                                             bool clamp, Out fill, const Put& put) {
   const int extent[3] = {source.width, source.height, source.depth};
   const int channels = Channels ? Channels : source.channels;
   int64 index = 0;
@@ -131,6 +131,6 @@ __device__ __forceinline__ void take_nearest(const Source<In>& source, const flo
   const In* const element = source.elements + index * channels;
 #pragma unroll
   for (int c = 0; c < channels; c++) {
-    pixel[c] = inside || clamp ? moved<Out>(element[c]) : fill;
+    put(c, inside || clamp ? moved<Out>(element[c]) : fill);
   }
 }
