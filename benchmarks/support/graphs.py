@@ -72,6 +72,9 @@ def single_operators() -> dict[str, Callable[[Any, Any], Any]]:
         "slice": lambda lib, x: lib.fn.slice(x, start=(16, 16), shape=(224, 224)),
         "flip": lambda lib, x: lib.fn.flip(x, horizontal=1),
         "rotate": lambda lib, x: lib.fn.rotate(x, angle=20, keep_size=True),
+        "warp_affine": lambda lib, x: lib.fn.warp_affine(
+            x, lib.fn.transforms.rotation(angle=lib.fn.random.uniform(range=(-30, 30)))
+        ),
         "crop_mirror_normalize": lambda lib, x: lib.fn.crop_mirror_normalize(
             x, dtype=lib.types.FLOAT, crop=(224, 224), mean=MEAN, std=STD, mirror=1
         ),

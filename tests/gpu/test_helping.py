@@ -159,7 +159,7 @@ class Interrupter:
             return None
         if code.co_name == "give" and code.co_filename.endswith("helping.py"):
             self.inside += {"call": 1, "return": -1}.get(event, 0)
-            self.helped = True
+        self.helped |= code.co_name == "run_on_lane" and self.inside > 0
         if self.inside and event in ("call", "return") and not _is_unheard(frame):
             self.left -= 1
             if self.left == 0:

@@ -42,6 +42,7 @@ def same(*inputs, layout="HWC", **arguments):
     return found
 
 
+@pytest.mark.sanitize
 @pytest.mark.parametrize("inverse", [True, False])
 @pytest.mark.parametrize("interpolation", [DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR])
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "float32"])
@@ -65,6 +66,7 @@ def test_sizes():
     same(images(), matrices(2, 4), size=sizes, dtype=DALIDataType.FLOAT)
 
 
+@pytest.mark.sanitize
 def test_sequences():
     data = [noise(3, 9, 12, 3), noise(2, 30, 7, 3)]
     same(data, matrices(2, 2), layout=["FHWC", ""])

@@ -177,6 +177,7 @@ def test_chains_are_normalized():
     assert_fusion_changes_nothing(graph)
 
 
+@pytest.mark.sanitize
 @pytest.mark.parametrize("dtype", [np.int16, np.int32, np.float32])
 @pytest.mark.parametrize("channels", [1, 2, 4, 5])
 def test_types_and_channels(dtype, channels):
@@ -199,6 +200,7 @@ def test_bytes_of_any_number_of_channels(channels):
     )
 
 
+@pytest.mark.sanitize
 def test_volumes():
     def warp(x):
         return fn.rotate(x, angle=numbers(10, -70, 33, 90), axis=(1, 2, 3))
@@ -219,6 +221,7 @@ def test_volumes():
     )
 
 
+@pytest.mark.sanitize
 def test_windows_beyond_runs_of_columns():
     def warp(x):
         return fn.warp_affine(x, numbers(*MATRICES), size=(70, 1100))

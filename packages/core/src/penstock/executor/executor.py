@@ -197,9 +197,10 @@ class Executor(LaneSide):
         """
         came = time.perf_counter()
         help = self.help
-        if help is not None:
-            help.came(came)
         try:
+            if help is not None:
+                help.came(came)
+                help.give(self._queue[0])
             while True:
                 with self._lock:
                     iteration = self._queue[0]

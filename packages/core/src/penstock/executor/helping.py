@@ -78,24 +78,24 @@ class Help:
         self._left = now
 
     def give(self, iteration: Iteration) -> None:
-        """Go on with the oldest iteration on a lane, in the consumer's thread.
+        """Go on with the oldest iteration on its lanes, in the consumer's thread.
 
         Raises
         ------
         KeyboardInterrupt
             The iteration is then where it was.
         """
+        if iteration.done:
+            return
         executor = self._executor()
         assert executor is not None
         try:
             with self._runtime.active():
                 self._thread = threading.get_ident()
-                lane = executor.take_for_consumer(iteration)
-                if lane is None:
-                    return
-                begun = executor.run_on_lane(iteration, lane)
-                if begun is not None:
-                    executor.end_on_lane(iteration, lane, begun)
+                while (lane := executor.take_for_consumer(iteration)) is not None:
+                    begun = executor.run_on_lane(iteration, lane)
+                    if begun is not None:
+                        executor.end_on_lane(iteration, lane, begun)
             if iteration.error is not None:
                 interruption = _interruption(iteration.error)
                 if interruption is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from penstock.executor.turns import is_early
 
@@ -19,14 +19,10 @@ if TYPE_CHECKING:
     from penstock.executor.stages import Stages
     from penstock.executor.worker import Gate
 
-
-class Place(NamedTuple):
-    """Where an iteration is, while nobody is at work on it: fields of `Iteration`."""
-
-    begun: bool
-    stage: int
-    passed: int
-    waiting: str
+    Place = tuple[bool, int, int, str]
+    """Where an iteration is while nobody is at work on it: whether it is begun, its stage, the last
+    that is complete, and the lane it waits for.
+    """
 
 
 class LaneSide:
@@ -66,10 +62,12 @@ class LaneSide:
     def _wake_lane(self, lane: str) -> None:
         """Have an iteration looked at that has come to `lane`. Holds the lock."""
         # Who is about to look for more to do finds it, at no cost.
-        looks = self._shares_lanes and (
-            getattr(threading.current_thread(), "takes_lanes", False)
-            or (self.help is not None and self.help.is_here)
-        )
+        if self._shares_lanes:
+            looks = (self.help is not None and self.help.is_here) or getattr(
+                threading.current_thread(), "takes_lanes", False
+            )
+        else:
+            looks = lane == "gpu" and getattr(threading.current_thread(), "ends_stages", False)
         if not looks:
             self.gate.lanes[lane].notify()
 
@@ -113,7 +111,8 @@ class LaneSide:
                 iteration.waiting = ""
                 iteration.in_flight += 1
                 iteration.stage += 1
-                self._lanes[lane].busy = self._shares_lanes
+                # The thread that waits for decoders goes on there, too.
+                self._lanes[lane].busy = self._shares_lanes or lane == "gpu"
                 return iteration
         return None
 
@@ -126,12 +125,10 @@ class LaneSide:
         """
         with self._lock:
             help = self.help
-            if help is None or help.claimed is not None or not self.may_be_taken(iteration):
+            if help is None or self.gate.closed or not self.may_be_taken(iteration):
                 return None
             lane = self._lanes[iteration.waiting or self._first_lane]
-            help.before = Place(
-                iteration.begun, iteration.stage, iteration.passed, iteration.waiting
-            )
+            help.before = iteration.begun, iteration.stage, iteration.passed, iteration.waiting
             help.lane = lane
             # Nothing is called from here on: a Ctrl-C comes before all of it, or behind.
             help.claimed = iteration
@@ -149,10 +146,10 @@ class LaneSide:
         """Whether the oldest iteration waits for somebody to go on with it on a lane. Holds the
         lock.
         """
-        if not iteration.begun:
-            return bool(self._first_lane) and self._may_begin()
-        waiting = iteration.waiting
-        return bool(waiting) and not self._lanes[waiting].busy and iteration.error is None
+        if iteration.begun:
+            waiting = iteration.waiting
+            return bool(waiting) and not self._lanes[waiting].busy and iteration.error is None
+        return bool(self._first_lane) and not iteration.done and self._may_begin()
 
     def take_back(self, iteration: Iteration, before: Place, lane: Lane) -> None:
         """Put an iteration back to where it was before the consumer, interrupted, took it."""
@@ -223,6 +220,17 @@ class LaneSide:
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             failed = error
         self._leave_lane(iteration, lane, failed)
+
+    def run_on_last_lane(self) -> None:
+        """Go on with iterations that have come to the lane behind that of decoders."""
+        lane = self._lanes.get("gpu")
+        while lane is not None:
+            with self._lock:
+                free = not (lane.busy or self.gate.closed)
+                iteration = self._come_to(lane.name) if free else None
+            if iteration is None:
+                return
+            self.run_on_lane(iteration, lane)
 
     def _leave_lane(self, iteration: Iteration, lane: Lane, failed: BaseException | None) -> None:
         """Go on with an iteration whose stage on a lane is queued, or has failed."""

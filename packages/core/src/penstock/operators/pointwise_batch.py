@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock._later import later
 from penstock.operators.color_batch import ColorBatch
 from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
+from penstock.tensors.gpu.faults import watched
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu import pointwise as _kernels
+    from penstock.kernels.gpu import pointwise_terms as _terms
     from penstock.kernels.gpu.pointwise_terms import Term
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.faults import Fault
     from penstock.tensors.gpu.queue import Queue
-
+else:
+    _kernels = later("penstock.kernels.gpu.pointwise")
+    _terms = later("penstock.kernels.gpu.pointwise_terms")
 _DEEPEST = 128
 _MOST_SOURCES = 32
 _NEAR_BYTES = 32
@@ -59,15 +65,12 @@ class PointwiseBatch(LazyBatch):
 
     def materialise(self, queue: Queue) -> DeviceBatch:
         """The samples in device memory: one launch."""
-        from penstock.kernels.gpu.pointwise import compute
-        from penstock.tensors.gpu.faults import watched
-
         out = queue.empty(self.extents, self.dtype, len(self))
         if not self.faults:
-            compute(queue, self.term, self.sources, self.numbers, out)
+            _kernels.compute(queue, self.term, self.sources, self.numbers, out)
             return out
         with watched(queue, self.faults) as words:
-            compute(queue, self.term, self.sources, self.numbers, out, words)
+            _kernels.compute(queue, self.term, self.sources, self.numbers, out, words)
         return out
 
 
@@ -104,8 +107,6 @@ def pointwise(
     numbers, faults
         As of `PointwiseBatch`.
     """
-    from penstock.kernels.gpu.pointwise_terms import source, substituted
-
     only = inputs[0]
     if (
         len(inputs) == 1
@@ -123,9 +124,9 @@ def pointwise(
     def place(batch: DeviceBatch | StridedBatch) -> Term:
         for k, known in enumerate(sources):
             if known is batch:
-                return source(k, batch.dtype)
+                return _terms.source(k, batch.dtype)
         sources.append(batch)
-        return source(len(sources) - 1, batch.dtype)
+        return _terms.source(len(sources) - 1, batch.dtype)
 
     own_numbers, own_faults = tuple(range(len(numbers))), tuple(range(len(faults)))
     leaves: list[Term] = []
@@ -139,7 +140,7 @@ def pointwise(
                     tuple(range(len(numbers), len(numbers) + len(batch.numbers))),
                     tuple(range(len(faults), len(faults) + len(batch.faults))),
                 )
-                leaves.append(substituted(batch.term, *theirs))
+                leaves.append(_terms.substituted(batch.term, *theirs))
                 numbers += batch.numbers
                 faults += batch.faults
                 continue
@@ -149,7 +150,7 @@ def pointwise(
         ):
             batch = batch.materialise(queue)
         leaves.append(place(batch))  # type: ignore[arg-type]
-    whole = substituted(term, tuple(leaves), own_numbers, own_faults)
+    whole = _terms.substituted(term, tuple(leaves), own_numbers, own_faults)
     return PointwiseBatch(whole, tuple(sources), numbers, faults, shapes)
 
 

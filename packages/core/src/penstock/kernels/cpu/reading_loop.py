@@ -55,8 +55,8 @@ none."""
 """What the numbers of a job are: addresses of the names of all files, each with a NUL behind it, of
 where each begins (int64), and of what names that are not complete are below, and its length; how
 long a path may get; addresses of the numbers of the files to read (int64), how many these are, and
-of what is found out (int64 ``(files, 2)``: where in the memory a file begins, or one of the
-negative numbers below, and its size); the address of the memory and its length; the next file to
+of what is found out (int64 ``(files, 2)``: the address where a file begins, or one of the negative
+numbers below, and its size); the address of the memory and its length; the next file to
 read, what of the memory is used, how many threads are at it, how many were called, and a semaphore
 that tells when it is done."""
 JOB_NUMBERS = DONE + SEMAPHORE_NUMBERS
@@ -71,8 +71,12 @@ _LARGEST = 1 << 62  # what a directory has for a size, on some file systems
 _ALIGNMENT = 64
 _MONOTONIC = 1  # CLOCK_MONOTONIC, of Linux
 _SLASH = ord("/")
-_LONG_NANOSECONDS = 300_000
-"""What a thread may have before it, and does without help: a batch takes a GPU longer."""
+_LONG_NANOSECONDS = 1_000_000
+"""What a thread may have before it, and does without help: a batch takes a GPU longer. Threads that
+are woken for less are in the way of others: eight shared 640 microseconds of an H200's host.
+"""
+_FIRST = 2
+"""Files that tell how long others are going to take; not the first, for which all is cold."""
 
 # What they are at run time is not what Numba's annotations say.
 _open: Any = types.ExternalFunction("open", types.int32(types.uintp, types.int32, types.int32))
@@ -164,6 +168,36 @@ def put_up(board: np.ndarray, address: int) -> bool:
 
 
 @numba.njit(cache=True)
+def sum_up(
+    found: np.ndarray, addresses: np.ndarray, sizes: np.ndarray
+) -> tuple[int, int, int, int]:
+    """What is found out of a job that is done, as those want it who go on with the files.
+
+    Parameters
+    ----------
+    found
+        As of the job.
+    addresses, sizes
+        int64: filled; -1 for the address of a file that was not read.
+
+    Returns
+    -------
+    How many files were not read; how many of these had no place; how many of the others are empty;
+    and the bytes of all.
+    """
+    unread, too_large, empty, total = 0, 0, 0, 0
+    for k in range(len(found)):
+        begin, size = found[k, 0], found[k, 1]
+        addresses[k] = max(begin, -1)
+        sizes[k] = size
+        unread += begin < 0
+        too_large += begin == TOO_LARGE
+        empty += begin >= 0 and size == 0
+        total += size
+    return unread, too_large, empty, total
+
+
+@numba.njit(cache=True)
 def call_all(board: np.ndarray, address: int) -> None:
     """Call all threads to a job, which may be done by now, of which somebody keeps the numbers."""
     job = numba.carray(_numbers(address), (JOB_NUMBERS,))
@@ -236,7 +270,7 @@ def _read_files(address: int, job: np.ndarray, board: np.ndarray, clock: np.ndar
     root_bytes = job[ROOT_BYTES]
     root = numba.carray(_bytes(job[ROOT]), (root_bytes,))
     path[:root_bytes] = root
-    began = _now(clock)
+    began = np.int64(0)
     done = 0
     while True:
         k = _add(address + 8 * NEXT, np.int64(1))
@@ -261,9 +295,11 @@ def _read_files(address: int, job: np.ndarray, board: np.ndarray, clock: np.ndar
         done += 1
         left = count - job[NEXT]
         called = job[CALLED]
-        if left > 0 and called < board[THREADS]:
-            seconds = (_now(clock) - began) // done
-            long = left * seconds > called * _LONG_NANOSECONDS
+        if done == 1:
+            began = _now(clock)
+        elif done > _FIRST and left > 0 and called < board[THREADS]:
+            spent = _now(clock) - began
+            long = left * spent > called * (done - 1) * _LONG_NANOSECONDS
             if long and _add(address + 8 * CALLED, np.int64(1)) < board[THREADS]:
                 post(board.ctypes.data + 8 * WAKE)
 
@@ -286,7 +322,7 @@ def _content(address: int, job: np.ndarray, descriptor: int) -> Any:
         if count <= 0:
             return np.int64(UNREAD), np.int64(0)
         done += count
-    return begin, size
+    return target, size
 
 
 @numba.njit(nogil=True, cache=True)

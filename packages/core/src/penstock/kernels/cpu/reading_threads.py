@@ -7,7 +7,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -44,6 +44,12 @@ class FileNames:
     begins: np.ndarray
     root: np.ndarray
     longest: int
+    numbers: tuple[int, int, int, int, int] = field(init=False)
+    """What a job begins with."""
+
+    def __post_init__(self) -> None:
+        addresses = [part.ctypes.data for part in (self.text, self.begins, self.root)]
+        object.__setattr__(self, "numbers", (*addresses, len(self.root), self.longest))
 
     @classmethod
     def of(cls, names: Sequence[str], root: str) -> Self | None:
@@ -106,15 +112,11 @@ class BeingRead:
         self._job, self._found = self._begin(numbers, self._memory)
 
     def _begin(self, numbers: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        names, count = self._names, len(numbers)
+        count = len(numbers)
         found = np.full((count, 2), (loop.UNREAD, 0), np.int64)
         job = np.zeros(loop.JOB_NUMBERS, np.int64)
         job[: loop.ROOM + 1] = (
-            names.text.ctypes.data,
-            names.begins.ctypes.data,
-            names.root.ctypes.data,
-            len(names.root),
-            names.longest,
+            *self._names.numbers,
             numbers.ctypes.data,
             count,
             found.ctypes.data,
@@ -122,7 +124,7 @@ class BeingRead:
             memory.size,
         )
         job[loop.CALLED] = 1
-        self._threads.submit(job, (names, numbers, found, memory))
+        self._threads.submit(job, (self._names, numbers, found, memory))
         return job, found
 
     def stop(self) -> None:
@@ -131,33 +133,29 @@ class BeingRead:
 
     def wait(self) -> FilesRead:
         """Wait, without the interpreter, until no file is being read any more."""
-        found, memory = self._found, self._memory
-        self._threads.wait(self._job)
+        found, memory, numbers = self._found, self._memory, self._numbers
         memories = [memory]
-        places = found[:, 0].copy()
-        good = places >= 0
-        places[good] += memory.ctypes.data
-        sizes = found[:, 1].copy()
         of_memory = np.zeros(len(found), np.int64)
+        addresses, sizes = np.empty((2, len(found)), np.int64)
+        self._threads.wait(self._job)
+        counts = loop.sum_up(found, addresses, sizes)
         tries = 0
-        while (left := np.flatnonzero(found[:, 0] == loop.TOO_LARGE)).size and tries < _TRIES:
+        while counts[1] and tries < _TRIES:
             tries += 1
-            numbers = self._numbers[left]
+            left = np.flatnonzero(found[:, 0] == loop.TOO_LARGE)
             needed = int((-(-sizes[left] // 64) * 64).sum())
             try:
                 memory = self._empty((needed,), np.uint8)
             except MemoryError:  # whoever reads them one by one meets it again
                 break
-            self._job, more = self._begin(numbers, memory)
+            self._job, more = self._begin(numbers[left], memory)
             self._threads.wait(self._job)
             found[left] = more
-            sizes[left] = more[:, 1]
-            read = left[more[:, 0] >= 0]
-            places[read] = found[read, 0] + memory.ctypes.data
-            of_memory[read] = len(memories)
+            of_memory[left] = len(memories)
             memories.append(memory)
-        places[found[:, 0] < 0] = -1
-        return FilesRead(memories, of_memory, places, sizes)
+            counts = loop.sum_up(found, addresses, sizes)
+        unread, _, empty, total = counts
+        return FilesRead(memories, of_memory, addresses, sizes, unread, empty, total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +172,19 @@ class FilesRead:
         int64: where each begins; -1 where it could not be read.
     sizes
         int64: its length, in bytes.
+    unread, empty
+        How many could not be read, and how many of the others have no bytes.
+    size_bytes
+        Of all.
     """
 
     memories: list[np.ndarray]
     of_memory: np.ndarray
     addresses: np.ndarray
     sizes: np.ndarray
+    unread: int
+    empty: int
+    size_bytes: int
 
     def rows(self) -> list[np.ndarray | None]:
         """Each file as an array; `None` where it could not be read."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,8 +50,7 @@ def program(file: str) -> str:
     return expanded(file)
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(NamedTuple):
     """A kernel of one of the programs.
 
     Parameters

@@ -221,7 +221,7 @@ class CropMirrorNormalize(Operator):
             windows = self._windows.of(data, lambda: self._batch_windows(c, data))
         out = c.empty(windows.out_extents, self._dtype)
         mirror = scalars(c, "mirror", np.bool_)
-        if mirror is not None and not mirror.any():
+        if mirror is not None and not np.count_nonzero(mirror):  # in less time than `any`
             mirror = None
         if isinstance(data, (ResizedBatch, WarpedBatch)):
             if windows.inside and self._pixels_in and self._rows_out:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError
 from penstock.operators.argument_types import BOOL, FLOAT, FLOATS
 from penstock.operators.image.rotation import (
@@ -32,8 +33,10 @@ from penstock.operators.vector_arguments import vectors
 from penstock.tensors.gpu.batch import plain, shape_rows
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu import rotations as _rotations
     from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch
-
+else:
+    _rotations = later("penstock.kernels.gpu.rotations")
 _NO_AXES = np.empty((0, 3))
 
 
@@ -133,8 +136,6 @@ class Rotate(WarpingOperator):
         self, c: BatchContext, extents: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """`_geometry_of_batch`, or `None` where an argument of a sample is invalid."""
-        from penstock.kernels.gpu import rotations
-
         angles, axes = vectors(c, "angle", 1, spread=False), _NO_AXES
         rank = extents.shape[1]
         if rank == 3 and angles is not None:
@@ -157,16 +158,16 @@ class Rotate(WarpingOperator):
         else:
             canvas = np.empty((count, rank), np.int64)
             if rank == 2:
-                valid = rotations.canvases_of_images(extents, degrees, SLACK, canvas)
+                valid = _rotations.canvases_of_images(extents, degrees, SLACK, canvas)
             else:
-                valid = rotations.canvases_of_volumes(extents, degrees, axes, SLACK, canvas)
+                valid = _rotations.canvases_of_volumes(extents, degrees, axes, SLACK, canvas)
             if not valid:
                 return None
         matrices = np.empty((max(count, len(canvas)), rank, rank + 1), np.float32)
         if rank == 2:
-            valid = rotations.image_matrices(extents, canvas, degrees, matrices)
+            valid = _rotations.image_matrices(extents, canvas, degrees, matrices)
         else:
-            valid = rotations.volume_matrices(extents, canvas, degrees, axes, matrices)
+            valid = _rotations.volume_matrices(extents, canvas, degrees, axes, matrices)
         return (canvas, matrices) if valid else None
 
     def _geometry_of_each(

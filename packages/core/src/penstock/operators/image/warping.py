@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError, UsageError
 from penstock.kernels.cpu.warp import warp
 from penstock.operators.argument_types import DTYPE, FLOAT, FLOATS, INTERP_TYPE
@@ -17,8 +18,14 @@ from penstock.tensors.gpu.batch import plain, shape_rows
 from penstock.types import DALIDataType, DALIInterpType, to_numpy_type
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu import warp as _gpu_warp
+    from penstock.kernels.gpu import warp_request as _warp_request
+    from penstock.operators.image import warped_batch as _warped_batch
     from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch
-
+else:
+    _gpu_warp = later("penstock.kernels.gpu.warp")
+    _warp_request = later("penstock.kernels.gpu.warp_request")
+    _warped_batch = later("penstock.operators.image.warped_batch")
 # Sequences are listed because of their place: 4 axes without a layout are frames.
 WARP_LAYOUTS = ("HWC", "FHWC", "DHWC", "FDHWC")
 WARP_TYPES = (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.FLOAT)
@@ -111,15 +118,11 @@ class WarpingOperator(Operator):
         matrices
             As `penstock.kernels.gpu.warp.warp` takes them.
         """
-        from penstock.kernels.gpu.warp import warp
-        from penstock.kernels.gpu.warp_request import Warp
-        from penstock.operators.image.warped_batch import WarpedBatch
-
         if canvas is None:
             canvas = plain(shape_rows(data)[:, :-1])
         nearest, fill = self._nearest, c.args.fill_value
-        recipe = WarpedBatch.of(
-            c.queue, Warp(data, matrices, self._dtype, nearest, fill), plain(canvas)
+        recipe = _warped_batch.WarpedBatch.of(
+            c.queue, _warp_request.Warp(data, matrices, self._dtype, nearest, fill), plain(canvas)
         )
         if fill is None and 0 in shape_rows(data):
             lacking = (data.sizes() == 0) & recipe.shapes.all(axis=1)
@@ -129,7 +132,7 @@ class WarpingOperator(Operator):
         if not c.of_frames:
             return recipe
         out = c.empty(recipe.extents, self._dtype)
-        warp(c.queue, data, out, matrices, nearest=nearest, fill=fill)
+        _gpu_warp.warp(c.queue, data, out, matrices, nearest=nearest, fill=fill)
         return out
 
     def requested_size(self, size: tuple[float, ...], rank: int) -> tuple[int, ...]:

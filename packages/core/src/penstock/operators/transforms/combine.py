@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from penstock.operators.transforms.transform import (
     OUTPUT_DOC,
     REVERSE_ORDER,
     TRANSFORM,
-    checked_transform,
+    checked_transforms,
     transform_spec,
 )
 
@@ -45,25 +46,48 @@ class Combine(Operator):
         self._frames = spec.ndim == 3
         return spec
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        from penstock.kernels.cpu.affine import placed
+    @property
+    def takes_batches(self) -> bool:
+        """Whether `from_batches` may be called: there are no frames."""
+        return not self._frames
 
-        stacks = [checked_transform(data, k) for k, data in enumerate(inputs)]
+    def from_batches(
+        self, size: int, inputs: Sequence[np.ndarray], tensors: dict[str, np.ndarray]
+    ) -> np.ndarray:
+        """The transforms of `size` samples, of arrays ``(size, ...)`` or ``(1, ...)``."""
+        stacks = [checked_transforms(stack, k) for k, stack in enumerate(inputs)]
+        return self._combined(stacks, size)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        stacks = [
+            checked_transforms(data if framed else data[np.newaxis], k)
+            for k, (data, framed) in enumerate(zip(inputs, self._framed, strict=True))
+        ]
         counts = {len(s) for s, framed in zip(stacks, self._framed, strict=True) if framed}
-        n = stacks[0].shape[1]
-        if len(counts) > 1 or any(s.shape[1] != n for s in stacks):
+        if len(counts) > 1:
             raise ShapeError(
-                "Transforms that are combined must have as many axes and frames each, got shapes "
+                "Transforms that are combined must have as many frames each, got shapes "
                 f"{[data.shape for data in inputs]}."
             )
+        found = self._combined(stacks, max(counts, default=1))
+        out = c.empty(found.shape if self._frames else found.shape[1:], np.float32)
+        out[...] = found if self._frames else found[0]
+        return out
+
+    def _combined(self, stacks: list[np.ndarray], frames: int) -> np.ndarray:
+        from penstock.kernels.cpu.affine import placed
+
         found = stacks[0]
-        frames = max(counts, default=1)
+        n = found.shape[1]
+        if any(stack.shape[1] != n for stack in stacks):
+            raise ShapeError(
+                "Transforms that are combined must have as many axes each, got shapes "
+                f"{[stack.shape[1:] for stack in stacks]}."
+            )
         for stack in stacks[1:]:
             made = np.empty((frames, n, n + 1), np.float32)
             linear = np.ascontiguousarray(stack[..., :n])
             offset = np.ascontiguousarray(stack[..., n])
             placed(linear, offset, _NO_CENTER, found, bool(self.args.reverse_order), made)
             found = made
-        out = c.empty(found.shape if self._frames else found.shape[1:], np.float32)
-        out[...] = found if self._frames else found[0]
-        return out
+        return found

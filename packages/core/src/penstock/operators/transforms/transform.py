@@ -66,13 +66,12 @@ def transform_spec(inputs: Sequence[Spec], *, framed: bool) -> Spec:
     return Spec(DALIDataType.FLOAT, 3 if framed else 2, "F**" if framed else "**")
 
 
-def checked_transform(data: np.ndarray, position: int) -> np.ndarray:
-    """Transforms of an input as a stack ``(frames, n, n + 1)``."""
-    stack = data if data.ndim == 3 else data[np.newaxis]
+def checked_transforms(stack: np.ndarray, position: int) -> np.ndarray:
+    """Transforms of an input, ``(frames, n, n + 1)``."""
     rows, columns = stack.shape[1:]
     if columns != rows + 1 or not 1 <= rows <= MOST_AXES or not len(stack):
         raise ShapeError(
-            f"Input {position} has the shape {data.shape}; a transform of n axes is a matrix "
+            f"Input {position} has the shape {(rows, columns)}; a transform of n axes is a matrix "
             f"(n, n + 1), with n from 1 to {MOST_AXES}."
         )
     return np.ascontiguousarray(stack)
@@ -98,11 +97,33 @@ class Transform(Operator):
                 self._constants[name] = np.array(constant, np.float32).reshape(1, -1)
         spec = transform_spec(inputs, framed=bool(framed))
         self._frames = spec.ndim == 3
+        self._in_frames = bool(inputs) and inputs[0].layout[:1] == "F"
         # Without anything that differs, there is one transform for good.
         self._only: np.ndarray | None = None
         if not inputs and not self.tensor_args:
-            self._only = self._made(self._constants, None)
+            frames = self._count(self._constants, None)
+            self._only = self._made(self._constants, None, frames)
         return spec
+
+    @property
+    def same_for_all(self) -> np.ndarray | None:
+        """The transform of every sample, if it is one."""
+        return None if self._only is None else self._only[0]
+
+    @property
+    def takes_batches(self) -> bool:
+        """Whether `from_batches` may be called: there are no frames."""
+        return not self._frames
+
+    def from_batches(
+        self, size: int, inputs: Sequence[np.ndarray], tensors: dict[str, np.ndarray]
+    ) -> np.ndarray:
+        """The transforms of `size` samples, of arrays ``(size, ...)`` or ``(1, ...)``."""
+        values = dict(self._constants)
+        for name, value in tensors.items():
+            self.check_shape(name, value.shape[1:])
+            values[name] = np.ascontiguousarray(value, np.float32).reshape(len(value), -1)
+        return self._made(values, checked_transforms(inputs[0], 0) if inputs else None, size)
 
     def _layout(self, name: str) -> str:
         spec = self.tensor_args.get(name)
@@ -117,7 +138,10 @@ class Transform(Operator):
                 count = len(value) if name in self._framed else 1
                 values[name] = np.ascontiguousarray(value).reshape(count, -1)
                 self.check_shape(name, value.shape[1:] if name in self._framed else value.shape)
-            found = self._made(values, checked_transform(inputs[0], 0) if inputs else None)
+            given = None
+            if inputs:
+                given = checked_transforms(inputs[0] if self._in_frames else inputs[0][None], 0)
+            found = self._made(values, given, self._count(values, given))
         out = c.empty(found.shape if self._frames else found.shape[1:], np.float32)
         out[...] = found if self._frames else found[0]
         return out
@@ -125,10 +149,9 @@ class Transform(Operator):
     def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
         """Raise if a tensor argument, of one frame, has a shape that means nothing."""
 
-    def _made(self, values: Values, given: np.ndarray | None) -> np.ndarray:
+    def _made(self, values: Values, given: np.ndarray | None, frames: int) -> np.ndarray:
         from penstock.kernels.cpu.affine import placed
 
-        frames = self._count(values, given)
         rank = 0 if given is None else given.shape[1]
         values = dict(values)
         linear, offset = self.parts(values, rank)
