@@ -188,7 +188,7 @@ def _describe(
     for i in range(len(places)):
         place = places[i]
         place.turns = turns
-        own = -(-np.int64(place.first_block) // turns)
+        own = int(-(-np.int64(place.first_block) // turns))
         place.first_block = blocks
         each = own if i == 0 or own == each else 0
         blocks += own
