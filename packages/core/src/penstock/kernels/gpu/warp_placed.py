@@ -113,7 +113,8 @@ def warp_placed(queue: Queue, warp: Warp, windows: Windows, target: Target) -> N
 
 def _kernel(warp: Warp, target: Target, channels: int, *, in_strips: bool) -> Any:
     normalized = bool(target.layout["table"][0])
-    arguments: tuple[Any, ...] = (target.dtype, channels, normalized)
+    made = int(target.layout["channels"][0])
+    arguments: tuple[Any, ...] = (target.dtype, channels, made, normalized)
     function = "warp_bytes_placed"
     if not in_strips:
         function = "warp_placed"
@@ -180,6 +181,9 @@ def _describe(
         in_planes = place.pixel == 1
         as_pixels = place.channel == 1 and place.pixel == place.channels
         in_strips &= (in_planes or as_pixels) and place.channels <= 4
+        in_strips &= place.channels == places[0].channels
+        # All that a block keeps has to fit into 48 KiB.
+        in_strips &= common * place.channels * itemsize < 64
     width = strip_width if in_strips else tile_width
     most, some = 0, False
     for i in range(len(samples)):
