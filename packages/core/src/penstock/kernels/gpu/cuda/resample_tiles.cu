@@ -6,9 +6,8 @@
 // copied to shared memory, too, before, if it fits: it does unless images become much smaller. What the
 // next tile needs is on its way there while a tile is summed along its rows. At last the tile is
 // rounded, normalised, converted, and turned round where the band was, so that it leaves row by row.
-#include "resample_lines.cuh"
+#include "resample_leave.cuh"
 #include "staging.cuh"
-#include "tile_leave.cuh"
 
 constexpr int WARPS = BLOCK / 32, PASS_UNITS = 4 * WARPS;
 // What a thread makes of a tile, at most: units of one element, or of more.
@@ -384,9 +383,8 @@ __global__ void __launch_bounds__(BLOCK, 4)
     const StagedTile staged = {places.row, places.channel, work.rows, s.planar ? s.out_channels : 1,
                                tile.pixels * places.pixel};
     Out* const out = reinterpret_cast<Out*>(s.out) + (work.out_at + tile.first * s.out_pixel);
-    leave<ROWS, BLOCK>(reinterpret_cast<const uint8*>(band), staged,
-                       reinterpret_cast<uint8*>(out), s.out_row * int64(sizeof(Out)),
-                       s.out_channel * int64(sizeof(Out)));
+    leave(reinterpret_cast<const uint8*>(band), staged, reinterpret_cast<uint8*>(out),
+          s.out_row * int64(sizeof(Out)), s.out_channel * int64(sizeof(Out)));
     if (last) return;
     left = tables.tiles[++number].begin;
   }

@@ -1,25 +1,67 @@
 // Windows of affine warps of images of bytes, interpolated: the values of warp_placed.cuh by fewer
 // instructions.
 //
-// A block makes a strip of rows of the canvas, see warp_box.cuh, as far as it is in the window. When
-// nobody needs the box of a tile any more, its pixels take that memory in their last form, in planes
-// or as pixels, and leave as runs.
-#include "tile_leave.cuh"
+// A block makes a strip of rows of the canvas, see warp_box.cuh, as far as it is in the window. Pixels
+// become what they are in the end where they are blended, and take their places in shared memory, in
+// planes or as pixels, from where each warp stores the rows that it has made.
 #include "warp_box.cuh"
 #include "warp_placed_sample.cuh"
 
+// Stores a run of `size` bytes at `to`; they lie in shared memory from byte number `from` on, and there
+// is a word in front of it. All threads of a warp do that together.
+__device__ __forceinline__ void store_run(uint8* to, const uint8* memory, int from, int size,
+                                          int lane) {
+  const int begin = int(reinterpret_cast<uint64>(to) & 3), end = begin + size, words = end / 4;
+  uint32* const target = reinterpret_cast<uint32*>(to - begin);
+  const int place = from - begin, phase = place & 3;  // of the first word's bytes
+  const uint32* const source = reinterpret_cast<const uint32*>(memory + (place - phase));
+  for (int w = lane; w < words; w += 32) {
+    if (w == 0 && begin) continue;
+    target[w] = phase ? __funnelshift_r(source[w], source[w + 1], 8 * phase) : source[w];
+  }
+  if ((begin | end) % 4 == 0) return;
+  // The first word and the last have others' bytes, too; they may be the same one.
+  const uint8* const bytes = memory + from;
+  const int first = begin ? min(4 - begin, size) : 0, left = begin && !words ? 0 : end % 4;
+  if (lane < first) to[lane] = bytes[lane];
+  if (lane < left) to[size - left + lane] = bytes[size - left + lane];
+}
+
+// Stores elements in shared memory: as one vector, where that begins at a multiple of its size, or by
+// words.
+template <bool Vector, typename Out, int Count>
+__device__ __forceinline__ void put(Out* at, const Out (&values)[Count]) {
+  uint32 words[Count * sizeof(Out) / 4];
+  memcpy(words, values, sizeof(words));
+  constexpr int count = sizeof(words) / 4;
+  if constexpr (Vector && count == 4) {
+    *reinterpret_cast<uint4*>(at) = make_uint4(words[0], words[1], words[2], words[3]);
+  } else if constexpr (Vector && count == 2) {
+    *reinterpret_cast<uint2*>(at) = make_uint2(words[0], words[1]);
+  } else {
+#pragma unroll
+    for (int w = 0; w < count; w++) reinterpret_cast<uint32*>(at)[w] = words[w];
+  }
+}
+
+// The last form of a tile's rows, in shared memory.
+template <typename Out, int OutChannels> struct Made {
+  static constexpr int PLANE = TILE_WIDTH * int(sizeof(Out));
+  // So that vectors of four elements that neighbouring rows store use different banks.
+  static constexpr int PITCH = OutChannels * PLANE + 4 * int(sizeof(Out));
+  static constexpr int FRONT = 16;
+  static constexpr int BYTES = FRONT + ROWS * PITCH + 16;
+};
+
 template <typename Out, int Channels, int OutChannels, bool Normalized, typename Chain>
-__global__ void __launch_bounds__(THREADS, BLOCKS)
+__global__ void __launch_bounds__(THREADS, 4)
 warp_bytes_placed(const PlacedSample* __restrict__ samples, uint32 strips_per_sample, bool clamp,
                   const uint8* numbers, uint32 pitch) {
-  // Rows are an odd number of words apart.
-  constexpr int row_bytes = TILE_WIDTH * OutChannels * int(sizeof(Out)) + 4;
-  constexpr int box_words = BOX * BOX, made_words = ROWS * row_bytes / 4;
-  constexpr int run_words = RUN * Channels / 4;
+  using Layout = Made<Out, OutChannels>;
   __shared__ float at[2][ROWS][RUNS + 1];
   __shared__ Box boxes[TILES];
-  __shared__ __align__(16) uint32 memory[box_words > made_words ? box_words : made_words];
-  __shared__ uint32 staged[ROWS][TILE_RUNS * run_words + 1];
+  __shared__ __align__(16) uint32 pixels[BOX * BOX];
+  DYNAMIC_SHARED(uint8, memory);
 
   const uint32 number = blockIdx.x / strips_per_sample;
   const uint32 strip = blockIdx.x - number * strips_per_sample;
@@ -49,65 +91,101 @@ warp_bytes_placed(const PlacedSample* __restrict__ samples, uint32 strips_per_sa
                                 sample.extent[2], Channels};
   const uint32 fill = static_cast<uint32>(sample.fill) * 0x01010101u;
   const float step_x = sample.matrix[0][0], step_y = sample.matrix[1][0];
-  const int lane = thread % 32, tile_run = lane % TILE_RUNS;
-  const int row = thread / 32 * WARP_ROWS + lane / TILE_RUNS;
-  uint32* const own = staged[row] + tile_run * run_words;
-  Out* const made = reinterpret_cast<Out*>(reinterpret_cast<uint8*>(memory) + row * row_bytes);
+  const int lane = thread % 32, tile_run = lane % TILE_RUNS, warp_row = thread / 32 * WARP_ROWS;
+  const int row = warp_row + lane / TILE_RUNS;
   const Chain chain(numbers + uint64(number) * pitch);
   const Finish finish{sample.table, OutChannels};
-  const bool mirrored = sample.out_pixel < 0;
-  const bool planar = sample.out_pixel == 1 || sample.out_pixel == -1;
-  const int pixel_step = planar ? 1 : OutChannels, channel_step = planar ? TILE_WIDTH : 1;
+  const int64 out_pixel = sample.out_pixel, out_row = sample.out_row * int64(sizeof(Out));
+  const int64 out_plane = sample.out_channel * int64(sizeof(Out));
+  const bool mirrored = out_pixel < 0, planar = out_pixel == 1 || out_pixel == -1;
+  const int planes = planar ? OutChannels : 1;
+  const int pixel_bytes = (planar ? 1 : OutChannels) * int(sizeof(Out));
+  uint8* const made = memory + Layout::FRONT;
+  Out* const own = reinterpret_cast<Out*>(made + row * Layout::PITCH);
+  [[maybe_unused]] float means[OutChannels], factors[OutChannels];
+  if constexpr (Normalized) {
+#pragma unroll
+    for (int c = 0; c < OutChannels; c++) means[c] = finish.mean(c), factors[c] = finish.factor(c);
+  }
+  // Channel `c` of a pixel, of which `value` is the one that the warp gives.
+  const auto last = [&](uint8 value, int c) -> Out {
+    if constexpr (Normalized) {
+      return Finish::normalized<Out>(as_float(chain(value)), means[c], factors[c]);
+    } else {
+      return chain(value);
+    }
+  };
   for (int first = low / TILE_WIDTH * TILE_WIDTH; first < high; first += TILE_WIDTH) {
     const Box box = boxes[first / TILE_WIDTH];
-    if (box.columns) load_box<Channels>(source, box, clamp, fill, memory);
+    if (box.columns) load_box<Channels>(source, box, clamp, fill, pixels);
     __syncthreads();
-    const int skipped = max(low - first, 0), count = min(TILE_WIDTH, high - first) - skipped;
     const int place = first / RUN + tile_run;
-    const bool active = row < rows && place >= low / RUN && place < runs;
-    if (active) {
-      make_run<Channels>(source, memory, box, at[0][row][place], at[1][row][place], step_x, step_y,
-                         clamp, static_cast<float>(sample.fill), own);
-    }
-    __syncthreads();  // the box is not needed any more
-    if (active) {
-      uint32 words[run_words];
+    if (row < rows && place >= low / RUN && place < runs) {
+      float x = at[0][row][place], y = at[1][row][place];
+      if (box.columns) {
 #pragma unroll
-      for (int w = 0; w < run_words; w++) words[w] = own[w];
-      const int from = tile_run * RUN - skipped;
-      Out* const first_made = made + (mirrored ? count - 1 - from : from) * pixel_step;
-      const int step = mirrored ? -pixel_step : pixel_step;
+        for (int four = 0; four < RUN; four += 4) {
+          uint32 bits[4 * Channels];
+          blend_four<Channels>(pixels, box, x, y, step_x, step_y, bits);
+          const int column = tile_run * RUN + four;
+          const int from = mirrored ? TILE_WIDTH - 4 - column : column;
+          if (mirrored) {
 #pragma unroll
-      for (int c = 0; c < OutChannels; c++) {
-        [[maybe_unused]] float mean = 0, factor = 0;
-        if constexpr (Normalized) mean = finish.mean(c), factor = finish.factor(c);
-#pragma unroll
-        for (int k = 0; k < RUN; k++) {
-          if (from + k < 0 || from + k >= count) continue;
-          Out& value = first_made[k * step + c * channel_step];
-          const int byte = k * Channels + c;
-          if (c >= Channels) {
-            value = finish.outside<Out>(c);
-            continue;
+            for (int c = 0; c < Channels; c++) {
+              const uint32 a = bits[c], b = bits[Channels + c];
+              bits[c] = bits[3 * Channels + c], bits[3 * Channels + c] = a;
+              bits[Channels + c] = bits[2 * Channels + c], bits[2 * Channels + c] = b;
+            }
           }
-          const auto element = chain(static_cast<uint8>(words[byte / 4] >> (byte % 4 * 8) & 255));
-          if constexpr (Normalized) {
-            value = Finish::normalized<Out>(as_float(element), mean, factor);
+          if (planar) {
+#pragma unroll
+            for (int c = 0; c < OutChannels; c++) {
+              Out values[4];
+#pragma unroll
+              for (int k = 0; k < 4; k++)
+                values[k] = c < Channels ? last(bits[k * Channels + c] & 255, c)
+                                         : finish.outside<Out>(c);
+              put<true>(own + c * TILE_WIDTH + from, values);
+            }
           } else {
-            value = element;
+            Out values[4 * OutChannels];
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+#pragma unroll
+              for (int c = 0; c < OutChannels; c++)
+                values[k * OutChannels + c] = c < Channels ? last(bits[k * Channels + c] & 255, c)
+                                                           : finish.outside<Out>(c);
+            put<false>(own + from * OutChannels, values);
           }
+        }
+      } else {
+        for (int k = 0; k < RUN; k++) {
+          const float point[2] = {x, y};
+          const int column = tile_run * RUN + k;
+          const int pixel = mirrored ? TILE_WIDTH - 1 - column : column;
+          Out* const to = own + (planar ? pixel : pixel * OutChannels);
+          const int step = planar ? TILE_WIDTH : 1;
+          interpolate<2, Channels, uint8>(
+              source, point, clamp, static_cast<float>(sample.fill),
+              [&](int c, uint8 value) { to[c * step] = last(value, c); });
+          for (int c = Channels; c < OutChannels; c++) to[c * step] = finish.outside<Out>(c);
+          x += step_x, y += step_y;
         }
       }
     }
-    __syncthreads();
+    __syncwarp();
+    const int skipped = max(low - first, 0), count = min(TILE_WIDTH, high - first) - skipped;
     const int column = run * RESTART + first + skipped - begin + (mirrored ? count - 1 : 0);
-    Out* const out = reinterpret_cast<Out*>(sample.out) + first_row * sample.out_row +
-                     column * sample.out_pixel;
-    const StagedTile tile = {row_bytes, TILE_WIDTH * int(sizeof(Out)), rows,
-                             planar ? OutChannels : 1, count * pixel_step * int(sizeof(Out))};
-    leave<ROWS, THREADS>(reinterpret_cast<const uint8*>(memory), tile,
-                         reinterpret_cast<uint8*>(out), sample.out_row * int64(sizeof(Out)),
-                         sample.out_channel * int64(sizeof(Out)));
+    const int from = (mirrored ? TILE_WIDTH - skipped - count : skipped) * pixel_bytes;
+    uint8* const out = reinterpret_cast<uint8*>(reinterpret_cast<Out*>(sample.out) +
+                                                column * out_pixel) +
+                       (first_row + warp_row) * out_row;
+    const uint8* const rows_made = made + warp_row * Layout::PITCH;
+    const int size = count * pixel_bytes, own_rows = min(WARP_ROWS, rows - warp_row);
+    for (int r = 0; r < own_rows; r++)
+      for (int p = 0; p < planes; p++)
+        store_run(out + (r * out_row + p * out_plane),
+                  rows_made + (r * Layout::PITCH + p * Layout::PLANE), from, size, lane);
     __syncthreads();  // the next tile needs the memory
   }
 }

@@ -1,6 +1,6 @@
 // How a tile that lies in shared memory gets to where it belongs.
 #pragma once
-#include "common.cuh"
+#include "resample_lines.cuh"
 
 // Rows of a tile in shared memory: planes of elements, or pixels, in each.
 struct StagedTile {
@@ -10,9 +10,7 @@ struct StagedTile {
   int size;           // bytes of a run: of a plane's part of a row
 };
 
-// Write runs to memory, where rows and planes are so many bytes apart. A tile has at most `Rows` rows,
-// a power of two, and the block `Threads` threads.
-template <int Rows, int Threads>
+// Write runs to memory, where rows and planes are so many bytes apart.
 __device__ __forceinline__ void leave(const uint8* memory, const StagedTile& tile, uint8* out,
                                       int64 out_row, int64 out_plane) {
   const uint64 places = reinterpret_cast<uint64>(out) | uint64(out_row) | uint64(tile.size) |
@@ -22,8 +20,8 @@ __device__ __forceinline__ void leave(const uint8* memory, const StagedTile& til
   // As many lanes for a run as it keeps busy, a power of two.
   const int bits = accesses <= 4 ? 2 : accesses <= 8 ? 3 : accesses <= 17 ? 4 : 5;
   const int lane = threadIdx.x & ((1 << bits) - 1);
-  for (int run = threadIdx.x >> bits; run < tile.planes * Rows; run += Threads >> bits) {
-    const int y = run % Rows, p = run / Rows;
+  for (int run = threadIdx.x >> bits; run < tile.planes * ROWS; run += BLOCK >> bits) {
+    const int y = run % ROWS, p = run / ROWS;
     if (y >= tile.rows) continue;
     const uint8* const bytes = memory + (y * tile.pitch + p * tile.plane);
     const uint32* const source = reinterpret_cast<const uint32*>(bytes);
