@@ -53,6 +53,57 @@ template <typename Out, int OutChannels> struct Made {
   static constexpr int BYTES = FRONT + ROWS * PITCH + 16;
 };
 
+// Stores a warp's rows of a tile, so many runs of each; `out` is where the first belongs.
+template <typename Layout, int Planes>
+__device__ __forceinline__ void store_rows(uint8* out, int64 out_row, int64 out_plane,
+                                           const uint8* made, int from, int size, int rows,
+                                           int lane) {
+  if (((out_row | (Planes > 1 ? out_plane : 0)) & 3) != 0) {
+    for (int r = 0; r < rows; r++)
+      for (int p = 0; p < Planes; p++)
+        store_run(out + (r * out_row + p * out_plane), made + (r * Layout::PITCH + p * Layout::PLANE),
+                  from, size, lane);
+    return;
+  }
+  // All runs begin at the same place in a word. All that a thread stores is read before.
+  const int begin = int(reinterpret_cast<uint64>(out) & 3), end = begin + size, words = end / 4;
+  const int place = from - begin, phase = place & 3;
+  for (int w = lane; w < words; w += 32) {
+    if (w == 0 && begin) continue;
+    const uint8* const source = made + (place - phase + 4 * w);
+    uint32 values[WARP_ROWS][Planes];
+#pragma unroll
+    for (int r = 0; r < WARP_ROWS; r++) {
+#pragma unroll
+      for (int p = 0; p < Planes; p++) {
+        const uint32* const two =
+            reinterpret_cast<const uint32*>(source + (r * Layout::PITCH + p * Layout::PLANE));
+        values[r][p] = phase ? __funnelshift_r(two[0], two[1], 8 * phase) : two[0];
+      }
+    }
+    uint8* to = out - begin + 4 * w;
+#pragma unroll
+    for (int r = 0; r < WARP_ROWS; r++, to += out_row) {
+      if (r >= rows) break;
+      uint8* plane = to;
+#pragma unroll
+      for (int p = 0; p < Planes; p++, plane += out_plane)
+        *reinterpret_cast<uint32*>(plane) = values[r][p];
+    }
+  }
+  if ((begin | end) % 4 == 0) return;
+  // The first word and the last have others' bytes, too; they may be the same one.
+  const int first = begin ? min(4 - begin, size) : 0, left = begin && !words ? 0 : end % 4;
+  for (int r = 0; r < rows; r++) {
+    for (int p = 0; p < Planes; p++) {
+      const uint8* const bytes = made + (r * Layout::PITCH + p * Layout::PLANE + from);
+      uint8* const to = out + (r * out_row + p * out_plane);
+      if (lane < first) to[lane] = bytes[lane];
+      if (lane < left) to[size - left + lane] = bytes[size - left + lane];
+    }
+  }
+}
+
 template <typename Out, int Channels, int OutChannels, bool Normalized, typename Chain>
 __global__ void __launch_bounds__(THREADS, 4)
 warp_bytes_placed(const PlacedSample* __restrict__ samples, uint32 strips_per_sample, bool clamp,
@@ -98,7 +149,6 @@ warp_bytes_placed(const PlacedSample* __restrict__ samples, uint32 strips_per_sa
   const int64 out_pixel = sample.out_pixel, out_row = sample.out_row * int64(sizeof(Out));
   const int64 out_plane = sample.out_channel * int64(sizeof(Out));
   const bool mirrored = out_pixel < 0, planar = out_pixel == 1 || out_pixel == -1;
-  const int planes = planar ? OutChannels : 1;
   const int pixel_bytes = (planar ? 1 : OutChannels) * int(sizeof(Out));
   uint8* const made = memory + Layout::FRONT;
   Out* const own = reinterpret_cast<Out*>(made + row * Layout::PITCH);
@@ -182,10 +232,11 @@ warp_bytes_placed(const PlacedSample* __restrict__ samples, uint32 strips_per_sa
                        (first_row + warp_row) * out_row;
     const uint8* const rows_made = made + warp_row * Layout::PITCH;
     const int size = count * pixel_bytes, own_rows = min(WARP_ROWS, rows - warp_row);
-    for (int r = 0; r < own_rows; r++)
-      for (int p = 0; p < planes; p++)
-        store_run(out + (r * out_row + p * out_plane),
-                  rows_made + (r * Layout::PITCH + p * Layout::PLANE), from, size, lane);
+    if (planar) {
+      store_rows<Layout, OutChannels>(out, out_row, out_plane, rows_made, from, size, own_rows, lane);
+    } else {
+      store_rows<Layout, 1>(out, out_row, 0, rows_made, from, size, own_rows, lane);
+    }
     __syncthreads();  // the next tile needs the memory
   }
 }
