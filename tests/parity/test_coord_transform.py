@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.parity.support import assert_both_raise, assert_parity
+from penstock.errors import ShapeError
+from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
 POINTS = [
     np.array([[1, 2], [3, 4], [5, 6.5]], np.float32),
@@ -153,3 +154,25 @@ def test_bad_matrices(shape):
 @pytest.mark.parametrize("shape", [(), (2,), (2, 7)])
 def test_bad_points(shape):
     assert_both_raise(lambda lib, x: lib.fn.coord_transform(x, T=3.0), [np.ones(shape, np.float32)])
+
+
+def test_no_points():
+    def graph(lib, x):
+        return lib.fn.coord_transform(x, T=3.0)
+
+    empty = [np.zeros((0, 2), np.float32)]
+    ((output,),) = run_graph("dali", graph, empty)
+    assert output.samples[0].shape == (0, 0)
+    ((output,),) = run_graph("penstock", graph, empty)
+    assert output.samples[0].shape == (0, 2)
+
+
+def test_frames_without_a_sequence():
+    def graph(lib, x, m):
+        return lib.fn.coord_transform(x, M=m)
+
+    feeds = POINTS[:1], [np.ones((3, 2, 2), np.float32)]
+    ((output,),) = run_graph("dali", graph, *feeds, layouts=["", "F**"])
+    assert output.samples[0].shape == (3, 3, 2)
+    with pytest.raises(ShapeError, match="`M`"):
+        run_graph("penstock", graph, *feeds, layouts=["", "F**"])
