@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.queue import Queue
 
 _WARPS = 8
+_MOST_TURNS = 4
+_BLOCKS = 8
+"""Blocks for each multiprocessor, before they are given more work instead."""
 _FIELDS: list[tuple[str, Any]] = [
     ("first_block", np.uint32),
     ("shift", np.int32),
@@ -32,7 +35,7 @@ _FIELDS: list[tuple[str, Any]] = [
     ("height", np.int32),
     ("width", np.int32),
     ("packed", np.int32),
-    ("padding", np.int32),
+    ("turns", np.int32),
 ]
 _PLACE = np.dtype(_FIELDS, align=True)
 
@@ -104,6 +107,8 @@ def compute(
         out.pointers,
         kernel.out_channels * kernel.out_dtype.itemsize,
         _WARPS * 32 * kernel.each,
+        _BLOCKS * queue.runtime.multiprocessors,
+        _MOST_TURNS,
     )
     table["place"] = places
     launch_counted(queue, kernel, table, blocks, each)
@@ -122,6 +127,8 @@ def _describe(
     out: np.ndarray,
     out_pixel: int,
     tile: int,
+    least_blocks: int,
+    most_turns: int,
 ) -> tuple[int, int]:
     """Fill `places`.
 
@@ -135,14 +142,16 @@ def _describe(
     out, out_pixel
         Where the output begins, and bytes of its pixels.
     tile
-        Pixels of a block.
+        Pixels that a block makes at a time.
+    least_blocks, most_turns
+        How many tiles a block makes: as many as leave so many blocks, up to this number.
 
     Returns
     -------
     tuple of int
         Number of blocks; and that of each sample, if all have as many, else 0.
     """
-    blocks, each = 0, 0
+    blocks, each, tiles = 0, 0, 0
     ndim = shapes.shape[1]
     for i in range(len(places)):
         place = places[i]
@@ -173,7 +182,13 @@ def _describe(
         while shift < 16 and (begin - shift * out_pixel) % 16:
             shift += 1
         place.shift = shift if shift < 16 else 0
-        own = -(-(pixels + place.shift) // tile) if pixels and channels else 0
+        place.first_block = -(-(pixels + place.shift) // tile) if pixels and channels else 0
+        tiles += place.first_block
+    turns = min(max(tiles // least_blocks, 1), most_turns)
+    for i in range(len(places)):
+        place = places[i]
+        place.turns = turns
+        own = int(-(-np.int64(place.first_block) // turns))
         place.first_block = blocks
         each = own if i == 0 or own == each else 0
         blocks += own

@@ -26,8 +26,9 @@ struct Body {{
   struct Numbers {{{fields}
   }};
 
+  template <typename Given>
   static __device__ __forceinline__ void pixel(const Numbers& numbers,
-                                               const In (&given)[in_channels],
+                                               const Given (&given)[in_channels],
                                                Out (&made)[out_channels]) {{{statements}
   }}
 }};
@@ -147,7 +148,7 @@ class _Writer:
             row = matrix[k]
             used = [j for j in range(3) if row[j]]
             if len(used) == 1 and row[used[0]] == 1 and not offsets[k] and not shifts[used[0]]:
-                found.append(values[used[0]])
+                found.append(self._element(values[used[0]]))
                 continue
             total = ""
             # What is multiplied with 0 adds nothing.
@@ -159,7 +160,7 @@ class _Writer:
                 total = f"__fadd_rn({total}, {value})" if total else value
             if offsets[k]:
                 total = f"__fadd_rn({total}, {_float(offsets[k])})" if total else _float(offsets[k])
-            found.append(self._value("uint8", f"saturated<uint8>({total})"))
+            found.append(self._value("uint8", f"color_rounded<uint8>({total})"))
         self.values = found
 
     def _elements(self, step: Elements, names: list[str]) -> None:
@@ -168,7 +169,7 @@ class _Writer:
             if isinstance(part, Number):
                 self.fields.append((names[part.index], part.dtype))
         found = []
-        for value in self.values:
+        for value in map(self._element, self.values):
             known: dict[int, str] = {}
             for part in parts:
                 if isinstance(part, Call):
@@ -184,6 +185,10 @@ class _Writer:
                     known[id(part)] = value
             found.append(known[id(step.term)])
         self.values = found
+
+    def _element(self, value: str) -> str:
+        """`value` as an element: what a kernel hands over may be packed."""
+        return f"static_cast<In>({value})" if value.startswith("given") else value
 
     def _as_floats(self) -> list[str]:
         return [self._value("float", f"as_float({value})") for value in self.values]

@@ -97,6 +97,15 @@ def dense_layout(
     return same_shapes(shape, count), begins, size * count
 
 
+@lru_cache(maxsize=256)  # memory comes back, at few addresses
+def _dense_places(
+    address: int, shape: tuple[int, ...], itemsize: int, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Shapes and addresses of `count` samples of one shape."""
+    shapes, begins, _ = dense_layout(shape, itemsize, count)
+    return shapes, begins + np.uint64(address)
+
+
 @lru_cache(maxsize=1024)
 def _same_strides(shape: tuple[int, ...], itemsize: int, count: int) -> np.ndarray:
     return np.broadcast_to(contiguous_strides(shape_row(shape), itemsize), (count, len(shape)))
@@ -191,7 +200,7 @@ class DeviceBatch(LazyBatch):
     owners
         Objects that keep the memory alive.
     pointers
-        uint64 ``(samples,)``: the address of each sample.
+        uint64 ``(samples,)``: the address of each sample. Not to be written to: batches share it.
     """
 
     __slots__ = ("_dense", "_uniform", "dtype", "owners", "pointers", "runtime", "shapes")
@@ -223,8 +232,8 @@ class DeviceBatch(LazyBatch):
         count: int,
     ) -> DeviceBatch:
         """`count` samples of one shape, one after the other."""
-        shapes, offsets, _ = dense_layout(shape, dtype.itemsize, count)
-        made = cls(runtime, owners, offsets + np.uint64(address), shapes, dtype)
+        shapes, pointers = _dense_places(address, shape, dtype.itemsize, count)
+        made = cls(runtime, owners, pointers, shapes, dtype)
         if count:
             made._uniform, made._dense = shape, True
         return made
