@@ -56,9 +56,7 @@ def main() -> None:
             "RGB to GRAY": fn.color_space_conversion(
                 grey, image_type=types.GRAY, output_type=types.RGB
             ),
-            "RGB to BGR": fn.color_space_conversion(
-                x, image_type=types.RGB, output_type=types.BGR
-            ),
+            "RGB to BGR": fn.color_space_conversion(x, image_type=types.RGB, output_type=types.BGR),
             "RGB to YCbCr": fn.color_space_conversion(
                 x, image_type=types.RGB, output_type=types.YCbCr
             ),
