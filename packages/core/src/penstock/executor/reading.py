@@ -12,12 +12,24 @@ import numpy as np
 
 from penstock.executor.batch import BatchBuffer
 from penstock.executor.files_batch import FilesBatch, Sources
+from penstock.executor.plan import shares_lanes
 
 if TYPE_CHECKING:
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan
     from penstock.executor.program import Program
-    from penstock.kernels.cpu.reading_threads import BeingRead, FileNames, ReadingThreads
+    from penstock.kernels.cpu.reading_threads import (
+        BeingRead,
+        FileNames,
+        FilesRead,
+        ReadingThreads,
+    )
+
+
+_SMALL_BYTES = 32768
+"""So little is copied to a GPU from any memory without a wait: the driver puts it among its
+commands.
+"""
 
 
 def reads_for_lane(plan: Plan) -> bool:
@@ -31,6 +43,11 @@ def reads_for_lane(plan: Plan) -> bool:
         and len(plan.readers) == 1
         and not any(node.sources for node in nodes)
     )
+
+
+def decodes_next(plan: Plan) -> bool:
+    """Whether what is read goes to a decoder."""
+    return any(plan.uploaded[r] for r in plan.stages[1].reads) and not shares_lanes(plan)
 
 
 class Reading:
@@ -67,18 +84,19 @@ class Reading:
         """Wait for the files; return the samples that are left to workers."""
         found = self._files.wait()
         step, iteration = self._program.steps[0], self._iteration
-        self._readers.note_size(found.sizes)
+        self._readers.note_size(found)
         r = step.outputs[0]
         made = iteration.buffers[r]
         if made is not None:
             batch = FilesBatch(found, made.spec, self._program.plan.history[r], made.pool)
             batch.sources = self._sources  # type: ignore[assignment]
             iteration.buffers[r] = batch
-        bad = found.addresses < 0
-        if not step.op.allows_empty:
-            bad |= found.sizes == 0
-        if not bad.any():
+        refused = 0 if step.op.allows_empty else found.empty
+        if not found.unread + refused:
             return []
+        bad = found.addresses < 0
+        if refused:
+            bad |= found.sizes == 0
         return np.flatnonzero(bad).tolist()
 
 
@@ -91,9 +109,12 @@ class BatchReader:
         How many files may be on their way at once.
     processors
         Whether to bind threads to processors.
+    scans
+        Whether to look at headers of JPEG files, too.
     """
 
-    def __init__(self, threads: int, *, processors: bool) -> None:
+    def __init__(self, threads: int, *, processors: bool, scans: bool) -> None:
+        self._scans = scans
         self._count = threads
         self._processors = processors
         self._threads: ReadingThreads | None = None
@@ -137,12 +158,12 @@ class BatchReader:
         first = iteration.buffers[step.outputs[0]]
         assert first is not None
         guess = self._file_bytes * len(entries)
-        files = threads.begin(names, entries, first.empty, guess)
+        files = threads.begin(names, entries, first.empty, guess, self._scans)
         return Reading(self, iteration, program, files, sources)
 
-    def note_size(self, sizes: np.ndarray) -> None:
+    def note_size(self, files: FilesRead) -> None:
         """Learn how much memory files take, so that their sizes need not be known beforehand."""
-        needed = int(sizes.sum()) // max(len(sizes), 1) + 64
+        needed = files.size_bytes // max(len(files.sizes), 1) + 64
         self._file_bytes = max(needed * 9 // 8, self._file_bytes * 15 // 16)
 
     def _found_threads(self) -> ReadingThreads | None:
@@ -169,8 +190,15 @@ def _whole(
     values: np.ndarray, buffer: BatchBuffer, program: Program, r: int, sources: Sources
 ) -> BatchBuffer:
     """The batch of an output of which all samples are known."""
-    dense = buffer.empty(values.shape, buffer.dtype)
-    np.copyto(dense, values, casting="unsafe")
+    if (
+        buffer.pool.is_page_locked
+        and values.nbytes <= _SMALL_BYTES
+        and values.dtype == buffer.dtype
+    ):
+        dense = values
+    else:
+        dense = buffer.empty(values.shape, buffer.dtype)
+        np.copyto(dense, values, casting="unsafe")
     made = BatchBuffer.of_values(dense, buffer.spec, program.plan.history[r], buffer.pool)
     made.sources = sources  # type: ignore[assignment]
     return made

@@ -13,6 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from penstock.kernels.cpu.color import transform_pixels
+from penstock.kernels.cpu.opencv import cv2
+
 _RED, _BLUE = 0.299, 0.114
 _GREEN = 1 - _RED - _BLUE
 _LUMA = (219 / 255, 255 / 219)
@@ -79,3 +82,35 @@ CONVERSIONS: dict[tuple[str, str], tuple[np.ndarray, bool]] = {
 """By the names of both spaces: the numbers, and whether channels are taken in the opposite order,
 since the order of sums is that of red, green and blue.
 """
+
+_IN_OPENCV = {
+    ("RGB", "BGR"): "COLOR_RGB2BGR",
+    ("BGR", "RGB"): "COLOR_RGB2BGR",
+    ("RGB", "GRAY"): "COLOR_RGB2GRAY",
+    ("BGR", "GRAY"): "COLOR_BGR2GRAY",
+    ("GRAY", "RGB"): "COLOR_GRAY2RGB",
+    ("GRAY", "BGR"): "COLOR_GRAY2RGB",
+}
+"""Conversions for which OpenCV has the same bytes sooner: up to ten times where bytes only move."""
+
+
+def convert_pixels(source: np.ndarray, pair: tuple[str, str], out: np.ndarray) -> None:
+    """Convert pixels from one colour space to another.
+
+    Parameters
+    ----------
+    source
+        uint8 ``(..., H, W, C)``, of any strides.
+    pair
+        Names of both spaces, as in `CONVERSIONS`.
+    out
+        The same without gaps, but for the number of channels.
+    """
+    name = _IN_OPENCV.get(pair)
+    if name is not None and source.flags.c_contiguous and source.size:
+        given = source.reshape(-1, *source.shape[-2:])
+        made = out.reshape(-1, *out.shape[-2:])
+        cv2().cvtColor(given, getattr(cv2(), name), dst=made)
+        return
+    numbers, reverses = CONVERSIONS[pair]
+    transform_pixels(source, numbers, out, reverses=reverses)

@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.records import launch_counted
-from penstock.tensors.gpu.batch import StridedBatch, rows_in_common, shape_rows
+from penstock.tensors.gpu.batch import StridedBatch, contiguous_strides, rows_in_common, shape_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.queue import Queue
 
 _WARPS = 8
+_MOST_TURNS = 4
+_BLOCKS = 8
+"""Blocks for each multiprocessor, before they are given more work instead."""
 _FIELDS: list[tuple[str, Any]] = [
     ("first_block", np.uint32),
     ("shift", np.int32),
@@ -31,7 +34,7 @@ _FIELDS: list[tuple[str, Any]] = [
     ("channel", np.int32),
     ("height", np.int32),
     ("width", np.int32),
-    ("packed", np.int32),
+    ("turns", np.int32),
     ("padding", np.int32),
 ]
 _PLACE = np.dtype(_FIELDS, align=True)
@@ -60,6 +63,15 @@ class PixelColors(NamedTuple):
         return queue.upload(table)
 
 
+def is_view(batch: DeviceBatch | StridedBatch) -> bool:
+    """Whether samples are not known to be runs of memory."""
+    if not isinstance(batch, StridedBatch):
+        return False
+    shapes, strides = rows_in_common(batch.shapes, batch.strides)
+    expected = contiguous_strides(shapes, batch.dtype.itemsize)
+    return not ((strides == expected) | (shapes == 1)).all()
+
+
 def fits(source: StridedBatch) -> bool:
     """Whether samples seen through strides can be read as the kernel does: in frames of rows."""
     if source.ndim > 4 or not len(source):
@@ -78,6 +90,8 @@ def compute(
 
     Parameters
     ----------
+    kernel
+        For views if `source` is one.
     source
         Pixels ``(..., H, W, C)``; through strides, it `fits`.
     numbers
@@ -93,17 +107,19 @@ def compute(
     places = np.zeros(len(out), _PLACE)
     shapes = shape_rows(source)
     strides = _NONE
-    if isinstance(source, StridedBatch):
+    if kernel.is_for_views:
+        assert isinstance(source, StridedBatch)
         shapes, strides = rows_in_common(source.shapes, source.strides)
     blocks, each = _describe(
         places,
         source.pointers,
         shapes,
         strides,
-        kernel.dtype.itemsize,
         out.pointers,
         kernel.out_channels * kernel.out_dtype.itemsize,
         _WARPS * 32 * kernel.each,
+        _BLOCKS * queue.runtime.multiprocessors,
+        _MOST_TURNS,
     )
     table["place"] = places
     launch_counted(queue, kernel, table, blocks, each)
@@ -118,10 +134,11 @@ def _describe(
     pointers: np.ndarray,
     shapes: np.ndarray,
     strides: np.ndarray,
-    itemsize: int,
     out: np.ndarray,
     out_pixel: int,
     tile: int,
+    least_blocks: int,
+    most_turns: int,
 ) -> tuple[int, int]:
     """Fill `places`.
 
@@ -130,19 +147,19 @@ def _describe(
     pointers, shapes, strides
         Of the source; strides in bytes, none for samples without gaps. Shapes and strides have a
         row a sample, or one for all.
-    itemsize
-        Of its elements.
     out, out_pixel
         Where the output begins, and bytes of its pixels.
     tile
-        Pixels of a block.
+        Pixels that a block makes at a time.
+    least_blocks, most_turns
+        How many tiles a block makes: as many as leave so many blocks, up to this number.
 
     Returns
     -------
     tuple of int
         Number of blocks; and that of each sample, if all have as many, else 0.
     """
-    blocks, each = 0, 0
+    blocks, each, tiles = 0, 0, 0
     ndim = shapes.shape[1]
     for i in range(len(places)):
         place = places[i]
@@ -153,15 +170,8 @@ def _describe(
         channels = shape[ndim - 1]
         place.source, place.out = pointers[i], out[i]
         place.pixels = pixels
-        place.packed = 1
         if len(strides):
             step = strides[i if len(strides) > 1 else 0]
-            expected = itemsize
-            for k in range(ndim):
-                axis = ndim - 1 - k
-                if shape[axis] != 1 and step[axis] != expected:
-                    place.packed = 0
-                expected *= shape[axis]
             place.channel, place.pixel = step[ndim - 1], step[ndim - 2]
             place.row = step[ndim - 3] if ndim > 2 else 0
             place.outer = step[ndim - 4] if ndim > 3 else 0
@@ -173,7 +183,13 @@ def _describe(
         while shift < 16 and (begin - shift * out_pixel) % 16:
             shift += 1
         place.shift = shift if shift < 16 else 0
-        own = -(-(pixels + place.shift) // tile) if pixels and channels else 0
+        place.first_block = -(-(pixels + place.shift) // tile) if pixels and channels else 0
+        tiles += place.first_block
+    turns = min(max(tiles // least_blocks, 1), most_turns)
+    for i in range(len(places)):
+        place = places[i]
+        place.turns = turns
+        own = int(-(-np.int64(place.first_block) // turns))
         place.first_block = blocks
         each = own if i == 0 or own == each else 0
         blocks += own

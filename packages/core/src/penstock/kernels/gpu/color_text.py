@@ -17,6 +17,9 @@ from penstock.kernels.gpu.color_steps import Conversion, Elements, Matrix, Step
 from penstock.kernels.gpu.pointwise_terms import Call, Constant, Number, Source, nodes
 from penstock.kernels.gpu.program import C_TYPES, Kernel, program
 
+RUNS, VIEWS = "color<Body, false>", "color<Body, true>"
+"""Kernels for samples that are runs of memory, and for others."""
+
 _BODY = """
 struct Body {{
   static constexpr bool present = true;
@@ -26,8 +29,9 @@ struct Body {{
   struct Numbers {{{fields}
   }};
 
+  template <typename Given>
   static __device__ __forceinline__ void pixel(const Numbers& numbers,
-                                               const In (&given)[in_channels],
+                                               const Given (&given)[in_channels],
                                                Out (&made)[out_channels]) {{{statements}
   }}
 }};
@@ -56,11 +60,16 @@ class ColorKernel:
     out_channels: int
     dtype: np.dtype
     out_dtype: np.dtype
-    name: str = "color<Body>"
+    name: str
 
     def source(self) -> str:
         """Text of the program."""
         return program("color_loop.cuh") + self.text
+
+    @property
+    def is_for_views(self) -> bool:
+        """Whether samples need not be runs of memory."""
+        return self.name == VIEWS
 
     @property
     def in_place(self) -> bool:
@@ -97,12 +106,17 @@ def with_colors(kernel: Kernel, colors: ColorKernel) -> WithColors:
 
 
 @lru_cache(maxsize=1024)
-def color_kernel(dtype: np.dtype, channels: int, steps: tuple[Step, ...]) -> ColorKernel:
-    """The kernel that does `steps` with pixels of this type and so many channels."""
+def color_kernel(
+    dtype: np.dtype, channels: int, steps: tuple[Step, ...], *, view: bool = False
+) -> ColorKernel:
+    """The kernel that does `steps` with pixels of this type and so many channels.
+
+    `view` tells that samples are not runs of memory.
+    """
     writer = _Writer(dtype, channels)
     for step in steps:
         writer.write(step)
-    return writer.kernel()
+    return writer.kernel(view)
 
 
 class _Writer:
@@ -147,7 +161,7 @@ class _Writer:
             row = matrix[k]
             used = [j for j in range(3) if row[j]]
             if len(used) == 1 and row[used[0]] == 1 and not offsets[k] and not shifts[used[0]]:
-                found.append(values[used[0]])
+                found.append(self._element(values[used[0]]))
                 continue
             total = ""
             # What is multiplied with 0 adds nothing.
@@ -159,7 +173,7 @@ class _Writer:
                 total = f"__fadd_rn({total}, {value})" if total else value
             if offsets[k]:
                 total = f"__fadd_rn({total}, {_float(offsets[k])})" if total else _float(offsets[k])
-            found.append(self._value("uint8", f"saturated<uint8>({total})"))
+            found.append(self._value("uint8", f"color_rounded<uint8>({total})"))
         self.values = found
 
     def _elements(self, step: Elements, names: list[str]) -> None:
@@ -168,7 +182,7 @@ class _Writer:
             if isinstance(part, Number):
                 self.fields.append((names[part.index], part.dtype))
         found = []
-        for value in self.values:
+        for value in map(self._element, self.values):
             known: dict[int, str] = {}
             for part in parts:
                 if isinstance(part, Call):
@@ -185,6 +199,10 @@ class _Writer:
             found.append(known[id(step.term)])
         self.values = found
 
+    def _element(self, value: str) -> str:
+        """`value` as an element: what a kernel hands over may be packed."""
+        return f"static_cast<In>({value})" if value.startswith("given") else value
+
     def _as_floats(self) -> list[str]:
         return [self._value("float", f"as_float({value})") for value in self.values]
 
@@ -193,7 +211,7 @@ class _Writer:
         self.statements.append(f"const {kind} {name} = {text};")
         return name
 
-    def kernel(self) -> ColorKernel:
+    def kernel(self, view: bool) -> ColorKernel:
         """What was written."""
         statements = [
             *self.statements,
@@ -208,9 +226,8 @@ class _Writer:
             fields="".join(f"\n    {_declared(name, kind)};" for name, kind in self.fields),
             statements="".join(f"\n    {line}" for line in statements),
         )
-        return ColorKernel(
-            text, numbers, self.in_channels, len(self.values), self.source, self.dtype
-        )
+        made, name = len(self.values), VIEWS if view else RUNS
+        return ColorKernel(text, numbers, self.in_channels, made, self.source, self.dtype, name)
 
 
 def _declared(name: str, kind: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,11 +47,12 @@ def batch_on_gpu(data: Any, stream: Any, *, copy: bool) -> TensorListGPU | None:
     """
     if _surely_on_host(data):
         return None
-    internal = _is_internal(stream)
+    internal = stream is not None and _is_internal(stream)
     found = _shared(data, None if internal else stream)
     if found is None or not copy:
         return None if found is None else found[0]
-    shared, writers = found
+    shared = found[0]
+    writers = set(found[1])
     import penstock.kernels.gpu.strided_copy  # noqa: F401 - copies of many samples are one launch
 
     copied = shared._make_copy()
@@ -76,16 +78,17 @@ def is_on_gpu(data: Any) -> bool:
     return not _surely_on_host(data) and _is_on_gpu(data)
 
 
-def _shared(data: Any, stream: Any) -> tuple[TensorListGPU, set[int]] | None:
+def _shared(data: Any, stream: Any) -> tuple[TensorListGPU, Collection[int]] | None:
     """The samples, in the memory they are in, and the streams that write it."""
     if isinstance(data, (list, tuple)):
         alike = _foreign_lists.all_on_gpu(data, stream)
         if alike is not None:
-            return _tensor_lists.TensorListGPU._from_foreign(alike), set(alike.writers)
+            return _tensor_lists.TensorListGPU._from_foreign(alike), alike.writers
     else:
         whole = _tensor_lists.TensorListGPU._from_array(data, stream)
         if whole is not None:
-            return whole, set() if whole.stream is None else {whole.stream}
+            written_on = whole.stream
+            return whole, () if written_on is None else (written_on,)
     if not _is_on_gpu(data):
         return None
     shared = _tensor_lists.TensorListGPU(data, contiguous=False, stream=stream)
@@ -93,7 +96,7 @@ def _shared(data: Any, stream: Any) -> tuple[TensorListGPU, set[int]] | None:
     if not layout and type(data).__name__ == "TensorGPU":
         layout = data.layout()
         shared.set_layout(layout[1:] if layout.startswith("N") else None)
-    return shared, set() if shared.stream is None else {shared.stream}
+    return shared, () if shared.stream is None else (shared.stream,)
 
 
 def _surely_on_host(data: Any) -> bool:

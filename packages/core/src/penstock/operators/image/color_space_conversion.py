@@ -49,8 +49,7 @@ class ColorSpaceConversion(Operator):
     """
 
     def infer(self, *inputs: Spec) -> Spec:
-        from penstock.kernels.cpu.color import transform_pixels
-        from penstock.kernels.cpu.color_spaces import CHANNELS, CONVERSIONS
+        from penstock.kernels.cpu.color_spaces import CHANNELS, convert_pixels
 
         given, wanted = self.args.image_type, self.args.output_type
         for name, space in (("image_type", given), ("output_type", wanted)):
@@ -64,8 +63,7 @@ class ColorSpaceConversion(Operator):
             )
         self._spaces = given.name, wanted.name
         self._channels, self._made = CHANNELS[given.name], CHANNELS[wanted.name]
-        self._numbers, self._reverses = CONVERSIONS[given.name, wanted.name]
-        self._transform = transform_pixels
+        self._convert = convert_pixels
         return inputs[0]
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
@@ -73,7 +71,7 @@ class ColorSpaceConversion(Operator):
         if data.shape[-1] != self._channels:
             raise self._wrong_channels(data.shape)
         out = c.empty((*data.shape[:-1], self._made), np.uint8)
-        self._transform(data, self._numbers, out, reverses=self._reverses)
+        self._convert(data, self._spaces, out)
         return out
 
     gpu_takes: ClassVar = TAKEN

@@ -118,7 +118,8 @@ class Driver:
 
     def copy(self, target: int, source: int, size_bytes: int, stream: int) -> None:
         """Queue a copy."""
-        self.call(self._copy, target, source, size_bytes, stream)
+        if self._copy(target, source, size_bytes, stream):
+            self.call(self._copy, target, source, size_bytes, stream)
 
     def idle_event(self) -> int | None:
         """An event that was given back, if there is one."""
@@ -229,16 +230,10 @@ class Launch:
                 self._driver.allow_shared(self._function, shared_bytes)
                 self._shared = shared_bytes
             self._format.pack_into(self._arguments, 0, *args)
-            self._driver.call(
-                self._driver.launch_entry,
-                self._function,
-                *grid,
-                *block,
-                shared_bytes,
-                stream,
-                self._pointers,
-                None,
-            )
+            entry, end = self._driver.launch_entry, (shared_bytes, stream, self._pointers, None)
+            # A refused call is made once more, where the reason is found and mended.
+            if entry(self._function, *grid, *block, *end):
+                self._driver.call(entry, self._function, *grid, *block, *end)
 
 
 @cache

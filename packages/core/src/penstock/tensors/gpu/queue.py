@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 SAMPLE_ALIGNMENT_BYTES = 64
 """Samples of differing shapes begin at multiples of it; those of one shape lie without gaps."""
+_MOST_RECORDS = 64
 
 
 class Kernel(Protocol):
@@ -65,6 +66,7 @@ class Queue:
         self._pool = pool
         self._uploads = Uploads(runtime, stream, pool, staging, together=uploads_together)
         self._scratch: list[Any] = []
+        self._records: dict[tuple[int, int], np.ndarray] = {}
         self._functions: dict[Any, Function] = {}
         self._ragged: tuple[np.ndarray | None, int, np.ndarray, int] = None, 0, np.empty(0), 0
         self._deferred: list[Callable[[Queue], None]] | None = None
@@ -121,6 +123,19 @@ class Queue:
         total = int(ends[-1]) if len(ends) else 0
         self._ragged = shapes, itemsize, ends - sizes, total
         return self._ragged[2], total
+
+    def records(self, dtype: np.dtype, count: int) -> np.ndarray:
+        """An array of so many elements, to be filled and uploaded before it is asked for again.
+
+        NumPy takes longer to make one of many fields than the loop that fills it.
+        """
+        key = id(dtype), count  # an array's type lives as long as the array
+        found = self._records.get(key)
+        if found is None:
+            if len(self._records) >= _MOST_RECORDS:
+                self._records.clear()
+            found = self._records[key] = np.empty(count, dtype)
+        return found
 
     def scratch(self, size_bytes: int) -> int:
         """Address of uninitialised device memory for work that is queued here now."""

@@ -138,14 +138,11 @@ __global__ void __launch_bounds__(THREADS<Out>, RESIDENT / THREADS<Out>)
   const Finish finish{work.table, G};
   Out* const out = reinterpret_cast<Out*>(work.out) + work.out_offset;
   const int64 out_channel = work.out_channel;
-  uint8* const from =
+  const uint8* const from =
       memory + (work.spans.source & 15) + (work.backwards ? (columns - 1) * PIXEL : 0);
   if constexpr (Colors::present) {
-#pragma unroll 2
-    for (int k = threadIdx.x; k < run; k += THREADS<Out>) {
-      uint8* const place = from + k * step + int(by_columns.divide(k)) * gap;
-      change_colors<Colors>(colors, work.sample, reinterpret_cast<In*>(place));
-    }
+    change_rows<Colors, In>(colors, work.sample, memory + (work.spans.source & 15),
+                            work.spans.count, even ? run : columns, work.pitch, THREADS<Out>);
     __syncthreads();
   }
 #pragma unroll 1
