@@ -85,15 +85,15 @@ __device__ __forceinline__ void change_fetched(const typename Body::Numbers& num
 }
 
 // The same for pixels that lie anywhere: neighbouring threads take neighbours, a few at a time. View:
-// the source is not one run of memory. Not a part of what calls it, to take no registers there.
+// the source is not one run of memory.
 template <typename Body, bool View>
-__device__ __noinline__ void change_scattered(const ColorSample<Body>& s, int64 first, uint8* mine,
-                                              int lane) {
+__device__ __forceinline__ void change_scattered(const ColorSample<Body>& s,
+                                                 const typename Body::Numbers& numbers, int64 first,
+                                                 uint8* mine, int lane) {
   using Tile = ColorTile<Body>;
   using In = typename Body::In;
   constexpr int EACH = Tile::EACH, CIN = Tile::CIN, COUT = Tile::COUT;
   constexpr int TOGETHER = EACH < 4 ? EACH : 4;
-  const typename Body::Numbers numbers = s.numbers;
   const int channel = View ? s.channel : int(sizeof(In));
   const int64 step = View ? s.pixel : Tile::READ;
   const int begin = first < 0 ? int(-first) : 0;  // pixels of the warp that are in the sample
@@ -146,29 +146,12 @@ __device__ __noinline__ void change_scattered(const ColorSample<Body>& s, int64 
   }
 }
 
-// Up to four neighbours, wherever they lie.
-template <typename Body, bool View>
-__device__ __noinline__ void change_few(const ColorSample<Body>& s, int64 first,
-                                        typename Body::Out* target) {
-  using In = typename Body::In;
-  constexpr int CIN = Body::in_channels, COUT = Body::out_channels;
-#pragma unroll 1
-  for (int k = 0; k < 4; k++) {
-    const int64 at = first + k;
-    if (at < 0 || at >= s.pixels) continue;
-    const char* place = s.source + at * int64(CIN * sizeof(In));
-    if (View) {
-      const auto line = divided(uint64(at), uint64(s.width));
-      const auto frame = divided(line.whole, uint64(s.height));
-      place = s.source + frame.whole * s.outer + frame.rest * s.row + line.rest * s.pixel;
-    }
-    In given[CIN];
-    for (int c = 0; c < CIN; c++)
-      given[c] = element_of(reinterpret_cast<const In*>(place + c * (View ? s.channel : int(sizeof(In)))));
-    typename Body::Out made[COUT];
-    Body::pixel(s.numbers, given, made);
-    for (int c = 0; c < COUT; c++) target[k * COUT + c] = made[c];
-  }
+// `change_scattered` of views, for what rarely needs it: it takes no registers of the caller's.
+template <typename Body>
+__device__ __noinline__ void change_any(const ColorSample<Body>& s, int64 first, uint8* mine,
+                                        int lane) {
+  const typename Body::Numbers numbers = s.numbers;
+  change_scattered<Body, true>(s, numbers, first, mine, lane);
 }
 
 // Four bytes from where there need not be a word; two aligned words have them.
@@ -184,65 +167,79 @@ __device__ __forceinline__ void reverse_pixels(uint32 (&words)[3]) {
   words[2] = __byte_perm(a, b, 0x2105u);
 }
 
-// `change_scattered` for pixels of three bytes, which may run backwards: a thread takes four
+// `change_scattered` for views of pixels of three bytes, which may run backwards: a thread takes four
 // neighbours, out of the words that they are in. Words beyond the sample are not touched.
-template <typename Body, bool View>
-__device__ __noinline__ void change_bytes(const ColorSample<Body>& s, int64 first, uint8* mine,
-                                          int lane) {
+template <typename Body>
+__device__ __forceinline__ void change_bytes(const ColorSample<Body>& s,
+                                             const typename Body::Numbers& numbers, int64 first,
+                                             uint8* mine, int lane) {
   using Tile = ColorTile<Body>;
   using Out = typename Body::Out;
   constexpr int GROUPS = Tile::CHUNK / 4, COUT = Tile::COUT;
   constexpr int TOGETHER = GROUPS < 64 ? 1 : 2, RESULTS = COUT * int(sizeof(Out));
-  const typename Body::Numbers numbers = s.numbers;
-  const int step = View ? s.pixel : 3;
-  const int64 row = View ? s.row : 0, outer = View ? s.outer : 0;
-  const int64 width = View ? s.width : s.pixels;
-  const int height = View ? s.height : 1;
+  const int step = s.pixel, width = s.width, height = s.height;
   // Where the sample's first and last bytes are.
-  const int64 frames = View ? divided(uint64(s.pixels), uint64(width * height)).whole : 1;
-  const int64 reaches[3] = {(width - 1) * step, (height - 1) * row, (frames - 1) * outer};
+  const int64 frames = divided(uint64(s.pixels), uint64(width) * uint64(height)).whole;
+  const int64 reaches[3] = {int64(width - 1) * step, (height - 1) * s.row, (frames - 1) * s.outer};
   const char *low = s.source, *high = s.source + 3;
 #pragma unroll
   for (int k = 0; k < 3; k++) {
     low += min(reaches[k], int64(0));
     high += max(reaches[k], int64(0));
   }
-  int64 x = first + 4 * lane;  // may be in front of the sample
-  int64 y = 0;
+  const int64 next_frame = s.outer - height * s.row;
+  // Where this thread's first pixel is; those in front of the sample are in front of its first row.
+  int64 at = first + 4 * lane;
+  int x = at < 0 ? int(at) : 0, y = 0;
   const char* line = s.source;
-  if (View && x > 0) {
-    const auto found = divided(uint64(x), uint64(width));
+  if (at > 0) {
+    const auto found = divided(uint64(at), uint64(width));
     const auto frame = divided(found.whole, uint64(height));
-    x = found.rest, y = frame.rest;
-    line += frame.whole * outer + y * row;
+    x = int(found.rest), y = int(frame.rest);
+    line += frame.whole * s.outer + y * s.row;
   }
-  const int64 next_frame = outer - height * row;
 #pragma unroll 1
   for (int group = lane; group < GROUPS; group += 32 * TOGETHER) {
     uint32 words[TOGETHER][3];
-    bool together[TOGETHER];
-    const char* places[TOGETHER];
 #pragma unroll
-    for (int t = 0; t < TOGETHER; t++) {
-      const int64 at = first + 4 * (group + 32 * t);
-      places[t] = line + x * step;
-      const char* const begin = places[t] - (step < 0 ? 9 : 0);
+    for (int t = 0; t < TOGETHER; t++, at += 128) {
+      const char* const begin = line + int64(x) * step - (step < 0 ? 9 : 0);
       const uint32 place = uint32(reinterpret_cast<uint64>(begin)) & 3;
       const uint32* const word = reinterpret_cast<const uint32*>(begin - place);
       const char* const end = reinterpret_cast<const char*>(word + (place ? 4 : 3));
-      together[t] = x >= 0 && x + 4 <= width && at + 4 <= s.pixels && begin - place >= low &&
-                    end <= high;
-      if (together[t]) {
+      if (x >= 0 && x + 4 <= width && begin - place >= low && end <= high) {
         const uint32 given[3] = {__ldg(word), __ldg(word + 1), __ldg(word + 2)};
         const uint32 last = place ? __ldg(word + 3) : 0;
         words[t][0] = word_from(given[0], given[1], place);
         words[t][1] = word_from(given[1], given[2], place);
         words[t][2] = word_from(given[2], last, place);
+        if (step < 0) reverse_pixels(words[t]);
+      } else {
+        // Pixel by pixel, over the end of a row.
+        uint8 bytes[12];
+        int column = x, row = y;
+        const char* from = line;
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+          const bool there = at + k >= 0 && at + k < s.pixels;
+          const uint8* const pixel = reinterpret_cast<const uint8*>(from + int64(column) * step);
+#pragma unroll
+          for (int c = 0; c < 3; c++) bytes[3 * k + c] = there ? __ldg(pixel + c) : 0;
+          if (++column == width) {
+            column = 0;
+            from += s.row;
+            if (++row == height) {
+              row = 0;
+              from += next_frame;
+            }
+          }
+        }
+        memcpy(words[t], bytes, sizeof(bytes));
       }
       x += 128;
-      while (View && x >= width) {
+      while (x >= width) {
         x -= width;
-        line += row;
+        line += s.row;
         if (++y == height) {
           y = 0;
           line += next_frame;
@@ -251,26 +248,20 @@ __device__ __noinline__ void change_bytes(const ColorSample<Body>& s, int64 firs
     }
 #pragma unroll
     for (int t = 0; t < TOGETHER; t++) {
-      const int64 at = first + 4 * (group + 32 * t);
-      Out* const target = reinterpret_cast<Out*>(mine) + 4 * (group + 32 * t) * COUT;
-      if (together[t]) {
-        if (step < 0) reverse_pixels(words[t]);
-        Out made[4][COUT];
-        uint32 results[RESULTS];
+      Out made[4][COUT];
+      uint32 results[RESULTS];
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
-          PackedByte given[3];
+      for (int k = 0; k < 4; k++) {
+        PackedByte given[3];
 #pragma unroll
-          for (int c = 0; c < 3; c++)
-            given[c] = {words[t][(3 * k + c) / 4], uint32(3 * k + c) % 4};
-          Body::pixel(numbers, given, made[k]);
-        }
-        memcpy(results, made, sizeof(made));
-#pragma unroll
-        for (int k = 0; k < RESULTS; k++) reinterpret_cast<uint32*>(target)[k] = results[k];
-      } else {
-        change_few<Body, View>(s, at, target);
+        for (int c = 0; c < 3; c++)
+          given[c] = {words[t][(3 * k + c) / 4], uint32(3 * k + c) % 4};
+        Body::pixel(numbers, given, made[k]);
       }
+      memcpy(results, made, sizeof(made));
+      uint32* const target = reinterpret_cast<uint32*>(mine) + (group + 32 * t) * RESULTS;
+#pragma unroll
+      for (int k = 0; k < RESULTS; k++) target[k] = results[k];
     }
   }
 }
@@ -310,13 +301,14 @@ color(const uint8* records, uint32 pitch, uint32 count, uint32 uniform) {
   if constexpr (View) {
     uint8* const mine = memory[0] + warp * Tile::BYTES;
     const bool bytes = Tile::READ == 3 && s.channel == 1 && (s.pixel == 3 || s.pixel == -3);
+    const typename Body::Numbers numbers = s.numbers;
 #pragma unroll 1
     for (int turn = 0; turn < turns && first < s.pixels; turn++, first += Tile::PIXELS) {
       if (first + Tile::CHUNK <= 0) continue;
       if constexpr (Tile::READ == 3) {
-        if (bytes) change_bytes<Body, true>(s, first, mine, lane);
+        if (bytes) change_bytes<Body>(s, numbers, first, mine, lane);
       }
-      if (!bytes) change_scattered<Body, true>(s, first, mine, lane);
+      if (!bytes) change_any<Body>(s, first, mine, lane);
       __syncwarp();
       leave<Body>(s, first, mine, lane);
       __syncwarp();
@@ -339,10 +331,8 @@ color(const uint8* records, uint32 pitch, uint32 count, uint32 uniform) {
           await_copies_but<1>();
           __syncwarp();
           change_fetched<Body>(numbers, mine, lane);
-        } else if constexpr (Tile::READ == 3) {
-          change_bytes<Body, false>(s, first, mine, lane);
         } else {
-          change_scattered<Body, false>(s, first, mine, lane);
+          change_scattered<Body, false>(s, numbers, first, mine, lane);
         }
         __syncwarp();
         leave<Body>(s, first, mine, lane);
