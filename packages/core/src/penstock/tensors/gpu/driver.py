@@ -25,7 +25,7 @@ _INVALID_CONTEXT = 201
 _DISABLE_TIMING = 2
 _MOST_IDLE_EVENTS = 256
 _MOST_DYNAMIC_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-_COMMON_SHARED_BYTES = 32 << 10
+_COMMON_SHARED_BYTES = 16 << 10
 """Shared memory that every kernel may ask for, beside what it has itself, without saying so before.
 """
 _LIBRARIES = ("libcuda.so.1", "nvcuda.dll")
