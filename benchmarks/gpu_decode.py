@@ -21,6 +21,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,8 @@ def samples_of(encoded: list[np.ndarray], cropped: bool = False) -> list[Sample]
 
 def split(encoded: list[np.ndarray]) -> tuple[list[Sample], PlainJpegs | None]:
     """Whole images as the operators hand them to the decoders: one by one, and all at once."""
-    plain = plain_jpegs(encoded, scan_jpegs(encoded), RGB)
+    rows = SimpleNamespace(rows=encoded)
+    plain = plain_jpegs(rows, scan_jpegs(encoded), RGB)
     if plain is None or len(plain.positions) == len(encoded):
         return [], plain
     positions = set(plain.positions.tolist())

@@ -2,13 +2,15 @@
 
     hatch run bench:gpu-kernels
     hatch run bench:gpu-kernels --only resize rotate --batch-size 64 --markdown
+    hatch run bench:gpu-kernels --only crop flip --batch-size 256 1024
 
 Each operator works on batches of images of one size and of many sizes, in turn on several that
 together are larger than the caches. *GB/s* are the bytes that have to be read and written, at
 least, over the time between two CUDA events; *of copy* is their ratio to the faster of the driver's
 copy and a copy kernel, measured in the same run, of a gigabyte. *of equal* is the ratio of the time
 that the driver takes to copy as many bytes, measured in the same way, to that of the operator:
-whatever is queued takes some microseconds to begin and to end, which counts where little is moved.
+whatever is queued takes some microseconds to begin and to end, which counts where little is moved;
+of larger batches, it counts less.
 *host* is what the interpreter takes to queue the work. The time of an operator includes the upload
 of its table of samples.
 """
@@ -123,7 +125,7 @@ class Bench:
 
     def copy_rates(self) -> dict[str, float]:
         """GB/s, read and written, of the driver's copy and of a copy kernel."""
-        runtime, size = self.device.runtime, self.count * (1 << 22)
+        runtime, size = self.device.runtime, min(self.count, 256) << 22
         batches = [self._queue.empty((size,), np.uint8, 1) for _ in "ab"]
         source, target = (int(batch.pointers[0]) for batch in batches)
         kernel = runtime.function(_COPY, "copy16")
@@ -223,26 +225,35 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", nargs="+", help="operators whose names contain one of these")
-    parser.add_argument("--batch-size", type=int, default=256)
+    parser.add_argument(
+        "--batch-size", type=int, nargs="+", default=[256], help="one or more, a table of each"
+    )
     parser.add_argument(
         "--smoke", action="store_true", help="tiny, on the emulated GPU: only shows that it runs"
     )
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     args = parser.parse_args()
-    count, extent = (4, (37, 50)) if args.smoke else (args.batch_size, EXTENT)
+    counts, extent = ([4], (37, 50)) if args.smoke else (args.batch_size, EXTENT)
+    rates: dict[str, float] = {}
     with emulated() if args.smoke else contextlib.nullcontext():
         device = get_device(0)
         device.runtime.activate()
-        bench = Bench(device, count, extent, smoke=args.smoke)
-        rates = {} if args.smoke else bench.copy_rates()
-        for name, rate in rates.items():
-            print(f"copy by the {name}: {rate:,.0f} GB/s, read and written")
-        least = (int(extent[0] * 0.6), int(extent[1] * 0.6))
-        wanted = [
-            c for c in cases(count, least) if not args.only or any(o in c.name for o in args.only)
-        ]
-        show = _markdown if args.markdown else _table
-        show(bench, wanted, max(rates.values(), default=1.0))
+        for count in counts:
+            bench = Bench(device, count, extent, smoke=args.smoke)
+            if not args.smoke and not rates:
+                rates = bench.copy_rates()
+                for name, rate in rates.items():
+                    print(f"copy by the {name}: {rate:,.0f} GB/s, read and written")
+            least = (int(extent[0] * 0.6), int(extent[1] * 0.6))
+            wanted = [
+                c
+                for c in cases(count, least)
+                if not args.only or any(o in c.name for o in args.only)
+            ]
+            if args.markdown and len(counts) > 1:
+                print(f"\n{count} images\n")
+            show = _markdown if args.markdown else _table
+            show(bench, wanted, max(rates.values(), default=1.0))
 
 
 if __name__ == "__main__":

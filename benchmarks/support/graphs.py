@@ -72,12 +72,24 @@ def single_operators() -> dict[str, Callable[[Any, Any], Any]]:
         "slice": lambda lib, x: lib.fn.slice(x, start=(16, 16), shape=(224, 224)),
         "flip": lambda lib, x: lib.fn.flip(x, horizontal=1),
         "rotate": lambda lib, x: lib.fn.rotate(x, angle=20, keep_size=True),
+        "warp_affine": lambda lib, x: lib.fn.warp_affine(
+            x, lib.fn.transforms.rotation(angle=lib.fn.random.uniform(range=(-30, 30)))
+        ),
         "crop_mirror_normalize": lambda lib, x: lib.fn.crop_mirror_normalize(
             x, dtype=lib.types.FLOAT, crop=(224, 224), mean=MEAN, std=STD, mirror=1
         ),
         "normalize": lambda lib, x: lib.fn.normalize(x, axes=(0, 1)),
         "brightness_contrast": lambda lib, x: lib.fn.brightness_contrast(
             x, brightness=1.2, contrast=0.8
+        ),
+        "color_twist": lambda lib, x: lib.fn.color_twist(
+            x, hue=20.0, saturation=1.3, brightness=1.2, contrast=0.8
+        ),
+        "color_space_conversion": lambda lib, x: lib.fn.color_space_conversion(
+            x, image_type=lib.types.RGB, output_type=lib.types.YCbCr
+        ),
+        "color_space_conversion (grey)": lambda lib, x: lib.fn.color_space_conversion(
+            x, image_type=lib.types.RGB, output_type=lib.types.GRAY
         ),
         "gaussian_blur": lambda lib, x: lib.fn.gaussian_blur(x, sigma=1.5),
         "cast": lambda lib, x: lib.fn.cast(x, dtype=lib.types.FLOAT),

@@ -51,6 +51,18 @@ def _spread(low: float, high: float, count: int) -> list[np.ndarray]:
     return [np.array(v, np.float32) for v in np.linspace(low, high, count)]
 
 
+def _zooms(count: int, extent: tuple[int, int]) -> list[np.ndarray]:
+    """Maps of an output of 224 by 224 to all of an image, turned a little, each by itself."""
+    height, width = extent
+    found = []
+    for angle in np.linspace(-0.3, 0.3, count):
+        sine, cosine = np.sin(angle), np.cos(angle)
+        turn = np.array([[cosine, -sine], [sine, cosine]]) * np.array([[width], [height]]) / 224
+        offset = np.array([width / 2, height / 2]) - turn @ np.array([112, 112])
+        found.append(np.column_stack([turn, offset]).astype(np.float32))
+    return found
+
+
 def _mirrored(count: int) -> list[np.ndarray]:
     return [np.array(k % 2, np.int32) for k in range(count)]
 
@@ -68,7 +80,14 @@ def cases(count: int, extent: tuple[int, int]) -> list[Case]:
     linear: Call = ("_arithmetic_generic_op", {"expression": ("add", product, number(3.0))})
     resize: Call = ("resize", {"resize_x": 224.0, "resize_y": 224.0})
     rotate = {"angle": _spread(-30, 30, count), "keep_size": True}
+    zoom = {"matrix": _zooms(count, extent), "size": (224.0, 224.0), "fill_value": 0.0}
+    whole = _normalisation(count, types.FLOAT16)
+    window = _normalisation(count, types.FLOAT16, crop=crop)
     light = {"brightness": _spread(0.7, 1.3, count), "contrast": _spread(1.3, 0.7, count)}
+    colour = {"hue": _spread(-30, 30, count), "saturation": _spread(0.5, 1.5, count)}
+    twist: Call = ("color_twist", {**colour, **light})
+    to_ycbcr = {"image_type": types.RGB, "output_type": types.YCbCr}
+    to_grey = {"image_type": types.RGB, "output_type": types.GRAY}
     half, single = types.FLOAT16, types.FLOAT
     return [
         Case("copy", [("copy", {})]),
@@ -78,6 +97,16 @@ def cases(count: int, extent: tuple[int, int]) -> list[Case]:
         Case("x * 1.5 + 3 of uint8", [linear]),
         Case("x * 1.5 + 3 of float32", [linear], _FLOAT),
         Case("brightness_contrast", [("brightness_contrast", light)]),
+        Case("color_twist", [twist]),
+        Case("color_twist to float32", [("color_twist", {**colour, "dtype": single})]),
+        Case(
+            "color_twist of a crop, fused",
+            [("crop", {"crop": crop}), twist],
+            reads_what_it_writes=True,
+        ),
+        Case("color_twist + crop_mirror_normalize, fused", [twist, _normalisation(count, half)]),
+        Case("color_space_conversion RGB to YCbCr", [("color_space_conversion", to_ycbcr)]),
+        Case("color_space_conversion RGB to GRAY", [("color_space_conversion", to_grey)]),
         Case("transpose HWC to CHW", [("transpose", {"perm": [2, 0, 1]})]),
         Case("transpose HWC to CHW, float32", [("transpose", {"perm": [2, 0, 1]})], _FLOAT),
         Case("transpose HWC to WHC", [("transpose", {"perm": [1, 0, 2]})]),
@@ -98,6 +127,10 @@ def cases(count: int, extent: tuple[int, int]) -> list[Case]:
         Case("resize 1.5 times", [("resize", {"size": [1.5 * e for e in extent]})]),
         Case("resize 224 + normalize, fused", [resize, _normalisation(count, half)]),
         Case("rotate", [("rotate", rotate)]),
+        Case("rotate + normalize, fused", [("rotate", rotate), whole]),
+        Case("rotate + crop + normalize, fused", [("rotate", rotate), window]),
+        Case("warp_affine to 224", [("warp_affine", zoom)]),
+        Case("warp_affine to 224 + normalize, fused", [("warp_affine", zoom), whole]),
         Case("gaussian_blur, sigma 1.5", [("gaussian_blur", {"sigma": [1.5]})]),
         Case("gaussian_blur, sigma 5", [("gaussian_blur", {"sigma": [5.0]})]),
         Case("random.uniform", [("random.uniform", {"shape": [*extent, 3]})], None),

@@ -10,6 +10,7 @@ import pytest
 
 from penstock import Pipeline, fn
 from penstock.errors import OperatorError
+from penstock.executor.executor import Executor
 from penstock.kernels.gpu.decode import decoders, nvjpeg
 from penstock.kernels.gpu.decode.engines import JpegEngines
 from tests.support.gpu.nvjpeg import EmulatedNvJpeg
@@ -171,3 +172,22 @@ def test_a_pipeline_that_is_dropped_while_it_decodes(library, files):
     del pipe
     again = pipeline(files, "mixed")
     assert len(outputs(again, 2)) == 2
+
+
+def test_the_thread_that_waits_for_decoders_goes_on_with_the_other_lane(files, monkeypatch):
+    found = []
+    run = Executor.run_on_lane
+
+    def noted(self, iteration, lane):
+        found.append((lane.name, threading.current_thread().name))
+        return run(self, iteration, lane)
+
+    monkeypatch.setattr(Executor, "run_on_lane", noted)
+    pipe = pipeline(files, "mixed")
+    pipe.run()
+    while not pipe._executor.gate.lanes["gpu"]._waiters:  # its own thread sleeps
+        threading.Event().wait(0.001)
+    found.clear()
+    theirs = outputs(pipeline(files, "cpu"), 9)
+    check_same(outputs(pipe, 8), theirs[1:])
+    assert {name for lane, name in found if lane == "gpu"} == {"penstock-mixed-end"}

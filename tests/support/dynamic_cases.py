@@ -60,6 +60,12 @@ def matrices() -> list[np.ndarray]:
     return [draw.normal(size=s).astype(np.float32) for s in ((4, 6), (1, 3), (5, 2))]
 
 
+def affine_maps() -> list[np.ndarray]:
+    """Three maps of planes."""
+    draw = _random(4)
+    return [draw.normal(size=(2, 3)).astype(np.float32) for _ in range(3)]
+
+
 @functools.cache
 def encoded() -> list[np.ndarray]:
     """Three JPEG files."""
@@ -105,6 +111,9 @@ def _cases() -> list[Case]:
         Case("brightness_contrast", [hwc], {"brightness": 1.5, "contrast": 0.7}),
         Case("cast", [plain], {"dtype": "INT16"}),
         Case("cast_like", [plain, hwc]),
+        Case("color_space_conversion", [hwc], {"image_type": "RGB", "output_type": "YCbCr"}),
+        Case("color_twist", [hwc], {"hue": 30.0, "saturation": 0.5, "contrast": 1.5}),
+        Case("color_twist", [hwc], {}, {"brightness": [0.5, 1.0, 2.0]}),
         Case("contrast", [hwc], {"contrast": 1.5, "contrast_center": 100.0}),
         Case("copy", [hwc]),
         Case("crop", [hwc], {"crop": [16, 12]}),
@@ -128,6 +137,8 @@ def _cases() -> list[Case]:
         Case("gaussian_blur", [hwc], {"sigma": 1.5}),
         Case("gaussian_blur", [hwc], {}, {"window_size": [3, 5, 7]}),
         Case("get_property", [hwc], {"key": "layout"}),
+        Case("hsv", [hwc], {"hue": 30.0, "saturation": 0.5, "value": 1.5}),
+        Case("hue", [hwc], {}, {"hue": [0.5, 100.0, -20.0]}),
         Case("mel_filter_bank", [power], {"nfilter": 20, "sample_rate": 16000.0}),
         Case("mfcc", [power], {"n_mfcc": 12}),
         Case("normalize", [plain]),
@@ -147,6 +158,7 @@ def _cases() -> list[Case]:
         Case("resize_crop_mirror", [hwc], {"resize_shorter": 30.0, "crop": [20, 20]}),
         Case("rotate", [hwc], {"angle": 30.0}),
         Case("rotate", [hwc], {"fill_value": 0.0}, {"angle": [10.0, 90.0, 200.0]}),
+        Case("saturation", [hwc], {"saturation": 0.3}),
         Case("slice", [hwc], {"start": [1, 2], "shape": [10, 9], "axes": [0, 1]}),
         Case(
             "slice",
@@ -157,7 +169,15 @@ def _cases() -> list[Case]:
         Case("spectrogram", [audio], {"nfft": 512, "window_step": 128}),
         Case("squeeze", [([m[None] for m in matrices()], "")], {"axes": [0]}, dali=False),
         Case("to_decibels", [power], {"multiplier": 10.0, "cutoff_db": -60.0}),
+        Case("transforms.combine", [(affine_maps(), ""), (affine_maps(), "")]),
+        Case("transforms.crop", [], {"from_end": [4.0, 5.0]}),
+        Case("transforms.rotation", [], {"center": [3.0, 4.0]}, {"angle": [10.0, 90.0, 200.0]}),
+        Case("transforms.scale", [], {"scale": [2.0, 0.5]}),
+        Case("transforms.shear", [], {"shear": [0.1, 0.5]}),
+        Case("transforms.translation", [], {}, {"offset": [[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]]}),
         Case("transpose", [hwc], {"perm": [2, 0, 1]}),
+        Case("warp_affine", [hwc], {"matrix": [0.9, 0.2, 3.0, -0.1, 1.2, -4.5]}, dali=False),
+        Case("warp_affine", [hwc, (affine_maps(), "")], {"fill_value": 3.0}),
         Case("zeros", [], {"shape": [2], "dtype": "INT8"}),
         Case("zeros_like", [plain]),
     ]

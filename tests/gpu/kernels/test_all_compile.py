@@ -15,7 +15,7 @@ from tests.support.gpu import nvrtc
 from tests.support.gpu.cpu_functions import function_of
 from tests.support.gpu.recording import SOURCES, kernels_in, listed, parts_of
 
-GENERATED = {"pointwise_loop.cuh"}
+GENERATED = {"pointwise_loop.cuh", "color_loop.cuh"}
 """Files whose kernels are parts of programs that are written at run time; tests that compute terms
 compile those.
 """

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.executor.frames import FrameLoop
+from penstock.executor.frames import FrameLoop, is_for_frames
 from penstock.executor.inputs import checked, declared_input
 from penstock.graph.nodes import OpNode
 from penstock.operators.registry import find
@@ -80,8 +80,8 @@ class Prepared:
         }
         self.op: Any = schema.cls(dict(constants), argument_specs)
         self.constants: SimpleNamespace = self.op.args
-        if schema.frames and specs and "F" in specs[0].layout:
-            self.op = frames(self.op, specs[0], {k: s.layout for k, s in argument_specs.items()})
+        if is_for_frames(schema, specs):
+            self.op = frames(self.op, specs, {k: s.layout for k, s in argument_specs.items()})
         inferred = self.op.infer(*specs)
         self.specs = (inferred,) if isinstance(inferred, Spec) else tuple(inferred)
         by_frame = getattr(self.op, "frame_args", ())

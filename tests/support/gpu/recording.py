@@ -22,7 +22,7 @@ LISTED = Path(__file__).parents[2] / "gpu/kernels/expressions.txt"
 _KERNEL = re.compile(
     r"__global__\s+void\s+(?:__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)\s*)?(\w+)\s*\("
 )
-_INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
+_INCLUDE = re.compile(r'^#include "(\w+\.cuh?)"$', re.MULTILINE)
 
 _lock = threading.Lock()
 _new: set[tuple[str, str]] = set()

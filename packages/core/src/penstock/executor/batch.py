@@ -114,13 +114,15 @@ class BatchBuffer:
             self._slab = Slab(self._pool, self._history.bytes)
 
     @classmethod
-    def of_values(cls, values: np.ndarray, spec: Spec, history: EdgeHistory) -> BatchBuffer:
+    def of_values(
+        cls, values: np.ndarray, spec: Spec, history: EdgeHistory, pool: HostPool = HOST_POOL
+    ) -> BatchBuffer:
         """The finished batch `values`, whose outermost axis counts the samples."""
         self: BatchBuffer = _WholeBatch.__new__(_WholeBatch)
         self.sources = None
         self.spec = spec
         self.event = None
-        self._pool = HOST_POOL
+        self._pool = pool
         self._dtype = values.dtype
         self._history = history
         self._lock = threading.Lock()
@@ -131,6 +133,16 @@ class BatchBuffer:
         self.adopt(values)
         return self
 
+    @property
+    def pool(self) -> HostPool:
+        """Where memory for rows comes from."""
+        return self._pool
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the elements."""
+        return self._dtype
+
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """Memory that suits rows, to be adopted as such."""
         return self._pool.empty(shape, dtype)
@@ -140,7 +152,7 @@ class BatchBuffer:
         if self._row_shape is None and not self._history.ragged:
             with self._lock:
                 if self._row_shape is None:
-                    self._dense = self._pool.empty((len(self.rows), *shape), self._dtype)
+                    self._dense = self._pool.empty((len(self), *shape), self._dtype)
                     self._row_shape = tuple(shape)
         if self._dense is not None and self._row_shape == tuple(shape):
             row: np.ndarray = self._dense[index, ...]

@@ -11,6 +11,7 @@ import numpy as np
 from penstock.errors import NotYetSupportedError, located
 from penstock.executor.arena import Arena
 from penstock.executor.batch import BatchBuffer, EdgeHistory
+from penstock.executor.derived import Derived
 from penstock.executor.frames import FrameLoop
 from penstock.tensors.pool import HOST_POOL
 
@@ -128,11 +129,13 @@ def _late_buffers(
 
 def draw_whole_batch(
     step: Step,
-    draw: Callable[[int, int, int], np.ndarray],
+    draw: Callable[[int, int, int], np.ndarray] | Derived,
     iteration: Iteration,
     spec: Spec,
     history: EdgeHistory,
 ) -> BatchBuffer:
-    """The batch of a random operator whose samples are all drawn at once."""
+    """The batch of a random operator whose samples are all drawn at once, or what is derived."""
+    if isinstance(draw, Derived):
+        return BatchBuffer.of_values(draw.values(iteration), spec, history)
     values = draw(iteration.seed_of(step), iteration.number, iteration.size)
     return BatchBuffer.of_values(values, spec, history)

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import EndOfData, UsageError
 from penstock.executor.chunks import chunk_size
+from penstock.executor.helping import Help, may_help
 from penstock.executor.iteration import Iteration
+from penstock.executor.lane_side import LaneSide
 from penstock.executor.plan import shares_lanes
 from penstock.executor.programs import Programs
+from penstock.executor.reading import BatchReader, reads_for_lane
 from penstock.executor.recovery import Recovery
 from penstock.executor.runner import SampleRunner
 from penstock.executor.stages import ENTER, Stages
@@ -27,9 +30,10 @@ from penstock.executor.worker import Gate, Worker, forks, interruption, join
 
 if TYPE_CHECKING:
     from penstock.executor.bad_samples import BadSample
-    from penstock.executor.lane import Begun, Lane
+    from penstock.executor.lane import Lane
     from penstock.executor.plan import Plan
     from penstock.executor.program import Program
+    from penstock.executor.reading import Reading
     from penstock.tensors.gpu.device import Device
 
 _LOOKS_UP_SECONDS = 0.5
@@ -37,7 +41,7 @@ _LOOKS_UP_SECONDS = 0.5
 then by itself."""
 
 
-class Executor:
+class Executor(LaneSide):
     """In-flight iterations of one pipeline and the threads that work on them.
 
     Parameters
@@ -108,11 +112,19 @@ class Executor:
         self._last_stage_that_redraws = max(
             (stage.number for stage in plan.stages if stage.lane == "mixed"), default=0
         )
+        self._batch_reader: BatchReader | None = None
+        """What reads whole batches, where a lane follows."""
+        if reads_for_lane(plan):
+            self._batch_reader = BatchReader(num_threads, processors=set_affinity)
         self._lanes: dict[str, Lane] = {}
         self._shares_lanes = shares_lanes(plan)
         """Whether any thread does the work of lanes, which then hardly wakes another."""
+        self.help = None
+        if self._shares_lanes and self._batch_reader is None and may_help(plan):
+            assert device is not None
+            self.help = Help(self, device)
         self._first_lane = ""
-        """The lane whose thread begins iterations, where samples have nothing to do before it."""
+        """The lane whose thread begins iterations, where workers have nothing to do before it."""
 
     @property
     def bad_samples(self) -> list[BadSample]:
@@ -166,7 +178,8 @@ class Executor:
         with self._lock:
             self._queue.append(iteration)
             if self._first_lane:
-                self.gate.lanes[self._first_lane].notify()
+                if self.help is None or not self.help.is_near:
+                    self.gate.lanes[self._first_lane].notify()
             else:
                 self._wake_worker()
 
@@ -182,17 +195,31 @@ class Executor:
         Exception
             What went wrong in that iteration, which is dropped; the next one can be taken.
         """
-        waited = time.perf_counter()
+        came = time.perf_counter()
+        help = self.help
         try:
-            with self._lock:
-                iteration = self._queue[0]
-                while not iteration.done:
-                    self._check_open()
-                    self._finished.wait(_LOOKS_UP_SECONDS)
-                self._queue.popleft()
+            if help is not None:
+                help.came(came)
+                help.give(self._queue[0])
+            while True:
+                with self._lock:
+                    iteration = self._queue[0]
+                    while not iteration.done:
+                        self._check_open()
+                        if help is not None and self.may_be_taken(iteration):
+                            break
+                        self._finished.wait(_LOOKS_UP_SECONDS)
+                    else:
+                        self._queue.popleft()
+                        break
+                assert help is not None
+                help.give(iteration)
         except RuntimeError as failed:
             raise interruption(failed) from None
-        self.statistics.waited(time.perf_counter() - waited)
+        went = time.perf_counter()
+        self.statistics.waited(went - came)
+        if help is not None:
+            help.went(went)
         if iteration.error is not None:
             error, iteration.error = iteration.error, None
             raise error
@@ -233,6 +260,8 @@ class Executor:
                     iteration.queue.clear()
                     if iteration.error is None:
                         iteration.error = EndOfData("cancelled")
+                    if iteration.reading is not None:
+                        iteration.reading.stop()
                 self._cancelling = True
                 while self._beginning or any(i.in_flight for i in dropped):
                     self._finished.wait()
@@ -254,7 +283,8 @@ class Executor:
         if self._process != forks():
             return  # the lock may have been held when the process was forked, and stay so
         self.gate.close()
-        join(self._threads, wait_seconds)
+        readers = [] if self._batch_reader is None else self._batch_reader.close()
+        join([*self._threads, *readers], wait_seconds)
         self._threads = []
 
     def shut_down_at_exit(self) -> None:
@@ -262,6 +292,8 @@ class Executor:
         if self._process == forks():
             self.gate.exiting = True
             self.gate.close()
+            if self._batch_reader is not None:
+                self._batch_reader.close()
             self._threads = []
 
     # -- the workers' side -----------------------------------------------------------------
@@ -316,8 +348,11 @@ class Executor:
             if iteration.done or iteration.error is not None:
                 continue
             if not iteration.begun:
-                if not (first_is_full or self._first_lane) and self._may_begin():
-                    self._work.notify()
+                if not first_is_full and self._may_begin():
+                    if not self._first_lane:
+                        self._work.notify()
+                    elif self._batch_reader is not None:  # it may have had to wait for others
+                        self.gate.lanes[self._first_lane].notify()
                 return
             program = iteration.program
             if program is not None and program.crew.is_full():
@@ -358,6 +393,8 @@ class Executor:
 
     def _begin(self, iteration: Iteration) -> None:
         """Draw from the readers and make the first stage ready."""
+        program: Program | None = None
+        reading: Reading | None = None
         try:
             iteration.started = time.perf_counter()
             iteration.buffers = [None] * len(self.plan.consumers)
@@ -368,13 +405,18 @@ class Executor:
                 iteration.states[id(node)] = with_place(node, reader.state)
                 iteration.entries[id(node)] = with_place(node, reader.draw, iteration.size)
             program = self._stages.enter(iteration, 0)
+            if self._batch_reader is not None and program.reads_only:
+                reading = self._batch_reader.begin(iteration, program)
         except BaseException as error:  # whatever it is, somebody waits for this iteration
-            program = None
+            program = reading = None
             iteration.error = error
         with self._lock:
             self._beginning = False
+            if reading is not None:
+                self._leave_to_readers(iteration, reading)
+                program = None
             iteration.program = program
-            if iteration.error is not None:
+            if iteration.error is not None and not iteration.in_flight:
                 self._finish(iteration)
             self._advance(iteration)
             if program is not None and not (self.plan.readers or program.has_work):
@@ -384,6 +426,18 @@ class Executor:
             self._wake_worker()
             if self._cancelling:
                 self._finished.notify_all()
+
+    def _leave_to_readers(self, iteration: Iteration, reading: Reading) -> None:
+        """Let an iteration wait until its samples are read. Holds the lock."""
+        iteration.reading = reading
+        iteration.in_flight += 1
+        iteration.next = iteration.size
+        lane = self.plan.stages[1].lane
+        if self._first_lane != lane:
+            self._first_lane = lane
+            self.gate.lanes[lane].notify()  # it begins those that follow
+        if iteration.error is not None:
+            reading.stop()
 
     def run_samples(self, iteration: Iteration, samples: list[int], worker: Worker) -> None:
         """Carry samples through their stage; go on with the iteration if they were the last."""
@@ -461,124 +515,28 @@ class Executor:
 
     def _settle(self, iteration: Iteration, following: Program | str | None) -> None:
         """Put down what comes next: samples, a lane, ... Holds the lock."""
+        help = self.help
         iteration.program = None
         if iteration.error is not None or following is None:
             if iteration.in_flight == 0:
                 self._finish(iteration)
-        elif following == ENTER:
-            iteration.entering = True
-            self._wake_worker()
-        elif isinstance(following, str):
-            iteration.waiting = following
-            self._wake_lane(following)
+            return
+        if isinstance(following, str):
+            lane, program = following, None
         else:
-            iteration.program = following
+            lane, program = "", following
+        # A Ctrl-C comes before all of the next statements, or behind them: nothing is called.
+        if help is not None and help.claimed is iteration:
+            help.claimed = None
+        if lane is ENTER:
+            iteration.entering = True
+        else:
+            iteration.waiting = lane
+            iteration.program = program
+        if iteration.waiting:
+            self._wake_lane(iteration.waiting)
+        else:
             self._wake_worker()
-
-    # -- the lanes' side -------------------------------------------------------------------------
-
-    def _wake_lane(self, lane: str) -> None:
-        """Have an iteration looked at that has come to `lane`. Holds the lock."""
-        # Who is about to look for more to do finds it, at no cost.
-        looks = self._shares_lanes and getattr(threading.current_thread(), "takes_lanes", False)
-        if not looks:
-            self.gate.lanes[lane].notify()
-
-    def find_shared_task(self) -> tuple[Iteration, Lane] | None:
-        """An iteration that has come to a lane, where any thread may go on with it. Holds the
-        lock.
-        """
-        if self._shares_lanes:
-            for name, lane in self._lanes.items():
-                iteration = None if lane.busy else self._come_to(name)
-                if iteration is not None:
-                    return iteration, lane
-        return None
-
-    def find_lane_task(self, lane: str) -> Iteration | None:
-        """The oldest iteration that has come to `lane`, or that begins there. Holds the lock."""
-        if not self._lanes[lane].busy:
-            iteration = self._come_to(lane)
-            if iteration is not None:
-                return iteration
-        if self._first_lane == lane:
-            for iteration in self._queue:
-                if not iteration.begun and self._may_begin():
-                    self._beginning = True
-                    iteration.begun = True
-                    return iteration
-        return None
-
-    def _come_to(self, lane: str) -> Iteration | None:
-        """The oldest iteration that has come to `lane`. Holds the lock."""
-        for iteration in self._queue:
-            if iteration.waiting == lane and iteration.error is None:
-                number = iteration.stage + 1
-                if number in self._in_order and is_early(self._queue, iteration, number):
-                    continue
-                iteration.waiting = ""
-                iteration.in_flight += 1
-                iteration.stage += 1
-                self._lanes[lane].busy = self._shares_lanes
-                return iteration
-        return None
-
-    def run_on_lane(self, iteration: Iteration, lane: Lane) -> Begun | None:
-        """Queue a stage of an iteration on the GPU, in whatever thread has it; or begin it.
-
-        The device is current in that thread.
-
-        Returns
-        -------
-        What `end_on_lane` is to be called with, where operators wait for something; else `None`.
-        """
-        if iteration.stage < 0:
-            self._begin(iteration)
-            return None
-        try:
-            program = self._programs.on_gpu(iteration, iteration.stage)
-            begun = lane.begin(program, iteration, defer=lane.name == "mixed")
-        except BaseException as error:  # whatever it is, somebody waits for this iteration
-            self._leave_lane(iteration, lane, error)
-            return None
-        if begun.deferred:
-            return begun
-        self.end_on_lane(iteration, lane, begun)
-        return None
-
-    def end_on_lane(self, iteration: Iteration, lane: Lane, begun: Begun) -> None:
-        """End a stage that `run_on_lane` has begun."""
-        failed: BaseException | None = None
-        try:
-            lane.end(iteration, begun)
-        except BaseException as error:  # whatever it is, somebody waits for this iteration
-            failed = error
-        self._leave_lane(iteration, lane, failed)
-
-    def _leave_lane(self, iteration: Iteration, lane: Lane, failed: BaseException | None) -> None:
-        """Go on with an iteration whose stage on a lane is queued, or has failed."""
-        following: Program | str | None = None
-        try:
-            if failed is None:
-                iteration.passed = iteration.stage
-                following = self._stages.following(iteration)
-            else:
-                again = self._recovery.mend(iteration, failed)
-                following = iteration.first_program if again else lane.name
-                failed = None
-        except BaseException as given_up:
-            failed = given_up
-        with self._lock:
-            lane.busy = False
-            if self.gate.closed:  # its own thread waits for that
-                self.gate.lanes[lane.name].notify_all()
-            iteration.in_flight -= 1
-            if failed is not None and iteration.error is None:
-                iteration.error = failed
-            self._settle(iteration, following)
-            self._advance(iteration)
-            if self._cancelling:
-                self._finished.notify_all()
 
     def _finish(self, iteration: Iteration) -> None:
         """Mark an iteration as done. Holds the lock."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from penstock.executor.context import FrameContext
 from penstock.operators.operator import Operator
 from penstock.operators.schema import Spec
 from penstock.types import storage_dtype
+
+if TYPE_CHECKING:
+    from penstock.operators.schema import OpSchema
 
 
 class FrameLoop:
@@ -22,13 +26,22 @@ class FrameLoop:
     ``shared_by_frames(frame, arguments)``, which sees those of all frames and returns arguments to
     add to each, so that the frames come out in one shape.
 
+    Further inputs whose layout starts with ``F`` are handed out frame by frame, too, and others are
+    the same for all frames; so is the first one, if it is no sequence itself.
+
     Only an operator with ``keeps_shape = True``, whose output has the shape of its input, can tell
     what becomes of a sequence without frames.
     """
 
-    def __init__(self, op: Operator, sequence: Spec, tensor_layouts: dict[str, str]) -> None:
+    def __init__(
+        self, op: Operator, inputs: Sequence[Spec], tensor_layouts: dict[str, str]
+    ) -> None:
         self.op = op
-        self.axis = sequence.layout.index("F")
+        self.repeats = "F" not in inputs[0].layout
+        """Whether the first input is the same for all frames."""
+        self.axis = 0 if self.repeats else inputs[0].layout.index("F")
+        self.framed = [spec.layout[:1] == "F" for spec in inputs[1:]]
+        """Of each input but the first, whether it has frames."""
         schema = op.schema
         self.shared = getattr(op, "shared_by_frames", None)
         self.frame_args = tuple(n for n, layout in tensor_layouts.items() if layout[:1] == "F")
@@ -42,11 +55,12 @@ class FrameLoop:
     def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
         """Specs of the output sequences."""
         first = inputs[0]
-        frame = first._replace(
-            ndim=None if first.ndim is None else first.ndim - 1,
-            layout=first.layout.replace("F", ""),
-        )
-        outputs = self.op.infer(frame, *inputs[1:])
+        frame = first if self.repeats else _of_frame(first)
+        others = [
+            _of_frame(spec) if framed else spec
+            for spec, framed in zip(inputs[1:], self.framed, strict=True)
+        ]
+        outputs = self.op.infer(frame, *others)
         if isinstance(outputs, Spec):
             outputs = (outputs,)
         axis = self.axis
@@ -64,6 +78,12 @@ class FrameLoop:
     def cpu(self, c: Any, sequence: np.ndarray, *others: np.ndarray) -> Any:
         """Run every frame and return the sequences of their outputs."""
         count = sequence.shape[self.axis]
+        if True in self.framed:
+            shapes = [None if self.repeats else sequence.shape] + [
+                data.shape if framed else None
+                for data, framed in zip(others, self.framed, strict=True)
+            ]
+            count = common_count(shapes, self.axis)
         if count == 0:
             if self._type_of_empty is not None and not self.frame_args:
                 return c.empty(sequence.shape, self._type_of_empty)
@@ -76,15 +96,22 @@ class FrameLoop:
                 SimpleNamespace(**{**vars(c.args), **{k: v[f] for k, v in args.items()}})
                 for f in range(count)
             ]
-            shared = self.shared(sequence[(*lead, 0)], each)
+            shared = self.shared(sequence if self.repeats else sequence[(*lead, 0)], each)
             args.update({name: [value] * count for name, value in shared.items()})
         outputs = 1
         for f in range(count):
             if args:
                 context.args.__dict__.update(c.args.__dict__)
                 context.args.__dict__.update({k: v[f] for k, v in args.items()})
-            frame: np.ndarray = sequence[(*lead, f)]
-            result = self.op.cpu(context.at(f), frame, *others)
+            frame: np.ndarray = sequence if self.repeats else sequence[(*lead, f)]
+            if True in self.framed:
+                of_frame = [
+                    data[f] if framed else data
+                    for data, framed in zip(others, self.framed, strict=True)
+                ]
+                result = self.op.cpu(context.at(f), frame, *of_frame)
+            else:
+                result = self.op.cpu(context.at(f), frame, *others)
             results = result if isinstance(result, tuple) else (result,)
             outputs = len(results)
             for k, output in enumerate(results):
@@ -106,6 +133,46 @@ class FrameLoop:
             converted = [convert(np.asarray(v)) for v in values]
             found[name] = converted * count if len(converted) == 1 and count != 1 else converted
         return found
+
+
+def is_for_frames(schema: OpSchema, inputs: Sequence[Spec]) -> bool:
+    """Whether an operator that knows single frames is given sequences."""
+    return (
+        schema.frames
+        and bool(inputs)
+        and ("F" in inputs[0].layout or any(s.layout[:1] == "F" for s in inputs[1:]))
+    )
+
+
+def common_count(shapes: Sequence[tuple[int, ...] | None], axis: int) -> int:
+    """How many frames all inputs have.
+
+    Parameters
+    ----------
+    shapes
+        Of one sample of each input; `None` where it has no frames.
+    axis
+        Where those of the first input are; those of others come first.
+    """
+    counts = [
+        None if shape is None else shape[0 if position else axis]
+        for position, shape in enumerate(shapes)
+    ]
+    found = [count for count in counts if count is not None]
+    if any(count != found[0] for count in found):
+        position = next(k for k, n in enumerate(counts) if n is not None and n != found[0])
+        raise ShapeError(
+            f"Input {position} has {counts[position]} frames, but input "
+            f"{counts.index(found[0])} has {found[0]}; give as many."
+        )
+    return found[0]
+
+
+def _of_frame(spec: Spec) -> Spec:
+    """What one frame of such sequences is."""
+    return spec._replace(
+        ndim=None if spec.ndim is None else spec.ndim - 1, layout=spec.layout.replace("F", "")
+    )
 
 
 def _store(context: FrameContext, output: int, frame: np.ndarray) -> None:

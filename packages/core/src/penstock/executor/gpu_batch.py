@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._later import later
+
 if TYPE_CHECKING:
     from penstock.operators.schema import Spec
+    from penstock.tensors.gpu import tensor_list as _tensor_lists
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.runtime import Event
+else:
+    _tensor_lists = later("penstock.tensors.gpu.tensor_list")
 
 
 class GpuBatch:
@@ -65,8 +70,6 @@ class GpuBatch:
 
     def tensor_list(self) -> Any:
         """The batch as users see it."""
-        from penstock.tensors.gpu.tensor_list import TensorListGPU
-
-        return TensorListGPU._from_batch(
+        return _tensor_lists.TensorListGPU._from_batch(
             self.batch, self.spec.layout, self.spec.dtype, self.sources, self.event, self.stream
         )

@@ -43,6 +43,8 @@ class GpuContext:
         How many threads of the CPU the operator may use; 0 where nobody said.
     """
 
+    of_frames = False
+
     __slots__ = (
         "_node",
         "_sources",

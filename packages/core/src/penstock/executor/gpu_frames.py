@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
-from penstock.executor.frames import FrameLoop
+from penstock.executor.frames import FrameLoop, common_count
 from penstock.tensors.gpu.batch import (
     DeviceBatch,
     StridedBatch,
@@ -39,21 +39,46 @@ class GpuFrames(FrameLoop):
         """Run all frames of all sequences as one batch, and fold its outputs."""
         if self._takes_sequences:
             return self.op.gpu(c, sequences, *others)
-        if others:
-            raise ArgumentValueError("An operator with several inputs takes no sequences.")
         axis = self.axis
-        counts = sequences.shapes[:, axis]
+        counts = self._counts(c, sequences, others)
         if not counts.all():
             self._check_empty(c, sequences.shapes, counts)
             if not counts.any():
                 return c.empty(sequences.shapes, self._type_of_empty)
-        context = FramesContext(c, self, sequences)
-        results = self.op.gpu(context, _unfolded(sequences, axis, counts, c.queue))
+        context = FramesContext(c, self, sequences, counts)
+        if self.repeats:
+            frames = _repeated(sequences, counts)
+        else:
+            frames = _unfolded(sequences, axis, counts, c.queue)
+        of_frames = [
+            _others_of_frames(other, counts, c.queue, framed=framed)
+            for other, framed in zip(others, self.framed, strict=True)
+        ]
+        results = self.op.gpu(context, frames, *of_frames)
         several = isinstance(results, tuple)
         folded = tuple(
             context.folded(r.materialise(c.queue)) for r in (results if several else (results,))
         )
         return folded if several else folded[0]
+
+    def _counts(self, c: Any, sequences: Any, others: tuple[Any, ...]) -> np.ndarray:
+        """How many frames each sequence has, int64."""
+        if True not in self.framed:
+            counts: np.ndarray = sequences.shapes[:, self.axis]
+            return counts
+        shapes = [None if self.repeats else _sample_shapes(sequences)]
+        shapes += [
+            _sample_shapes(other) if framed else None
+            for other, framed in zip(others, self.framed, strict=True)
+        ]
+        found = []
+        for index in range(c.size):
+            try:
+                each = [None if s is None else s[index] for s in shapes]
+                found.append(common_count(each, self.axis))
+            except ShapeError as error:
+                raise c.located(error, index) from error
+        return np.array(found, np.int64)
 
     def _check_empty(self, c: Any, shapes: np.ndarray, counts: np.ndarray) -> None:
         if self._type_of_empty is None or self.frame_args:
@@ -80,18 +105,66 @@ def _unfolded(sequences: DeviceBatch, axis: int, counts: np.ndarray, queue: Queu
     )
 
 
+def _repeated(samples: DeviceBatch, counts: np.ndarray) -> DeviceBatch:
+    """Each sample so many times, without a copy."""
+    owner = np.repeat(np.arange(len(counts)), counts)
+    return DeviceBatch(
+        samples.runtime,
+        samples.owners,
+        samples.pointers[owner],
+        samples.shapes[owner],
+        samples.dtype,
+    )
+
+
+def _sample_shapes(batch: Any) -> list[tuple[int, ...]]:
+    """The shapes of the samples of a batch on either device."""
+    if isinstance(batch, DeviceBatch):
+        return [tuple(shape) for shape in batch.shapes.tolist()]
+    return [row.shape for row in batch.rows]
+
+
+class _HostFrames:
+    """Frames of samples in host memory, as a batch there."""
+
+    dense = None
+    pieces = None
+
+    def __init__(self, rows: list[np.ndarray]) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def _others_of_frames(batch: Any, counts: np.ndarray, queue: Queue, *, framed: bool) -> Any:
+    """What each frame has of a further input, on either device."""
+    if isinstance(batch, DeviceBatch):
+        return _unfolded(batch, 0, counts, queue) if framed else _repeated(batch, counts)
+    repeated = zip(batch.rows, counts.tolist(), strict=True)
+    if framed:
+        return _HostFrames([frame for row, _ in repeated for frame in row])
+    return _HostFrames([row for row, count in repeated for _ in range(count)])
+
+
 class FramesContext:
     """The `BatchContext` of the frames of a batch of sequences.
 
     Outputs are laid out as sequences, so that folding them moves no data.
     """
 
-    def __init__(self, whole: Any, loop: GpuFrames, sequences: DeviceBatch) -> None:
+    of_frames = True
+
+    def __init__(
+        self, whole: Any, loop: GpuFrames, sequences: DeviceBatch, counts: np.ndarray
+    ) -> None:
         self._whole = whole
         self._loop = loop
-        self._counts = sequences.shapes[:, loop.axis]
+        self._counts = counts
         self._begins = np.cumsum(self._counts) - self._counts
-        self._frame_shapes = np.delete(sequences.shapes, loop.axis, axis=1)
+        self._frame_shapes = sequences.shapes
+        if not loop.repeats:
+            self._frame_shapes = np.delete(sequences.shapes, loop.axis, axis=1)
         self._owner = np.repeat(np.arange(len(self._counts)), self._counts)
         self.args: SimpleNamespace = whole.args
         self.queue: Queue = whole.queue

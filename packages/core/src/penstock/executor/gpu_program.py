@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.errors import BadSamplesError, DataTypeError, ShapeError, located
 from penstock.executor.gpu_context import GpuContext
@@ -23,6 +23,20 @@ if TYPE_CHECKING:
     from penstock.operators.schema import Spec
     from penstock.tensors.gpu.queue import Queue
     from penstock.tensors.gpu.runtime import Event
+
+
+_NO_TENSORS: dict[str, tuple[Any, Any]] = {}
+
+
+class _Prepared(NamedTuple):
+    """A step, and what is looked up for it once."""
+
+    step: Step
+    args: SimpleNamespace
+    takes: tuple[type, ...]
+    """Recipes that the operator understands."""
+    dropped: list[int]
+    """Registers that nobody reads behind the step, so that its memory serves the next ones."""
 
 
 class GpuProgram:
@@ -58,7 +72,6 @@ class GpuProgram:
         self.specs = self._maker.specs
         self._threads = threads
         self._steps = [with_place(n, self._made, n) for n in stage.batch_nodes]
-        self._args = [SimpleNamespace(**step.args) for step in self._steps]
         last: dict[int, int] = {}
         for number, step in enumerate(self._steps):
             for r in step.inputs:
@@ -76,11 +89,14 @@ class GpuProgram:
         }
         """Whether what an operator has only described may go to the next one as it is."""
         self._leaving = [r for step in self._steps for r in step.outputs if plan.leaves_stage[r]]
-        self._dropped: list[list[int]] = [[] for _ in self._steps]
-        """Registers that nobody reads behind a step, so that its memory serves the next ones."""
+        dropped: list[list[int]] = [[] for _ in self._steps]
         for r, number in last.items():
             if not plan.leaves_stage[r]:
-                self._dropped[number].append(r)
+                dropped[number].append(r)
+        self._prepared = [
+            _Prepared(step, SimpleNamespace(**step.args), getattr(step.op, "gpu_takes", ()), drop)
+            for step, drop in zip(self._steps, dropped, strict=True)
+        ]
 
     def _made(self, node: OpNode) -> Step:
         if node.attachment is not None:
@@ -99,60 +115,74 @@ class GpuProgram:
         values: dict[int, Any] = {}
         sources: dict[int, list[str] | None] = {}
         waited: set[int] = set()
-        for step, args, dropped in zip(self._steps, self._args, self._dropped, strict=True):
+        for prepared in self._prepared:
+            step = prepared.step
             try:
                 if step.op is None:
                     self._take_fed(step, iteration, queue, values, sources, waited)
                     continue
-                self._do(step, args, iteration, queue, values, sources, waited)
+                self._do(prepared, iteration, queue, values, sources, waited)
             except BadSamplesError:
                 raise
             except BaseException as error:
                 raise located(error, step.node.where()) from error
-            for r in dropped:
+            for r in prepared.dropped:
                 values.pop(r, None)
         return {r: (values[r], sources.get(r)) for r in self._leaving}
 
     def _do(
         self,
-        step: Step,
-        args: SimpleNamespace,
+        prepared: _Prepared,
         iteration: Iteration,
         queue: Queue,
         values: dict[int, Any],
         sources: dict[int, list[str] | None],
         waited: set[int],
     ) -> None:
-        inputs = [
-            self._input(step, r, iteration, queue, values, sources, waited) for r in step.inputs
-        ]
+        step, takes = prepared.step, prepared.takes
+        inputs = []
+        for r in step.inputs:
+            value = values.get(r)
+            if value is None:
+                inputs.append(self._from_outside(r, iteration, queue, values, sources, waited))
+                continue
+            if type(value) is not DeviceBatch and not isinstance(value, takes):
+                value = values[r] = value.materialise(queue)
+            inputs.append(value)
         origin = sources.get(step.inputs[0]) if step.inputs else None
-        tensors = {name: (iteration.buffers[r], convert) for name, r, convert in step.tensor_args}
+        tensors = _NO_TENSORS
+        if step.tensor_args:
+            buffers = iteration.buffers
+            tensors = {name: (buffers[r], convert) for name, r, convert in step.tensor_args}
+        seeds = iteration.seeds
         context = GpuContext(
             step.node,
-            args,
+            prepared.args,
             tensors,
             queue,
             iteration.size,
-            iteration.seed_of(step),
+            step.seed if seeds is None else iteration.seed_of(step),
             iteration.number,
             origin,
             self._threads,
         )
         result = step.function(context, *inputs)
-        results = (result,) if len(step.outputs) == 1 and not _is_several(result) else result
-        if len(results) != len(step.outputs):
-            raise ShapeError(
-                f"The operator made {len(results)} outputs where its declaration says "
-                f"{len(step.outputs)}; a tuple has one element for each of them."
-            )
-        for r, value in zip(step.outputs, results, strict=True):
+        outputs = step.outputs
+        if len(outputs) == 1 and isinstance(result, LazyBatch):
+            results: Any = (result,)
+        else:
+            results = (result,) if len(outputs) == 1 and not _is_several(result) else result
+            if len(results) != len(outputs):
+                raise ShapeError(
+                    f"The operator made {len(results)} outputs where its declaration says "
+                    f"{len(outputs)}; a tuple has one element for each of them."
+                )
+        for r, value in zip(outputs, results, strict=True):
             values[r] = self._checked(value, r, queue)
             sources[r] = origin
 
-    def _input(
+    def _from_outside(
         self,
-        step: Step,
         r: int,
         iteration: Iteration,
         queue: Queue,
@@ -160,28 +190,27 @@ class GpuProgram:
         sources: dict[int, list[str] | None],
         waited: set[int],
     ) -> Any:
-        value = values.get(r)
-        if value is None:
-            buffer = iteration.buffers[r]
-            assert buffer is not None
-            sources[r] = buffer.sources
-            batch = getattr(buffer, "batch", None)
-            if batch is None:
-                return buffer
-            event: Event = buffer.event
-            if id(event) not in waited:
-                waited.add(id(event))
-                queue.runtime.wait(queue.stream, event)
-            note_use(batch.owners, queue.stream)
-            value = values[r] = batch
-        if type(value) is not DeviceBatch and not isinstance(value, step.op.gpu_takes):
-            value = values[r] = value.materialise(queue)
-        return value
+        """What another stage has put on register `r`: samples in memory, which the stream waits
+        for, or a batch on the host.
+        """
+        buffer = iteration.buffers[r]
+        assert buffer is not None
+        sources[r] = buffer.sources
+        batch = getattr(buffer, "batch", None)
+        if batch is None:
+            return buffer
+        event: Event = buffer.event
+        if id(event) not in waited:
+            waited.add(id(event))
+            queue.runtime.wait(queue.stream, event)
+        note_use(batch.owners, queue.stream)
+        values[r] = batch
+        return batch
 
     def _checked(self, value: Any, r: int, queue: Queue) -> Any:
-        if isinstance(value, (HostCopy, LateBatch)):
-            return value
         if not isinstance(value, LazyBatch):
+            if isinstance(value, (HostCopy, LateBatch)):
+                return value
             raise DataTypeError(
                 f"The operator made a {type(value).__name__} where a batch on the GPU is expected."
             )

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from penstock.executor.batch import BatchBuffer
     from penstock.executor.gpu_batch import GpuBatch
     from penstock.executor.program import Program
+    from penstock.executor.reading import Reading
     from penstock.executor.step import Step
 
 
@@ -34,6 +35,7 @@ class Iteration:
         "passed",
         "program",
         "queue",
+        "reading",
         "redrawn",
         "redraws",
         "seconds",
@@ -85,6 +87,8 @@ class Iteration:
         self.queue: list[int] = []
         """Samples to run again, after those up to `size` have been handed out."""
         self.in_flight = 0
+        self.reading: Reading | None = None
+        """What reads all of its samples at once, until somebody has waited for that."""
         self.failures: dict[int, BaseException] = {}
         self.redraws = 0
         """Samples that were drawn anew and turned out to be bad, since the last good one."""

@@ -97,13 +97,18 @@ class Lane:
         buffers: list[Any] = iteration.buffers
         kept: list[Any] = [buffers[r] for r in program.stage.reads]
         deferred: list[Callable[[Queue], None]] = []
+        queue = self._queue
+        if defer:
+            queue.collect(deferred)
         try:
-            with self._queue.collecting(deferred if defer else None):
-                found = program.run(iteration, self._queue)
+            found = program.run(iteration, queue)
         except BaseException:
-            self._keep([*kept, *self._queue.finish()])
+            self._keep([*kept, *queue.finish()])
             raise
-        return Begun(program, found, deferred, kept + self._queue.finish())
+        finally:
+            if defer:
+                queue.collect(None)
+        return Begun(program, found, deferred, kept + queue.finish())
 
     def _keep(self, owners: list[Any]) -> Event:
         event = self._device.runtime.record(self._stream)
@@ -148,7 +153,7 @@ class Lane:
             event.synchronize()
             try:
                 for owner in owners:
-                    if isinstance(owner, FaultReport):
+                    if type(owner) is FaultReport:
                         owner.check()
             finally:
                 del owners
@@ -230,8 +235,12 @@ class LaneThread(threading.Thread):
 class EndingThread(threading.Thread):
     """Waits for decoders where operators of a lane have deferred that, and ends their stages.
 
-    The thread of the lane begins the next iteration meanwhile.
+    The thread of the lane begins the next iteration meanwhile. Where iterations go on to the other
+    lane, this thread takes them there: to wake the other lane's would take as long as most of what
+    there is to do.
     """
+
+    ends_stages = True
 
     def __init__(self, lane: Lane) -> None:
         super().__init__(name=f"penstock-{lane.name}-end", daemon=True)
@@ -246,4 +255,5 @@ class EndingThread(threading.Thread):
         while (task := self.tasks.get()) is not None:
             executor, iteration, begun = task
             executor.end_on_lane(iteration, self._lane, begun)
+            executor.run_on_last_lane()
             del task, executor, iteration, begun

@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock.executor.batch import BatchBuffer
 from penstock.executor.crew import Crew
+from penstock.executor.derived import Derived
 from penstock.executor.frames import FrameLoop
 from penstock.executor.step import Step, StepMaker, with_place
 from penstock.executor.together import function_for_several
@@ -38,7 +39,7 @@ class Program:
         self.specs = self._maker.specs
         self.steps: list[Step] = []
         self.drawn: list[tuple[Step, Any]] = []
-        """Random operators whose whole batch is drawn at once."""
+        """Random operators whose whole batch is drawn at once, and what is derived from such."""
         self.constants: list[tuple[int, np.ndarray]] = []
         """Registers that hold the same array for every sample."""
         self.sample_seconds = 1.0
@@ -61,6 +62,8 @@ class Program:
             *(r for r, _ in self.constants),
         ]
         """Registers that hold batches before the first sample runs."""
+        self.reads_only = len(self.steps) == 1 and self.steps[0].is_reader and not self.batch_steps
+        """Whether all there is to do is to read samples."""
         self.has_work = bool(self.steps or self.batch_steps)
         """Whether there is anything but what is drawn, or is constant, for whole batches."""
         self.crew = Crew(
@@ -79,8 +82,17 @@ class Program:
             self.constants.append((step.outputs[0], same))
         elif draw is not None and not node.sources and draw(step.seed, 0, 1) is not None:
             self.drawn.append((step, draw))
+        elif getattr(op, "takes_batches", False) and self._are_whole(step):
+            self.drawn.append((step, Derived(step, dict(self.constants))))
         else:
             self.steps.append(step)
+
+    def _are_whole(self, step: Step) -> bool:
+        """Whether all that a step reads is there for the whole batch, as one array."""
+        there = {r for r, _ in self.constants}
+        there.update(r for drawn, _ in self.drawn for r in drawn.outputs)
+        reads = {*step.inputs, *(r for _, r, _ in step.tensor_args)}
+        return bool(reads) and reads <= there
 
     def _add_batch(self, node: OpNode) -> Step:
         op, specs = self._maker.make(node)

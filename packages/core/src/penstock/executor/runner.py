@@ -43,8 +43,6 @@ class SampleRunner:
         joint = next((k for k, (s, _) in enumerate(rest) if s.together is None), len(rest))
         self._joint, self._heavy = rest[:joint], rest[joint:]
         self._steps = steps
-        self._reads_only = len(steps) == 1 and steps[0][0].is_reader
-        """Whether all there is to do is to read samples."""
         self._sample_bytes = 0
         """How long samples that are read together are about."""
         self._count = len(program.plan.consumers)
@@ -72,7 +70,7 @@ class SampleRunner:
         failures: list[tuple[int, BaseException]] = []
         arena = self._arena
         arena.reset()
-        if self._reads_only:
+        if self._program.reads_only:
             indices = self._read(*self._steps[0], indices)
             if not indices:
                 return failures

@@ -12,7 +12,7 @@ import numpy as np
 from penstock.errors import located
 from penstock.executor.arena import Arena
 from penstock.executor.context import Context
-from penstock.executor.frames import FrameLoop
+from penstock.executor.frames import FrameLoop, is_for_frames
 from penstock.executor.inputs import check_argument, checked
 from penstock.operators.schema import Spec
 
@@ -81,8 +81,8 @@ class StepMaker:
             op = self._readers[id(node)]
         else:
             op = node.schema.cls(node.args, tensors)
-        if node.schema.frames and inputs and "F" in inputs[0].layout:
-            op = self._frames(op, inputs[0], {k: s.layout for k, s in tensors.items()})
+        if is_for_frames(node.schema, inputs):
+            op = self._frames(op, inputs, {k: s.layout for k, s in tensors.items()})
         specs = op.infer(*inputs)
         return op, (specs,) if isinstance(specs, Spec) else tuple(specs)
 

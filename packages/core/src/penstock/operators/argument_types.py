@@ -181,4 +181,9 @@ ARRAY = ArgType(
     lambda value: value.astype(np.float32, copy=False),
 )
 """A tensor of any rank, kept as a float32 array."""
+_KEPT: Callable[[np.ndarray], Any] = lambda value: value.astype(np.float32, copy=False)  # noqa: E731
+FRAME_FLOAT = ArgType("float", "float", _float, _KEPT)
+FRAME_FLOATS = ArgType("float or list of float", "float | Sequence[float]", FLOATS.constant, _KEPT)
+"""Of operators that look at all frames at once: a tensor is kept as a float32 array, whose first
+axis may be frames."""
 OBJECT = ArgType("object", "object", _identity)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import DataTypeError, LayoutError, ShapeError, UsageError
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.pad import pad_window
@@ -21,10 +22,12 @@ from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, shape_rows
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu import window as _window_kernels
     from penstock.operators.operator import BatchContext, Operator, SampleContext
     from penstock.operators.schema import Spec
     from penstock.tensors.gpu.batch import LazyBatch
-
+else:
+    _window_kernels = later("penstock.kernels.gpu.window")
 CUT_DTYPE_ARGS: tuple[Arg, ...] = (
     Arg(
         "dtype",
@@ -132,8 +135,6 @@ class Cutter:
 
         They are int64 ``(samples, ndim)``, or ``(1, ndim)`` for samples that are all alike.
         """
-        from penstock.kernels.gpu.window import window
-
         extents = data.shapes if len(anchors) == len(data) else shape_rows(data)
         anchors, shapes, outside = settled_windows(self._bounds, c, anchors, shapes, extents)
         if self._convert is None and not outside.any():
@@ -157,7 +158,7 @@ class Cutter:
                 data = partial_batch(c, data).window(first, last - first)
                 anchors = anchors - first
         out = c.empty(shapes, self._numpy_type)
-        window(
+        _window_kernels.window(
             c.queue,
             strided_batch(c, data),
             anchors,

@@ -113,6 +113,8 @@ class BatchContext(Protocol):
     """Number of samples."""
     queue: Queue
     """Where kernels, uploads and scratch memory go."""
+    of_frames: bool
+    """Whether samples are frames of sequences, which recipes cannot be put together of."""
     threads: int
     """How many threads of the CPU the operator may use beside its own; 0 where nobody said."""
     seed: int

@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock._later import later
+from penstock.operators.color_batch import ColorBatch
 from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
+from penstock.tensors.gpu.faults import watched
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu import pointwise as _kernels
+    from penstock.kernels.gpu import pointwise_terms as _terms
     from penstock.kernels.gpu.pointwise_terms import Term
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.faults import Fault
     from penstock.tensors.gpu.queue import Queue
-
+else:
+    _kernels = later("penstock.kernels.gpu.pointwise")
+    _terms = later("penstock.kernels.gpu.pointwise_terms")
 _DEEPEST = 128
 _MOST_SOURCES = 32
 _NEAR_BYTES = 32
@@ -58,16 +65,23 @@ class PointwiseBatch(LazyBatch):
 
     def materialise(self, queue: Queue) -> DeviceBatch:
         """The samples in device memory: one launch."""
-        from penstock.kernels.gpu.pointwise import compute
-        from penstock.tensors.gpu.faults import watched
-
         out = queue.empty(self.extents, self.dtype, len(self))
         if not self.faults:
-            compute(queue, self.term, self.sources, self.numbers, out)
+            _kernels.compute(queue, self.term, self.sources, self.numbers, out)
             return out
         with watched(queue, self.faults) as words:
-            compute(queue, self.term, self.sources, self.numbers, out, words)
+            _kernels.compute(queue, self.term, self.sources, self.numbers, out, words)
         return out
+
+
+class MappedBatch(LazyBatch):
+    """A recipe that itself computes functions of its elements."""
+
+    def mapped(self, term: Term, numbers: tuple[np.ndarray, ...]) -> LazyBatch:
+        """The recipe for `term`, which reads the elements as source 0, and one number of each of
+        `numbers` a sample.
+        """
+        raise NotImplementedError
 
 
 def pointwise(
@@ -77,7 +91,7 @@ def pointwise(
     shapes: np.ndarray,
     numbers: tuple[np.ndarray, ...] = (),
     faults: tuple[Fault, ...] = (),
-) -> PointwiseBatch:
+) -> LazyBatch:
     """The recipe for `term` of batches, some of which may be recipes themselves.
 
     Parameters
@@ -93,36 +107,50 @@ def pointwise(
     numbers, faults
         As of `PointwiseBatch`.
     """
-    from penstock.kernels.gpu.pointwise_terms import source, substituted
-
+    only = inputs[0]
+    if (
+        len(inputs) == 1
+        and isinstance(only, MappedBatch)
+        and not faults
+        and (only.shapes is shapes or np.array_equal(only.shapes, shapes))
+    ):
+        return only.mapped(term, numbers)
+    if len(inputs) == 1 and isinstance(inputs[0], ColorBatch) and not faults:
+        further = inputs[0].each(term, shapes, numbers)
+        if further is not None:
+            return further
     sources: list[DeviceBatch | StridedBatch] = []
 
     def place(batch: DeviceBatch | StridedBatch) -> Term:
         for k, known in enumerate(sources):
             if known is batch:
-                return source(k, batch.dtype)
+                return _terms.source(k, batch.dtype)
         sources.append(batch)
-        return source(len(sources) - 1, batch.dtype)
+        return _terms.source(len(sources) - 1, batch.dtype)
 
     own_numbers, own_faults = tuple(range(len(numbers))), tuple(range(len(faults)))
     leaves: list[Term] = []
     for batch in inputs:
-        if isinstance(batch, PointwiseBatch):
+        if isinstance(batch, MappedBatch):
+            batch = batch.materialise(queue)
+        elif isinstance(batch, PointwiseBatch):
             if _is_to_be_taken_over(batch, term, shapes, len(sources)):
                 theirs = (
                     tuple(place(s) for s in batch.sources),
                     tuple(range(len(numbers), len(numbers) + len(batch.numbers))),
                     tuple(range(len(faults), len(faults) + len(batch.faults))),
                 )
-                leaves.append(substituted(batch.term, *theirs))
+                leaves.append(_terms.substituted(batch.term, *theirs))
                 numbers += batch.numbers
                 faults += batch.faults
                 continue
             batch = batch.materialise(queue)
-        elif isinstance(batch, StridedBatch) and not _goes_by_near_elements(batch):
+        elif isinstance(batch, ColorBatch) or (
+            isinstance(batch, StridedBatch) and not _goes_by_near_elements(batch)
+        ):
             batch = batch.materialise(queue)
         leaves.append(place(batch))  # type: ignore[arg-type]
-    whole = substituted(term, tuple(leaves), own_numbers, own_faults)
+    whole = _terms.substituted(term, tuple(leaves), own_numbers, own_faults)
     return PointwiseBatch(whole, tuple(sources), numbers, faults, shapes)
 
 

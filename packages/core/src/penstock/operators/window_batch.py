@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ShapeError
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.vector_arguments import vectors
@@ -30,11 +31,15 @@ from penstock.operators.window_slice import SLICE_ARGS
 from penstock.tensors.gpu.batch import plain
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu import slices as _slice_kernels
+    from penstock.kernels.gpu import windows as _windows
     from penstock.operators.operator import BatchContext
     from penstock.operators.window_bounds import OutOfBounds
     from penstock.operators.window_crop import CropWindow, CutAxis
     from penstock.operators.window_slice import SliceWindow
-
+else:
+    _windows = later("penstock.kernels.gpu.windows")
+    _slice_kernels = later("penstock.kernels.gpu.slices")
 Windows = tuple[np.ndarray, np.ndarray]
 """Anchors and shapes, int64 ``(samples, ndim)`` each."""
 _Found = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -111,10 +116,8 @@ def settled_windows(
     OutOfRangeError, ShapeError
         As `OutOfBounds.settle` does, with the place of the sample.
     """
-    from penstock.kernels.gpu.windows import leaves
-
     outside = np.empty(len(anchors), np.bool_)
-    if not leaves(plain(anchors), plain(shapes), plain(extents), outside):
+    if not _windows.leaves(plain(anchors), plain(shapes), plain(extents), outside):
         return anchors, shapes, outside
     if bounds.policy == "trim_to_shape":
         first = np.clip(anchors, 0, extents)
@@ -160,8 +163,6 @@ def _checked(
 
 
 def _crops(window: CropWindow, c: BatchContext, extents: np.ndarray) -> _Found | None:
-    from penstock.kernels.gpu.windows import cut_windows
-
     count = len(extents)
     wrong = np.zeros(count, np.bool_)
     axes, sizes, places = _constant_cut(window.cut)
@@ -185,7 +186,7 @@ def _crops(window: CropWindow, c: BatchContext, extents: np.ndarray) -> _Found |
                 places[k] = _numbers(c, place_name)
     extents = plain(extents)
     anchors, shapes = np.empty_like(extents), np.empty_like(extents)
-    cut_windows(extents, axes, sizes, places, window.truncates, anchors, shapes, wrong)
+    _windows.cut_windows(extents, axes, sizes, places, window.truncates, anchors, shapes, wrong)
     return anchors, shapes, wrong
 
 
@@ -280,8 +281,6 @@ def _joined(rows: Sequence[np.ndarray] | np.ndarray, shape: tuple[int, ...]) -> 
 def _named_slices(
     window: SliceWindow, c: BatchContext, extents: np.ndarray, axes: Sequence[int]
 ) -> _Found | None:
-    from penstock.kernels.gpu.slices import BEGINS, ENDS, slice_spans
-
     begins = _coordinates(c, window.start, window.constant_start, len(axes))
     ends = _coordinates(c, window.end, window.constant_end, len(axes))
     if begins is None or ends is None:
@@ -289,12 +288,12 @@ def _named_slices(
     extents = plain(extents)
     anchors, shapes = np.empty_like(extents), np.empty_like(extents)
     wrong = np.empty(len(extents), np.bool_)
-    slice_spans(
+    _slice_kernels.slice_spans(
         extents,
         _axes_array(tuple(axes)),
-        BEGINS[window.start],
+        _slice_kernels.BEGINS[window.start],
         *begins,
-        ENDS[window.end],
+        _slice_kernels.ENDS[window.end],
         *ends,
         FARTHEST,
         anchors,

@@ -11,6 +11,7 @@ from penstock.graph.data_node import DataNode
 from penstock.ops import decoders as decoders
 from penstock.ops import random as random
 from penstock.ops import readers as readers
+from penstock.ops import transforms as transforms
 from penstock.types import DALIDataType, DALIImageType, DALIInterpType
 
 class AudioResample(OperatorInstance):
@@ -352,6 +353,159 @@ class CastLike(OperatorInstance):
         preserve: bool | None = False,
     ) -> DataNode: ...
 
+class ColorSpaceConversion(OperatorInstance):
+    """Converts colours between RGB, BGR, grey and YCbCr.
+
+    Grey is the luma of ITU-R BT.601, ``0.299 R + 0.587 G + 0.114 B``, and has one channel, the
+    other spaces three. YCbCr is that of ITU-R BT.601 for television: Y goes from 16 to 235, Cb and
+    Cr from 16 to 240 around 128. From grey, the other channels are made to say so; to grey from
+    YCbCr, Y alone is used. Results are rounded, halves away from zero, and saturate.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, layout FDHWC, FHWC, DHWC, HWC, of UINT8
+        Images, volumes or sequences of them.
+    image_type : {DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY, DALIImageType.YCbCr}
+        Colour space of the input.
+    output_type : {DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY, DALIImageType.YCbCr}
+        Another one: that of the output.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The converted data, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> grey = fn.color_space_conversion(images, image_type=types.RGB, output_type=types.GRAY)
+    """
+    def __init__(
+        self,
+        *,
+        image_type: DALIImageType | None = None,
+        output_type: DALIImageType | None = None,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        preserve: bool | None = False,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        image_type: DALIImageType | None = None,
+        output_type: DALIImageType | None = None,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        preserve: bool | None = False,
+    ) -> DataNode: ...
+
+class ColorTwist(OperatorInstance):
+    """Changes hue, saturation, brightness and contrast of images.
+
+    All together are one matrix of red, green and blue, and an offset: `hue` and `saturation` act
+    as in the operators of these names; then distances from the middle grey are multiplied by
+    `contrast`, and the result by `brightness`. Integers are rounded, halves away from zero, and
+    saturate.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT16, FLOAT
+        Images, volumes or sequences of images, with the channels red, green and blue.
+    brightness : float, one for each sample or frame allowed, default 1.0
+        What all channels are multiplied by in the end: 0 gives black.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    contrast : float, one for each sample or frame allowed, default 1.0
+        What distances from the middle grey are multiplied by: 0 leaves nothing but that grey.
+        It is 128 for integers and 0.5 for floating point, by the type of the input.
+    dtype : DALIDataType, optional
+        Element type of the output; the input's when not given.
+    hue : float, one for each sample or frame allowed, default 0.0
+        Angle that hues are turned by, in degrees; any number.
+    image_type : DALIImageType, default types.RGB
+        Colour space of input and output.
+
+        Only the default is taken yet: DALI takes channels to be red, green and blue whatever it
+        says. Convert with `fn.color_space_conversion` first, or leave it out for what DALI
+        does.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    saturation : float, one for each sample or frame allowed, default 1.0
+        What distances from grey are multiplied by: 0 leaves nothing but grey, 1 all as it is.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The changed data, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> varied = fn.color_twist(
+    ...     images,
+    ...     hue=fn.random.uniform(range=(-10.0, 10.0)),
+    ...     saturation=fn.random.uniform(range=(0.7, 1.3)),
+    ...     brightness=fn.random.uniform(range=(0.8, 1.2)),
+    ...     contrast=fn.random.uniform(range=(0.8, 1.2)),
+    ... )
+    """
+    def __init__(
+        self,
+        *,
+        brightness: float | DataNode | None = 1.0,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        contrast: float | DataNode | None = 1.0,
+        dtype: DALIDataType | None = None,
+        hue: float | DataNode | None = 0.0,
+        image_type: DALIImageType | None = DALIImageType.RGB,
+        preserve: bool | None = False,
+        saturation: float | DataNode | None = 1.0,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        brightness: float | DataNode | None = 1.0,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        contrast: float | DataNode | None = 1.0,
+        dtype: DALIDataType | None = None,
+        hue: float | DataNode | None = 0.0,
+        image_type: DALIImageType | None = DALIImageType.RGB,
+        preserve: bool | None = False,
+        saturation: float | DataNode | None = 1.0,
+    ) -> DataNode: ...
+
 class Contrast(OperatorInstance):
     """Adjusts contrast.
 
@@ -602,7 +756,7 @@ class CropMirrorNormalize(OperatorInstance):
     frames.
 
     Right after `resize` or `random_resized_crop`, only the window is resampled and goes straight
-    to the output.
+    to the output. On the GPU, so it does right after `rotate` or `warp_affine`.
 
     Runs on: cpu, gpu.
 
@@ -1227,6 +1381,148 @@ class GetProperty(OperatorInstance):
         *,
         key: str | None = None,
         bytes_per_sample_hint: int | Sequence[int] | None = None,
+        preserve: bool | None = False,
+    ) -> DataNode: ...
+
+class Hsv(OperatorInstance):
+    """Changes hue, saturation and value of images.
+
+    The three are one matrix of red, green and blue: a turn around the axis of greys in YIQ, the
+    colour space of NTSC television, and a scaling of distances from that axis and along it. This
+    is not the colour space HSV, which is no linear function of RGB. Integers are rounded, halves
+    away from zero, and saturate.
+
+    Unlike those of similar operators, the output is uint8 where `dtype` does not say otherwise.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT16, FLOAT
+        Images, volumes or sequences of images, with the channels red, green and blue.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, default types.UINT8
+        Element type of the output.
+    hue : float, one for each sample or frame allowed, default 0.0
+        Angle that hues are turned by, in degrees; any number.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    saturation : float, one for each sample or frame allowed, default 1.0
+        What distances from grey are multiplied by: 0 leaves nothing but grey, 1 all as it is.
+    value : float, one for each sample or frame allowed, default 1.0
+        What all channels are multiplied by.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The changed data, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> varied = fn.hsv(images, hue=20.0, saturation=1.3, value=0.9)
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DALIDataType | None = DALIDataType.UINT8,
+        hue: float | DataNode | None = 0.0,
+        preserve: bool | None = False,
+        saturation: float | DataNode | None = 1.0,
+        value: float | DataNode | None = 1.0,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DALIDataType | None = DALIDataType.UINT8,
+        hue: float | DataNode | None = 0.0,
+        preserve: bool | None = False,
+        saturation: float | DataNode | None = 1.0,
+        value: float | DataNode | None = 1.0,
+    ) -> DataNode: ...
+
+class Hue(OperatorInstance):
+    """Turns the hue of images.
+
+    Colours are turned around the axis of greys in YIQ, the colour space of NTSC television, which
+    is one matrix. Integers are rounded, halves away from zero, and saturate.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT16, FLOAT
+        Images, volumes or sequences of images, with the channels red, green and blue.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, optional
+        Element type of the output; the input's when not given.
+    hue : float, one for each sample or frame allowed, default 0.0
+        Angle that hues are turned by, in degrees; any number.
+    image_type : DALIImageType, default types.RGB
+        Colour space of input and output.
+
+        Only the default is taken yet: DALI takes channels to be red, green and blue whatever it
+        says. Convert with `fn.color_space_conversion` first, or leave it out for what DALI
+        does.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The changed data, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> turned = fn.hue(images, hue=fn.random.uniform(range=(-20.0, 20.0)))
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DALIDataType | None = None,
+        hue: float | DataNode | None = 0.0,
+        image_type: DALIImageType | None = DALIImageType.RGB,
+        preserve: bool | None = False,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DALIDataType | None = None,
+        hue: float | DataNode | None = 0.0,
+        image_type: DALIImageType | None = DALIImageType.RGB,
         preserve: bool | None = False,
     ) -> DataNode: ...
 
@@ -2725,6 +3021,75 @@ class Rotate(OperatorInstance):
         size: float | Sequence[float] | DataNode | None = None,
     ) -> DataNode: ...
 
+class Saturation(OperatorInstance):
+    """Changes the saturation of images.
+
+    A colour's distance from the grey of its luma (ITU-R BT.601) is scaled. Integers are rounded,
+    halves away from zero, and saturate.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT16, FLOAT
+        Images, volumes or sequences of images, with the channels red, green and blue.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, optional
+        Element type of the output; the input's when not given.
+    image_type : DALIImageType, default types.RGB
+        Colour space of input and output.
+
+        Only the default is taken yet: DALI takes channels to be red, green and blue whatever it
+        says. Convert with `fn.color_space_conversion` first, or leave it out for what DALI
+        does.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    saturation : float, one for each sample or frame allowed, default 1.0
+        What distances from grey are multiplied by: 0 leaves nothing but grey, 1 all as it is.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The changed data, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> pale = fn.saturation(images, saturation=0.4)
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DALIDataType | None = None,
+        image_type: DALIImageType | None = DALIImageType.RGB,
+        preserve: bool | None = False,
+        saturation: float | DataNode | None = 1.0,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DALIDataType | None = None,
+        image_type: DALIImageType | None = DALIImageType.RGB,
+        preserve: bool | None = False,
+        saturation: float | DataNode | None = 1.0,
+    ) -> DataNode: ...
+
 class Slice(OperatorInstance):
     """Cuts a window, given by its coordinates, out of each sample.
 
@@ -3155,6 +3520,99 @@ class Transpose(OperatorInstance):
         perm: int | Sequence[int] | None = None,
         preserve: bool | None = False,
         transpose_layout: bool | None = True,
+    ) -> DataNode: ...
+
+class WarpAffine(OperatorInstance):
+    """Warps images and volumes by an affine map.
+
+    Every element of the output is looked up where the map takes its centre. The output has the
+    extent of the input, unless `size` is given. A matrix for each frame, as an input, makes a
+    sequence of an image that is none.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, layout HWC, FHWC, DHWC, FDHWC, FHWC, FFHWC, FDHWC, FFDHWC, of UINT8, INT16, INT32, FLOAT
+        Images, volumes or sequences of them.
+    transform : DataNode or array_like, of FLOAT, on any device, optional
+        In place of the argument `matrix`: ``(2, 3)``, or ``(3, 4)`` for volumes, of each
+        sample, or with frames (F) in front. On the GPU it may be on either device; nobody waits
+        for one there.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, optional
+        Element type of the output; that of the input when not given.
+    fill_value : float, optional
+        Value of everything outside of the input. When not given, the border is repeated.
+    interp_type : {DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR}, default types.INTERP_LINEAR
+        How values between elements come about.
+    inverse_map : bool, default True
+        Whether the matrix maps the output to the input. Otherwise it maps the input to the
+        output, and is inverted.
+    matrix : float or list of float of shape (2, 3) or (3, 4), one for each sample or frame allowed, default ()
+        The map of coordinates (x, y) or (x, y, z), in elements: the rows of a matrix, with what
+        is added behind the others. The centre of the first element is at 0.5.
+    output_dtype : DALIDataType, optional
+        Former name of `dtype`.
+
+        Deprecated; use `dtype`.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    size : float or list of float of shape (H, W) or (D, H, W), one for each sample allowed, optional
+        Extent of the output, (height, width) or (depth, height, width), in elements. Fractions
+        are rounded, and dropped where the size is given as a tensor.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The warped data, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> turn = fn.transforms.rotation(angle=fn.random.uniform(range=(-20, 20)), center=(112, 112))
+    >>> warped = fn.warp_affine(images, turn, size=(224, 224), fill_value=0)
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DALIDataType | None = None,
+        fill_value: float | None = None,
+        interp_type: DALIInterpType | None = DALIInterpType.INTERP_LINEAR,
+        inverse_map: bool | None = True,
+        matrix: float | Sequence[float] | DataNode | None = (),
+        output_dtype: DALIDataType | None = None,
+        preserve: bool | None = False,
+        size: float | Sequence[float] | DataNode | None = None,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        transform: DataNode | ArrayLike | None = None,
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DALIDataType | None = None,
+        fill_value: float | None = None,
+        interp_type: DALIInterpType | None = DALIInterpType.INTERP_LINEAR,
+        inverse_map: bool | None = True,
+        matrix: float | Sequence[float] | DataNode | None = (),
+        output_dtype: DALIDataType | None = None,
+        preserve: bool | None = False,
+        size: float | Sequence[float] | DataNode | None = None,
     ) -> DataNode: ...
 
 class Zeros(OperatorInstance):

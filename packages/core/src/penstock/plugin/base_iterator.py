@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from penstock.errors import ArgumentValueError, UsageError
 from penstock.plugin.epoch_counter import (
@@ -47,8 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["LastBatchPolicy"]
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineBatch:
+class PipelineBatch(NamedTuple):
     """What one pipeline gave for one step.
 
     Attributes

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 
 class LastBatchPolicy(enum.Enum):
@@ -29,8 +28,7 @@ class LastBatchPolicy(enum.Enum):
     """It is cut to the samples that are left."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(NamedTuple):
     """How many entries one pipeline drew for one batch, and for which of its samples.
 
     Attributes

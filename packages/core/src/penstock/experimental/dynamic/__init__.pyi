@@ -13,6 +13,7 @@ from penstock.experimental.dynamic import math as math
 from penstock.experimental.dynamic import pytorch as pytorch
 from penstock.experimental.dynamic import random as random
 from penstock.experimental.dynamic import readers as readers
+from penstock.experimental.dynamic import transforms as transforms
 from penstock.experimental.dynamic.batches import Batch as Batch
 from penstock.experimental.dynamic.construction import as_batch as as_batch
 from penstock.experimental.dynamic.construction import as_tensor as as_tensor
@@ -400,6 +401,161 @@ def cast_like(
     """
 
 @overload
+def color_space_conversion(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    image_type: DALIImageType,
+    output_type: DALIImageType,
+) -> Batch: ...
+@overload
+def color_space_conversion(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    image_type: DALIImageType,
+    output_type: DALIImageType,
+) -> Batch: ...
+@overload
+def color_space_conversion(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    image_type: DALIImageType,
+    output_type: DALIImageType,
+) -> Tensor | Batch:
+    """Converts colours between RGB, BGR, grey and YCbCr.
+
+    Grey is the luma of ITU-R BT.601, ``0.299 R + 0.587 G + 0.114 B``, and has one channel, the
+    other spaces three. YCbCr is that of ITU-R BT.601 for television: Y goes from 16 to 235, Cb and
+    Cr from 16 to 240 around 128. From grey, the other channels are made to say so; to grey from
+    YCbCr, Y alone is used. Results are rounded, halves away from zero, and saturate.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, layout FDHWC, FHWC, DHWC, HWC, of UINT8
+        Images, volumes or sequences of them.
+    image_type : {DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY, DALIImageType.YCbCr}
+        Colour space of the input.
+    output_type : {DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY, DALIImageType.YCbCr}
+        Another one: that of the output.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The converted data, in the layout of the input.
+
+    Examples
+    --------
+    >>> grey = ndd.color_space_conversion(images, image_type=types.RGB, output_type=types.GRAY)
+    """
+
+@overload
+def color_twist(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    brightness: float | Tensor | Batch | None = 1.0,
+    contrast: float | Tensor | Batch | None = 1.0,
+    dtype: DType | DALIDataType | None = None,
+    hue: float | Tensor | Batch | None = 0.0,
+    image_type: DALIImageType | None = DALIImageType.RGB,
+    saturation: float | Tensor | Batch | None = 1.0,
+) -> Batch: ...
+@overload
+def color_twist(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    brightness: float | Tensor | Batch | None = 1.0,
+    contrast: float | Tensor | Batch | None = 1.0,
+    dtype: DType | DALIDataType | None = None,
+    hue: float | Tensor | Batch | None = 0.0,
+    image_type: DALIImageType | None = DALIImageType.RGB,
+    saturation: float | Tensor | Batch | None = 1.0,
+) -> Batch: ...
+@overload
+def color_twist(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    brightness: float | Tensor | Batch | None = 1.0,
+    contrast: float | Tensor | Batch | None = 1.0,
+    dtype: DType | DALIDataType | None = None,
+    hue: float | Tensor | Batch | None = 0.0,
+    image_type: DALIImageType | None = DALIImageType.RGB,
+    saturation: float | Tensor | Batch | None = 1.0,
+) -> Tensor | Batch:
+    """Changes hue, saturation, brightness and contrast of images.
+
+    All together are one matrix of red, green and blue, and an offset: `hue` and `saturation` act
+    as in the operators of these names; then distances from the middle grey are multiplied by
+    `contrast`, and the result by `brightness`. Integers are rounded, halves away from zero, and
+    saturate.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT16, FLOAT
+        Images, volumes or sequences of images, with the channels red, green and blue.
+    brightness : float, one for each sample or frame allowed, default 1.0
+        What all channels are multiplied by in the end: 0 gives black.
+    contrast : float, one for each sample or frame allowed, default 1.0
+        What distances from the middle grey are multiplied by: 0 leaves nothing but that grey.
+        It is 128 for integers and 0.5 for floating point, by the type of the input.
+    dtype : DALIDataType, optional
+        Element type of the output; the input's when not given.
+    hue : float, one for each sample or frame allowed, default 0.0
+        Angle that hues are turned by, in degrees; any number.
+    image_type : DALIImageType, default types.RGB
+        Colour space of input and output.
+
+        Only the default is taken yet: DALI takes channels to be red, green and blue whatever it
+        says. Convert with `ndd.color_space_conversion` first, or leave it out for what DALI
+        does.
+    saturation : float, one for each sample or frame allowed, default 1.0
+        What distances from grey are multiplied by: 0 leaves nothing but grey, 1 all as it is.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The changed data, in the layout of the input.
+
+    Examples
+    --------
+    >>> varied = ndd.color_twist(
+    ...     images,
+    ...     hue=fn.random.uniform(range=(-10.0, 10.0)),
+    ...     saturation=fn.random.uniform(range=(0.7, 1.3)),
+    ...     brightness=fn.random.uniform(range=(0.8, 1.2)),
+    ...     contrast=fn.random.uniform(range=(0.8, 1.2)),
+    ... )
+    """
+
+@overload
 def contrast(
     data: Batch,
     /,
@@ -739,7 +895,7 @@ def crop_mirror_normalize(
     frames.
 
     Right after `resize` or `random_resized_crop`, only the window is resampled and goes straight
-    to the output.
+    to the output. On the GPU, so it does right after `rotate` or `warp_affine`.
 
     Runs on: cpu, gpu.
 
@@ -1167,6 +1323,149 @@ def get_property(
     --------
     >>> data, labels = ndd.readers.file(file_root=root)
     >>> path = ndd.get_property(data, key="source_info")
+    """
+
+@overload
+def hsv(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    hue: float | Tensor | Batch | None = 0.0,
+    saturation: float | Tensor | Batch | None = 1.0,
+    value: float | Tensor | Batch | None = 1.0,
+) -> Batch: ...
+@overload
+def hsv(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    hue: float | Tensor | Batch | None = 0.0,
+    saturation: float | Tensor | Batch | None = 1.0,
+    value: float | Tensor | Batch | None = 1.0,
+) -> Batch: ...
+@overload
+def hsv(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    hue: float | Tensor | Batch | None = 0.0,
+    saturation: float | Tensor | Batch | None = 1.0,
+    value: float | Tensor | Batch | None = 1.0,
+) -> Tensor | Batch:
+    """Changes hue, saturation and value of images.
+
+    The three are one matrix of red, green and blue: a turn around the axis of greys in YIQ, the
+    colour space of NTSC television, and a scaling of distances from that axis and along it. This
+    is not the colour space HSV, which is no linear function of RGB. Integers are rounded, halves
+    away from zero, and saturate.
+
+    Unlike those of similar operators, the output is uint8 where `dtype` does not say otherwise.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT16, FLOAT
+        Images, volumes or sequences of images, with the channels red, green and blue.
+    dtype : DALIDataType, default types.UINT8
+        Element type of the output.
+    hue : float, one for each sample or frame allowed, default 0.0
+        Angle that hues are turned by, in degrees; any number.
+    saturation : float, one for each sample or frame allowed, default 1.0
+        What distances from grey are multiplied by: 0 leaves nothing but grey, 1 all as it is.
+    value : float, one for each sample or frame allowed, default 1.0
+        What all channels are multiplied by.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The changed data, in the layout of the input.
+
+    Examples
+    --------
+    >>> varied = ndd.hsv(images, hue=20.0, saturation=1.3, value=0.9)
+    """
+
+@overload
+def hue(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = None,
+    hue: float | Tensor | Batch | None = 0.0,
+    image_type: DALIImageType | None = DALIImageType.RGB,
+) -> Batch: ...
+@overload
+def hue(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = None,
+    hue: float | Tensor | Batch | None = 0.0,
+    image_type: DALIImageType | None = DALIImageType.RGB,
+) -> Batch: ...
+@overload
+def hue(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = None,
+    hue: float | Tensor | Batch | None = 0.0,
+    image_type: DALIImageType | None = DALIImageType.RGB,
+) -> Tensor | Batch:
+    """Turns the hue of images.
+
+    Colours are turned around the axis of greys in YIQ, the colour space of NTSC television, which
+    is one matrix. Integers are rounded, halves away from zero, and saturate.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT16, FLOAT
+        Images, volumes or sequences of images, with the channels red, green and blue.
+    dtype : DALIDataType, optional
+        Element type of the output; the input's when not given.
+    hue : float, one for each sample or frame allowed, default 0.0
+        Angle that hues are turned by, in degrees; any number.
+    image_type : DALIImageType, default types.RGB
+        Colour space of input and output.
+
+        Only the default is taken yet: DALI takes channels to be red, green and blue whatever it
+        says. Convert with `ndd.color_space_conversion` first, or leave it out for what DALI
+        does.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The changed data, in the layout of the input.
+
+    Examples
+    --------
+    >>> turned = ndd.hue(images, hue=fn.random.uniform(range=(-20.0, 20.0)))
     """
 
 @overload
@@ -2729,6 +3028,75 @@ def rotate(
     """
 
 @overload
+def saturation(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = None,
+    image_type: DALIImageType | None = DALIImageType.RGB,
+    saturation: float | Tensor | Batch | None = 1.0,
+) -> Batch: ...
+@overload
+def saturation(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = None,
+    image_type: DALIImageType | None = DALIImageType.RGB,
+    saturation: float | Tensor | Batch | None = 1.0,
+) -> Batch: ...
+@overload
+def saturation(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = None,
+    image_type: DALIImageType | None = DALIImageType.RGB,
+    saturation: float | Tensor | Batch | None = 1.0,
+) -> Tensor | Batch:
+    """Changes the saturation of images.
+
+    A colour's distance from the grey of its luma (ITU-R BT.601) is scaled. Integers are rounded,
+    halves away from zero, and saturate.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT16, FLOAT
+        Images, volumes or sequences of images, with the channels red, green and blue.
+    dtype : DALIDataType, optional
+        Element type of the output; the input's when not given.
+    image_type : DALIImageType, default types.RGB
+        Colour space of input and output.
+
+        Only the default is taken yet: DALI takes channels to be red, green and blue whatever it
+        says. Convert with `ndd.color_space_conversion` first, or leave it out for what DALI
+        does.
+    saturation : float, one for each sample or frame allowed, default 1.0
+        What distances from grey are multiplied by: 0 leaves nothing but grey, 1 all as it is.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The changed data, in the layout of the input.
+
+    Examples
+    --------
+    >>> pale = ndd.saturation(images, saturation=0.4)
+    """
+
+@overload
 def slice(
     data: Batch,
     anchor: Tensor | Batch | ArrayLike | None = None,
@@ -3178,6 +3546,105 @@ def transpose(
     Examples
     --------
     >>> planes = ndd.transpose(images, perm=[2, 0, 1])
+    """
+
+@overload
+def warp_affine(
+    data: Batch,
+    transform: Tensor | Batch | ArrayLike | None = None,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = None,
+    fill_value: float | None = None,
+    interp_type: DALIInterpType | None = DALIInterpType.INTERP_LINEAR,
+    inverse_map: _bool | None = True,
+    matrix: float | Sequence[float] | Tensor | Batch | None = (),
+    output_dtype: DType | DALIDataType | None = None,
+    size: float | Sequence[float] | Tensor | Batch | None = None,
+) -> Batch: ...
+@overload
+def warp_affine(
+    data: Tensor | Batch | ArrayLike,
+    transform: Tensor | Batch | ArrayLike | None = None,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = None,
+    fill_value: float | None = None,
+    interp_type: DALIInterpType | None = DALIInterpType.INTERP_LINEAR,
+    inverse_map: _bool | None = True,
+    matrix: float | Sequence[float] | Tensor | Batch | None = (),
+    output_dtype: DType | DALIDataType | None = None,
+    size: float | Sequence[float] | Tensor | Batch | None = None,
+) -> Batch: ...
+@overload
+def warp_affine(
+    data: Tensor | Batch | ArrayLike,
+    transform: Tensor | Batch | ArrayLike | None = None,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DType | DALIDataType | None = None,
+    fill_value: float | None = None,
+    interp_type: DALIInterpType | None = DALIInterpType.INTERP_LINEAR,
+    inverse_map: _bool | None = True,
+    matrix: float | Sequence[float] | Tensor | Batch | None = (),
+    output_dtype: DType | DALIDataType | None = None,
+    size: float | Sequence[float] | Tensor | Batch | None = None,
+) -> Tensor | Batch:
+    """Warps images and volumes by an affine map.
+
+    Every element of the output is looked up where the map takes its centre. The output has the
+    extent of the input, unless `size` is given. A matrix for each frame, as an input, makes a
+    sequence of an image that is none.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, layout HWC, FHWC, DHWC, FDHWC, FHWC, FFHWC, FDHWC, FFDHWC, of UINT8, INT16, INT32, FLOAT
+        Images, volumes or sequences of them.
+    transform : Tensor, Batch or array_like, of FLOAT, on any device, optional
+        In place of the argument `matrix`: ``(2, 3)``, or ``(3, 4)`` for volumes, of each
+        sample, or with frames (F) in front. On the GPU it may be on either device; nobody waits
+        for one there.
+    dtype : DALIDataType, optional
+        Element type of the output; that of the input when not given.
+    fill_value : float, optional
+        Value of everything outside of the input. When not given, the border is repeated.
+    interp_type : {DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR}, default types.INTERP_LINEAR
+        How values between elements come about.
+    inverse_map : bool, default True
+        Whether the matrix maps the output to the input. Otherwise it maps the input to the
+        output, and is inverted.
+    matrix : float or list of float of shape (2, 3) or (3, 4), one for each sample or frame allowed, default ()
+        The map of coordinates (x, y) or (x, y, z), in elements: the rows of a matrix, with what
+        is added behind the others. The centre of the first element is at 0.5.
+    output_dtype : DALIDataType, optional
+        Former name of `dtype`.
+
+        Deprecated; use `dtype`.
+    size : float or list of float of shape (H, W) or (D, H, W), one for each sample allowed, optional
+        Extent of the output, (height, width) or (depth, height, width), in elements. Fractions
+        are rounded, and dropped where the size is given as a tensor.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The warped data, in the layout of the input.
+
+    Examples
+    --------
+    >>> turn = ndd.transforms.rotation(angle=fn.random.uniform(range=(-20, 20)), center=(112, 112))
+    >>> warped = ndd.warp_affine(images, turn, size=(224, 224), fill_value=0)
     """
 
 @overload

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from penstock.executor.frames import FrameLoop
+from penstock.executor.frames import FrameLoop, is_for_frames
 from penstock.executor.inputs import check_argument, checked
 from penstock.executor.plan import needs_batch
 from penstock.experimental.dynamic.solo import Solo
@@ -117,8 +117,8 @@ class Operation:
         for name, spec in tensors.items():
             check_argument(schema.args[name], spec)
         op: Any = schema.cls(self.args, tensors)
-        if schema.frames and inputs and "F" in inputs[0].layout:
-            op = _frame_loop(self.device)(op, inputs[0], {k: s.layout for k, s in tensors.items()})
+        if is_for_frames(schema, inputs):
+            op = _frame_loop(self.device)(op, inputs, {k: s.layout for k, s in tensors.items()})
         found = op.infer(*inputs)
         specs = (found,) if isinstance(found, Spec) else tuple(found)
         whole = self.device == "cpu" and needs_batch(_AsNode(schema, self.args))  # type: ignore[arg-type]

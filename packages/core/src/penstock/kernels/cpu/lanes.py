@@ -299,6 +299,24 @@ def subtract(typing: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic  # type: ignore[misc]
+def store_pixels(typing: Any, array: Any, offset: Any, a: Any, b: Any, c: Any) -> Any:
+    """Write sixteen neighbouring pixels of three channels, of which each vector is one."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first, second, third = [_from_floats(builder, v, array.dtype) for v in args[2:]]
+        two = builder.shuffle_vector(first, second, _indices(list(range(2 * LANES))))
+        behind = _indices(list(range(LANES)) + [0] * LANES)
+        one = builder.shuffle_vector(third, ir.Constant(third.type, ir.Undefined), behind)
+        order = [channel * LANES + pixel for pixel in range(LANES) for channel in range(3)]
+        pixels = builder.shuffle_vector(two, one, _indices(order))
+        place = _pointer(context, builder, array, args[0], args[1])
+        builder.store(pixels, _typed(builder, place, pixels.type), align=1)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, a, b, c), generate
+
+
+@intrinsic  # type: ignore[misc]
 def multiply(typing: Any, a: Any, b: Any) -> Any:
     """Product, lane by lane."""
 

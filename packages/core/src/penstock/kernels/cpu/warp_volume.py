@@ -165,4 +165,5 @@ def _blend(
     b = (np.float32(bottom_left) if has_bottom and has_left else fill) * left + (
         np.float32(bottom_right) if has_bottom and has_right else fill
     ) * right
-    return a + (b - a) * low
+    # In volumes rows are weighted like columns, unlike in images; so DALI rounds.
+    return a * (np.float32(1) - low) + b * low

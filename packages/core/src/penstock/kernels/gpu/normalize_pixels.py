@@ -12,9 +12,11 @@ import numpy as np
 
 from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.records import launch_counted
+from penstock.kernels.gpu.records import THREADS, launch_counted
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu.color import PixelColors
+    from penstock.kernels.gpu.program import Kernel
     from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
     from penstock.tensors.gpu.queue import Queue
 
@@ -109,6 +111,7 @@ def normalize_pixels(
     target_strides: np.ndarray,
     target_channels: np.ndarray,
     table: np.ndarray,
+    colors: PixelColors | None = None,
 ) -> None:
     """Queue the normalisation of windows of a batch.
 
@@ -134,6 +137,9 @@ def normalize_pixels(
     table
         Address of float32 numbers, uint64: the means of all channels of the target, then their
         factors, then their values where there is no source.
+    colors
+        Functions of the pixels that are done first. There are three channels then, side by side,
+        and the target has no more than four.
     """
     records = np.zeros(len(source.pointers), _SAMPLE)
     parts, mode, checked, farthest, packed = _describe(
@@ -158,7 +164,7 @@ def normalize_pixels(
         )
         name = kernel("normalize_planes.cu", "normalize_planes", source.dtype, target.dtype, parts)
         threads = 256 if target.dtype.itemsize == 4 else 128  # as there
-        launch_counted(queue, name, tiles, blocks, blocks_each, threads=threads)
+        _launch(queue, name, tiles, blocks, blocks_each, colors, threads)
         return
     blocks, blocks_each = _count_blocks(records, windows.shapes, UNITS, 1)
     turns = _turns(queue, blocks)
@@ -174,7 +180,27 @@ def normalize_pixels(
         checked,
         _INT64 if farthest > _MOST_32_BITS else _INT32,
     )
-    launch_counted(queue, name, records, blocks, blocks_each)
+    _launch(queue, name, records, blocks, blocks_each, colors)
+
+
+def _launch(
+    queue: Queue,
+    name: Kernel,
+    records: np.ndarray,
+    blocks: int,
+    blocks_each: int,
+    colors: PixelColors | None,
+    threads: int = THREADS,
+) -> None:
+    if colors is None:
+        nothing = np.uint64(0)
+        launch_counted(queue, name, records, blocks, blocks_each, nothing, threads=threads)
+        return
+    from penstock.kernels.gpu.color_text import with_colors
+
+    numbers = colors.table(queue)
+    both = with_colors(name, colors.kernel)
+    launch_counted(queue, both, records, blocks, blocks_each, numbers, threads=threads)
 
 
 _NOBODY = np.empty(0, np.bool_)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import NamedTuple
 
 import numpy as np
 
-_INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
+_INCLUDE = re.compile(r'^#include "(\w+\.cuh?)"$', re.MULTILINE)
 _FOLDER = files("penstock.kernels.gpu") / "cuda"
 
 C_TYPES: dict[np.dtype, str] = {
@@ -50,8 +50,7 @@ def program(file: str) -> str:
     return expanded(file)
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(NamedTuple):
     """A kernel of one of the programs.
 
     Parameters

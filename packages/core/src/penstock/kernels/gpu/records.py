@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu.program import Kernel
-    from penstock.tensors.gpu.queue import Queue
+    from penstock.tensors.gpu.queue import Kernel, Queue
 
 THREADS = 256
 _MOST_BLOCKS = 1 << 28

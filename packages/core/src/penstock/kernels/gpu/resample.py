@@ -118,7 +118,7 @@ def resample_images(
     rounds_to
         The integer type that pixels are rounded to first, halves to even.
     """
-    records = np.empty(len(source.pointers), _SAMPLE)
+    records = queue.records(_SAMPLE, len(source.pointers))
     blocks, blocks_each, most, parts, mode = _describe(
         records,
         source.pointers,

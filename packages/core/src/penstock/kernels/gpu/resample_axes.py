@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock.kernels.cpu.resample_taps import Filter
 from penstock.kernels.gpu.compiled import compiled
+from penstock.tensors.gpu.batch import plain
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.resample_taps import KeptTaps
@@ -129,10 +130,10 @@ class AxesSampling:
             both = np.concatenate((self.table, turned), axis=1)
             found = self._remembered(axis, AxesSampling(both, self.antialias, self.index))
         # The same axes, and their taps, with another choice among them.
-        chosen = AxesSampling(found.table, self.antialias, self.index.copy())
+        index = np.empty_like(self.index)
+        _choose(self.index, axis, plain(where), self.table.shape[1], index)
+        chosen = AxesSampling(found.table, self.antialias, index)
         chosen._derived, chosen.kept_taps = found._derived, found.kept_taps
-        assert chosen.index is not None
-        chosen.index[axis] += where * np.int32(self.table.shape[1])
         return chosen
 
     def _remembered(self, key: Any, made: AxesSampling) -> AxesSampling:
@@ -206,6 +207,16 @@ def _turn(table: np.ndarray, axis: int, where: np.ndarray, out: np.ndarray) -> N
             turned = out[axis, i]
             turned.begin += turned.step * max(turned.length - 1, 0)
             turned.step = -turned.step
+
+
+@compiled
+def _choose(index: np.ndarray, axis: int, where: np.ndarray, further: int, out: np.ndarray) -> None:
+    for a in range(index.shape[0]):
+        for i in range(index.shape[1]):
+            out[a, i] = index[a, i]
+    for i in range(index.shape[1]):
+        if where[i]:
+            out[axis, i] += further
 
 
 @compiled

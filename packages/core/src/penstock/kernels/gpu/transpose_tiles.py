@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.records import THREADS, launch_counted
+from penstock.kernels.gpu.records import launch_counted
 from penstock.tensors.gpu.batch import plain
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ STAGE_BYTES = 25600
 """Shared memory of a block, as in ``transpose.cu``."""
 NESTED_BYTES = 272
 """Steps along `x` up to which a span may hold several of them."""
-PIXEL_STAGE_BYTES, PIXEL_GROUPS, PIXEL_COLUMNS = 30720, 512, 128
-"""Of ``transpose_pixels.cu``: shared memory; groups of four by four pixels in a tile; and the most
-columns of the output there.
-"""
-_THREADS = 128
-"""Of a block of ``transpose.cu``."""
+PIXEL_SPAN_BYTES = 128
+"""Shared memory of a span of ``transpose_pixels.cu``, if the source is as wide."""
+_PIXEL_STAGE_BYTES, _SMALL_STAGE_BYTES = 52224, 30720
+"""Shared memory of a block there: of four blocks on a multiprocessor, or of two before sm_80."""
+_THREADS, _PIXEL_THREADS = 128, 384
+"""Of a block of ``transpose.cu``, and of ``transpose_pixels.cu``."""
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
@@ -76,7 +76,11 @@ def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: in
     records = np.zeros(len(axes.source), _near_record(outer))
     turned = axes.itemsize == 1 and run >= 0 and a == fast
     turned = turned and _are_turned_pixels(axes.extents, axes.strides, run, x, a)
-    blocks, blocks_each, inner = _describe(
+    stage_bytes = STAGE_BYTES
+    if turned:
+        has_less = queue.runtime.compute_capability < (8, 0)
+        stage_bytes = _SMALL_STAGE_BYTES if has_less else _PIXEL_STAGE_BYTES
+    blocks, blocks_each, inner, shared_bytes = _describe(
         records,
         plain(axes.source),
         plain(axes.target),
@@ -87,14 +91,13 @@ def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: in
         x,
         fast,
         a,
-        PIXEL_STAGE_BYTES if turned else STAGE_BYTES,
+        stage_bytes,
         NESTED_BYTES,
-        PIXEL_GROUPS if turned else 0,
-        PIXEL_COLUMNS,
+        PIXEL_SPAN_BYTES if turned else 0,
     )
     name, threads = kernel("transpose.cu", "copy_tiles", _BITS[axes.itemsize], inner), _THREADS
     if turned:
-        name, threads = kernel("transpose_pixels.cu", "transpose_pixels"), THREADS
+        name, threads = kernel("transpose_pixels.cu", "transpose_pixels"), _PIXEL_THREADS
     launch_counted(
         queue,
         name,
@@ -103,6 +106,7 @@ def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: in
         blocks_each,
         np.int32(outer),
         threads=threads,
+        shared_bytes=shared_bytes,
     )
 
 
@@ -138,20 +142,19 @@ def _describe(
     a_axis: int,
     stage_bytes: int,
     nested_bytes: int,
-    pixel_groups: int,
-    pixel_columns: int,
-) -> tuple[int, int, int]:
-    """Fill `records`; `pixel_groups` is 0 but for ``transpose_pixels.cu``.
+    pixel_span_bytes: int,
+) -> tuple[int, int, int, int]:
+    """Fill `records`; `pixel_span_bytes` is 0 but for ``transpose_pixels.cu``.
 
     Returns
     -------
     tuple of int
-        The number of blocks; that of each sample, if all have as many, else 0; and the kernel's
-        template argument `Inner`.
+        The number of blocks; that of each sample, if all have as many, else 0; the kernel's
+        template argument `Inner`; and its dynamic shared memory in bytes.
     """
     one, one_an_x, one_an_a = 0, 1, 2
     ndim = extents.shape[1]
-    total, each, inner = 0, 0, -1
+    total, each, inner, shared = 0, 0, -1, 0
     for i in range(len(records)):
         record = records[i]
         row = i if len(extents) > 1 else 0
@@ -180,16 +183,15 @@ def _describe(
                 high += (extent - 1) * stride
         unit, x_step, a_step = run * itemsize, abs(x_source), abs(a_source)
         size, joined = 16, False
-        if pixel_groups:
-            # A span an `x`, with up to 47 bytes around it. Threads take four by four pixels, and
-            # rows of the output have up to 34 bytes around them, and 4 more.
+        if pixel_span_bytes:
+            # A span an `x`, its first byte where it is within 16; `slot_of` adds 3 bytes a span.
+            # A word tells where it is; six more are for pixels that follow the last.
             spans = one_an_x
-            x = max(_even_part(x_extent, pixel_columns, 4), 4)
-            a = min(pixel_groups // (x // 4) * 4, ((stage_bytes - 16) // x - 47) // unit)
-            a = min(a, stage_bytes // (x * unit + 38)) // 4 * 4
-            a = _even_part(a_extent, a, 4)
-            pitch = a * unit + 32
-            pitch += (x_source - pitch) % 16
+            pitch = min(pixel_span_bytes, (a_extent * unit + 15 + 15) // 16 * 16)
+            x = _even_part(x_extent, (stage_bytes - 16 - 24) // (pitch + 3 + 4), 1)
+            a = _even_part(a_extent, (pitch - 15) // unit, 1)
+            own = x * pitch + x * 3 // 16 * 16 + 16 + 4 * (x + 6)
+            shared = max(shared, own)
         elif fast_axis == x_axis:
             # Mirrors: one span an `a`, as many as there is room for.
             spans = one_an_a
@@ -269,7 +271,7 @@ def _describe(
             inner = own if inner in (-1, own) else 0
         each = blocks if i == 0 or blocks == each else 0
         total += blocks
-    return total, each, inner if inner in (1, 3) else 0
+    return total, each, inner if inner in (1, 3) else 0, shared
 
 
 @compiled

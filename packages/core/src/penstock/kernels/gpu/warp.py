@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.kernels.cpu.warp import saturated_number
 from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.warp_matrices import DeviceMatrices
 from penstock.tensors.gpu.batch import shape_rows
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
 
-_TILE_WIDTH, _STRIP_WIDTH, _TILE_ROWS, _THREADS = 64, 256, 32, 256
-_MOST_CHANNELS = 4
+TILE_WIDTH, STRIP_WIDTH, TILE_ROWS, THREADS = 64, 256, 32, 256
+MOST_CHANNELS = 4
 """Pixels of more channels, and batches of several numbers of channels, have a kernel in common."""
 
-_SAMPLE = np.dtype(
-    [
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("fill", np.float64),
-        ("matrix", np.float32, (3, 4)),
-        ("extent", np.int32, 4),
-        ("canvas", np.int32, 3),
-        ("tiles_across", np.int32),
-    ],
-    align=True,
-)
+SAMPLE_FIELDS: list[Any] = [
+    ("source", np.uint64),
+    ("out", np.uint64),
+    ("fill", np.float64),
+    ("matrix", np.float32, (3, 4)),
+    ("extent", np.int32, 4),
+    ("canvas", np.int32, 3),
+    ("tiles_across", np.int32),
+]
+"""What kernels are told of a sample: ``Sample`` in ``cuda/warp_sample.cuh``."""
+_SAMPLE = np.dtype(SAMPLE_FIELDS, align=True)
 
 
 def warp(
     queue: Queue,
     source: DeviceBatch,
     out: DeviceBatch,
-    matrices: np.ndarray,
+    matrices: np.ndarray | DeviceMatrices,
     *,
     nearest: bool,
     fill: float | None,
@@ -53,7 +53,7 @@ def warp(
         float32.
     matrices
         float32 ``(samples, 2, 3)`` or ``(samples, 3, 4)``, or one for all; they map
-        (x, y[, z], 1) of the output to the input, in elements.
+        (x, y[, z], 1) of the output to the input, in elements; or matrices on the device.
     nearest
         Take the nearest element instead of interpolating between 4 (8) neighbours.
     fill
@@ -62,7 +62,11 @@ def warp(
     """
     if not len(out):
         return
-    inside, beyond = _fills(source, out.dtype, fill, nearest=nearest)
+    rank = source.ndim - 1
+    known = matrices
+    if isinstance(known, DeviceMatrices):  # they follow
+        known = np.zeros((1, rank, rank + 1), np.float32)
+    inside, beyond = fills(source, out.dtype, fill, nearest=nearest)
     samples = np.empty(len(out), _SAMPLE)
     are_bytes = source.ndim == 3 and source.dtype == out.dtype == np.uint8
     most, channels, in_strips = _describe(
@@ -71,22 +75,27 @@ def warp(
         shape_rows(source),
         out.pointers,
         shape_rows(out),
-        matrices,
+        known,
         inside,
         beyond,
-        _TILE_WIDTH,
-        _STRIP_WIDTH if are_bytes and not nearest else 0,
-        _TILE_ROWS,
-        _MOST_CHANNELS,
+        TILE_WIDTH,
+        STRIP_WIDTH if are_bytes and not nearest else 0,
+        TILE_ROWS,
+        MOST_CHANNELS,
     )
-    name = kernel("warp.cu", "warp", source.dtype, out.dtype, source.ndim - 1, channels, nearest)
+    name = kernel("warp.cu", "warp", source.dtype, out.dtype, rank, channels, nearest)
     if in_strips:
         name = kernel("warp_bytes.cu", "warp_bytes", channels)
+    if not most:
+        return
+    described = queue.upload(samples)
+    if isinstance(matrices, DeviceMatrices):
+        matrices.place(queue, described, _SAMPLE.itemsize, rank)
     queue.launch(
         name,
         (most * len(out), 1, 1),
-        (_THREADS, 1, 1),
-        queue.upload(samples),
+        (THREADS, 1, 1),
+        described,
         np.uint32(most),
         np.bool_(fill is None),
     )
@@ -168,7 +177,7 @@ def _describe(
     return most if some else 0, common, in_strips
 
 
-def _fills(
+def fills(
     source: DeviceBatch, dtype: np.dtype, fill: float | None, *, nearest: bool
 ) -> tuple[float, float]:
     """What elements outside have, in a sample and in one without elements."""

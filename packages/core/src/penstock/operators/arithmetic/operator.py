@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.arithmetic import IntegerDivisionByZeroError
 from penstock.operators.argument_types import OBJECT
@@ -15,17 +16,25 @@ from penstock.operators.arithmetic.expression import typed
 from penstock.operators.arithmetic.program import ArrayProgram
 from penstock.operators.arithmetic.scalars import compile_scalar
 from penstock.operators.arithmetic.shapes import not_broadcastable
+from penstock.operators.color_batch import ColorBatch
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.pointwise_batch import PointwiseBatch, pointwise
+from penstock.operators.pointwise_batch import MappedBatch, PointwiseBatch, pointwise
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import StridedBatch
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from penstock.kernels.gpu import broadcast as _broadcast
+    from penstock.kernels.gpu import pointwise_terms as _terms
+    from penstock.kernels.gpu import transfer as _transfer
     from penstock.kernels.gpu.pointwise_terms import Term
     from penstock.operators.arithmetic.terms import DeviceProgram
     from penstock.tensors.gpu.batch import LazyBatch
+else:
+    _terms = later("penstock.kernels.gpu.pointwise_terms")
+    _transfer = later("penstock.kernels.gpu.transfer")
+    _broadcast = later("penstock.kernels.gpu.broadcast")
 
 
 @operator(
@@ -106,7 +115,7 @@ class ArithmeticGenericOp(Operator):
         except IntegerDivisionByZeroError:
             raise _division_by_zero() from None
 
-    gpu_takes: ClassVar = (PointwiseBatch, StridedBatch)
+    gpu_takes: ClassVar = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
 
     @cached_property
     def device_program(self) -> DeviceProgram:
@@ -141,9 +150,6 @@ def _placed(
     """
     if not any(hasattr(batch, "rows") for batch in inputs):
         return term, list(inputs), ()
-    from penstock.kernels.gpu.pointwise_terms import number, source, substituted
-    from penstock.kernels.gpu.transfer import to_device
-
     batches: list[LazyBatch] = []
     numbers: list[np.ndarray] = []
     leaves: list[Term] = []
@@ -155,18 +161,16 @@ def _placed(
             values = batch.dense
             if values is None:
                 values = np.fromiter((row.item() for row in rows), rows[0].dtype, len(rows))
-            leaves.append(number(len(numbers), values.dtype))
+            leaves.append(_terms.number(len(numbers), values.dtype))
             numbers.append(values)
             continue
-        batches.append(batch if rows is None else to_device(c.queue, rows))
-        leaves.append(source(len(batches) - 1, batches[-1].dtype))
-    return substituted(term, tuple(leaves), (), (0,)), batches, tuple(numbers)
+        batches.append(batch if rows is None else _transfer.to_device(c.queue, rows))
+        leaves.append(_terms.source(len(batches) - 1, batches[-1].dtype))
+    return _terms.substituted(term, tuple(leaves), (), (0,)), batches, tuple(numbers)
 
 
 def _common_shapes(c: BatchContext, batches: Sequence[LazyBatch]) -> np.ndarray:
-    from penstock.kernels.gpu.broadcast import common_shapes
-
-    shapes, bad = common_shapes([batch.shapes for batch in batches])
+    shapes, bad = _broadcast.common_shapes([batch.shapes for batch in batches])
     if bad.size:
         index = int(bad[0])
         raise c.located(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError, LayoutError, ShapeError
 from penstock.kernels.cpu.bands import MEL_SCALES, Bands, apply_bands, mel_bands
 from penstock.operators.argument_types import BOOL, FLOAT, INT, STRING
@@ -16,8 +17,11 @@ from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu import bands as _gpu_bands
     from penstock.kernels.gpu.spectrogram import DeviceBands
     from penstock.tensors.gpu.batch import LazyBatch
+else:
+    _gpu_bands = later("penstock.kernels.gpu.bands")
 
 
 @operator(
@@ -135,8 +139,6 @@ class MelFilterBank(Operator):
     gpu_takes: ClassVar = (SpectrumBatch,)
 
     def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
-        from penstock.kernels.gpu.bands import apply_bands
-
         data = inputs[0]
         if isinstance(data, SpectrumBatch):
             if data.bands is None:
@@ -146,13 +148,13 @@ class MelFilterBank(Operator):
         shapes = data.shapes.copy()
         shapes[:, axis] = self.args.nfilter
         out = c.empty(shapes, np.float32)
-        apply_bands(c.queue, data, axis, self._bands_on_device, out)
+        _gpu_bands.apply_bands(c.queue, data, axis, self._bands_on_device, out)
         return out
 
     def _bands_on_device(self, bins: int) -> DeviceBands:
-        from penstock.kernels.gpu.spectrogram import DeviceBands
-
         found = self._device_bands.get(bins)
         if found is None:
+            from penstock.kernels.gpu.spectrogram import DeviceBands
+
             found = self._device_bands.setdefault(bins, DeviceBands(self._bands(bins)))
         return found

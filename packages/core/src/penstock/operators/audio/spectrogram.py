@@ -10,13 +10,14 @@ from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
 from penstock.operators.argument_types import BOOL, FLOATS, INT, LAYOUT
 from penstock.operators.audio.deferred_spectrum import DeferredSpectrum
+from penstock.operators.audio.spectrum_batch import SpectrumBatch
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import shape_rows, volumes
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.spectrogram import DevicePlan
-    from penstock.operators.audio.spectrum_batch import SpectrumBatch
     from penstock.tensors.gpu.batch import DeviceBatch
 
 POWER = Arg(
@@ -148,12 +149,10 @@ class Spectrogram(Operator):
         return DeferredSpectrum(c, self._plan, signal, count, self._time_first)
 
     def gpu(self, c: BatchContext, *inputs: Any) -> SpectrumBatch:
-        from penstock.kernels.gpu.spectrogram import DevicePlan
-        from penstock.operators.audio.spectrum_batch import SpectrumBatch
-        from penstock.tensors.gpu.batch import shape_rows
-
         data: DeviceBatch = inputs[0]
         if self._device_plan is None:
+            from penstock.kernels.gpu.spectrogram import DevicePlan
+
             self._device_plan = DevicePlan(self._plan)
         shape = data.uniform_shape
         counts = None if shape is None else self._counts.get(shape)
@@ -165,8 +164,6 @@ class Spectrogram(Operator):
 
     def _frame_counts(self, c: BatchContext, shapes: np.ndarray) -> np.ndarray:
         """How many frames signals of these shapes have, ``(samples,)``."""
-        from penstock.tensors.gpu.batch import volumes
-
         sizes = volumes(shapes)
         if shapes.shape[1] == 1:
             wrong = sizes == 0

@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock._later import later
 from penstock.tensors.gpu.batch import LazyBatch, same_shapes
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.decibels import DecibelScale
+    from penstock.kernels.gpu import spectrogram as _kernels
     from penstock.kernels.gpu.spectrogram import DeviceBands, DevicePlan
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
+else:
+    _kernels = later("penstock.kernels.gpu.spectrogram")
 
 
 class SpectrumBatch(LazyBatch):
@@ -91,9 +95,7 @@ class SpectrumBatch(LazyBatch):
         largest: np.ndarray | None = None,
     ) -> None:
         """Fill `out`, in decibels where `scale` is given; `largest` as of `write_spectrograms`."""
-        from penstock.kernels.gpu.spectrogram import write_spectrograms
-
-        write_spectrograms(
+        _kernels.write_spectrograms(
             queue,
             self.plan,
             self.signals,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.decibels import decibel_scale, to_decibels
 from penstock.operators.argument_types import FLOAT
@@ -16,7 +17,10 @@ from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu import decibels as _gpu_decibels
     from penstock.tensors.gpu.batch import DeviceBatch
+else:
+    _gpu_decibels = later("penstock.kernels.gpu.decibels")
 
 
 @operator(
@@ -80,17 +84,15 @@ class ToDecibels(Operator):
     gpu_takes: ClassVar = (SpectrumBatch,)
 
     def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
-        from penstock.kernels.gpu.decibels import to_decibels, zeros
-
         data, scale = inputs[0], self._scale
         out = c.empty(data.extents, np.float32)
         if not isinstance(data, SpectrumBatch):
-            to_decibels(c.queue, data, scale, out)
+            _gpu_decibels.to_decibels(c.queue, data, scale, out)
         elif scale.reference != 0:
             data.write(c.queue, out, scale)
         else:
             # The largest value is only known when all of a sample is there.
-            largest = zeros(c.queue, len(data))
+            largest = _gpu_decibels.zeros(c.queue, len(data))
             data.write(c.queue, out, largest=largest)
-            to_decibels(c.queue, out, scale, out, largest)
+            _gpu_decibels.to_decibels(c.queue, out, scale, out, largest)
         return out

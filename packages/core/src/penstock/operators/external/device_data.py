@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError, DataTypeError
 
 if TYPE_CHECKING:
+    from penstock.tensors.gpu import foreign_list as _foreign_lists
+    from penstock.tensors.gpu import streams as _streams
+    from penstock.tensors.gpu import tensor_list as _tensor_lists
     from penstock.tensors.gpu.tensor_list import TensorListGPU
-
+else:
+    _tensor_lists = later("penstock.tensors.gpu.tensor_list")
+    _streams = later("penstock.tensors.gpu.streams")
+    _foreign_lists = later("penstock.tensors.gpu.foreign_list")
 _PROTOCOLS = ("__dlpack_device__", "__cuda_array_interface__")  # the latter is slow to look at
 _ON_HOST = (np.ndarray, np.generic, bytes, int, float, list, type(None))
 _INTERNAL_STREAM = -1
@@ -39,13 +47,12 @@ def batch_on_gpu(data: Any, stream: Any, *, copy: bool) -> TensorListGPU | None:
     """
     if _surely_on_host(data):
         return None
-    from penstock.tensors.gpu.streams import likely_streams, stream_number
-
-    internal = _is_internal(stream)
+    internal = stream is not None and _is_internal(stream)
     found = _shared(data, None if internal else stream)
     if found is None or not copy:
         return None if found is None else found[0]
-    shared, writers = found
+    shared = found[0]
+    writers = set(found[1])
     import penstock.kernels.gpu.strided_copy  # noqa: F401 - copies of many samples are one launch
 
     copied = shared._make_copy()
@@ -53,9 +60,9 @@ def batch_on_gpu(data: Any, stream: Any, *, copy: bool) -> TensorListGPU | None:
     if internal:
         access.grant_host()
         return copied
-    writers.update(likely_streams(access.runtime))
+    writers.update(_streams.likely_streams(access.runtime))
     if stream is not None:
-        writers.add(stream_number(stream))
+        writers.add(_streams.stream_number(stream))
     access.hold_back(writers)
     return copied
 
@@ -71,27 +78,25 @@ def is_on_gpu(data: Any) -> bool:
     return not _surely_on_host(data) and _is_on_gpu(data)
 
 
-def _shared(data: Any, stream: Any) -> tuple[TensorListGPU, set[int]] | None:
+def _shared(data: Any, stream: Any) -> tuple[TensorListGPU, Collection[int]] | None:
     """The samples, in the memory they are in, and the streams that write it."""
-    from penstock.tensors.gpu.foreign_list import all_on_gpu
-    from penstock.tensors.gpu.tensor_list import TensorListGPU
-
     if isinstance(data, (list, tuple)):
-        alike = all_on_gpu(data, stream)
+        alike = _foreign_lists.all_on_gpu(data, stream)
         if alike is not None:
-            return TensorListGPU._from_foreign(alike), set(alike.writers)
+            return _tensor_lists.TensorListGPU._from_foreign(alike), alike.writers
     else:
-        whole = TensorListGPU._from_array(data, stream)
+        whole = _tensor_lists.TensorListGPU._from_array(data, stream)
         if whole is not None:
-            return whole, set() if whole.stream is None else {whole.stream}
+            written_on = whole.stream
+            return whole, () if written_on is None else (written_on,)
     if not _is_on_gpu(data):
         return None
-    shared = TensorListGPU(data, contiguous=False, stream=stream)
+    shared = _tensor_lists.TensorListGPU(data, contiguous=False, stream=stream)
     layout = shared.layout()
     if not layout and type(data).__name__ == "TensorGPU":
         layout = data.layout()
         shared.set_layout(layout[1:] if layout.startswith("N") else None)
-    return shared, set() if shared.stream is None else {shared.stream}
+    return shared, () if shared.stream is None else (shared.stream,)
 
 
 def _surely_on_host(data: Any) -> bool:

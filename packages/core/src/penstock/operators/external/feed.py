@@ -57,9 +57,10 @@ class DeviceDelivery:
 
     batch: TensorListGPU
     spec: Spec
+    size: int
 
     def __len__(self) -> int:
-        return len(self.batch)
+        return self.size
 
 
 AnyDelivery = Delivery | DeviceDelivery
@@ -261,12 +262,13 @@ class Feed:
     def _delivery_from_gpu(
         self, output: int, batch: TensorListGPU, layout: str | None
     ) -> AnyDelivery:
-        if not len(batch):
+        size = len(batch)
+        if not size:
             raise empty_batch()
-        spec = self._checked(output, batch.dtype, batch.ndim(), layout, batch.layout())
+        spec = self._checked(output, batch._dtype, batch._ndim, layout, batch._layout)
         if self._on_gpu:
             check_device(batch, self._device_id)
-            return DeviceDelivery(batch, spec)
+            return DeviceDelivery(batch, spec, size)
         memory = batch.as_cpu()._memory
         return Delivery(memory.rows, memory.dense, spec)
 

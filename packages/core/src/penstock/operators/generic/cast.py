@@ -9,8 +9,9 @@ import numpy as np
 from penstock.errors import DataTypeError
 from penstock.kernels.cpu.cast import converter
 from penstock.operators.argument_types import DTYPE
+from penstock.operators.color_batch import ColorBatch
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.pointwise_batch import PointwiseBatch, pointwise
+from penstock.operators.pointwise_batch import MappedBatch, PointwiseBatch, pointwise
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import StridedBatch
 from penstock.types import DALIDataType, storage_dtype, to_numpy_type
@@ -44,7 +45,7 @@ class _Conversion(Operator):
         self._convert(data, out)
         return out
 
-    gpu_takes: ClassVar = (PointwiseBatch, StridedBatch)
+    gpu_takes: ClassVar = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
 
     def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
         data = inputs[0]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError
 from penstock.kernels.cpu.normalize import (
     needs_double,
@@ -25,9 +26,15 @@ from penstock.operators.shape_memo import ShapeMemo
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu import normalize_blocks as _normalize_blocks
+    from penstock.kernels.gpu import normalize_short as _normalize_short
     from penstock.kernels.gpu.normalize_blocks import Blocks
+    from penstock.operators.generic import normalize_batch as _normalize_batch
     from penstock.tensors.gpu.batch import DeviceBatch
-
+else:
+    _normalize_blocks = later("penstock.kernels.gpu.normalize_blocks")
+    _normalize_short = later("penstock.kernels.gpu.normalize_short")
+    _normalize_batch = later("penstock.operators.generic.normalize_batch")
 _TYPES = (
     DALIDataType.UINT8,
     DALIDataType.INT8,
@@ -229,19 +236,12 @@ class Normalize(Operator):
         return outputs
 
     def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
-        from penstock.kernels.gpu.normalize_blocks import along
-        from penstock.kernels.gpu.normalize_short import normalize_short_rows
-        from penstock.operators.generic.normalize_batch import (
-            Estimate,
-            given_values,
-            normalize_samples,
-            samples_by_axes,
-        )
-
         data: DeviceBatch = inputs[0]
         args = self.args
         out = c.empty(data.extents, self._dtype)
-        if not (args.batch or any(map(self.given, _PARAMETERS))) and normalize_short_rows(
+        if not (
+            args.batch or any(map(self.given, _PARAMETERS))
+        ) and _normalize_short.normalize_short_rows(
             c.queue,
             data,
             out,
@@ -252,7 +252,10 @@ class Normalize(Operator):
             shift=args.shift,
         ):
             return out
-        mean, factor = given_values(c, "mean"), given_values(c, "stddev")
+        mean, factor = (
+            _normalize_batch.given_values(c, "mean"),
+            _normalize_batch.given_values(c, "stddev"),
+        )
         if factor is not None:
             fixed = self._fixed_factor
             values = self._factor(factor.values) if fixed is None else fixed.reshape(-1)
@@ -265,16 +268,21 @@ class Normalize(Operator):
             if batch:
                 axes = {self._batch_axes(list(map(tuple, shapes.tolist()))): None}
             else:
-                axes = samples_by_axes(c, self._parameter_axes, self._axes, shapes, mean, factor)
+                axes = _normalize_batch.samples_by_axes(
+                    c, self._parameter_axes, self._axes, shapes, mean, factor
+                )
             return [
-                (along(shapes if members is None else shapes[members], own), members)
+                (
+                    _normalize_blocks.along(shapes if members is None else shapes[members], own),
+                    members,
+                )
                 for own, members in axes.items()
             ]
 
         groups = grouped() if self.tensor_args else self._groups.of(data, grouped)
-        estimate = Estimate(args.ddof, args.epsilon, args.scale, batch)
+        estimate = _normalize_batch.Estimate(args.ddof, args.epsilon, args.scale, batch)
         for blocks, members in groups:
-            normalize_samples(
+            _normalize_batch.normalize_samples(
                 c.queue, data, out, blocks, members, mean, factor, estimate, args.shift
             )
         return out

@@ -6,20 +6,26 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import DataTypeError
 from penstock.kernels.cpu.pointwise import brightness_contrast
 from penstock.operators.argument_types import DTYPE, FLOAT
 from penstock.operators.batch_arguments import scalars
+from penstock.operators.color_batch import ColorBatch
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.pointwise_batch import PointwiseBatch, pointwise
+from penstock.operators.pointwise_batch import MappedBatch, PointwiseBatch, pointwise
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.operators.window_arithmetic import as_float32
 from penstock.tensors.gpu.batch import StridedBatch, plain
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu import adjustments as _adjustments
+    from penstock.kernels.gpu import pointwise as _kernels
     from penstock.tensors.gpu.batch import LazyBatch
-
+else:
+    _adjustments = later("penstock.kernels.gpu.adjustments")
+    _kernels = later("penstock.kernels.gpu.pointwise")
 _TYPES = (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.FLOAT)
 _INPUT = Input(
     "data",
@@ -127,24 +133,21 @@ class _Adjustment(Operator):
         )
         return out
 
-    gpu_takes: ClassVar = (PointwiseBatch, StridedBatch)
+    gpu_takes: ClassVar = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
 
     def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
-        from penstock.kernels.gpu.adjustments import scales_and_offsets
-        from penstock.kernels.gpu.pointwise import scale_and_shift
-
         data = inputs[0]
         brightness, shift, contrast, center = (self._each(c, name) for name in _NAMES)
         count = max(map(len, (brightness, shift, contrast, center)))
         scale, offset = np.empty(count, np.float32), np.empty(count, np.float32)
-        same = scales_and_offsets(
+        same = _adjustments.scales_and_offsets(
             brightness, shift, contrast, center, self._range, self._unchanged, scale, offset
         )
         if same:
             return data
         if count == 1:
             scale, offset = np.broadcast_to(scale, c.size), np.broadcast_to(offset, c.size)
-        term = scale_and_shift(self._source, self._dtype)
+        term = _kernels.scale_and_shift(self._source, self._dtype)
         return pointwise(c.queue, term, (data,), data.shapes, (scale, offset))
 
     def _each(self, c: BatchContext, name: str) -> np.ndarray:

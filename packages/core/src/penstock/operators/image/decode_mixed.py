@@ -72,7 +72,7 @@ def decode_mixed(
         If samples cannot be decoded, with what `cpu` would have raised for each of them. The
         deferred part raises it, too.
     """
-    from penstock.kernels.cpu.decode.jpeg_scan import scan_jpegs
+    from penstock.kernels.cpu.decode.jpeg_scan import scan_jpegs, scan_spans
     from penstock.kernels.gpu.decode.batch import begin_decoding
     from penstock.kernels.gpu.decode.cache import cache_of
     from penstock.kernels.gpu.decode.host import Sample, without_frames
@@ -85,7 +85,8 @@ def decode_mixed(
     caching = cache_options(op.args)
     cache = None if caching is None else cache_of(op, c.queue, caching)
     cached: list[tuple[int, Cached]] = []
-    scanned = scan_jpegs(encoded.rows)
+    spans = getattr(encoded, "spans", None)  # known without an array for each file
+    scanned = scan_jpegs(encoded.rows) if spans is None else scan_spans(*spans)
     options = decoder_options(op.args)
     plain = None
     alone = np.ones(c.size, bool)
@@ -95,7 +96,7 @@ def decode_mixed(
         if op.has_window and not options.fancy_upsampling:
             regions = op.batch_regions(c, scanned.facts[:, :2])
         if not op.has_window or regions is not None:
-            plain = plain_jpegs(encoded.rows, scanned, wanted, regions)
+            plain = plain_jpegs(encoded, scanned, wanted, regions)
         if plain is not None:
             alone[plain.positions] = False
     headers = scanned.headers() if op.has_window and plain is None else None

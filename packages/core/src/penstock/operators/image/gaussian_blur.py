@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import DataTypeError, LayoutError, ShapeError
 from penstock.kernels.cpu.filter import filter_separably, gaussian_window
 from penstock.operators.argument_types import DTYPE, FLOATS, INTS
@@ -15,9 +16,11 @@ from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu import filter as _gpu_filter
     from penstock.kernels.gpu.filter import Windows
     from penstock.tensors.gpu.batch import DeviceBatch
-
+else:
+    _gpu_filter = later("penstock.kernels.gpu.filter")
 _TYPES = tuple(DALIDataType(t) for t in range(DALIDataType.UINT8, DALIDataType.FLOAT64 + 1))
 
 
@@ -99,17 +102,15 @@ class GaussianBlur(Operator):
         return out
 
     def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
-        from penstock.kernels.gpu.filter import filter_separably, gaussian_windows
-
         data: DeviceBatch = inputs[0]
         first, count = self._axes or _data_axes(self._layout, data.ndim)
         windows = self._constant_windows.get(count)
         if windows is None:
-            windows = gaussian_windows(*resolved_of_batch(c, count))
+            windows = _gpu_filter.gaussian_windows(*resolved_of_batch(c, count))
             if not self.tensor_args:
                 self._constant_windows[count] = windows
         out = c.empty(data.extents, self._dtype)
-        filter_separably(c.queue, data, out, first, windows)
+        _gpu_filter.filter_separably(c.queue, data, out, first, windows)
         return out
 
 

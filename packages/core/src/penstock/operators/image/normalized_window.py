@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._later import later
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, plain, shape_rows
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu import normalize_pixels as _kernels
+    from penstock.kernels.gpu import resample_layout as _resample_layout
+    from penstock.kernels.gpu import windows as _windows
+    from penstock.kernels.gpu.color import PixelColors
     from penstock.operators.image.pixel_normalization import NumbersTable
     from penstock.operators.image.resized_batch import ResizedBatch
+    from penstock.operators.image.warped_batch import WarpedBatch
     from penstock.tensors.gpu.queue import Queue
+else:
+    _resample_layout = later("penstock.kernels.gpu.resample_layout")
+    _windows = later("penstock.kernels.gpu.windows")
+    _kernels = later("penstock.kernels.gpu.normalize_pixels")
 
 
 class AxisOrder:
@@ -89,15 +99,13 @@ class NormalizedWindows:
         *,
         inside: bool,
     ) -> None:
-        from penstock.kernels.gpu.windows import lay_outputs
-
         self._anchors, self._shapes, self._extents = anchors, shapes, extents
         self._channels = channels
         self._order = order
         self._table = table
         self.inside = inside
         out_shapes, self._strides = np.empty_like(shapes), np.empty_like(shapes)
-        alike = lay_outputs(
+        alike = _windows.lay_outputs(
             plain(shapes), channels, order.channels, order.out, out_shapes, self._strides
         )
         self.out_extents: tuple[int, ...] | np.ndarray = out_shapes
@@ -108,22 +116,26 @@ class NormalizedWindows:
         self._kept_places: tuple[Queue, np.ndarray] | None = None
 
     def resample(
-        self, queue: Queue, data: ResizedBatch, mirror: np.ndarray | None, out: DeviceBatch
+        self,
+        queue: Queue,
+        data: ResizedBatch | WarpedBatch,
+        mirror: np.ndarray | None,
+        out: DeviceBatch,
     ) -> None:
-        """Resample windows inside of `data`, whose channels come last, straight to `out`.
+        """Compute windows inside of `data`, whose channels come last, straight to `out`.
 
         Parameters
         ----------
         queue
             Where to queue it.
         data
-            The resized samples.
+            The resized or warped samples.
         mirror
             Which samples are mirrored along W, ``(samples,)``; `None` for none.
         out
             Memory for the output.
         """
-        part = data
+        part: Any = data
         if not self._are_whole:
             part = data.window(self._anchors, self._shapes)
         if mirror is not None:
@@ -131,8 +143,6 @@ class NormalizedWindows:
         part.write(queue, out, self._places(queue))
 
     def _places(self, queue: Queue) -> np.ndarray:
-        from penstock.kernels.gpu.resample_layout import places_of
-
         if self._kept_places is not None and self._kept_places[0] is queue:
             return self._kept_places[1]
         row = self._order.rows
@@ -140,7 +150,7 @@ class NormalizedWindows:
         strides, channels = self._strides, self._channels
         if len(addresses) > len(strides):
             strides = np.broadcast_to(strides, (len(addresses), strides.shape[1]))
-        places = places_of(strides, row, channels, addresses)
+        places = _resample_layout.places_of(strides, row, channels, addresses)
         if self._table.is_constant:
             self._kept_places = queue, places
         return places
@@ -151,21 +161,22 @@ class NormalizedWindows:
         data: DeviceBatch | StridedBatch,
         mirror: np.ndarray | None,
         out: DeviceBatch,
+        colors: PixelColors | None = None,
     ) -> None:
-        """Normalise the windows of samples in memory; parameters as of `resample`."""
-        from penstock.kernels.gpu.normalize_pixels import Windows, normalize_pixels
-        from penstock.kernels.gpu.windows import strides_of
+        """Normalise the windows of samples in memory; parameters as of `resample`.
 
+        `colors` are functions of pixels to be done first, see `normalize_pixels`.
+        """
         if isinstance(data, StridedBatch):
             strides = data.strides
         else:
-            strides = strides_of(shape_rows(data), data.dtype.itemsize)
+            strides = _windows.strides_of(shape_rows(data), data.dtype.itemsize)
         inwards = self._order.inwards
-        normalize_pixels(
+        _kernels.normalize_pixels(
             queue,
             data,
             inwards(strides),
-            Windows(
+            _kernels.Windows(
                 inwards(self._anchors),
                 inwards(self._shapes),
                 inwards(self._extents),
@@ -176,4 +187,5 @@ class NormalizedWindows:
             inwards(self._strides),
             self._channels,
             self._table.addresses(queue),
+            colors,
         )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock._later import later
 from penstock.tensors.gpu.batch import (
     DeviceBatch,
     LazyBatch,
@@ -18,10 +19,19 @@ from penstock.tensors.gpu.batch import (
 )
 
 if TYPE_CHECKING:
+    from penstock.kernels.gpu import resample as _resample
+    from penstock.kernels.gpu import resample_layout as _resample_layout
+    from penstock.kernels.gpu import resample_taps as _resample_taps
+    from penstock.kernels.gpu import windows as _windows
     from penstock.kernels.gpu.resample_axes import AxesSampling
     from penstock.kernels.gpu.resample_layout import Frames
     from penstock.kernels.gpu.resample_taps import Taps
     from penstock.tensors.gpu.queue import Queue
+else:
+    _resample = later("penstock.kernels.gpu.resample")
+    _resample_layout = later("penstock.kernels.gpu.resample_layout")
+    _resample_taps = later("penstock.kernels.gpu.resample_taps")
+    _windows = later("penstock.kernels.gpu.windows")
 
 
 class ResizedBatch(LazyBatch):
@@ -102,11 +112,9 @@ class ResizedBatch(LazyBatch):
 
         Both are ``(samples, ndim)``, or ``(1, ndim)`` for what all samples have in common.
         """
-        from penstock.kernels.gpu.windows import same_outside
-
         axes = self.axes.window(anchors, shapes, self.first)
         source = self.source
-        if not same_outside(plain(shapes), self._rows, self.first, self.row + 2):
+        if not _windows.same_outside(plain(shapes), self._rows, self.first, self.row + 2):
             others = [*range(self.first), *range(self.row + 2, self.ndim)]
             # Frames and channels are not resampled: those that are not wanted are not read.
             begin, size = np.zeros_like(source.shapes), source.shapes.copy()
@@ -129,10 +137,10 @@ class ResizedBatch(LazyBatch):
 
     def materialise(self, queue: Queue) -> DeviceBatch:
         """The samples in device memory."""
-        from penstock.kernels.gpu.resample_layout import contiguous_places
-
         out = queue.empty(self.extents, self.dtype, len(self))
-        places = contiguous_places(self._rows, self.row, channels_last=self.channels_last)
+        places = _resample_layout.contiguous_places(
+            self._rows, self.row, channels_last=self.channels_last
+        )
         self.write(queue, out, places)
         return out
 
@@ -149,50 +157,49 @@ class ResizedBatch(LazyBatch):
             `penstock.kernels.gpu.resample_layout.PLACES`, in elements of `out`; to normalise on the
             way, where channels come last, with a table.
         """
-        from penstock.kernels.gpu.resample import resample_images
-        from penstock.kernels.gpu.resample_layout import Target
-        from penstock.kernels.gpu.resample_taps import axes_taps
-
         if 0 in self._uniform if self._uniform is not None else not _any_elements(self._rows):
             return
-        taps = axes_taps(queue, self.axes)
+        taps = _resample_taps.axes_taps(queue, self.axes)
         frames = self._frames(queue, taps)
-        resample_images(
-            queue, frames, taps, Target(out.dtype, out.pointers, places), self.rounds_to
+        _resample.resample_images(
+            queue,
+            frames,
+            taps,
+            _resample_layout.Target(out.dtype, out.pointers, places),
+            self.rounds_to,
         )
 
     def _frames(self, queue: Queue, taps: Taps) -> Frames:
         """The images that are resampled along rows and columns."""
-        from penstock.kernels.gpu.resample_layout import Frames, frames_of, strided_frames
-
         source, row = self.source, self.row
         if self.axes.rank == 3:
             return self._slices(queue, taps)
         last = self.channels_last
         if isinstance(source, StridedBatch):
             source = _with_contiguous_end(queue, source, row + 1)
-            layout = strided_frames(source.shapes, source.strides, row, channels_last=last)
+            layout = _resample_layout.strided_frames(
+                source.shapes, source.strides, row, channels_last=last
+            )
         else:
-            layout = frames_of(source, row, channels_last=last)
-        return Frames(source.dtype, source.pointers, layout)
+            layout = _resample_layout.frames_of(source, row, channels_last=last)
+        return _resample_layout.Frames(source.dtype, source.pointers, layout)
 
     def _slices(self, queue: Queue, taps: Taps) -> Frames:
         """The slices of volumes, blended where they are not slices of the source."""
-        from penstock.kernels.gpu.resample import blend_slices
-        from penstock.kernels.gpu.resample_layout import Frames, strided_frames
-
         shapes, first, row = self.shapes, self.first, self.row
         source = _with_contiguous_end(queue, StridedBatch.of(self.source), row)
         strides = source.strides
         if first == 2 and (strides[:, 0] != strides[:, 1] * shapes[:, 1]).any():
             source = StridedBatch.of(source.materialise(queue))
             return self._with(source, self.axes)._slices(queue, taps)
-        layout = strided_frames(source.shapes, strides, row, channels_last=self.channels_last)
+        layout = _resample_layout.strided_frames(
+            source.shapes, strides, row, channels_last=self.channels_last
+        )
         # Inner frames are slices, of the output; there is one more axis of frames, or two as one.
         layout["inners"] = shapes[:, first]
         if first == 2:
             layout["outers"] = shapes[:, 0] * shapes[:, 1]
-        frames = Frames(source.dtype, source.pointers, layout)
+        frames = _resample_layout.Frames(source.dtype, source.pointers, layout)
         depth = self.axes.each(0)
         last = depth["begin"] + depth["step"] * (depth["length"] - 1)
         inside = np.minimum(depth["begin"], last) >= 0
@@ -203,7 +210,7 @@ class ResizedBatch(LazyBatch):
             layout["inner"] *= depth["step"]
             return frames
         elements = source.shapes[:, row:].prod(axis=1)
-        frames.pointers = blend_slices(queue, frames, taps, shapes[:, first], elements)
+        frames.pointers = _resample.blend_slices(queue, frames, taps, shapes[:, first], elements)
         frames.dtype = np.dtype(np.float32)
         layout["row"] = contiguous_strides(source.shapes, 4)[:, row]
         layout["inner"] = elements * 4

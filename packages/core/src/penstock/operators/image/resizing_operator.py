@@ -14,6 +14,7 @@ from penstock.operators.deferred import DeferredImage, pixels
 from penstock.operators.image.resample_sample import OutputWindow, SampleResampler
 from penstock.operators.image.resampling import Resampling
 from penstock.operators.image.resize_geometry_batch import OneByOneError
+from penstock.operators.image.resized_batch import ResizedBatch
 from penstock.operators.image.resized_image import ResizedImage
 from penstock.operators.operator import BatchContext, Operator, SampleContext
 from penstock.operators.schema import Spec
@@ -102,8 +103,6 @@ class ResizingOperator(Operator):
         return AxesSampling(axes, antialias)
 
     def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
-        from penstock.operators.image.resized_batch import ResizedBatch
-
         data: DeviceBatch | StridedBatch = inputs[0]
         resampling = self.resampling
         if self.draws or self.tensor_args:

@@ -17,6 +17,7 @@ from penstock.operators.schema import Arg
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
+    from penstock.kernels.cpu.reading_threads import FileNames
     from penstock.operators.operator import SampleContext
 
 READER_ARGS = (
@@ -217,7 +218,16 @@ class Reader(Operator):
         """
         return None
 
-    def load_others(self, entries: Sequence[int]) -> tuple[np.ndarray, ...] | None:
+    def local_files(self) -> FileNames | None:
+        """The names of all entries, if the first output is the content of a local file for each."""
+        return None
+
+    @property
+    def allows_empty(self) -> bool:
+        """Whether an empty file is a sample."""
+        return True
+
+    def load_others(self, entries: Sequence[int] | np.ndarray) -> tuple[np.ndarray, ...] | None:
         """All outputs but the first of samples that `load_ahead` has read.
 
         Returns

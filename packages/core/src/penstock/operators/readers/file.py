@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,7 @@ from penstock.tensors.pool import HOST_POOL
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
+    from penstock.kernels.cpu.reading_threads import FileNames
     from penstock.operators.operator import SampleContext
 
 
@@ -119,6 +121,19 @@ class FileReader(Reader):
             raise ArgumentValueError("No files to read: give `file_root`, `file_list` or `files`.")
         return len(self._listing.names)
 
+    def local_files(self) -> FileNames | None:
+        return self._local_files
+
+    @cached_property
+    def _local_files(self) -> FileNames | None:
+        from penstock.kernels.cpu.reading_threads import FileNames
+
+        return FileNames.of(self._listing.names, self._listing.root)
+
+    @property
+    def allows_empty(self) -> bool:
+        return bool(self.args.dont_use_mmap)
+
     def infer(self, *inputs: Spec) -> tuple[Spec, Spec]:
         return Spec(DALIDataType.UINT8, 1), Spec(DALIDataType.INT32, 1)
 
@@ -141,7 +156,7 @@ class FileReader(Reader):
         # `load` says what is wrong with an empty file.
         return [data if data is not None and data.size else None for data in found]
 
-    def load_others(self, entries: Sequence[int]) -> tuple[np.ndarray, ...]:
+    def load_others(self, entries: Sequence[int] | np.ndarray) -> tuple[np.ndarray, ...]:
         return (self._listing.labels[entries, np.newaxis],)
 
     def load(self, c: SampleContext, entry: int) -> tuple[np.ndarray, ...]:

@@ -91,9 +91,19 @@ def shape_rows(batch: LazyBatch) -> np.ndarray:
 def dense_layout(
     shape: tuple[int, ...], itemsize: int, count: int
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Shapes of `count` samples of one shape, where each begins, and the bytes of all."""
+    """Shapes of `count` samples of one shape, where each begins (uint64), and the bytes of all."""
     size = math.prod(shape) * itemsize
-    return same_shapes(shape, count), size * np.arange(count), size * count
+    begins = np.arange(count, dtype=np.uint64) * np.uint64(size)
+    return same_shapes(shape, count), begins, size * count
+
+
+@lru_cache(maxsize=256)  # memory comes back, at few addresses
+def _dense_places(
+    address: int, shape: tuple[int, ...], itemsize: int, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Shapes and addresses of `count` samples of one shape."""
+    shapes, begins, _ = dense_layout(shape, itemsize, count)
+    return shapes, begins + np.uint64(address)
 
 
 @lru_cache(maxsize=1024)
@@ -162,9 +172,8 @@ class LazyBatch:
 def note_use(owners: tuple[Any, ...], stream: int) -> None:
     """Tell the owners of memory that work of `stream` reads it."""
     for owner in owners:
-        note = getattr(owner, "used_on", None)
-        if note is not None:
-            note(stream)
+        if hasattr(owner, "used_on"):
+            owner.used_on(stream)
 
 
 def in_one_piece(owners: tuple[Any, ...], pointers: np.ndarray) -> bool:
@@ -191,7 +200,7 @@ class DeviceBatch(LazyBatch):
     owners
         Objects that keep the memory alive.
     pointers
-        uint64 ``(samples,)``: the address of each sample.
+        uint64 ``(samples,)``: the address of each sample. Not to be written to: batches share it.
     """
 
     __slots__ = ("_dense", "_uniform", "dtype", "owners", "pointers", "runtime", "shapes")
@@ -223,8 +232,8 @@ class DeviceBatch(LazyBatch):
         count: int,
     ) -> DeviceBatch:
         """`count` samples of one shape, one after the other."""
-        shapes, offsets, _ = dense_layout(shape, dtype.itemsize, count)
-        made = cls(runtime, owners, (address + offsets).view(np.uint64), shapes, dtype)
+        shapes, pointers = _dense_places(address, shape, dtype.itemsize, count)
+        made = cls(runtime, owners, pointers, shapes, dtype)
         if count:
             made._uniform, made._dense = shape, True
         return made

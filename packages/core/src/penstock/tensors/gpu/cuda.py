@@ -21,6 +21,7 @@ _SMALL_BYTES = 1 << 16
 _DEFAULT_COPY = 4  # cudaMemcpyDefault: the addresses tell what they are
 _PORTABLE = 1  # cudaHostAllocPortable
 _OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
+_NOTHING = contextlib.nullcontext()
 
 
 def check_cuda() -> Any:
@@ -115,13 +116,18 @@ class CudaRuntime:
         self._modules: list[Any] = []
         """What the kernels are part of."""
         self.driver = Driver(self.activate)
+        self._context = 0
+        """What the driver calls the device's context, once a thread has made it current."""
 
     def activate(self) -> None:
         """Make this the current device of the calling thread."""
         self.api.setDevice(self.device_id)
+        self._context = self.driver.current_context()
 
     def active(self) -> Any:
         """The same for the length of a ``with``."""
+        if self._context and self.driver.current_context() == self._context:
+            return _NOTHING  # it is current already, as nearly always
         return self.xp.cuda.Device(self.device_id)
 
     def acquire_stream(self) -> int:

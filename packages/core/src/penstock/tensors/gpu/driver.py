@@ -86,7 +86,14 @@ class Driver:
         self._set_attribute = entry(
             "cuFuncSetAttribute", ctypes.c_size_t, ctypes.c_int, ctypes.c_int
         )
+        self._current = entry("cuCtxGetCurrent", ctypes.POINTER(_handle))
         self._describe = entry("cuGetErrorString", ctypes.c_int, ctypes.POINTER(ctypes.c_char_p))
+
+    def current_context(self) -> int:
+        """The calling thread's current context; 0 if it has none."""
+        context = _handle()
+        self._current(context)
+        return context.value
 
     def call(self, function: Any, *args: Any) -> None:
         """Call an entry point.

@@ -99,7 +99,7 @@ def access_behind(known: libraries.Arrays, stream: Any) -> Access:
     `stream` is made to wait for that, where the user has said that the data is written there.
     """
     runtime = get_runtime(known.device_id)
-    written_on = stream_number(known.stream)
+    written_on = known.stream
     event = runtime.record(written_on)
     if stream is not None and stream_number(stream) != written_on:
         written_on = stream_number(stream)

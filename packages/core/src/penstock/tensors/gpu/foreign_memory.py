@@ -70,8 +70,10 @@ def settle() -> None:
             _waiting.append(([runtime.record(stream) for stream in streams], owner))
         for _ in range(len(_waiting)):
             events, owner = _waiting.popleft()
-            if all(event.done() for event in events):
-                released.append(owner)
+            for event in events:
+                if not event.done():
+                    _waiting.append((events, owner))
+                    break
             else:
-                _waiting.append((events, owner))
+                released.append(owner)
     del released  # outside of the lock: their own code runs now

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from penstock.tensors.gpu.streams import library_stream
 from penstock.types.dtypes import DALI_OF_NUMPY
 
 _OF_PYTORCH = {f"torch.{dtype.name}": dtype for dtype in DALI_OF_NUMPY}
@@ -35,8 +36,8 @@ class Arrays(NamedTuple):
     owner
         Keeps the memory alive.
     stream
-        The library's current stream, in the calling thread: what writes the arrays is on it, or
-        has been made to come before it.
+        Number of the library's current stream, in the calling thread: what writes the arrays is on
+        it, or has been made to come before it.
     """
 
     device_id: int
@@ -44,7 +45,7 @@ class Arrays(NamedTuple):
     shapes: list[tuple[int, ...]]
     dtype: np.dtype
     owner: Any
-    stream: Any
+    stream: int
 
 
 def described(arrays: Sequence[Any]) -> Arrays | None:
@@ -56,8 +57,9 @@ def described(arrays: Sequence[Any]) -> Arrays | None:
     library = _library(type(arrays[0]))
     if library is None:
         return None
+    _, several, one = _READERS[library.__name__]
     try:
-        return _READERS[library.__name__][1](library, arrays)
+        return one(library, arrays[0]) if len(arrays) == 1 else several(library, arrays)
     except (AttributeError, RuntimeError):  # what is wrong with them, the protocols will tell
         return None
 
@@ -93,8 +95,23 @@ def _of_cupy(cupy: Any, arrays: Sequence[Any]) -> Arrays | None:
         [array.shape for array in arrays],
         dtypes[0],
         memory,
-        cupy.cuda.get_current_stream(devices[0]),
+        _cupy_stream(cupy, devices[0]),
     )
+
+
+def _one_of_cupy(cupy: Any, array: Any) -> Arrays | None:
+    """`_of_cupy` of a single array."""
+    memory, dtype = array.data, array.dtype
+    if not array._c_contiguous or dtype not in DALI_OF_NUMPY:
+        return None
+    device = memory.device_id
+    stream = _cupy_stream(cupy, device)
+    return Arrays(device, [memory.ptr], [array.shape], dtype, memory, stream)
+
+
+def _cupy_stream(cupy: Any, device_id: int) -> int:
+    stream = cupy.cuda.get_current_stream(device_id)
+    return library_stream(stream.ptr, stream)
 
 
 def _of_pytorch(torch: Any, tensors: Sequence[Any]) -> Arrays | None:
@@ -117,15 +134,36 @@ def _of_pytorch(torch: Any, tensors: Sequence[Any]) -> Arrays | None:
         [tensor.shape for tensor in tensors],
         dtype,
         [tensor.untyped_storage() for tensor in tensors],  # tensors can be given other memory
-        torch.cuda.current_stream(devices[0]),
+        _pytorch_stream(torch, devices[0]),
     )
 
 
-_READERS: dict[str, tuple[str, Callable[[Any, Sequence[Any]], Arrays | None]]] = {
-    "cupy": ("ndarray", _of_cupy),
-    "torch": ("Tensor", _of_pytorch),
+def _one_of_pytorch(torch: Any, tensor: Any) -> Arrays | None:
+    """`_of_pytorch` of a single tensor."""
+    dtype = _OF_PYTORCH.get(str(tensor.dtype))
+    if dtype is None or tensor.layout is not torch.strided or not tensor.is_cuda:
+        return None
+    if tensor.requires_grad or not tensor.is_contiguous():
+        return None
+    device = tensor.get_device()
+    storage = tensor.untyped_storage()
+    stream = _pytorch_stream(torch, device)
+    return Arrays(device, [tensor.data_ptr()], [tensor.shape], dtype, storage, stream)
+
+
+def _pytorch_stream(torch: Any, device_id: int) -> int:
+    stream = torch.cuda.current_stream(device_id)
+    return library_stream(stream.cuda_stream, stream)
+
+
+_READERS: dict[
+    str,
+    tuple[str, Callable[[Any, Sequence[Any]], Arrays | None], Callable[[Any, Any], Arrays | None]],
+] = {
+    "cupy": ("ndarray", _of_cupy, _one_of_cupy),
+    "torch": ("Tensor", _of_pytorch, _one_of_pytorch),
 }
-"""By the name of the library: what it calls its arrays, and how to read them."""
+"""By the name of the library: what it calls its arrays, and how to read several, and one."""
 
 
 def same(values: Sequence[Any]) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 SAMPLE_ALIGNMENT_BYTES = 64
 """Samples of differing shapes begin at multiples of it; those of one shape lie without gaps."""
+_MOST_RECORDS = 64
 
 
 class Kernel(Protocol):
@@ -66,6 +66,7 @@ class Queue:
         self._pool = pool
         self._uploads = Uploads(runtime, stream, pool, staging, together=uploads_together)
         self._scratch: list[Any] = []
+        self._records: dict[tuple[int, int], np.ndarray] = {}
         self._functions: dict[Any, Function] = {}
         self._ragged: tuple[np.ndarray | None, int, np.ndarray, int] = None, 0, np.empty(0), 0
         self._deferred: list[Callable[[Queue], None]] | None = None
@@ -123,6 +124,19 @@ class Queue:
         self._ragged = shapes, itemsize, ends - sizes, total
         return self._ragged[2], total
 
+    def records(self, dtype: np.dtype, count: int) -> np.ndarray:
+        """An array of so many elements, to be filled and uploaded before it is asked for again.
+
+        NumPy takes longer to make one of many fields than the loop that fills it.
+        """
+        key = id(dtype), count  # an array's type lives as long as the array
+        found = self._records.get(key)
+        if found is None:
+            if len(self._records) >= _MOST_RECORDS:
+                self._records.clear()
+            found = self._records[key] = np.empty(count, dtype)
+        return found
+
     def scratch(self, size_bytes: int) -> int:
         """Address of uninitialised device memory for work that is queued here now."""
         memory = self._pool.take(max(size_bytes, 1), self.stream)
@@ -131,8 +145,7 @@ class Queue:
 
     def upload(self, values: np.ndarray) -> np.uint64:
         """Address on the device that `values` have when the kernel that is launched next runs."""
-        values = np.ascontiguousarray(values)
-        return np.uint64(self._uploads.add(values.reshape(-1).view(np.uint8)))
+        return np.uint64(self._uploads.add(values.tobytes()))
 
     def launch(
         self,
@@ -170,14 +183,9 @@ class Queue:
         """Keep `owner`, and with it its memory, until the work queued so far is done."""
         self._scratch.append(owner)
 
-    @contextmanager
-    def collecting(self, deferred: list[Callable[[Queue], None]] | None) -> Iterator[None]:
-        """Collect what `defer` is given, if in a list, for the length of a ``with``."""
+    def collect(self, deferred: list[Callable[[Queue], None]] | None) -> None:
+        """Collect what `defer` is given from now on in a list; `None`: have it done at once."""
         self._deferred = deferred
-        try:
-            yield
-        finally:
-            self._deferred = None
 
     def defer(self, work: Callable[[Queue], None]) -> None:
         """Have `work` done before anybody gets what is queued here, and maybe not at once.

@@ -36,6 +36,8 @@ def stream_number(stream: Any) -> int:
     ArgumentTypeError, ArgumentValueError
         If it is nothing of the kind.
     """
+    if type(stream) is int and (stream in _kept or 0 <= stream <= _PER_THREAD_STREAM):
+        return stream or DEFAULT_STREAM
     number = _number(stream)
     if number is None:
         raise ArgumentTypeError(
@@ -44,6 +46,13 @@ def stream_number(stream: Any) -> int:
         )
     if number < 0:
         raise ArgumentValueError(f"A CUDA stream cannot have the number {number}.")
+    if number > _PER_THREAD_STREAM and number not in _kept:
+        _keep(number, stream)
+    return number or DEFAULT_STREAM
+
+
+def library_stream(number: int, stream: Any) -> int:
+    """The number of a stream whose library says that it is `number`."""
     if number > _PER_THREAD_STREAM and number not in _kept:
         _keep(number, stream)
     return number or DEFAULT_STREAM

@@ -241,19 +241,23 @@ class TensorGPU(TensorBase):
         return array.__dlpack__(**options)
 
     def _grant_consumer(self, stream: Any) -> None:
+        access = self._access
         if stream is None:
-            self._access.grant_host()
+            access.grant_host()
             return
         # Libraries often use on the default stream what they took on another one.
-        self._access.used_on(DEFAULT_STREAM)
+        access.used_on(DEFAULT_STREAM)
         number = stream if isinstance(stream, int) else stream_number(stream)
+        if number == DEFAULT_STREAM:
+            access.grant(number)
+            return
         if number == 0:
             raise ArgumentValueError(
                 "`stream` is 0, which means different streams to different libraries: pass 1 for "
                 "the default stream, 2 for that of the thread."
             )
         if number != -1:
-            self._access.grant(stream_number(number))
+            access.grant(stream_number(number))
 
     def __dlpack_device__(self) -> tuple[DLDeviceType, int]:
         return DLDeviceType.kDLCUDA, self.device_id()

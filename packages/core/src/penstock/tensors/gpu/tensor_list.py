@@ -252,7 +252,7 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         return cls._make(access, copy, batch._layout, batch._dtype, batch._sources)
 
     def __len__(self) -> int:
-        return len(self._batch)
+        return len(self._batch.shapes)
 
     def _sample(self, number: int) -> TensorGPU:
         batch = self._batch
@@ -312,6 +312,11 @@ class TensorListGPU(TensorListBase[TensorGPU]):
             If the shapes of the samples differ.
         """
         layout = self._tensor_layout()
+        batch = self._batch
+        if batch.is_dense and len(batch.shapes):
+            extents = (len(batch.shapes), *(batch.uniform_shape or ()))
+            address = int(batch.pointers[0])
+            return TensorGPU._wrap(self._access, address, extents, layout, self._dtype)
         if not len(self):
             one = self._shape_of_none
             one = (0,) * self._ndim if one is None else one

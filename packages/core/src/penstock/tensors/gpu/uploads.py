@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from penstock.tensors.gpu.pool import STAGING_BYTES
 
 if TYPE_CHECKING:
@@ -40,6 +38,7 @@ class Uploads:
     """
 
     __slots__ = (
+        "_address",
         "_device",
         "_host",
         "_kept",
@@ -68,45 +67,61 @@ class Uploads:
         self._together = together
         self._host: PinnedMemory | PlainMemory | None = None
         self._device: DeviceMemory | None = None
+        self._address = 0
         self._used = 0
         self._sent = 0
         self._kept: list[Any] = []
 
-    def add(self, content: np.ndarray) -> int:
+    def add(self, content: bytes) -> int:
         """Address on the device that these bytes will have, once they are sent."""
-        size = content.size
-        start = -(-self._used // _ALIGNMENT) * _ALIGNMENT
-        host, device = self._host, self._device
-        if host is None or device is None or start + size > host.size_bytes or not self._together:
-            self.send()
-            start = 0
-            host = self._host = self._staging.take(size)
-            taken = max(size, STAGING_BYTES) if self._together else max(size, 1)
-            device = self._device = self._pool.take(taken, self._stream)
-            self._sent = 0
-            self._kept += [_Returning(self._staging, host), device]
-        host.view[start : start + size] = content.data
+        size = len(content)
+        start = (self._used + _ALIGNMENT - 1) & -_ALIGNMENT
+        host = self._host
+        if host is None or start + size > host.size_bytes or not self._together:
+            host, start = self._renewed(size), 0
+        host.view[start : start + size] = content
         self._used = start + size
-        return device.address + start
+        return self._address + start
+
+    def _renewed(self, size: int) -> PinnedMemory | PlainMemory:
+        """Other memory, with room for so much."""
+        self.send()
+        host = self._host = self._staging.take(size)
+        taken = max(size, STAGING_BYTES) if self._together else max(size, 1)
+        device = self._device = self._pool.take(taken, self._stream)
+        self._address = device.address
+        self._used = self._sent = 0
+        self._kept += [_Returning(self._staging, host), device]
+        return host
 
     def send(self) -> None:
         """Queue the copy of what was added since the last time."""
         host, device = self._host, self._device
         if host is None or device is None or self._used == self._sent:
             return
-        step = _AT_ONCE_BYTES if host.size_bytes == STAGING_BYTES else self._used
-        for begin in range(self._sent, self._used, step):
-            size = min(self._used - begin, step)
+        begin, size = self._sent, self._used - self._sent
+        if size <= _AT_ONCE_BYTES or host.size_bytes != STAGING_BYTES:
             self._runtime.copy(device.address + begin, host.address + begin, size, self._stream)
+        else:
+            for part in range(begin, self._used, _AT_ONCE_BYTES):
+                size = min(self._used - part, _AT_ONCE_BYTES)
+                self._runtime.copy(device.address + part, host.address + part, size, self._stream)
         # The next thing begins where a copy may begin, too.
         self._sent = self._used = -(-self._used // _ALIGNMENT) * _ALIGNMENT
 
     def finish(self) -> list[Any]:
-        """Send everything; what must be kept until the copies are done. Starts anew."""
+        """Send everything; what must be kept until the copies are done.
+
+        What is uploaded next goes behind it, as long as there is room: nothing is overwritten.
+        """
         self.send()
-        kept, self._kept = self._kept, []
-        self._host = self._device = None
-        self._used = self._sent = 0
+        kept, host = self._kept, self._host
+        if host is not None and self._together and host.size_bytes == STAGING_BYTES:
+            self._kept = kept[-2:]
+        else:
+            self._kept = []
+            self._host = self._device = None
+            self._used = self._sent = 0
         return kept
 
 

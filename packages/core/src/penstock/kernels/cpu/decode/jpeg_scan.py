@@ -84,7 +84,6 @@ longer to get it back.
 def scan_jpegs(rows: list[np.ndarray]) -> ScannedJpegs:
     """Look at the headers of files, each a uint8 array."""
     count = len(rows)
-    facts = np.zeros((count, 5), np.int64)
     if _arrays_are_known():
         places = np.empty((2, count), np.uint64)
         objects = np.fromiter(map(id, rows), np.uint64, count)
@@ -93,6 +92,13 @@ def scan_jpegs(rows: list[np.ndarray]) -> ScannedJpegs:
     else:
         addresses = addresses_of(rows)
         sizes = np.array([row.size if row.strides == (1,) else 0 for row in rows], np.uint64)
+    return scan_spans(addresses, sizes)
+
+
+def scan_spans(addresses: np.ndarray, sizes: np.ndarray) -> ScannedJpegs:
+    """The same for files at addresses, of so many bytes, both uint64."""
+    count = len(addresses)
+    facts = np.zeros((count, 5), np.int64)
     (_scan_few if count <= _FEW else _scan)(addresses, sizes, facts)
     return ScannedJpegs(addresses, sizes, facts)
 

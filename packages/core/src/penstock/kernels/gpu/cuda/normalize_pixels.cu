@@ -4,6 +4,7 @@
 // A unit is a pixel of G channels, which lie side by side, or, where G is 1, an element of a pixel
 // or of a plane. A block makes UNITS of them at a time, neighbours in the output, and then maybe
 // more, as what it has to find out before takes longer than that. Samples may have any strides.
+#include "colors_as_they_are.cuh"
 #include "normalize_pixels_runs.cuh"
 
 struct Range {
@@ -28,9 +29,11 @@ struct NormalizedSample {
 
 // MODE: how the output is written. CHECKED: what is wanted may not be in the data. Offset: of the
 // elements of a frame, in bytes of the source and in elements of the output.
-template <typename In, typename Out, int G, int MODE, bool CHECKED, typename Offset>
+template <typename In, typename Out, int G, int MODE, bool CHECKED, typename Offset,
+          typename Colors = ColorsAsTheyAre>
 __global__ void __launch_bounds__(BLOCK, 4)
-    normalize_pixels(const uint8* records, uint32 pitch, uint32 count, uint32 uniform) {
+    normalize_pixels(const uint8* records, uint32 pitch, uint32 count, uint32 uniform,
+                     const uint8* colors) {
   // Channels of the output: three may be padded.
   constexpr int MOST = CHECKED && G == 3 ? 4 : G;
   // A warp that writes 4 bytes a thread fills whole sectors as it is.
@@ -103,6 +106,13 @@ __global__ void __launch_bounds__(BLOCK, 4)
         if (g < there[i]) given[i][g] = __ldg(reinterpret_cast<const In*>(place) + g);
       if constexpr (MODE == SCATTERED)
         scattered[i] = y * out_row + x * out_pixel + (parts[i] - plane) * out_channel;
+    }
+
+    if constexpr (Colors::present) {
+      const uint32 sample = uint32((share.record - records) / pitch);
+#pragma unroll
+      for (int i = 0; i < ITEMS; ++i)
+        if (there[i] == G) change_colors<Colors>(colors, sample, given[i]);
     }
 
     Out* target = out + int64(first) * step;

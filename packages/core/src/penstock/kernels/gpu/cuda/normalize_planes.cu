@@ -5,6 +5,7 @@
 // It copies the rows of the source to shared memory as they are, and writes four neighbours of a
 // plane at a time. Rows may run backwards.
 #include "as_float.cuh"
+#include "colors_as_they_are.cuh"
 #include "normalize_pixels_runs.cuh"
 #include "staging.cuh"
 #include "vector_store.cuh"
@@ -71,6 +72,7 @@ struct Work {
   int64 out_offset, out_channel;  // elements
   const float* table;
   uint32 pitch;
+  uint32 sample;
   int columns, run;      // elements of a row, and of all rows, in a plane
   bool backwards, even;  // even: rows follow one another without a gap
 };
@@ -109,16 +111,18 @@ template <int Pixel> __device__ __forceinline__ Work work_of(const Share& share)
   return work;
 }
 
-template <typename In, typename Out, int G>
+template <typename In, typename Out, int G, typename Colors = ColorsAsTheyAre>
 __global__ void __launch_bounds__(THREADS<Out>, RESIDENT / THREADS<Out>)
-    normalize_planes(const uint8* records, uint32 pitch, uint32 count, uint32 uniform) {
+    normalize_planes(const uint8* records, uint32 pitch, uint32 count, uint32 uniform,
+                     const uint8* colors) {
   __shared__ __align__(16) uint8 memory[STAGE_BYTES];
   constexpr int PIXEL = G * int(sizeof(In));
   __shared__ Work shared_work;
   __shared__ Arrivals arrivals;
   if (threadIdx.x < 32) {
     const Share share = share_of({records, pitch, count, uniform}, blockIdx.x);
-    const Work found = work_of<PIXEL>(share);
+    Work found = work_of<PIXEL>(share);
+    if constexpr (Colors::present) found.sample = uint32((share.record - records) / pitch);
     if (threadIdx.x == 0) {
       shared_work = found;
       expect_spans(arrivals, found.spans.count);
@@ -136,6 +140,11 @@ __global__ void __launch_bounds__(THREADS<Out>, RESIDENT / THREADS<Out>)
   const int64 out_channel = work.out_channel;
   const uint8* const from =
       memory + (work.spans.source & 15) + (work.backwards ? (columns - 1) * PIXEL : 0);
+  if constexpr (Colors::present) {
+    change_rows<Colors, In>(colors, work.sample, memory + (work.spans.source & 15),
+                            work.spans.count, even ? run : columns, work.pitch, THREADS<Out>);
+    __syncthreads();
+  }
 #pragma unroll 1
   for (int c = 0; c < G; c++) {
     const float mean = finish.mean(c), factor = finish.factor(c);

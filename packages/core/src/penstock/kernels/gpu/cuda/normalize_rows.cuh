@@ -13,20 +13,23 @@ template <typename T, int Length> struct Vector {
   T values[Length];
   using Words = typename Word<Length * int(sizeof(T))>::type;
 
-  // Nothing writes what is read so; the reads can be under way while others are stored.
-  __device__ __forceinline__ void load(const T* from, bool aligned) {
+  // Nothing writes what is read so; the reads can be under way while others are stored. Leaving: it is not
+  // wanted again soon.
+  template <bool Leaving> __device__ __forceinline__ void load(const T* from, bool aligned) {
     if (aligned) {
-      const Words words = __ldg(reinterpret_cast<const Words*>(from));
+      const Words* const at = reinterpret_cast<const Words*>(from);
+      const Words words = Leaving ? __ldcs(at) : __ldg(at);
       memcpy(values, &words, sizeof(words));
     } else {
 #pragma unroll
       for (int i = 0; i < Length; i++) values[i] = __ldg(from + i);
     }
   }
-  __device__ __forceinline__ void store(T* to) const {
+  template <bool Leaving> __device__ __forceinline__ void store(T* to) const {
     Words words;
     memcpy(&words, values, sizeof(words));
-    *reinterpret_cast<Words*>(to) = words;
+    if constexpr (Leaving) __stcs(reinterpret_cast<Words*>(to), words);
+    else *reinterpret_cast<Words*>(to) = words;
   }
 };
 
@@ -38,6 +41,8 @@ template <typename In, typename Out, int Columns>
 __device__ __forceinline__ void write_normalized(const In* from, Out* to, const Row<Columns>& row,
                                                  const Parameters& parameters, float shift) {
   constexpr int length = vector_length<In, Out>;
+  // Where far more is written than read, the cache is to keep what moments were taken of last.
+  constexpr bool leaving = sizeof(In) < sizeof(Out);
   const int thread = threadIdx.x;
   // In the order of columns as the thread's vectors begin.
   Scaling<In> scaling[Columns];
@@ -56,7 +61,8 @@ __device__ __forceinline__ void write_normalized(const In* from, Out* to, const 
     InVector in[together];
 #pragma unroll
     for (int n = 0; n < together; n++) {
-      if (v + n * THREADS < row.vectors) in[n].load(from + at + n * THREADS * length, aligned);
+      if (v + n * THREADS < row.vectors)
+        in[n].template load<leaving>(from + at + n * THREADS * length, aligned);
     }
 #pragma unroll
     for (int n = 0; n < together; n++) {
@@ -66,7 +72,7 @@ __device__ __forceinline__ void write_normalized(const In* from, Out* to, const 
       for (int i = 0; i < length; i++) {
         out.values[i] = scaled<Out>(scaling[i % Columns](in[n].values[i]));
       }
-      out.store(to + at + n * THREADS * length);
+      out.template store<leaving>(to + at + n * THREADS * length);
     }
   }
 

@@ -28,6 +28,20 @@ __device__ __forceinline__ void await_copies() {
   __syncthreads();
 }
 
+// Makes one group of the copies that this thread has queued since the last.
+__device__ __forceinline__ void fence_copies() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+// Waits for this thread's groups but for the `Last` ones.
+template <int Last> __device__ __forceinline__ void await_copies_but() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(Last) : "memory");
+#endif
+}
+
 // Spans of memory: `count` of them, of `size` bytes each, `stride` bytes apart.
 struct SpanTable {
   uint64 source;

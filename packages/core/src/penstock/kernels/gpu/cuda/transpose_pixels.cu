@@ -1,142 +1,173 @@
 // Transpositions of images whose pixels have three channels of one byte, side by side: what transpose.cu
 // does, some times faster than byte by byte.
 //
-// A block copies a tile of the source to shared memory, as transpose.cu does. A thread takes groups of
-// four by four pixels from there, four words of four rows each, turns them in registers, and puts them
-// back, row by row of the output and with the places that they have within 16 bytes there. So they
-// leave in accesses of 16 bytes.
+// A block copies spans of the source, one a row of it, to shared memory as they are, and notes where
+// each begins there. A thread then picks the six pixels that 16 bytes of the output are made of, and
+// writes these at once. Where it fits, a tile has whole rows of the output: these make up one run of
+// memory, of which almost all is written in whole lines.
 #include "transpose_tiles.cuh"
+#include "vector_store.cuh"
 
-constexpr uint32 THREADS = 256, WARPS = THREADS / 32;
-constexpr uint32 BYTES = 3, SIDE = 4;  // of a pixel; pixels of a side of a group
-constexpr uint32 TURNS = 2;            // groups of a thread, at most
-constexpr uint32 VECTOR = 16;
-constexpr uint32 STAGE_BYTES = 30720;
+constexpr uint32 THREADS = 384, WARPS = THREADS / 32;
+constexpr uint32 BYTES = 3;  // of a pixel
+constexpr uint32 VECTOR = 16, LINE = 128;
+constexpr uint32 TEAM = LINE / VECTOR;          // threads that write a line
+constexpr uint32 TEAMS = 32 / TEAM;             // of a warp
+constexpr uint32 PICKED = (VECTOR + 2) / BYTES; // pixels that have a byte in a vector
+constexpr uint32 SPAN_THREADS = 8;              // a span is of as many vectors at most
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr uint32 BLOCKS = 4;  // on a multiprocessor, for the compiler to find the registers
+constexpr uint32 BLOCKS = 2;  // on a multiprocessor, for the compiler to find the registers
 #else
-constexpr uint32 BLOCKS = 5;
+constexpr uint32 BLOCKS = 4;
 #endif
 
-// Four pixels, each in the low bytes of a word.
-struct Pixels {
-  uint32 of[SIDE];
+// Where span `number` has its place in shared memory. Pixels that neighbours pick are five or six spans
+// apart: these, mostly, begin in different banks.
+__device__ __forceinline__ uint32 slot_of(uint32 number, uint32 pitch) {
+  return number * pitch + number * BYTES / VECTOR * VECTOR;
+}
+
+// Has the spans of a tile copied, by as many threads each as there are vectors in it, and notes where
+// their first bytes are: number `i` in the low half of `places[i]` and in the high one of that before.
+// Behind the last, the same spans follow, a pixel further on.
+__device__ __forceinline__ void stage(uint8* memory, uint32* places, const Tile& tile) {
+  // Taken out of shared memory, where copies might change it, as the compiler sees it.
+  const SpanTable spans = tile.spans;
+  const uint64 low = tile.low, high = tile.high;
+  const uint32 count = spans.count, pitch = tile.pitch;
+  const int64 reach = int64(count - 1) * spans.stride;
+  const uint64 first = spans.source + min(reach, int64(0));
+  const uint64 last = spans.source + max(reach, int64(0)) + spans.size;
+  const bool free = first >= low + VECTOR && last + VECTOR <= high;
+  const uint32 lane = threadIdx.x % SPAN_THREADS, k = VECTOR * lane;
+  constexpr uint32 step = THREADS / SPAN_THREADS;
+  static_assert(step * BYTES % VECTOR == 0, "`slot_of` adds as much for every step");
+  uint32 i = threadIdx.x / SPAN_THREADS, slot = slot_of(i, pitch);
+  uint64 source = spans.source + int64(i) * spans.stride;
+  const uint32 slot_step = slot_of(step, pitch);
+  const int64 source_step = int64(step) * spans.stride;
+  uint16* const halves = reinterpret_cast<uint16*>(places);
+#pragma unroll 2
+  for (; i < count; i += step, slot += slot_step, source += source_step) {
+    const uint32 phase = uint32(source) % VECTOR, end = phase + spans.size;
+    const uint8* const from = reinterpret_cast<const uint8*>(source - phase) + k;
+    if (k < end) {
+      const uint64 at = reinterpret_cast<uint64>(from);
+      if (free || (at >= low && at + VECTOR <= high)) {
+        copy_async<VECTOR>(memory + slot + k, from);
+      } else {
+#pragma unroll 1
+        for (uint32 e = max(k, phase); e < min(k + VECTOR, end); e++)
+          memory[slot + e] = __ldg(from - k + e);
+      }
+    }
+    if (lane < 2 && 2 * i >= lane) halves[2 * i - lane] = uint16(slot + phase);
+    if (i >= PICKED) continue;
+    for (uint32 n = i + count, ahead = BYTES; n < count + PICKED; n += count, ahead += BYTES)
+      if (lane < 2) halves[2 * n - lane] = uint16(slot + phase + ahead);
+  }
+}
+
+// Where a byte of the output comes from: its pixel's number along `x` and its channel.
+struct Origin {
+  uint32 x, channel;
+  __device__ __forceinline__ explicit Origin(uint32 byte)
+      : x(__umulhi(byte, 0x55555556u)), channel(byte - BYTES * x) {}
 };
 
-// Those from byte `at` of shared memory on.
-__device__ __forceinline__ Pixels pixels_at(const uint8* memory, uint32 at) {
-  const uint32* const words = reinterpret_cast<const uint32*>(memory + (at & ~3u));
-  const uint32 shift = 8 * (at & 3);
-  const uint32 given[4] = {words[0], words[1], words[2], words[3]};
-  const uint32 first = __funnelshift_r(given[0], given[1], shift);
-  const uint32 second = __funnelshift_r(given[1], given[2], shift);
-  const uint32 third = __funnelshift_r(given[2], given[3], shift);
-  return {{first, __byte_perm(first, second, 0x0543), __byte_perm(second, third, 0x0432),
-           third >> 8}};
+// A pixel, in the low bytes of a word.
+__device__ __forceinline__ uint32 pixel_at(const uint8* memory, uint32 place) {
+  const uint32* const words = reinterpret_cast<const uint32*>(memory + (place & ~3u));
+  uint32 next = 0;
+  if (place & 2) next = words[1];
+  return __funnelshift_r(words[0], next, 8 * (place & 3));
 }
 
 __global__ void __launch_bounds__(THREADS, BLOCKS)
 transpose_pixels(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform,
                  int32 axis_count) {
-  __shared__ __align__(16) uint8 memory[STAGE_BYTES];
+  DYNAMIC_SHARED(uint8, memory);
   __shared__ Tile shared_tile;
-  __shared__ Arrivals arrivals;
   if (threadIdx.x < 32) {
     const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
     const Tiles& tiles = *reinterpret_cast<const Tiles*>(share.record);
     const Tile found = tile_of(tiles, share.block, 1, axis_count);
-    if (threadIdx.x == 0) {
-      shared_tile = found;
-      expect_spans(arrivals, found.spans.count);
-    }
+    if (threadIdx.x == 0) shared_tile = found;
   }
   __syncthreads();
   const Tile& tile = shared_tile;
-  stage_spans<16>(memory, tile.pitch, tile.spans, tile.low, tile.high, arrivals, THREADS);
+  // Of the last pixel of all, two words are read.
+  uint32* const places =
+      reinterpret_cast<uint32*>(memory + slot_of(tile.x_count, tile.pitch) + VECTOR);
+  stage(memory, places, tile);
   const uint64 target = tile.target;
   const int64 target_step = tile.target_step;
-  const uint32 a_count = tile.a_count, x_count = tile.x_count;
-  const uint32 phase = uint32(target), phase_step = uint32(target_step);
+  const uint32 a_count = tile.a_count, row_bytes = BYTES * tile.x_count;
+  // Rows that follow one another are written as one.
+  const bool joined = target_step == row_bytes;
+  const uint32 rows = joined ? 1 : a_count, length = joined ? a_count * row_bytes : row_bytes;
+  const Divisor by_row(row_bytes);
+  await_copies();
 
-  // Where rows of the output are in shared memory, were they to begin with a vector: each begins up to
-  // 15 bytes late, and its last group may leave a word. Every four begin in different banks.
-  const uint32 a_groups = (a_count + SIDE - 1) / SIDE, x_groups = (x_count + SIDE - 1) / SIDE;
-  const uint32 row_bytes =
-      (VECTOR - 1 + BYTES * SIDE * x_groups + 4 + VECTOR - 1) / VECTOR * VECTOR;
-  const auto row_at = [&](uint32 row) { return row * row_bytes + row / SIDE * VECTOR; };
-
-  const Divisor by_groups(a_groups);
-  uint32 words[TURNS][SIDE][3];
-  uint32 tails[TURNS][SIDE];  // what the last group of a row has left
-#pragma unroll
-  for (uint32 turn = 0; turn < TURNS; turn++) {
-    const uint32 group = threadIdx.x + turn * THREADS, along = by_groups.divide(group);
-    if (along >= x_groups) continue;
-    const uint32 a = SIDE * (group - along * a_groups), x = SIDE * along;
-    const uint32 at = uint32(tile.origin) + x * tile.pitch + BYTES * a;
-    // What is in front of a row's first pixel does not matter.
-    const Pixels before = pixels_at(memory, x ? at - tile.pitch : at);
-    Pixels pixels[SIDE];
-#pragma unroll
-    for (uint32 k = 0; k < SIDE; k++) pixels[k] = pixels_at(memory, at + k * tile.pitch);
-#pragma unroll
-    for (uint32 k = 0; k < SIDE; k++) {
-      const uint32 shift = 8 * ((phase + (a + k) * phase_step) & 3);
-      const uint32 last = before.of[k] << 8;
-      const uint32 first = __byte_perm(pixels[0].of[k], pixels[1].of[k], 0x4210);
-      const uint32 second = __byte_perm(pixels[1].of[k], pixels[2].of[k], 0x5421);
-      const uint32 third = __byte_perm(pixels[2].of[k], pixels[3].of[k], 0x6542);
-      words[turn][k][0] = __funnelshift_l(last, first, shift);
-      words[turn][k][1] = __funnelshift_l(first, second, shift);
-      words[turn][k][2] = __funnelshift_l(second, third, shift);
-      tails[turn][k] = __funnelshift_l(third, 0, shift);
+  const auto write = [&](uint32 row, uint32 line) {
+    const uint64 begin = target + int64(row) * target_step;
+    const uint32 lead = uint32(begin) % LINE;
+    const uint32 at = LINE * line + VECTOR * (threadIdx.x % TEAM) - lead;
+    if (int32(at) < 0 || at + VECTOR > length) return;
+    uint32 a = row, byte = at;
+    if (joined) {
+      a = by_row.divide(at);
+      byte = at - a * row_bytes;
     }
-  }
-  __syncthreads();
+    const Origin origin(byte);
+    uint32 pixels[PICKED];
 #pragma unroll
-  for (uint32 turn = 0; turn < TURNS; turn++) {
-    const uint32 group = threadIdx.x + turn * THREADS, along = by_groups.divide(group);
-    if (along >= x_groups) continue;
-    const uint32 a = SIDE * (group - along * a_groups), x = SIDE * along;
-#pragma unroll
-    for (uint32 k = 0; k < SIDE; k++) {
-      const uint32 begin = (phase + (a + k) * phase_step) & (VECTOR - 4);
-      uint32* const to =
-          reinterpret_cast<uint32*>(memory + row_at(a) + k * row_bytes + begin + BYTES * x);
-#pragma unroll
-      for (uint32 n = 0; n < 3; n++) to[n] = words[turn][k][n];
-      if (along + 1 == x_groups) to[3] = tails[turn][k];
+    for (uint32 k = 0; k < PICKED; k += 2) {
+      const uint32 two = places[origin.x + k] + a * (BYTES | BYTES << 16);
+      pixels[k] = pixel_at(memory, two & 0xffff);
+      pixels[k + 1] = pixel_at(memory, two >> 16);
     }
-  }
-  __syncthreads();
+    const uint32 words[5] = {
+        __byte_perm(pixels[0], pixels[1], 0x4210), __byte_perm(pixels[1], pixels[2], 0x5421),
+        __byte_perm(pixels[2], pixels[3], 0x6542), __byte_perm(pixels[4], pixels[5], 0x4210),
+        pixels[5] >> 8};
+    uint32 vector[4];
+#pragma unroll
+    for (uint32 k = 0; k < 4; k++)
+      vector[k] = __funnelshift_r(words[k], words[k + 1], 8 * origin.channel);
+    store_together(reinterpret_cast<uint32*>(begin + at), vector);
+  };
 
-  const uint32 length = BYTES * x_count;
-  const uint32 at = VECTOR * (threadIdx.x % 32);
-  uint64 to = target + int64(threadIdx.x / 32) * target_step;
+  // A line a team. Those of a warp are in rows that follow one another, about one above the other.
+  const uint32 warp = threadIdx.x / 32, team = threadIdx.x % 32 / TEAM;
+  if (joined) {
+    const uint32 lines = (uint32(target) % LINE + length + LINE - 1) / LINE;
+    const uint32 step = (row_bytes + LINE / 2) / LINE + (row_bytes < LINE / 2);
+    const uint32 rounds = (lines + TEAMS * step - 1) / (TEAMS * step);
+    const Divisor by_step(step);
 #pragma unroll 2
-  for (uint32 row = threadIdx.x / 32; row < a_count; row += WARPS, to += WARPS * target_step) {
-    const uint32 begin = uint32(to) % VECTOR;
-    if (at >= begin && at + VECTOR <= begin + length)
-      *reinterpret_cast<uint4*>(to - begin + at) =
-          *reinterpret_cast<const uint4*>(memory + row_at(row) + at);
-  }
-  // Of the first vector of a row and of the last, maybe only some bytes belong to it: word by word.
-  for (uint32 i = threadIdx.x; i < 2 * 4 * a_count; i += THREADS) {
-    const uint32 row = i / 8, word = 4 * (i % 4);
-    const uint64 to = target + int64(row) * target_step;
-    const uint32 begin = uint32(to) % VECTOR, end = begin + length;
-    const uint32 last = (end - 1) / VECTOR * VECTOR, vector = i & 4 ? last : 0;
-    if ((i & 4 && last == 0) || (vector >= begin && vector + VECTOR <= end)) continue;
-    const uint32 from = max(vector + word, begin), until = min(vector + word + 4, end);
-    if (from >= until) continue;
-    const uint8* const source = memory + row_at(row);
-    uint8* const bytes = reinterpret_cast<uint8*>(to - begin);
-    if (until - from == 4) {
-      *reinterpret_cast<uint32*>(bytes + from) = *reinterpret_cast<const uint32*>(source + from);
-      continue;
+    for (uint32 i = warp; i < rounds * step; i += WARPS) {
+      const uint32 round = by_step.divide(i);
+      write(0, round * TEAMS * step + team * step + (i - round * step));
     }
-#pragma unroll
-    for (uint32 e = 0; e < 3; e++)
-      if (from + e < until) bytes[from + e] = source[from + e];
+  } else {
+    const uint32 lines = (LINE - 1 + length + LINE - 1) / LINE;
+    const Divisor by_lines(lines);
+#pragma unroll 2
+    for (uint32 i = warp; i < lines * ((a_count + TEAMS - 1) / TEAMS); i += WARPS) {
+      const uint32 four = by_lines.divide(i), row = TEAMS * four + team;
+      if (row < a_count) write(row, i - four * lines);
+    }
+  }
+  // What is left in front of the first vector of a row, or of all, and behind the last.
+  for (uint32 i = threadIdx.x; i < rows * 2 * VECTOR; i += THREADS) {
+    const uint32 row = i / (2 * VECTOR), slot = i % (2 * VECTOR);
+    const uint64 begin = target + int64(row) * target_step;
+    const uint32 head = min(uint32(-begin) % VECTOR, length), tail = (length - head) % VECTOR;
+    if (slot < VECTOR ? slot >= head : slot - VECTOR >= tail) continue;
+    const uint32 at = slot < VECTOR ? slot : length - tail + slot - VECTOR;
+    const uint32 a = joined ? by_row.divide(at) : row;
+    const Origin origin(joined ? at - a * row_bytes : at);
+    *reinterpret_cast<uint8*>(begin + at) = memory[(places[origin.x] & 0xffff) + BYTES * a + origin.channel];
   }
 }

@@ -5,30 +5,9 @@
 // their elements. Each warp turns a patch of 8 x 4 elements at a time, whatever the angle its
 // sources lie close together; it collects 4 rows of 32 elements and stores them side by side.
 #include "row_store.cuh"
-#include "warp_sample.cuh"
-#include "warp_sampling.cuh"
+#include "warp_tiles.cuh"
 
-constexpr int TILE_WIDTH = 64, TILE_ROWS = 32, WARPS = 8;
-constexpr int PATCH_WIDTH = 8, PATCH_ROWS = 4, SEGMENT = 32;
-// Odd: threads that write one row each, side by side, use different banks.
-constexpr int PITCH = TILE_WIDTH + 9;
-static_assert(RESTART % TILE_WIDTH == 0, "a tile has one start");
-static_assert(WARPS * PATCH_ROWS == TILE_ROWS, "a warp has rows of its own");
-
-template <int Rank>
-__device__ __forceinline__ void locate(const Sample& sample, int first_row, int first_column,
-                                       float (&at)[Rank][TILE_ROWS][PITCH]) {
-  const int axis = threadIdx.x / TILE_ROWS, tile_row = threadIdx.x % TILE_ROWS;
-  const int line = first_row + tile_row;
-  if (axis >= Rank || line >= sample.canvas[0] * sample.canvas[1]) return;
-  const float step = sample.matrix[axis][0];
-  float value = start_of_run<Rank>(sample, axis, line, first_column / RESTART);
-  for (int i = 0; i < first_column % RESTART; i++) value += step;
-  for (int i = 0; i < TILE_WIDTH; i++) {
-    at[axis][tile_row][i] = value;
-    value += step;
-  }
-}
+constexpr int SEGMENT = 32;
 
 template <typename In, typename Out, int Rank, int Channels, bool Nearest>
 __global__ void __launch_bounds__(32 * WARPS)
@@ -43,7 +22,11 @@ warp(const Sample* __restrict__ samples, uint32 tiles_per_sample, bool clamp) {
   const int first_column = tile % sample.tiles_across * TILE_WIDTH;
   const int rows = sample.canvas[0] * sample.canvas[1], width = sample.canvas[2];
   if (first_row >= rows) return;  // of a smaller sample than others
-  locate<Rank>(sample, first_row, first_column, at);
+  {
+    const int axis = threadIdx.x / TILE_ROWS, tile_row = threadIdx.x % TILE_ROWS;
+    if (axis < Rank && first_row + tile_row < rows)
+      locate_row<Rank>(sample, axis, first_row + tile_row, first_column, at[axis][tile_row]);
+  }
   __syncthreads();
 
   const int warp_number = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -64,11 +47,8 @@ warp(const Sample* __restrict__ samples, uint32 tiles_per_sample, bool clamp) {
                                   : out + int64(column) * channels;
       float point[Rank];
       for (int axis = 0; axis < Rank; axis++) point[axis] = at[axis][tile_row][begin + k];
-      if constexpr (Nearest) {
-        take_nearest<Rank, Channels>(source, point, clamp, static_cast<Out>(sample.fill), pixel);
-      } else {
-        interpolate<Rank, Channels>(source, point, clamp, static_cast<float>(sample.fill), pixel);
-      }
+      look_up<Out, Rank, Channels, Nearest>(source, point, clamp, sample.fill,
+                                            [&](int c, Out value) { pixel[c] = value; });
     }
     if constexpr (Channels != 0) {
       __syncwarp();

@@ -44,8 +44,9 @@ __device__ __forceinline__ float neighbour(const In* at, bool inside, float fill
   return as_float(*at);
 }
 
-// The value in one plane; `Inside` says that all four neighbours are.
-template <bool Inside, typename In>
+// The value in one plane; `Inside` says that all four neighbours are. Rows of volumes are weighted in
+// another way than those of images.
+template <bool Inside, int Rank, typename In>
 __device__ __forceinline__ float blended(const In* top, const In* bottom, int left, int right,
                                          const Neighbours& x, const Neighbours& y, bool has_plane,
                                          float fill) {
@@ -55,12 +56,13 @@ __device__ __forceinline__ float blended(const In* top, const In* bottom, int le
                   neighbour<Inside>(top + right, has_top && x.has_high, fill) * x.weight;
   const float b = neighbour<Inside>(bottom + left, has_bottom && x.has_low, fill) * left_weight +
                   neighbour<Inside>(bottom + right, has_bottom && x.has_high, fill) * x.weight;
+  if constexpr (Rank == 3) return a * (1.0f - y.weight) + b * y.weight;
   return a + (b - a) * y.weight;
 }
 
-template <bool Inside, int Rank, int Channels, typename In, typename Out>
+template <bool Inside, int Rank, int Channels, typename Out, typename In, typename Put>
 __device__ __forceinline__ void blend(const Source<In>& source, const Neighbours (&n)[Rank],
-                                      float fill, Out* pixel) {
+                                      float fill, const Put& put) {
   const int channels = Channels ? Channels : source.channels;
   const int64 pitch = int64(source.width) * channels;
   const int left = n[0].low * channels, right = n[0].high * channels;
@@ -70,28 +72,28 @@ __device__ __forceinline__ void blend(const Source<In>& source, const Neighbours
 #pragma unroll
     for (int c = 0; c < channels; c++) {
       const float value =
-          blended<Inside>(top + c, bottom + c, left, right, n[0], n[1], true, fill);
-      pixel[c] = saturated<Out>(value);
+          blended<Inside, Rank>(top + c, bottom + c, left, right, n[0], n[1], true, fill);
+      put(c, saturated<Out>(value));
     }
   } else {
     const int64 front = n[2].low * (pitch * source.height);
     const int64 back = n[2].high * (pitch * source.height);
 #pragma unroll
     for (int c = 0; c < channels; c++) {
-      const float before = blended<Inside>(top + front + c, bottom + front + c, left, right, n[0],
+      const float before = blended<Inside, Rank>(top + front + c, bottom + front + c, left, right, n[0],
                                            n[1], n[2].has_low, fill);
-      const float behind = blended<Inside>(top + back + c, bottom + back + c, left, right, n[0],
+      const float behind = blended<Inside, Rank>(top + back + c, bottom + back + c, left, right, n[0],
                                            n[1], n[2].has_high, fill);
-      pixel[c] = saturated<Out>(before + (behind - before) * n[2].weight);
+      put(c, saturated<Out>(before + (behind - before) * n[2].weight));
     }
   }
 }
 
-// Writes the weighted mean of the 4 (8) neighbours of a point. Those outside are the nearest inside
-// with `clamp`, else they are `fill`.
-template <int Rank, int Channels, typename In, typename Out>
+// Hands over the weighted mean of the 4 (8) neighbours of a point, channel by channel: `put(c, value)`.
+// Those outside are the nearest inside with `clamp`, else they are `fill`.
+template <int Rank, int Channels, typename Out, typename In, typename Put>
 __device__ __forceinline__ void interpolate(const Source<In>& source, const float (&point)[Rank],
-                                            bool clamp, float fill, Out* pixel) {
+                                            bool clamp, float fill, const Put& put) {
   const int extent[3] = {source.width, source.height, source.depth};
   Neighbours n[Rank];
   bool all = true, none = false;
@@ -102,19 +104,19 @@ __device__ __forceinline__ void interpolate(const Source<In>& source, const floa
     none = none || !(n[axis].has_low || n[axis].has_high);
   }
   if (all || clamp) {
-    blend<true, Rank, Channels>(source, n, fill, pixel);
+    blend<true, Rank, Channels, Out>(source, n, fill, put);
   } else if (none) {
     const int channels = Channels ? Channels : source.channels;
-    for (int c = 0; c < channels; c++) pixel[c] = saturated<Out>(fill);
+    for (int c = 0; c < channels; c++) put(c, saturated<Out>(fill));
   } else {
-    blend<false, Rank, Channels>(source, n, fill, pixel);
+    blend<false, Rank, Channels, Out>(source, n, fill, put);
   }
 }
 
-// Writes the element that a point falls into; `fill` outside, unless `clamp` repeats the border.
-template <int Rank, int Channels, typename In, typename Out>
+// Hands over the element that a point falls into; `fill` outside, unless `clamp` repeats the border.
+template <int Rank, int Channels, typename Out, typename In, typename Put>
 __device__ __forceinline__ void take_nearest(const Source<In>& source, const float (&point)[Rank],
-                                             bool clamp, Out fill, Out* pixel) {
+                                             bool clamp, Out fill, const Put& put) {
   const int extent[3] = {source.width, source.height, source.depth};
   const int channels = Channels ? Channels : source.channels;
   int64 index = 0;
@@ -129,6 +131,6 @@ __device__ __forceinline__ void take_nearest(const Source<In>& source, const flo
   const In* const element = source.elements + index * channels;
 #pragma unroll
   for (int c = 0; c < channels; c++) {
-    pixel[c] = inside || clamp ? moved<Out>(element[c]) : fill;
+    put(c, inside || clamp ? moved<Out>(element[c]) : fill);
   }
 }

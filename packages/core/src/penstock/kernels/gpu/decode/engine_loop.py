@@ -10,8 +10,6 @@ through a ring of their addresses; semaphores of the system tell that one has co
 
 from __future__ import annotations
 
-import ctypes
-from functools import cache
 from typing import Any
 
 import numba
@@ -21,12 +19,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from penstock.kernels.cpu.semaphores import SEMAPHORE_NUMBERS, post, wait
 from penstock.kernels.gpu.decode.turns import begin_turn, end_turn
 
 RING = 1024
 """How many jobs may wait."""
-SEMAPHORE_NUMBERS = 8
-"""Room for a semaphore: 32 bytes with glibc."""
 
 (
     KIND,
@@ -56,9 +53,6 @@ BATCH, OTHER = 0, 1
 
 INITIALIZE, DECODE, DECODE_REGIONS, SET_REGION, RECORD, SYNCHRONIZE = range(6)
 """The functions."""
-
-_wait: Any = types.ExternalFunction("sem_wait", types.int32(types.uintp))
-_post: Any = types.ExternalFunction("sem_post", types.int32(types.uintp))
 
 
 @intrinsic  # type: ignore[misc]
@@ -108,7 +102,7 @@ def serve(ring: np.ndarray, wake: np.ndarray, position: int, lock: np.ndarray) -
     The position behind the job of another kind, which the caller has to do.
     """
     while True:
-        while _wait(wake.ctypes.data) != 0:
+        while wait(wake.ctypes.data) != 0:
             pass  # a signal came
         address = ring[position % RING]
         position += 1
@@ -118,7 +112,7 @@ def serve(ring: np.ndarray, wake: np.ndarray, position: int, lock: np.ndarray) -
         begin_turn(lock)
         _decode(job)
         end_turn(lock)
-        _post(address + np.uint64(8 * DONE))
+        post(address + np.uint64(8 * DONE))
 
 
 @numba.njit(nogil=True, cache=True)
@@ -156,49 +150,3 @@ def _set_regions(function: Any, params: Any, regions: Any, count: Any) -> Any:
             function, (handles[i], extents[k], extents[k + 1], extents[k + 2], extents[k + 3])
         )
     return status
-
-
-class Semaphores:
-    """Semaphores of the system, at addresses.
-
-    Raises
-    ------
-    RuntimeError
-        If the system has none of this kind.
-    """
-
-    def __init__(self) -> None:
-        try:
-            waiting, quick = ctypes.CDLL(None), ctypes.PyDLL(None)
-            self._init, self._post = quick.sem_init, quick.sem_post
-            self._try, self._wait = quick.sem_trywait, waiting.sem_wait
-        except (AttributeError, OSError, TypeError) as error:
-            raise RuntimeError(f"There are no semaphores as POSIX has them: {error}") from error
-        self._init.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_uint]
-        for function in (self._post, self._try, self._wait):
-            function.argtypes = [ctypes.c_void_p]
-
-    def make(self, address: int) -> None:
-        """Begin one, at zero."""
-        if self._init(address, 0, 0):
-            raise RuntimeError("The system makes no semaphores.")
-
-    def post(self, address: int) -> None:
-        """Add one."""
-        self._post(address)
-
-    def take(self, address: int) -> bool:
-        """Take one, if there is one."""
-        return not self._try(address)
-
-    def wait(self, address: int) -> None:
-        """Take one; other threads have the interpreter while there is none."""
-        if not self.take(address):
-            while self._wait(address):
-                pass  # a signal came
-
-
-@cache
-def semaphores() -> Semaphores:
-    """Those of this system."""
-    return Semaphores()

@@ -12,15 +12,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from penstock.kernels.cpu.semaphores import SEMAPHORE_NUMBERS, semaphores
 from penstock.kernels.gpu.decode.engine_loop import (
     DONE,
     JOB_NUMBERS,
     KIND,
     OTHER,
     RING,
-    SEMAPHORE_NUMBERS,
     STATUS,
-    semaphores,
     serve,
 )
 from penstock.kernels.gpu.decode.turns import path_of, turns_at

@@ -99,7 +99,7 @@ class JpegEngines:
             return taken
         for kind in np.unique(kinds[~taken]).tolist():
             first = images.positions[np.argmax(kinds == kind)]
-            self._learn(kind, images.rows[first])
+            self._learn(kind, images.encoded.rows[first])
         return self._known[kinds]  # type: ignore[no-any-return]
 
     def _learn(self, kind: int, data: np.ndarray) -> bool:

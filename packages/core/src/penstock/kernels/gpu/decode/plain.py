@@ -5,8 +5,9 @@ What `Job` does for each image is done here for all of them by NumPy.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -23,14 +24,22 @@ if TYPE_CHECKING:
 _COLORS = ("RGB", "BGR", "GRAY")
 
 
+class Encoded(Protocol):
+    """Encoded images."""
+
+    @property
+    def rows(self) -> Sequence[np.ndarray]:
+        """One array an image."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlainJpegs:
     """Plain images of a batch.
 
     Attributes
     ----------
-    rows
-        All encoded images of the batch.
+    encoded
+        What has all encoded images of the batch, in its `rows`.
     scanned
         What is known of them.
     positions
@@ -44,7 +53,7 @@ class PlainJpegs:
         `None` for whole images.
     """
 
-    rows: list[np.ndarray]
+    encoded: Encoded
     scanned: ScannedJpegs
     positions: np.ndarray
     channels: int
@@ -57,7 +66,7 @@ class PlainJpegs:
             return self
         regions = None if self.regions is None else self.regions[chosen]
         return PlainJpegs(
-            self.rows,
+            self.encoded,
             self.scanned,
             self.positions[chosen],
             self.channels,
@@ -86,24 +95,24 @@ class PlainJpegs:
         for position, window, (height, width, channels) in zip(
             self.positions.tolist(), windows, self.shapes.tolist(), strict=True
         ):
-            data = self.rows[position]
+            data = self.encoded.rows[position]
             shape = (height, width, channels)
             found.append(Sample(position, data, read_header(data.data), window, shape))
         return found
 
 
 def plain_jpegs(
-    rows: list[np.ndarray],
+    encoded: Encoded,
     scanned: ScannedJpegs,
     wanted: Wanted,
     regions: np.ndarray | None = None,
 ) -> PlainJpegs | None:
-    """The plain images among `rows`, if such images need no conversion to become what is wanted.
+    """The plain images of a batch, if such images need no conversion to become what is wanted.
 
     Parameters
     ----------
     regions
-        What to decode of each of `rows`, as of `PlainJpegs`.
+        What to decode of each image of the batch, as of `PlainJpegs`.
     """
     if wanted.color not in _COLORS or wanted.dtype != np.uint8:
         return None
@@ -117,7 +126,7 @@ def plain_jpegs(
         if len(positions) < len(regions):
             regions = regions[positions]
         shapes[:, :2] = regions[:, 2:] - regions[:, :2]
-    return PlainJpegs(list(rows), scanned, positions, channels, shapes, regions)
+    return PlainJpegs(encoded, scanned, positions, channels, shapes, regions)
 
 
 @dataclass(frozen=True, slots=True)

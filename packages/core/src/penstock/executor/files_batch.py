@@ -1,0 +1,96 @@
+"""A batch of files that were read all at once: rows and names are made when somebody asks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from penstock.executor.batch import BatchBuffer, EdgeHistory
+from penstock.tensors.pool import HOST_POOL, HostPool
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu.reading_threads import FilesRead
+    from penstock.operators.schema import Spec
+
+
+_finding = threading.Lock()
+
+
+class FilesBatch(BatchBuffer):
+    """A batch of which a decoder wants to know where in memory each file lies, and no more."""
+
+    __slots__ = ("_files", "_rows")
+
+    def __init__(
+        self, files: FilesRead, spec: Spec, history: EdgeHistory, pool: HostPool = HOST_POOL
+    ) -> None:
+        self._rows: list[np.ndarray | None] | None = None
+        self._files = files
+        super().__init__(len(files.sizes), spec, history, pool)
+        self._row_shape = (-1,)  # files of one length are no reason to keep place for all
+
+    @property
+    def spans(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Address and length of each file, uint64; `None` where any may lie elsewhere by now."""
+        if self._rows is not None:
+            return None
+        return self._files.addresses.view(np.uint64), self._files.sizes.view(np.uint64)
+
+    @property
+    def rows(self) -> list[np.ndarray | None]:
+        """The samples."""
+        found = self._rows
+        if found is None:
+            with self._lock:
+                found = self._rows
+                if found is None:
+                    found = self._rows = self._files.rows()
+        return found
+
+    @rows.setter
+    def rows(self, rows: list[np.ndarray | None]) -> None:
+        """Left to `rows`: they are those of the files until one is replaced."""
+
+
+class Sources(Sequence[str]):
+    """Where samples come from, found out when somebody asks.
+
+    Parameters
+    ----------
+    find
+        Gives the files or keys of entries.
+    entries
+        Of the samples.
+    """
+
+    __slots__ = ("_entries", "_find", "_found")
+
+    def __init__(self, find: Callable[[Any], list[str]], entries: np.ndarray) -> None:
+        self._find = find
+        self._entries = entries
+        self._found: list[str] | None = None
+
+    def _all(self) -> list[str]:
+        found = self._found
+        if found is None:
+            with _finding:  # two lists would not learn of one another's changes
+                found = self._found
+                if found is None:
+                    found = self._found = self._find(self._entries)
+        return found
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        return self._all()[index]
+
+    def __setitem__(self, index: int, source: str) -> None:
+        self._all()[index] = source
+
+    def __len__(self) -> int:
+        return len(self._entries)

@@ -1,0 +1,195 @@
+"""Reading a whole batch at once, where that is all a stage has to do before a lane of the GPU.
+
+Nothing in it is done sample by sample in Python, and threads that read need no interpreter: see
+`penstock.kernels.cpu.reading_loop`. What cannot be read so is left to workers, one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.executor.batch import BatchBuffer
+from penstock.executor.files_batch import FilesBatch, Sources
+
+if TYPE_CHECKING:
+    from penstock.executor.iteration import Iteration
+    from penstock.executor.plan import Plan
+    from penstock.executor.program import Program
+    from penstock.kernels.cpu.reading_threads import (
+        BeingRead,
+        FileNames,
+        FilesRead,
+        ReadingThreads,
+    )
+
+
+_SMALL_BYTES = 32768
+"""So little is copied to a GPU from any memory without a wait: the driver puts it among its
+commands.
+"""
+
+
+def reads_for_lane(plan: Plan) -> bool:
+    """Whether the first stage reads samples for a lane, and does nothing else with them."""
+    stages = plan.stages
+    nodes = stages[0].sample_nodes
+    return (
+        len(stages) > 1
+        and stages[1].lane != "cpu"
+        and not stages[0].batch_nodes
+        and len(plan.readers) == 1
+        and not any(node.sources for node in nodes)
+    )
+
+
+class Reading:
+    """The files of one iteration, on their way."""
+
+    __slots__ = ("_files", "_iteration", "_program", "_readers", "_sources", "is_awaited")
+
+    def __init__(
+        self,
+        readers: BatchReader,
+        iteration: Iteration,
+        program: Program,
+        files: BeingRead,
+        sources: Sources,
+    ) -> None:
+        self._readers = readers
+        self._iteration = iteration
+        self._program = program
+        self._files = files
+        self._sources = sources
+        self.is_awaited = False
+        """Whether a thread has it in hand; guarded by the lock of the executor."""
+
+    @property
+    def program(self) -> Program:
+        """The program of the stage."""
+        return self._program
+
+    def stop(self) -> None:
+        """Leave out files that were not read yet: nobody wants them any more."""
+        self._files.stop()
+
+    def wait(self) -> list[int]:
+        """Wait for the files; return the samples that are left to workers."""
+        found = self._files.wait()
+        step, iteration = self._program.steps[0], self._iteration
+        self._readers.note_size(found)
+        r = step.outputs[0]
+        made = iteration.buffers[r]
+        if made is not None:
+            batch = FilesBatch(found, made.spec, self._program.plan.history[r], made.pool)
+            batch.sources = self._sources  # type: ignore[assignment]
+            iteration.buffers[r] = batch
+        refused = 0 if step.op.allows_empty else found.empty
+        if not found.unread + refused:
+            return []
+        bad = found.addresses < 0
+        if refused:
+            bad |= found.sizes == 0
+        return np.flatnonzero(bad).tolist()
+
+
+class BatchReader:
+    """Begins to read batches of one executor.
+
+    Parameters
+    ----------
+    threads
+        How many files may be on their way at once.
+    processors
+        Whether to bind threads to processors.
+    """
+
+    def __init__(self, threads: int, *, processors: bool) -> None:
+        self._count = threads
+        self._processors = processors
+        self._threads: ReadingThreads | None = None
+        self._has_none = False
+        self._closed = False
+        self._file_bytes = 0
+
+    def begin(self, iteration: Iteration, program: Program) -> Reading | None:
+        """Begin to read the samples of a stage; `None` if workers have to.
+
+        Labels and the like are there when it returns.
+        """
+        step = program.steps[0]
+        names = step.op.local_files()
+        threads = None if names is None else self._found_threads()
+        if threads is None or names is None:
+            return None
+        entries = np.array(iteration.entries[id(step.node)], np.int64)
+        try:
+            return self._begun(iteration, program, names, threads, entries)
+        except Exception:  # whatever it is, `load` meets it again and knows the sample
+            return None
+
+    def _begun(
+        self,
+        iteration: Iteration,
+        program: Program,
+        names: FileNames,
+        threads: ReadingThreads,
+        entries: np.ndarray,
+    ) -> Reading | None:
+        step = program.steps[0]
+        others = step.op.load_others(entries)
+        if others is None:
+            return None
+        sources = Sources(step.op.source_infos, entries)
+        for r, values in zip(step.outputs[1:], others, strict=True):
+            buffer = iteration.buffers[r]
+            if buffer is not None:
+                iteration.buffers[r] = _whole(values, buffer, program, r, sources)
+        first = iteration.buffers[step.outputs[0]]
+        assert first is not None
+        guess = self._file_bytes * len(entries)
+        files = threads.begin(names, entries, first.empty, guess)
+        return Reading(self, iteration, program, files, sources)
+
+    def note_size(self, files: FilesRead) -> None:
+        """Learn how much memory files take, so that their sizes need not be known beforehand."""
+        needed = files.size_bytes // max(len(files.sizes), 1) + 64
+        self._file_bytes = max(needed * 9 // 8, self._file_bytes * 15 // 16)
+
+    def _found_threads(self) -> ReadingThreads | None:
+        if self._threads is None and not (self._has_none or self._closed):
+            from penstock.kernels.cpu.reading_threads import ReadingThreads
+
+            try:
+                self._threads = ReadingThreads(self._count, processors=self._processors)
+            except RuntimeError:
+                self._has_none = True  # workers do their work
+        return self._threads
+
+    def close(self) -> list[Any]:
+        """Let the threads go; those that are to be waited for."""
+        self._closed = True
+        threads = self._threads
+        if threads is None:
+            return []
+        threads.close()
+        return threads.threads
+
+
+def _whole(
+    values: np.ndarray, buffer: BatchBuffer, program: Program, r: int, sources: Sources
+) -> BatchBuffer:
+    """The batch of an output of which all samples are known."""
+    if (
+        buffer.pool.is_page_locked
+        and values.nbytes <= _SMALL_BYTES
+        and values.dtype == buffer.dtype
+    ):
+        dense = values
+    else:
+        dense = buffer.empty(values.shape, buffer.dtype)
+        np.copyto(dense, values, casting="unsafe")
+    made = BatchBuffer.of_values(dense, buffer.spec, program.plan.history[r], buffer.pool)
+    made.sources = sources  # type: ignore[assignment]
+    return made

@@ -1,0 +1,98 @@
+"""Matrices that turn, stretch and brighten colours.
+
+Hue and saturation are polar coordinates of a colour's chrominance. In YIQ, the colour space of NTSC
+television, chrominance is the plane of I and Q, so a change of hue is a rotation of that plane and
+one of saturation a scaling. The way there and back is linear, too, and all of it is one matrix.
+
+The numbers of `TO_YIQ` are those that NTSC gave for it (luma of ITU-R BT.601, chrominance rounded
+to three digits). Those of `FROM_YIQ` are its inverse as float32 arithmetic finds it, which is not
+the nearest everywhere: DALI's results have these. The order of the products is DALI's, too, since
+ties between two bytes hang on the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+TO_YIQ = np.array(
+    [[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]], np.float32
+)
+FROM_YIQ = np.array(
+    [
+        [0.99966437, 0.95654118, 0.62086171],
+        [0.99962485, -0.27227446, -0.64745128],
+        [1.0028123, -1.106848, 1.7054056],
+    ],
+    np.float32,
+)
+
+
+@numba.njit(nogil=True, cache=True)
+def _product(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+    for i in range(3):
+        for j in range(3):
+            total = a[i, 0] * b[0, j] + a[i, 1] * b[1, j]
+            out[i, j] = total + a[i, 2] * b[2, j]
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def color_matrices(
+    hue: np.ndarray,
+    saturation: np.ndarray,
+    value: np.ndarray,
+    brightness: np.ndarray,
+    contrast: np.ndarray,
+    center: float,
+    from_yiq: np.ndarray,
+    to_yiq: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Find the matrix, and what is added behind it, for each sample.
+
+    Parameters
+    ----------
+    hue
+        Angles in degrees, float32. Like all further arguments, one a sample, or one for all.
+    saturation, value
+        Factors of chrominance, and of all of the colour, float32.
+    brightness, contrast
+        Factors, float32, of the result, and of its distance from `center`.
+    center
+        The colour that contrast leaves alone.
+    from_yiq, to_yiq
+        `FROM_YIQ` and `TO_YIQ`.
+    out
+        float32 ``(samples, 15)``, to be filled: three rows of the matrix, three offsets, and three
+        zeros; see `penstock.kernels.cpu.color.transform_pixels`.
+    """
+    middle = np.float32(center)
+    left, turn, scale = np.empty_like(to_yiq), np.zeros_like(to_yiq), np.zeros_like(to_yiq)
+    other = np.empty_like(to_yiq)
+    for i in range(len(out)):
+        degrees = hue[i if len(hue) > 1 else 0]
+        stretch = saturation[i if len(saturation) > 1 else 0]
+        factor = value[i if len(value) > 1 else 0]
+        light = brightness[i if len(brightness) > 1 else 0]
+        spread = contrast[i if len(contrast) > 1 else 0]
+        angle = np.float32(np.float64(degrees) * math.pi / 180)
+        cosine, sine = np.float32(math.cos(angle)), np.float32(math.sin(angle))
+        turn[0, 0] = 1
+        turn[1, 1] = turn[2, 2] = cosine
+        turn[1, 2], turn[2, 1] = sine, -sine
+        both = light * spread
+        for k in range(9):
+            left[k // 3, k % 3] = both * from_yiq[k // 3, k % 3]
+        _product(left, turn, other)
+        scale[0, 0] = 1
+        scale[1, 1] = scale[2, 2] = stretch
+        _product(other, scale, left)
+        for k in range(9):
+            left[k // 3, k % 3] *= factor
+        _product(left, to_yiq, other)
+        for k in range(9):
+            out[i, k] = other[k // 3, k % 3]
+        out[i, 9:12] = light * (middle - spread * middle)
+        out[i, 12:] = 0

@@ -1,0 +1,290 @@
+"""Threads that read files of whole batches; see `penstock.kernels.cpu.reading_loop`."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+
+from penstock.kernels.cpu import reading_loop as loop
+from penstock.kernels.cpu.semaphores import semaphores
+
+_TRIES = 4
+"""Files may grow while they are looked at; not for ever."""
+_PATIENCE_SECONDS = 2e-3
+"""A thread calls others when it has read a file and sees how long the rest will take. It may not
+come to that: files may be far away.
+"""
+_NO_MEMORY = np.empty(0, np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class FileNames:
+    """Names of local files, as they are handed to the system.
+
+    Attributes
+    ----------
+    text
+        uint8: all names, each with a NUL behind it.
+    begins
+        int64: where in `text` each begins.
+    root
+        uint8: what is to be put before names that do not begin with a slash.
+    longest
+        How long a path may get, in bytes.
+    """
+
+    text: np.ndarray
+    begins: np.ndarray
+    root: np.ndarray
+    longest: int
+    numbers: tuple[int, int, int, int, int] = field(init=False)
+    """What a job begins with."""
+
+    def __post_init__(self) -> None:
+        addresses = [part.ctypes.data for part in (self.text, self.begins, self.root)]
+        object.__setattr__(self, "numbers", (*addresses, len(self.root), self.longest))
+
+    @classmethod
+    def of(cls, names: Sequence[str], root: str) -> Self | None:
+        """The same for names below `root`; `None` if there are others than local ones.
+
+        Parameters
+        ----------
+        names
+            Paths, or addresses.
+        root
+            What incomplete names are below; empty for the working directory.
+        """
+        together = "\0".join((*names, ""))
+        if not hasattr(os, "preadv") or "://" in together or "://" in root or "\0" in root:
+            return None
+        try:
+            text = np.frombuffer(os.fsencode(together), np.uint8)
+            begin = os.fsencode(root if not root or root.endswith("/") else f"{root}/")
+        except UnicodeEncodeError:
+            return None
+        ends = np.flatnonzero(text == 0)
+        if len(ends) != len(names):
+            return None  # a name has a NUL in it
+        begins = np.zeros(len(names), np.int64)
+        begins[1:] = ends[:-1] + 1
+        longest = int((ends - begins).max(initial=0)) + len(begin)
+        return cls(text, begins, np.frombuffer(begin, np.uint8), longest)
+
+
+class BeingRead:
+    """Files that are being read, one behind the other, into memory that they share.
+
+    Parameters
+    ----------
+    threads
+        What reads them.
+    names
+        Names of all files.
+    numbers
+        int64: which of them to read.
+    empty
+        Called as ``empty(shape, dtype)`` for memory.
+    guess
+        How much memory to take before their sizes are known, in bytes.
+    """
+
+    def __init__(
+        self,
+        threads: ReadingThreads,
+        names: FileNames,
+        numbers: np.ndarray,
+        empty: Callable[[tuple[int], type], np.ndarray],
+        guess: int,
+    ) -> None:
+        self._threads = threads
+        self._names = names
+        self._numbers = numbers
+        self._empty = empty
+        self._memory = empty((guess,), np.uint8) if guess else _NO_MEMORY
+        self._job, self._found = self._begin(numbers, self._memory)
+
+    def _begin(self, numbers: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        count = len(numbers)
+        found = np.full((count, 2), (loop.UNREAD, 0), np.int64)
+        job = np.zeros(loop.JOB_NUMBERS, np.int64)
+        job[: loop.ROOM + 1] = (
+            *self._names.numbers,
+            numbers.ctypes.data,
+            count,
+            found.ctypes.data,
+            memory.ctypes.data,
+            memory.size,
+        )
+        job[loop.CALLED] = 1
+        self._threads.submit(job, (self._names, numbers, found, memory))
+        return job, found
+
+    def stop(self) -> None:
+        """Leave out what was not read yet."""
+        self._threads.stop(self._job)
+
+    def wait(self) -> FilesRead:
+        """Wait, without the interpreter, until no file is being read any more."""
+        found, memory, numbers = self._found, self._memory, self._numbers
+        memories = [memory]
+        of_memory = np.zeros(len(found), np.int64)
+        addresses, sizes = np.empty((2, len(found)), np.int64)
+        self._threads.wait(self._job)
+        counts = loop.sum_up(found, addresses, sizes)
+        tries = 0
+        while counts[1] and tries < _TRIES:
+            tries += 1
+            left = np.flatnonzero(found[:, 0] == loop.TOO_LARGE)
+            needed = int((-(-sizes[left] // 64) * 64).sum())
+            try:
+                memory = self._empty((needed,), np.uint8)
+            except MemoryError:  # whoever reads them one by one meets it again
+                break
+            self._job, more = self._begin(numbers[left], memory)
+            self._threads.wait(self._job)
+            found[left] = more
+            of_memory[left] = len(memories)
+            memories.append(memory)
+            counts = loop.sum_up(found, addresses, sizes)
+        unread, _, empty, total = counts
+        return FilesRead(memories, of_memory, addresses, sizes, unread, empty, total)
+
+
+@dataclass(frozen=True, slots=True)
+class FilesRead:
+    """Contents of files.
+
+    Attributes
+    ----------
+    memories
+        What they lie in: uint8.
+    of_memory
+        For each file, in which of these.
+    addresses
+        int64: where each begins; -1 where it could not be read.
+    sizes
+        int64: its length, in bytes.
+    unread, empty
+        How many could not be read, and how many of the others have no bytes.
+    size_bytes
+        Of all.
+    """
+
+    memories: list[np.ndarray]
+    of_memory: np.ndarray
+    addresses: np.ndarray
+    sizes: np.ndarray
+    unread: int
+    empty: int
+    size_bytes: int
+
+    def rows(self) -> list[np.ndarray | None]:
+        """Each file as an array; `None` where it could not be read."""
+        bases = [memory.ctypes.data for memory in self.memories]
+        return [
+            None
+            if address < 0
+            else self.memories[k][address - bases[k] : address - bases[k] + size]
+            for k, address, size in zip(
+                self.of_memory.tolist(), self.addresses.tolist(), self.sizes.tolist(), strict=True
+            )
+        ]
+
+
+class ReadingThreads:
+    """Threads that read files for one owner, who has to `close` them.
+
+    Parameters
+    ----------
+    count
+        How many files may be on their way at once.
+    processors
+        Whether to bind each thread to one of the processors that the process may use.
+
+    Raises
+    ------
+    RuntimeError
+        If the system lacks what that takes.
+    """
+
+    def __init__(self, count: int, *, processors: bool = False) -> None:
+        self._board = np.zeros(loop.BOARD_NUMBERS, np.int64)
+        self._board[loop.THREADS] = count
+        semaphores().make(self._board[loop.WAKE :].ctypes.data)
+        if ctypes.PyDLL(None).pthread_mutex_init(
+            ctypes.c_void_p(self._board[loop.MUTEX :].ctypes.data), None
+        ):
+            raise RuntimeError("The system makes no mutexes.")
+        self._kept: dict[int, object] = {}
+        """What jobs are about, until they are done."""
+        self.threads = [
+            threading.Thread(
+                target=_run,
+                args=(self._board, self._kept, k if processors else None),
+                name=f"penstock-files-{k}",
+                daemon=True,
+            )
+            for k in range(count)
+        ]
+        try:
+            for thread in self.threads:
+                thread.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def begin(
+        self,
+        names: FileNames,
+        numbers: np.ndarray,
+        empty: Callable[[tuple[int], type], np.ndarray],
+        guess: int,
+    ) -> BeingRead:
+        """Begin to read files; parameters are those of `BeingRead`."""
+        return BeingRead(self, names, numbers, empty, guess)
+
+    def submit(self, job: np.ndarray, keep: object) -> None:
+        """Have the files of a job read; `keep` lives until that is done.
+
+        Where there is no more place for jobs, or the threads were closed, none is read.
+        """
+        address = job.ctypes.data
+        semaphores().make(address + 8 * loop.DONE)
+        self._kept[address] = (job, keep)
+        if not loop.put_up(self._board, address):
+            semaphores().post(address + 8 * loop.DONE)
+
+    def stop(self, job: np.ndarray) -> None:
+        """Leave out files of a job that were not read yet."""
+        loop.stop(self._board, job.ctypes.data)
+
+    def wait(self, job: np.ndarray) -> None:
+        """Wait, without the interpreter, until no file of a job is being read any more."""
+        address = job.ctypes.data
+        done = address + 8 * loop.DONE
+        if not semaphores().wait_for(done, _PATIENCE_SECONDS):
+            loop.call_all(self._board, address)
+            semaphores().wait(done)
+        del self._kept[address]
+
+    def close(self) -> None:
+        """Stop all jobs and let the threads go, without waiting for them."""
+        loop.close(self._board)
+
+
+def _run(board: np.ndarray, kept: dict[int, object], processor: int | None) -> None:
+    """Read until the board is closed; what is read into lives as long as the threads do."""
+    if processor is not None and hasattr(os, "sched_setaffinity"):
+        allowed = sorted(os.sched_getaffinity(0))
+        with contextlib.suppress(OSError):  # taken away meanwhile
+            os.sched_setaffinity(0, {allowed[processor % len(allowed)]})
+    loop.serve(board)
+    del kept

@@ -1,0 +1,195 @@
+"""Functions of pixels, one generated kernel for any chain of them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from penstock.kernels.gpu.compiled import compiled
+from penstock.kernels.gpu.records import launch_counted
+from penstock.tensors.gpu.batch import StridedBatch, rows_in_common, shape_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.kernels.gpu.color_text import ColorKernel
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+_WARPS = 8
+_MOST_TURNS = 4
+_BLOCKS = 8
+"""Blocks for each multiprocessor, before they are given more work instead."""
+_FIELDS: list[tuple[str, Any]] = [
+    ("first_block", np.uint32),
+    ("shift", np.int32),
+    ("source", np.uint64),
+    ("out", np.uint64),
+    ("pixels", np.int64),
+    ("outer", np.int64),
+    ("row", np.int64),
+    ("pixel", np.int32),
+    ("channel", np.int32),
+    ("height", np.int32),
+    ("width", np.int32),
+    ("packed", np.int32),
+    ("turns", np.int32),
+]
+_PLACE = np.dtype(_FIELDS, align=True)
+
+
+@lru_cache(maxsize=1024)
+def _row(numbers: np.dtype) -> np.dtype:
+    return np.dtype([("place", _PLACE), ("numbers", numbers)], align=True)
+
+
+class PixelColors(NamedTuple):
+    """Functions of the pixels that another kernel reads."""
+
+    kernel: ColorKernel
+    """The functions; what comes out takes the place of what went in."""
+    numbers: Sequence[np.ndarray]
+    """For each array of numbers of the kernel one row a sample."""
+
+    def table(self, queue: Queue) -> np.uint64:
+        """Address of the numbers for the kernel that is launched next, a row a sample."""
+        if not self.numbers:
+            return np.uint64(0)
+        table = np.zeros(len(self.numbers[0]), self.kernel.numbers)
+        for name, values in zip(self.kernel.numbers.names or (), self.numbers, strict=True):
+            table[name] = values
+        return queue.upload(table)
+
+
+def fits(source: StridedBatch) -> bool:
+    """Whether samples seen through strides can be read as the kernel does: in frames of rows."""
+    if source.ndim > 4 or not len(source):
+        return source.ndim <= 4
+    return bool((np.abs(source.strides[:, -2:]) < 1 << 31).all())
+
+
+def compute(
+    queue: Queue,
+    kernel: ColorKernel,
+    source: DeviceBatch | StridedBatch,
+    numbers: Sequence[np.ndarray],
+    out: DeviceBatch,
+) -> None:
+    """Queue the computation of every pixel of every sample of `out`.
+
+    Parameters
+    ----------
+    source
+        Pixels ``(..., H, W, C)``; through strides, it `fits`.
+    numbers
+        For each array of numbers of the kernel one row a sample.
+    out
+        Of the same extents, but maybe another number of channels.
+    """
+    if not len(out):
+        return
+    table = np.zeros(len(out), _row(kernel.numbers))
+    for name, values in zip(kernel.numbers.names or (), numbers, strict=True):
+        table["numbers"][name] = values
+    places = np.zeros(len(out), _PLACE)
+    shapes = shape_rows(source)
+    strides = _NONE
+    if isinstance(source, StridedBatch):
+        shapes, strides = rows_in_common(source.shapes, source.strides)
+    blocks, each = _describe(
+        places,
+        source.pointers,
+        shapes,
+        strides,
+        kernel.dtype.itemsize,
+        out.pointers,
+        kernel.out_channels * kernel.out_dtype.itemsize,
+        _WARPS * 32 * kernel.each,
+        _BLOCKS * queue.runtime.multiprocessors,
+        _MOST_TURNS,
+    )
+    table["place"] = places
+    launch_counted(queue, kernel, table, blocks, each)
+
+
+_NONE = np.empty((0, 0), np.int64)
+
+
+@compiled
+def _describe(
+    places: np.ndarray,
+    pointers: np.ndarray,
+    shapes: np.ndarray,
+    strides: np.ndarray,
+    itemsize: int,
+    out: np.ndarray,
+    out_pixel: int,
+    tile: int,
+    least_blocks: int,
+    most_turns: int,
+) -> tuple[int, int]:
+    """Fill `places`.
+
+    Parameters
+    ----------
+    pointers, shapes, strides
+        Of the source; strides in bytes, none for samples without gaps. Shapes and strides have a
+        row a sample, or one for all.
+    itemsize
+        Of its elements.
+    out, out_pixel
+        Where the output begins, and bytes of its pixels.
+    tile
+        Pixels that a block makes at a time.
+    least_blocks, most_turns
+        How many tiles a block makes: as many as leave so many blocks, up to this number.
+
+    Returns
+    -------
+    tuple of int
+        Number of blocks; and that of each sample, if all have as many, else 0.
+    """
+    blocks, each, tiles = 0, 0, 0
+    ndim = shapes.shape[1]
+    for i in range(len(places)):
+        place = places[i]
+        shape = shapes[i if len(shapes) > 1 else 0]
+        pixels = 1
+        for axis in range(ndim - 1):
+            pixels *= shape[axis]
+        channels = shape[ndim - 1]
+        place.source, place.out = pointers[i], out[i]
+        place.pixels = pixels
+        place.packed = 1
+        if len(strides):
+            step = strides[i if len(strides) > 1 else 0]
+            expected = itemsize
+            for k in range(ndim):
+                axis = ndim - 1 - k
+                if shape[axis] != 1 and step[axis] != expected:
+                    place.packed = 0
+                expected *= shape[axis]
+            place.channel, place.pixel = step[ndim - 1], step[ndim - 2]
+            place.row = step[ndim - 3] if ndim > 2 else 0
+            place.outer = step[ndim - 4] if ndim > 3 else 0
+            place.width = max(shape[ndim - 2], 1)
+            place.height = max(shape[ndim - 3], 1) if ndim > 2 else 1
+        # The first tile begins where accesses of 16 bytes do.
+        shift = 0
+        begin = np.int64(out[i] & np.uint64(15))
+        while shift < 16 and (begin - shift * out_pixel) % 16:
+            shift += 1
+        place.shift = shift if shift < 16 else 0
+        place.first_block = -(-(pixels + place.shift) // tile) if pixels and channels else 0
+        tiles += place.first_block
+    turns = min(max(tiles // least_blocks, 1), most_turns)
+    for i in range(len(places)):
+        place = places[i]
+        place.turns = turns
+        own = int(-(-np.int64(place.first_block) // turns))
+        place.first_block = blocks
+        each = own if i == 0 or own == each else 0
+        blocks += own
+    return blocks, each

@@ -1,0 +1,206 @@
+// The loop around generated functions of pixels; ../color_text.py writes the struct `Body`.
+#pragma once
+#include "color_functions.cuh"
+#include "staging.cuh"
+#include "strided_copy_blocks.cuh"
+
+template <typename Body> struct ColorSample {
+  uint32 first_block;
+  int32 shift;         // pixels of the first tile that are in front of the sample
+  const char* source;  // of the first pixel
+  char* out;           // one run of memory
+  int64 pixels;
+  int64 outer, row;  // bytes between neighbours
+  int32 pixel, channel;
+  int32 height, width;
+  int32 packed;  // the source is one run of memory, too
+  int32 turns;   // tiles of a block
+  typename Body::Numbers numbers;
+};
+
+// How work is shared out. A thread makes as many neighbours as fill 16 bytes with a channel of the
+// larger type; what those of a warp read and write are runs of whole accesses of 16 bytes.
+template <typename Body> struct ColorTile {
+  using In = typename Body::In;
+  using Out = typename Body::Out;
+  static constexpr int CIN = Body::in_channels, COUT = Body::out_channels;
+  static constexpr int WARPS = 8;
+  static constexpr int EACH = 16 / (sizeof(In) > sizeof(Out) ? sizeof(In) : sizeof(Out));
+  static constexpr int CHUNK = 32 * EACH;  // pixels of a warp
+  static constexpr int PIXELS = WARPS * CHUNK;
+  static constexpr int READ = CIN * int(sizeof(In));  // bytes of a pixel
+  static constexpr int WRITTEN = COUT * int(sizeof(Out));
+  static constexpr int BYTES = CHUNK * (READ > WRITTEN ? READ : WRITTEN);
+};
+
+// Has a warp's pixels copied to shared memory, if all are there and lie as accesses of 16 bytes do.
+template <typename Body>
+__device__ __forceinline__ bool fetch(const ColorSample<Body>& s, int64 first, uint8* to, int lane) {
+  using Tile = ColorTile<Body>;
+  constexpr int ACCESSES = Tile::CHUNK * Tile::READ / 16;
+  const char* const from = s.source + first * Tile::READ;
+  const bool direct = s.packed && first >= 0 && first + Tile::CHUNK <= s.pixels &&
+                      reinterpret_cast<uint64>(from) % 16 == 0;
+  if (direct) {
+#pragma unroll
+    for (int k = lane; k < ACCESSES; k += 32)
+      copy_async<16>(to + 16 * k, reinterpret_cast<const uint8*>(from) + 16 * k);
+  }
+  return direct;
+}
+
+// The pixels that `fetch` has brought, each thread its own neighbours; results take their place.
+template <typename Body>
+__device__ __forceinline__ void change_fetched(const typename Body::Numbers& numbers, uint8* mine,
+                                               int lane) {
+  using Tile = ColorTile<Body>;
+  using In = typename Body::In;
+  constexpr int EACH = Tile::EACH, CIN = Tile::CIN;
+  constexpr int WORDS = EACH * Tile::READ / 4, RESULTS = EACH * Tile::WRITTEN / 4;
+  uint32 words[WORDS], results[RESULTS];
+#pragma unroll
+  for (int k = 0; k < WORDS; k++)
+    words[k] = reinterpret_cast<const uint32*>(mine)[lane * WORDS + k];
+  typename Body::Out made[EACH][Tile::COUT];
+  if constexpr (same<In, uint8>) {
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+      PackedByte given[CIN];
+#pragma unroll
+      for (int c = 0; c < CIN; c++)
+        given[c] = {words[(k * CIN + c) / 4], uint32(k * CIN + c) % 4};
+      Body::pixel(numbers, given, made[k]);
+    }
+  } else {
+    In given[EACH][CIN];
+    memcpy(given, words, sizeof(given));
+#pragma unroll
+    for (int k = 0; k < EACH; k++) Body::pixel(numbers, given[k], made[k]);
+  }
+  memcpy(results, made, sizeof(made));
+  __syncwarp();
+#pragma unroll
+  for (int k = 0; k < RESULTS; k++)
+    reinterpret_cast<uint32*>(mine)[lane * RESULTS + k] = results[k];
+}
+
+// The same for pixels that lie anywhere: neighbouring threads take neighbours, a few at a time.
+template <typename Body>
+__device__ __forceinline__ void change_scattered(const ColorSample<Body>& s,
+                                                 const typename Body::Numbers& numbers, int64 first,
+                                                 uint8* mine, int lane) {
+  using Tile = ColorTile<Body>;
+  using In = typename Body::In;
+  constexpr int EACH = Tile::EACH, CIN = Tile::CIN, COUT = Tile::COUT;
+  constexpr int TOGETHER = EACH < 4 ? EACH : 4;
+  const int channel = s.packed ? int(sizeof(In)) : s.channel;
+  const int64 step = s.packed ? Tile::READ : s.pixel;
+  const int begin = first < 0 ? int(-first) : 0;  // pixels of the warp that are in the sample
+  const int end = int(min(int64(Tile::CHUNK), s.pixels - first));
+  // From the first one of this thread's that is not in front of it.
+  int at = lane;
+  while (at < begin) at += 32;
+  int64 x = first + at;
+  int y = 0;
+  const char* place = s.source + x * step;
+  if (!s.packed) {
+    const auto line = divided(uint64(x), uint64(s.width));
+    const auto frame = divided(line.whole, uint64(s.height));
+    x = line.rest, y = int(frame.rest);
+    place = s.source + frame.whole * s.outer + y * s.row + x * step;
+  }
+  const int64 next_row = s.row - s.width * step, next_frame = s.outer - s.height * s.row;
+#pragma unroll 1
+  while (at < end) {
+    In given[TOGETHER][CIN];
+#pragma unroll
+    for (int k = 0; k < TOGETHER; k++) {
+      if (at + 32 * k < end) {
+#pragma unroll
+        for (int c = 0; c < CIN; c++)
+          given[k][c] = element_of(reinterpret_cast<const In*>(place + c * channel));
+      }
+      x += 32;
+      place += 32 * step;
+      while (!s.packed && x >= s.width) {
+        x -= s.width;
+        place += next_row;
+        if (++y == s.height) {
+          y = 0;
+          place += next_frame;
+        }
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < TOGETHER; k++) {
+      if (at + 32 * k < end) {
+        typename Body::Out made[COUT];
+        Body::pixel(numbers, given[k], made);
+        auto* const target = reinterpret_cast<typename Body::Out*>(mine) + (at + 32 * k) * COUT;
+#pragma unroll
+        for (int c = 0; c < COUT; c++) target[c] = made[c];
+      }
+    }
+    at += 32 * TOGETHER;
+  }
+}
+
+// Writes a warp's results.
+template <typename Body>
+__device__ __forceinline__ void leave(const ColorSample<Body>& s, int64 first, const uint8* mine,
+                                      int lane) {
+  using Tile = ColorTile<Body>;
+  using Out = typename Body::Out;
+  constexpr int ACCESSES = Tile::CHUNK * Tile::WRITTEN / 16;
+  char* const to = s.out + first * Tile::WRITTEN;
+  if (first >= 0 && first + Tile::CHUNK <= s.pixels && reinterpret_cast<uint64>(to) % 16 == 0) {
+#pragma unroll
+    for (int k = lane; k < ACCESSES; k += 32)
+      __stwb(reinterpret_cast<uint4*>(to) + k, reinterpret_cast<const uint4*>(mine)[k]);
+    return;
+  }
+  const int low = first < 0 ? int(-first) * Tile::COUT : 0;
+  const int high = int(min(int64(Tile::CHUNK), s.pixels - first)) * Tile::COUT;
+  for (int k = low + lane; k < high; k += 32)
+    reinterpret_cast<Out*>(to)[k] = reinterpret_cast<const Out*>(mine)[k];
+}
+
+// A block makes some tiles, one after the other, and each of its warps a part of each: while one part
+// is worked on, the next is copied to shared memory.
+template <typename Body>
+__global__ void __launch_bounds__(256, 4)
+color(const uint8* records, uint32 pitch, uint32 count, uint32 uniform) {
+  using Tile = ColorTile<Body>;
+  __shared__ __align__(16) uint8 memory[2][Tile::WARPS * Tile::BYTES];
+  const Share share = share_of({records, pitch, count, uniform}, blockIdx.x);
+  const auto& s = *reinterpret_cast<const ColorSample<Body>*>(share.record);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const typename Body::Numbers numbers = s.numbers;
+  const int turns = s.turns;
+  int64 first = (int64(share.block) * turns) * Tile::PIXELS - s.shift + warp * Tile::CHUNK;
+  bool fetched = fetch(s, first, memory[0] + warp * Tile::BYTES, lane);
+  fence_copies();
+#pragma unroll 1
+  for (int turn = 0; turn < turns && first < s.pixels; turn++, first += Tile::PIXELS) {
+    uint8* const mine = memory[turn & 1] + warp * Tile::BYTES;
+    bool next = false;
+    if (turn + 1 < turns) {
+      uint8* const other = memory[~turn & 1] + warp * Tile::BYTES;
+      next = fetch(s, first + Tile::PIXELS, other, lane);
+    }
+    fence_copies();
+    if (first + Tile::CHUNK > 0) {
+      if (fetched) {
+        await_copies_but<1>();
+        __syncwarp();
+        change_fetched<Body>(numbers, mine, lane);
+      } else {
+        change_scattered<Body>(s, numbers, first, mine, lane);
+      }
+      __syncwarp();
+      leave<Body>(s, first, mine, lane);
+      __syncwarp();
+    }
+    fetched = next;
+  }
+}

@@ -1,0 +1,244 @@
+"""Windows of affine warps, mirrored, converted, normalised and laid out by the same kernel.
+
+Coordinates are those that the whole warp has: an element's depend on its place on the canvas, to
+the last bit. Between the steps numbers are rounded to the type that they would have had in memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.kernels.gpu.compiled import compiled
+from penstock.kernels.gpu.program import C_TYPES, kernel
+from penstock.kernels.gpu.warp import (
+    MOST_CHANNELS,
+    SAMPLE_FIELDS,
+    STRIP_WIDTH,
+    THREADS,
+    TILE_ROWS,
+    TILE_WIDTH,
+    fills,
+)
+from penstock.kernels.gpu.warp_chain import chain_kernel, chain_of
+from penstock.kernels.gpu.warp_matrices import DeviceMatrices
+from penstock.tensors.gpu.batch import shape_rows
+
+if TYPE_CHECKING:
+    from penstock.kernels.gpu.resample_layout import Target
+    from penstock.kernels.gpu.warp_request import Warp, Windows
+    from penstock.tensors.gpu.queue import Queue
+
+_SAMPLE = np.dtype(
+    [
+        *SAMPLE_FIELDS,
+        ("out_plane", np.int64),
+        ("out_row", np.int64),
+        ("out_pixel", np.int64),
+        ("out_channel", np.int64),
+        ("table", np.uint64),
+        ("first", np.int32, 3),
+        ("size", np.int32, 3),
+        ("out_channels", np.int32),
+    ],
+    align=True,
+)
+
+
+def warp_placed(queue: Queue, warp: Warp, windows: Windows, target: Target) -> None:
+    """Queue the computation of windows into memory of any order of axes.
+
+    Parameters
+    ----------
+    queue
+        Where to queue it.
+    warp
+        What is computed.
+    windows
+        Which parts of it.
+    target
+        Where it goes: with tables it is normalised, and may have more channels than the source;
+        without, its type is that of the elements.
+    """
+    source, dtype, count = warp.source, warp.dtype, len(target.pointers)
+    inside, beyond = fills(source, dtype, warp.fill, nearest=warp.nearest)
+    rank = source.ndim - 1
+    known = warp.matrices
+    if isinstance(known, DeviceMatrices):  # they follow
+        known = np.zeros((1, rank, rank + 1), np.float32)
+    samples = np.empty(count, _SAMPLE)
+    are_bytes = rank == 2 and source.dtype == dtype == np.uint8 and not warp.nearest
+    most, channels, in_strips = _describe(
+        samples,
+        source.pointers,
+        shape_rows(source),
+        target.pointers,
+        target.layout,
+        target.dtype.itemsize,
+        known,
+        windows.canvas,
+        windows.first,
+        windows.size,
+        windows.mirrored,
+        inside,
+        beyond,
+        TILE_WIDTH,
+        STRIP_WIDTH if are_bytes else 0,
+        TILE_ROWS,
+        MOST_CHANNELS,
+    )
+    if not most:
+        return
+    described = queue.upload(samples)
+    if isinstance(warp.matrices, DeviceMatrices):
+        warp.matrices.place(queue, described, _SAMPLE.itemsize, rank)
+    numbers, pitch = np.uint64(0), 0
+    if warp.chain is not None and warp.numbers:
+        table = np.empty(count, chain_of(warp.chain, warp.dtype).row)
+        for k, values in enumerate(warp.numbers):
+            table[f"number{k}"] = values
+        numbers, pitch = queue.upload(table), table.itemsize
+    queue.launch(
+        _kernel(warp, target, channels, in_strips=in_strips),
+        (most * count, 1, 1),
+        (THREADS, 1, 1),
+        described,
+        np.uint32(most),
+        np.bool_(warp.fill is None),
+        numbers,
+        np.uint32(pitch),
+    )
+
+
+def _kernel(warp: Warp, target: Target, channels: int, *, in_strips: bool) -> Any:
+    normalized = bool(target.layout["table"][0])
+    arguments: tuple[Any, ...] = (target.dtype, channels, normalized)
+    function = "warp_bytes_placed"
+    if not in_strips:
+        function = "warp_placed"
+        types = (warp.source.dtype, warp.dtype, target.dtype)
+        arguments = (*types, warp.source.ndim - 1, channels, warp.nearest, normalized)
+    if warp.chain is None:
+        keep = f"Keep<{C_TYPES[warp.dtype]}>"
+        return kernel(f"{function}.cu", function, *arguments, keep)
+    name = kernel("", function, *arguments, "Chain").name
+    return chain_kernel(f"{function}_chain.cuh", name, warp.chain, warp.dtype)
+
+
+@compiled
+def _describe(
+    samples: np.ndarray,
+    pointers: np.ndarray,
+    shapes: np.ndarray,
+    out: np.ndarray,
+    places: np.ndarray,
+    itemsize: int,
+    matrices: np.ndarray,
+    canvas: np.ndarray,
+    first: np.ndarray,
+    sizes: np.ndarray,
+    mirrored: np.ndarray,
+    fill: float,
+    fill_of_empty: float,
+    tile_width: int,
+    strip_width: int,
+    tile_rows: int,
+    most_channels: int,
+) -> tuple[int, int, bool]:
+    """Fill `samples`.
+
+    Parameters
+    ----------
+    strip_width
+        Columns of a strip, where there is a kernel that works by strips; else 0.
+
+    Returns
+    -------
+    tuple
+        The most tiles or strips of a sample, 0 if there is nothing to do; the number of channels of
+        all samples, 0 where the kernel has to look; and whether to work by strips, for which all
+        images must be at least 4 pixels wide, and less than 2**31 bytes, and be written in planes
+        or as pixels.
+    """
+    rank = shapes.shape[1] - 1
+    absent = 3 - rank
+    common = shapes[0, rank]
+    in_strips = strip_width > 0
+    for i in range(len(shapes)):
+        size = 1
+        for k in range(rank + 1):
+            size *= shapes[i, k]
+        in_strips &= size > 0 and size < 1 << 31 and shapes[i, rank - 1] >= 4
+        if shapes[i, rank] != common:
+            common = 0
+    if common > most_channels:
+        common = 0
+    in_strips &= common > 0
+    for i in range(len(places)):
+        place = places[i]
+        in_planes = place.pixel == 1
+        as_pixels = place.channel == 1 and place.pixel == place.channels
+        in_strips &= (in_planes or as_pixels) and place.channels <= 4
+    width = strip_width if in_strips else tile_width
+    most, some = 0, False
+    for i in range(len(samples)):
+        sample = samples[i]
+        shape = shapes[i if len(shapes) > 1 else 0]
+        matrix = matrices[i if len(matrices) > 1 else 0]
+        place = places[i if len(places) > 1 else 0]
+        own_canvas = canvas[i if len(canvas) > 1 else 0]
+        begin = first[i if len(first) > 1 else 0]
+        size = sizes[i if len(sizes) > 1 else 0]
+        backwards = mirrored[i if len(mirrored) > 1 else 0]
+        sample.source = pointers[i]
+        sample.table = place.table
+        sample.out_channels = place.channels
+        sample.out_channel = place.channel
+        for k in range(3):
+            for j in range(4):
+                sample.matrix[k, j] = 0
+        for k in range(absent):
+            sample.extent[k] = sample.canvas[k] = sample.size[k] = 1
+            sample.first[k] = 0
+        elements, made, lines = 1, place.channels, 1
+        sample.out_plane = place.inner
+        sample.out_row = place.row
+        sample.out_pixel = place.pixel
+        offset = 0
+        for k in range(rank):
+            for j in range(rank):
+                sample.matrix[k, j] = matrix[k, j]
+            sample.matrix[k, 3] = matrix[k, rank]
+            sample.canvas[absent + k] = own_canvas[k]
+            sample.first[absent + k] = begin[k]
+            sample.size[absent + k] = size[k]
+            made *= size[k]
+            if k < rank - 1:
+                lines *= size[k]
+            if backwards[k] and size[k] > 0:
+                if k == rank - 1:
+                    offset += (size[k] - 1) * place.pixel
+                    sample.out_pixel = -place.pixel
+                elif k == rank - 2:
+                    offset += (size[k] - 1) * place.row
+                    sample.out_row = -place.row
+                else:
+                    offset += (size[k] - 1) * place.inner
+                    sample.out_plane = -place.inner
+        for k in range(rank + 1):
+            sample.extent[absent + k] = shape[k]
+            elements *= shape[k]
+        sample.out = out[i] + np.uint64(offset * itemsize)
+        sample.fill = fill if elements else fill_of_empty
+        if made <= 0:
+            for k in range(3):
+                sample.size[k] = 0
+            sample.tiles_across = 1
+            continue
+        some = True
+        column = begin[rank - 1]
+        across = (column + size[rank - 1] - 1) // width - column // width + 1
+        sample.tiles_across = across
+        most = max(most, across * -(-lines // tile_rows))
+    return most if some else 0, common, in_strips

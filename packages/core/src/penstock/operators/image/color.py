@@ -1,0 +1,241 @@
+"""`hue`, `saturation`, `hsv` and `color_twist`: linear functions of colours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from penstock.errors import DataTypeError, ShapeError
+from penstock.operators.argument_types import DTYPE, FLOAT, IMAGE_TYPE
+from penstock.operators.batch_arguments import scalars
+from penstock.operators.color_chain import TAKEN, colored
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import plain
+from penstock.types import DALIDataType, DALIImageType, to_numpy_type
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import LazyBatch
+
+_TYPES = (
+    DALIDataType.UINT8,
+    DALIDataType.INT16,
+    DALIDataType.INT32,
+    DALIDataType.FLOAT16,
+    DALIDataType.FLOAT,
+)
+_INPUT = Input(
+    "data",
+    "Images, volumes or sequences of images, with the channels red, green and blue.",
+    # Sequences are listed because of their place: 4 axes without a layout are frames.
+    layouts=("HWC", "FHWC", "DHWC"),
+    dtypes=_TYPES,
+)
+_OUTPUT = ("The changed data, in the layout of the input.",)
+_NEUTRAL = {"hue": 0.0, "saturation": 1.0, "value": 1.0, "brightness": 1.0, "contrast": 1.0}
+
+
+def _number(name: str, doc: str) -> Arg:
+    return Arg(name, FLOAT, _NEUTRAL[name], doc, per_sample=True, per_frame=True)
+
+
+_HUE = _number("hue", "Angle that hues are turned by, in degrees; any number.")
+_SATURATION = _number(
+    "saturation",
+    "What distances from grey are multiplied by: 0 leaves nothing but grey, 1 all as it is.",
+)
+_VALUE = _number("value", "What all channels are multiplied by.")
+_BRIGHTNESS = _number(
+    "brightness", "What all channels are multiplied by in the end: 0 gives black."
+)
+_CONTRAST = _number(
+    "contrast",
+    "What distances from the middle grey are multiplied by: 0 leaves nothing but that grey. It is "
+    "128 for integers and 0.5 for floating point, by the type of the input.",
+)
+_DTYPE = Arg("dtype", DTYPE, None, "Element type of the output; the input's when not given.")
+_IMAGE_TYPE = Arg(
+    "image_type",
+    IMAGE_TYPE,
+    DALIImageType.RGB,
+    "Colour space of input and output.",
+    unsupported="DALI takes channels to be red, green and blue whatever it says. Convert with "
+    "`fn.color_space_conversion` first, or leave it out for what DALI does",
+)
+
+
+class _ColorTransform(Operator):
+    """What the operators have in common."""
+
+    keeps_shape = True
+    elementwise = True
+
+    def infer(self, *inputs: Spec) -> Spec:
+        from penstock.kernels.cpu import color, color_matrices
+
+        data = inputs[0]
+        dtype = self.args.dtype if self.args.dtype is not None else data.dtype
+        if dtype not in _TYPES:
+            allowed = ", ".join(t.name for t in _TYPES)
+            raise DataTypeError(
+                f"`dtype` is {dtype.name}; allowed are {allowed}. Use `fn.cast` behind the "
+                "operator for others."
+            )
+        self._dtype = np.dtype(to_numpy_type(dtype))
+        self._source = np.dtype(to_numpy_type(data.dtype))
+        self._center = 0.5 if self._source.kind == "f" else 128.0
+        self._transform = color.transform_pixels
+        self._matrices = color_matrices
+        self._constant: np.ndarray | None = None
+        if not self.tensor_args:
+            self._constant = self._numbers(self.args)
+        return data._replace(dtype=dtype)
+
+    def _numbers(self, args: object) -> np.ndarray:
+        """Matrix and offsets for one sample's arguments, float32 ``(15,)``."""
+        given = [getattr(args, name, neutral) for name, neutral in _NEUTRAL.items()]
+        values = np.array(given, np.float32)
+        numbers = np.empty((1, 15), np.float32)
+        self._fill([values[k : k + 1] for k in range(len(values))], numbers)
+        found: np.ndarray = numbers[0]
+        return found
+
+    def _fill(self, values: list[np.ndarray], numbers: np.ndarray) -> None:
+        made = self._matrices
+        made.color_matrices(*values, self._center, made.FROM_YIQ, made.TO_YIQ, numbers)
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        data = inputs[0]
+        if data.shape[-1] != 3:
+            raise _not_three_channels(data.shape)
+        numbers = self._constant if self._constant is not None else self._numbers(c.args)
+        out = c.empty(data.shape, self._dtype)
+        self._transform(data, numbers, out)
+        return out
+
+    gpu_takes: ClassVar = TAKEN
+
+    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
+        from penstock.kernels.gpu.color_steps import Matrix
+
+        data = inputs[0]
+        wrong = data.shapes[:, -1] != 3
+        if wrong.any():
+            index = int(wrong.argmax())
+            raise c.located(_not_three_channels(tuple(data.shapes[index].tolist())), index)
+        if self._constant is not None:
+            numbers = np.broadcast_to(self._constant, (c.size, len(self._constant)))
+        else:
+            numbers = np.empty((c.size, 15), np.float32)
+            self._fill([self._each(c, name) for name in _NEUTRAL], numbers)
+        return colored(c.queue, Matrix(self._dtype), data, data.shapes, (numbers[:, :12],))
+
+    def _each(self, c: BatchContext, name: str) -> np.ndarray:
+        """Argument `name` of each sample, ``(samples,)``, or ``(1,)`` if it is a constant."""
+        if name not in self.tensor_args:
+            return np.array([getattr(self.args, name, _NEUTRAL[name])], np.float32)
+        found = scalars(c, name, np.float32)
+        assert found is not None
+        return plain(found)
+
+
+def _not_three_channels(shape: tuple[int, ...]) -> ShapeError:
+    return ShapeError(
+        f"The operator takes pixels of three channels (red, green and blue), but the sample has "
+        f"{shape[-1]}: its shape is {tuple(shape)}. Use `fn.color_space_conversion` for grey "
+        "images, and slice off what is not a colour."
+    )
+
+
+@operator(
+    "hue",
+    inputs=_INPUT,
+    args=(_HUE, _DTYPE, _IMAGE_TYPE),
+    output_docs=_OUTPUT,
+    frames=True,
+)
+class Hue(_ColorTransform):
+    """Turns the hue of images.
+
+    Colours are turned around the axis of greys in YIQ, the colour space of NTSC television, which
+    is one matrix. Integers are rounded, halves away from zero, and saturate.
+
+    Examples
+    --------
+    >>> turned = fn.hue(images, hue=fn.random.uniform(range=(-20.0, 20.0)))
+    """
+
+
+@operator(
+    "saturation",
+    inputs=_INPUT,
+    args=(_SATURATION, _DTYPE, _IMAGE_TYPE),
+    output_docs=_OUTPUT,
+    frames=True,
+)
+class Saturation(_ColorTransform):
+    """Changes the saturation of images.
+
+    A colour's distance from the grey of its luma (ITU-R BT.601) is scaled. Integers are rounded,
+    halves away from zero, and saturate.
+
+    Examples
+    --------
+    >>> pale = fn.saturation(images, saturation=0.4)
+    """
+
+
+@operator(
+    "hsv",
+    inputs=_INPUT,
+    args=(
+        _HUE,
+        _SATURATION,
+        _VALUE,
+        Arg("dtype", DTYPE, DALIDataType.UINT8, "Element type of the output."),
+    ),
+    output_docs=_OUTPUT,
+    frames=True,
+)
+class Hsv(_ColorTransform):
+    """Changes hue, saturation and value of images.
+
+    The three are one matrix of red, green and blue: a turn around the axis of greys in YIQ, the
+    colour space of NTSC television, and a scaling of distances from that axis and along it. This
+    is not the colour space HSV, which is no linear function of RGB. Integers are rounded, halves
+    away from zero, and saturate.
+
+    Unlike those of similar operators, the output is uint8 where `dtype` does not say otherwise.
+
+    Examples
+    --------
+    >>> varied = fn.hsv(images, hue=20.0, saturation=1.3, value=0.9)
+    """
+
+
+@operator(
+    "color_twist",
+    inputs=_INPUT,
+    args=(_HUE, _SATURATION, _BRIGHTNESS, _CONTRAST, _DTYPE, _IMAGE_TYPE),
+    output_docs=_OUTPUT,
+    frames=True,
+)
+class ColorTwist(_ColorTransform):
+    """Changes hue, saturation, brightness and contrast of images.
+
+    All together are one matrix of red, green and blue, and an offset: `hue` and `saturation` act
+    as in the operators of these names; then distances from the middle grey are multiplied by
+    `contrast`, and the result by `brightness`. Integers are rounded, halves away from zero, and
+    saturate.
+
+    Examples
+    --------
+    >>> varied = fn.color_twist(
+    ...     images,
+    ...     hue=fn.random.uniform(range=(-10.0, 10.0)),
+    ...     saturation=fn.random.uniform(range=(0.7, 1.3)),
+    ...     brightness=fn.random.uniform(range=(0.8, 1.2)),
+    ...     contrast=fn.random.uniform(range=(0.8, 1.2)),
+    ... )
+    """

@@ -1,0 +1,97 @@
+"""`color_space_conversion`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, ShapeError
+from penstock.operators.argument_types import IMAGE_TYPE
+from penstock.operators.color_chain import TAKEN, colored
+from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+from penstock.types import DALIDataType, DALIImageType
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import LazyBatch
+
+_SPACES = (DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY, DALIImageType.YCbCr)
+
+
+@operator(
+    "color_space_conversion",
+    inputs=Input(
+        "data",
+        "Images, volumes or sequences of them.",
+        layouts=("FDHWC", "FHWC", "DHWC", "HWC"),
+        dtypes=(DALIDataType.UINT8,),
+    ),
+    args=(
+        Arg("image_type", IMAGE_TYPE, REQUIRED, "Colour space of the input.", choices=_SPACES),
+        Arg(
+            "output_type", IMAGE_TYPE, REQUIRED, "Another one: that of the output.", choices=_SPACES
+        ),
+    ),
+    output_docs=("The converted data, in the layout of the input.",),
+)
+class ColorSpaceConversion(Operator):
+    """Converts colours between RGB, BGR, grey and YCbCr.
+
+    Grey is the luma of ITU-R BT.601, ``0.299 R + 0.587 G + 0.114 B``, and has one channel, the
+    other spaces three. YCbCr is that of ITU-R BT.601 for television: Y goes from 16 to 235, Cb and
+    Cr from 16 to 240 around 128. From grey, the other channels are made to say so; to grey from
+    YCbCr, Y alone is used. Results are rounded, halves away from zero, and saturate.
+
+    Examples
+    --------
+    >>> grey = fn.color_space_conversion(images, image_type=types.RGB, output_type=types.GRAY)
+    """
+
+    def infer(self, *inputs: Spec) -> Spec:
+        from penstock.kernels.cpu.color_spaces import CHANNELS, convert_pixels
+
+        given, wanted = self.args.image_type, self.args.output_type
+        for name, space in (("image_type", given), ("output_type", wanted)):
+            if space not in _SPACES:
+                allowed = ", ".join(s.name for s in _SPACES)
+                raise ArgumentValueError(f"`{name}` is {space.name}; allowed are {allowed}.")
+        if given == wanted:
+            raise ArgumentValueError(
+                f"`image_type` and `output_type` are both {given.name}: there is nothing to "
+                "convert. Leave the operator out."
+            )
+        self._spaces = given.name, wanted.name
+        self._channels, self._made = CHANNELS[given.name], CHANNELS[wanted.name]
+        self._convert = convert_pixels
+        return inputs[0]
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        data = inputs[0]
+        if data.shape[-1] != self._channels:
+            raise self._wrong_channels(data.shape)
+        out = c.empty((*data.shape[:-1], self._made), np.uint8)
+        self._convert(data, self._spaces, out)
+        return out
+
+    gpu_takes: ClassVar = TAKEN
+
+    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
+        from penstock.kernels.gpu.color_steps import Conversion
+
+        data = inputs[0]
+        wrong = data.shapes[:, -1] != self._channels
+        if wrong.any():
+            index = int(wrong.argmax())
+            raise c.located(self._wrong_channels(tuple(data.shapes[index].tolist())), index)
+        shapes = data.shapes
+        if self._made != self._channels:
+            shapes = shapes.copy()
+            shapes[:, -1] = self._made
+        return colored(c.queue, Conversion(*self._spaces, self._made), data, shapes)
+
+    def _wrong_channels(self, shape: tuple[int, ...]) -> ShapeError:
+        return ShapeError(
+            f"`image_type` is {self._spaces[0]}, which has {self._channels} channels, but the "
+            f"sample has {shape[-1]}: its shape is {tuple(shape)}."
+        )

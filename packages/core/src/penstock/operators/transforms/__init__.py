@@ -1,0 +1,1 @@
+"""Affine transforms: matrices for `warp_affine` and for points."""

@@ -1,0 +1,88 @@
+"""`transforms.rotation`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError
+from penstock.operators.argument_types import FRAME_FLOAT, FRAME_FLOATS
+from penstock.operators.operator import operator
+from penstock.operators.schema import REQUIRED, Arg
+from penstock.operators.transforms.transform import (
+    CENTER,
+    OUTPUT_DOC,
+    REVERSE_ORDER,
+    TRANSFORM,
+    Parts,
+    Transform,
+    Values,
+    check_finite,
+    no_offset,
+)
+
+
+@operator(
+    "transforms.rotation",
+    inputs=TRANSFORM,
+    args=(
+        Arg(
+            "angle",
+            FRAME_FLOAT,
+            REQUIRED,
+            "Angle in degrees. In planes from x towards y, which is clockwise where y points down; "
+            "in space around `axis` by the right-hand rule.",
+            per_sample=True,
+            per_frame=True,
+        ),
+        Arg(
+            "axis",
+            FRAME_FLOATS,
+            None,
+            "Direction (x, y, z) to rotate around, of any length but 0; it makes the transform one "
+            "of space. When not given, it is one of planes.",
+            per_sample=True,
+            per_frame=True,
+            shape_of="(3,)",
+        ),
+        CENTER,
+        REVERSE_ORDER,
+    ),
+    output_docs=(OUTPUT_DOC,),
+    devices=("cpu",),
+)
+class Rotation(Transform):
+    """Makes an affine transform that rotates points, or puts it behind another transform.
+
+    Examples
+    --------
+    >>> turn = fn.transforms.rotation(angle=fn.random.uniform(range=(-20, 20)), center=(112, 112))
+    """
+
+    numbers = ("angle", "axis", "center")
+
+    def parts(self, values: Values, rank: int) -> Parts:
+        from penstock.kernels.cpu.affine import turns, turns_about
+
+        angles = values["angle"]
+        if angles.shape[1] != 1:
+            raise ArgumentValueError(
+                f"`angle` must be one number (for each frame), got {angles.shape[1]}."
+            )
+        angles = np.ascontiguousarray(angles[:, 0])
+        check_finite(angles, "angle")
+        directions = values.get("axis")
+        if directions is None:
+            linear = np.empty((len(angles), 2, 2), np.float32)
+            turns(angles, linear)
+            return linear, no_offset(2)
+        if directions.shape[1] != 3:
+            raise ArgumentValueError(
+                f"`axis` must be 3 numbers (x, y, z), got {directions.shape[1]}."
+            )
+        linear = np.empty((max(len(angles), len(directions)), 3, 3), np.float32)
+        if not turns_about(angles, directions, linear):
+            raise ArgumentValueError(
+                "`axis` must be 3 finite numbers (x, y, z) that are not all 0, got "
+                f"{directions.tolist()}."
+            )
+        return linear, no_offset(3)

@@ -1,0 +1,97 @@
+"""`transforms.shear`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, ShapeError, UsageError
+from penstock.operators.argument_types import FRAME_FLOATS
+from penstock.operators.operator import operator
+from penstock.operators.schema import Arg, Spec
+from penstock.operators.transforms.transform import (
+    CENTER,
+    OUTPUT_DOC,
+    REVERSE_ORDER,
+    TRANSFORM,
+    Parts,
+    Transform,
+    Values,
+    identities,
+    no_offset,
+)
+
+_ORDER = "(xy, yx), or in space (xy, xz, yx, yz, zx, zy): of the first axis by the second"
+
+
+@operator(
+    "transforms.shear",
+    inputs=TRANSFORM,
+    args=(
+        Arg(
+            "shear",
+            FRAME_FLOATS,
+            None,
+            f"How far coordinates move for each unit of another one, {_ORDER}.",
+            per_sample=True,
+            per_frame=True,
+            shape_of="(2,), (2, 1) or (3, 2)",
+        ),
+        Arg(
+            "angles",
+            FRAME_FLOATS,
+            None,
+            f"The same as angles in degrees, from -90 to 90: {_ORDER}.",
+            per_sample=True,
+            per_frame=True,
+            shape_of="(2,), (2, 1) or (3, 2)",
+        ),
+        CENTER,
+        REVERSE_ORDER,
+    ),
+    output_docs=(OUTPUT_DOC,),
+    devices=("cpu",),
+)
+class Shear(Transform):
+    """Makes an affine transform that shears, or puts it behind another transform.
+
+    Examples
+    --------
+    >>> slanted = fn.transforms.shear(angles=fn.random.uniform(range=(-10, 10), shape=2))
+    """
+
+    numbers = ("shear", "angles", "center")
+
+    def infer(self, *inputs: Spec) -> Spec:
+        if self.given("shear") == self.given("angles"):
+            raise UsageError("Give exactly one of `shear` and `angles`.")
+        return super().infer(*inputs)
+
+    def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
+        if name != "center" and len(shape) > 1 and shape[-1] != shape[-2] - 1:
+            raise ShapeError(
+                f"`{name}` has the shape {shape}; expected (2,), (2, 1), or, in space, (3, 2)."
+            )
+
+    def parts(self, values: Values, rank: int) -> Parts:
+        from penstock.kernels.cpu.affine import tangents
+
+        name = "shear" if "shear" in values else "angles"
+        given = values[name]
+        count = given.shape[1]
+        if count not in (2, 6):
+            raise ArgumentValueError(
+                f"`{name}` has {count} numbers; expected 2, or 6 in space: {_ORDER}."
+            )
+        if name == "angles":
+            if not ((given >= -90) & (given <= 90)).all():
+                raise ArgumentValueError(
+                    f"`angles` must be from -90 to 90 degrees, got {given.tolist()}."
+                )
+            slopes = np.empty_like(given)
+            tangents(given.reshape(-1), slopes.reshape(-1))
+            given = slopes
+        n = 2 if count == 2 else 3
+        linear = identities(len(given), n)
+        others = ~np.eye(n, dtype=bool)
+        linear[:, others] = given
+        return linear, no_offset(n)

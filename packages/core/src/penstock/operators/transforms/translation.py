@@ -1,0 +1,52 @@
+"""`transforms.translation`."""
+
+from __future__ import annotations
+
+from penstock.errors import ArgumentValueError
+from penstock.operators.argument_types import FRAME_FLOATS
+from penstock.operators.operator import operator
+from penstock.operators.schema import REQUIRED, Arg
+from penstock.operators.transforms.transform import (
+    OUTPUT_DOC,
+    REVERSE_ORDER,
+    TRANSFORM,
+    Parts,
+    Transform,
+    Values,
+    identities,
+)
+
+
+@operator(
+    "transforms.translation",
+    inputs=TRANSFORM,
+    args=(
+        Arg(
+            "offset",
+            FRAME_FLOATS,
+            REQUIRED,
+            "What is added to the coordinates (x, y, ...): a number for each axis.",
+            per_sample=True,
+            per_frame=True,
+            shape_of="(n,)",
+        ),
+        REVERSE_ORDER,
+    ),
+    output_docs=(OUTPUT_DOC,),
+    devices=("cpu",),
+)
+class Translation(Transform):
+    """Makes an affine transform that moves points, or puts it behind another transform.
+
+    Examples
+    --------
+    >>> moved = fn.transforms.translation(offset=fn.random.uniform(range=(-9, 9), shape=2))
+    """
+
+    numbers = ("offset",)
+
+    def parts(self, values: Values, rank: int) -> Parts:
+        offset = values["offset"]
+        if not offset.shape[1]:
+            raise ArgumentValueError("`offset` is empty; give a number for each axis.")
+        return identities(1, offset.shape[1]), offset

@@ -1,0 +1,153 @@
+"""Threads that read whole batches of files without the interpreter."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from penstock.kernels.cpu.reading_loop import SLOTS
+from penstock.kernels.cpu.reading_threads import FileNames, ReadingThreads
+
+COUNT = 40
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(3)
+    for number in range(COUNT):
+        name = f"{number:02}-äö" if number % 5 == 0 else f"{number:02}"
+        (tmp_path / name).write_bytes(rng.bytes(number * 37 % 500 + 1))
+    return tmp_path
+
+
+@pytest.fixture(params=[1, 4])
+def threads(request):
+    found = ReadingThreads(request.param)
+    yield found
+    found.close()
+    for thread in found.threads:
+        thread.join()
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def contents(read):
+    return [None if row is None else row.tobytes() for row in read.rows()]
+
+
+def expected(folder, names):
+    return [(folder / name).read_bytes() for name in names]
+
+
+def begin(threads, names, root, numbers=None, guess=0):
+    found = FileNames.of(names, str(root))
+    numbers = np.arange(len(names)) if numbers is None else np.array(numbers)
+    return threads.begin(found, numbers, np.empty, guess)
+
+
+@pytest.mark.parametrize("guess", [0, 1000, 1 << 20])
+def test_files_are_read_whole_whatever_memory_there_is_first(threads, folder, guess):
+    names = names_in(folder)
+    read = begin(threads, names, folder, guess=guess).wait()
+    assert contents(read) == expected(folder, names)
+    assert len(read.memories) == (1 if guess == 1 << 20 else 2)
+    bases = np.array([memory.ctypes.data for memory in read.memories])
+    assert not ((read.addresses - bases[read.of_memory]) % 64).any()
+
+
+def test_any_files_in_any_order(threads, folder):
+    names = names_in(folder)
+    numbers = [7, 0, 7, 39, 5]
+    read = begin(threads, names, folder, numbers).wait()
+    assert contents(read) == expected(folder, [names[n] for n in numbers])
+
+
+def test_names_may_be_complete_or_below_the_working_directory(threads, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    names = names_in(folder)[:3]
+    mixed = [names[0], str(folder / names[1]), f"./{names[2]}"]
+    for root in ("", ".", f"{folder}/"):
+        assert contents(begin(threads, mixed, root).wait()) == expected(folder, names)
+
+
+def test_what_cannot_be_read_is_left_out(threads, folder):
+    (folder / "empty").write_bytes(b"")
+    (folder / "directory").mkdir()
+    names = ["01", "missing", "directory", "empty", "02"]
+    read = begin(threads, names, folder, guess=5000).wait()
+    first, last = expected(folder, ["01", "02"])
+    assert contents(read) == [first, None, None, b"", last]
+
+
+def test_names_that_are_no_local_files():
+    assert FileNames.of(["a", "s3://bucket/b"], "") is None
+    assert FileNames.of(["a"], "memory://folder") is None
+    assert FileNames.of(["a\0b"], "") is None
+    assert FileNames.of(["a"], "b\0") is None
+    found = FileNames.of(["ä", "b"], "c")
+    assert found.longest == 4
+    assert found.begins.tolist() == [0, 3]
+
+
+def test_many_batches_at_once_one_more_than_there_is_place_for(threads, folder):
+    names = names_in(folder)
+    gate = folder / "pipe"
+    os.mkfifo(gate)  # to open one waits until somebody writes to it
+    count = len(threads.threads)
+    held = [begin(threads, ["pipe"], folder) for _ in range(count)]
+    batches = [begin(threads, names, folder) for _ in range(SLOTS - count)]
+    assert contents(begin(threads, names, folder).wait()) == [None] * COUNT
+    with open(os.open(gate, os.O_RDWR)):
+        for each in held:
+            assert contents(each.wait()) == [None]  # it has no size
+    for batch in batches:
+        assert contents(batch.wait()) == expected(folder, names)
+
+
+def test_a_slow_file_keeps_nobody_from_the_others(folder):
+    threads = ReadingThreads(2)
+    gate = folder / "pipe"
+    os.mkfifo(gate)
+    slow = begin(threads, ["pipe", "01", "02"], folder)
+    done = []
+    waiting = threading.Thread(target=lambda: done.append(slow.wait()))
+    waiting.start()  # and calls the second thread, in a while
+    with open(os.open(gate, os.O_RDWR)):
+        waiting.join()
+    assert contents(done[0]) == [None, *expected(folder, ["01", "02"])]
+    threads.close()
+
+
+def test_a_batch_that_nobody_wants_any_more(threads, folder):
+    names = names_in(folder)
+    gate = folder / "pipe"
+    os.mkfifo(gate)
+    held = [begin(threads, ["pipe"], folder) for _ in threads.threads]
+    unwanted = begin(threads, names, folder)
+    unwanted.stop()
+    assert contents(unwanted.wait()) == [None] * COUNT
+    with open(os.open(gate, os.O_RDWR)):
+        for each in held:
+            each.wait()
+
+
+def test_threads_that_are_closed_read_nothing_and_keep_nobody_waiting(folder):
+    threads = ReadingThreads(2)
+    names = names_in(folder)
+    gate = folder / "pipe"
+    os.mkfifo(gate)
+    held = begin(threads, ["pipe", *names[:8]], folder)
+    behind = [begin(threads, names, folder) for _ in range(3)]
+    threads.close()
+    assert len(contents(begin(threads, ["01"], folder).wait())) == 1
+    for each in behind:
+        assert len(contents(each.wait())) == COUNT
+    with open(os.open(gate, os.O_RDWR)):
+        held.wait()
+        for thread in threads.threads:
+            thread.join()

@@ -1,0 +1,196 @@
+"""The consumer's part in the work of lanes."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from penstock import Pipeline, fn
+from penstock.executor import helping
+from penstock.executor.executor import Executor
+from tests.support.in_order import pipeline as pipeline_in_order
+
+
+@pytest.fixture(params=["near", "far"])
+def distance(request, monkeypatch):
+    """Whether the consumer is taken for one that is back soon."""
+    monkeypatch.setattr(helping, "_SOON_SECONDS", 1e9 if request.param == "near" else -1.0)
+    return request.param
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """Names of the threads that were at work on lanes, with the iteration."""
+    found = []
+    run = Executor.run_on_lane
+
+    def noted(self, iteration, lane):
+        found.append((threading.current_thread().name, iteration.number))
+        return run(self, iteration, lane)
+
+    monkeypatch.setattr(Executor, "run_on_lane", noted)
+    return found
+
+
+def counting(*, depth=2, hop=False, source=None):
+    """A pipeline whose iteration number k gives three times k, and a random number."""
+    pipe = Pipeline(2, 1, 0, seed=3, prefetch_queue_depth=depth)
+    with pipe:
+        numbers = fn.external_source(
+            source=source or (lambda info: np.full((2, 3), info.iteration, np.int32)),
+            batch_info=source is None,
+            batch=True,
+        )
+        tripled = numbers.gpu() * 3
+        if hop:
+            tripled = (tripled.cpu() * 1).gpu() * 1
+        pipe.set_outputs(tripled, fn.random.uniform().gpu() * 1.0)
+    return pipe
+
+
+def number_of(outputs):
+    values = np.unique(outputs[0].as_cpu().as_array())
+    assert len(values) == 1
+    assert values[0] % 3 == 0
+    return int(values[0]) // 3
+
+
+@pytest.mark.parametrize("hop", [False, True])
+@pytest.mark.parametrize("depth", [1, 2, 4])
+def test_batches_come_in_order(emulated_gpu, distance, depth, hop):
+    pipe = counting(depth=depth, hop=hop)
+    assert [number_of(pipe.run()) for _ in range(20)] == list(range(20))
+
+
+def test_values_do_not_depend_on_who_does_the_work(emulated_gpu, monkeypatch):
+    found = []
+    for seconds in (1e9, -1.0):
+        monkeypatch.setattr(helping, "_SOON_SECONDS", seconds)
+        pipe = counting()
+        found.append([np.array(pipe.run()[1].as_cpu().as_array()) for _ in range(8)])
+    np.testing.assert_array_equal(*found)
+
+
+def test_a_consumer_that_is_back_soon_does_the_work(emulated_gpu, threads, monkeypatch):
+    monkeypatch.setattr(helping, "_SOON_SECONDS", 1e9)
+    pipe = counting()
+    for _ in range(4):
+        pipe.run()
+    for name in pipe._executor.plan.lanes:
+        while not pipe._executor.gate.lanes[name]._waiters:  # they sleep, and nobody wakes them
+            threading.Event().wait(0.001)
+    threads.clear()
+    for _ in range(8):
+        pipe.run()
+    assert {name for name, _ in threads} == {threading.current_thread().name}
+
+
+def test_a_consumer_that_is_busy_finds_it_done(emulated_gpu, threads, monkeypatch):
+    monkeypatch.setattr(helping, "_SOON_SECONDS", -1.0)
+    pipe = counting()
+    for number in range(8):
+        pipe.run()
+        while pipe._executor.statistics.iterations < number + 2:  # it works ahead
+            threading.Event().wait(0.001)
+    own = threading.current_thread().name
+    assert own not in {name for name, number in threads if 4 <= number < 8}
+
+
+def test_functions_that_see_iterations_in_order_run_on_their_lane(emulated_gpu, threads, distance):
+    seen = [[]]
+    pipe = pipeline_in_order(seen, device_id=0)
+    for _ in range(8):
+        pipe.run()
+    assert threading.current_thread().name not in {name for name, _ in threads}
+
+
+def test_errors_come_with_their_iteration(emulated_gpu, distance):
+    def source(info):
+        return np.full((2, 4), info.iteration, np.int32)
+
+    pipe = Pipeline(2, 1, 0)
+    with pipe:
+        numbers = fn.external_source(source=source, batch_info=True)
+        # The window leaves the samples of some iterations.
+        start = fn.external_source(
+            source=lambda info: np.full((2, 1), 3 * (info.iteration % 3 == 1), np.int32),
+            batch_info=True,
+        )
+        pipe.set_outputs(fn.slice(numbers.gpu(), start=start, shape=[2], axes=[0]) * 3)
+    for number in range(9):
+        if number % 3 == 1:
+            with pytest.raises(IndexError, match="slice"):
+                pipe.run()
+        else:
+            assert number_of(pipe.run()) == number
+
+
+def _is_unheard(frame):
+    """Whether Python ignores errors there, or the work is undone already."""
+    if frame.f_code.co_flags & inspect.CO_GENERATOR:
+        return True
+    if frame.f_code.co_name == "__init__" and hasattr(frame.f_locals["self"], "__del__"):
+        return True
+    while frame is not None:
+        if frame.f_code.co_name in ("__del__", "take_back"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+class Interrupter:
+    """Raises KeyboardInterrupt where a function below `give` is entered or left, at event `number`.
+
+    That is where Python looks for signals.
+    """
+
+    def __init__(self, number):
+        self.left = number
+        self.inside = 0
+        self.helped = False
+
+    def __call__(self, frame, event, argument):
+        code = frame.f_code
+        if "penstock" not in code.co_filename:
+            return None
+        if code.co_name == "give" and code.co_filename.endswith("helping.py"):
+            self.inside += {"call": 1, "return": -1}.get(event, 0)
+        self.helped |= code.co_name == "run_on_lane" and self.inside > 0
+        if self.inside and event in ("call", "return") and not _is_unheard(frame):
+            self.left -= 1
+            if self.left == 0:
+                self.inside = 0
+                raise KeyboardInterrupt
+        return self
+
+
+def test_what_a_ctrl_c_interrupts_is_done_once_more(emulated_gpu, monkeypatch):
+    monkeypatch.setattr(helping, "_SOON_SECONDS", 1e9)
+    pipe = counting()
+    pipe.schedule_run()
+    expected, number, tries = 0, 1, 0
+    while True:
+        tries += 1
+        assert tries < 4000
+        interrupter, before = Interrupter(number), sys.gettrace()
+        sys.settrace(interrupter if expected > 4 else before)
+        try:
+            outputs = pipe.share_outputs()
+        except KeyboardInterrupt:
+            outputs = None
+        finally:
+            sys.settrace(before)
+        if outputs is None:
+            number += 1
+            outputs = pipe.share_outputs()
+        assert number_of(outputs) == expected, number
+        expected += 1
+        pipe.release_outputs()
+        pipe.schedule_run()
+        if interrupter.helped and interrupter.left > 0:
+            break
+    assert number > 100

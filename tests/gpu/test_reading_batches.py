@@ -1,0 +1,239 @@
+"""Files of whole batches are read by threads without the interpreter, where a lane follows."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import weakref
+
+import cv2
+import numpy as np
+import pytest
+
+from penstock import Pipeline, fn
+from penstock.errors import OperatorError
+from penstock.executor.runner import SampleRunner
+from penstock.kernels.cpu.semaphores import Semaphores, semaphores
+
+COUNT = 10
+BATCH = 4
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("images")
+    rng = np.random.default_rng(5)
+    for number in range(COUNT):
+        name = f"{number:02}-ä.png" if number == 3 else f"{number:02}.png"
+        image = rng.integers(0, 255, (10 + number, 12, 3), np.uint8)
+        (folder / name).write_bytes(cv2.imencode(".png", image)[1].tobytes())
+    return sorted(str(path) for path in folder.iterdir())
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """Samples that workers have read."""
+    found = []
+    run = SampleRunner.run
+
+    def noted(self, indices):
+        found.extend(indices)
+        return run(self, indices)
+
+    monkeypatch.setattr(SampleRunner, "run", noted)
+    return found
+
+
+def pipeline(files, device="mixed", *, decode=True, reader=None, **more):
+    options = {"batch_size": BATCH, "num_threads": 3, "seed": 3, "device_id": 0} | more
+    if device == "cpu":
+        options["device_id"] = None
+    pipe = Pipeline(**options)
+    with pipe:
+        encoded, labels = fn.readers.file(files=files, name="reader", **(reader or {}))
+        if decode:
+            data = fn.decoders.image(encoded, device=device)
+        else:
+            data = encoded if device == "cpu" else encoded.gpu()
+        pipe.set_outputs(data, labels if device == "cpu" else labels.gpu(), labels)
+    return pipe
+
+
+def take(pipe, runs):
+    found = []
+    for _ in range(runs):
+        data, labels, same = pipe.run()
+        data, labels = data.as_cpu(), labels.as_cpu()
+        assert [labels.at(i).tolist() for i in range(len(data))] == [
+            same.at(i).tolist() for i in range(len(data))
+        ]
+        found += [
+            (data.at(i).tobytes(), data.at(i).shape, labels.at(i).tolist(), data[i].source_info())
+            for i in range(len(data))
+        ]
+    return found
+
+
+SHUFFLED = {"random_shuffle": True, "initial_fill": 4}
+PADDED = {"pad_last_batch": True, "num_shards": 3, "shard_id": 1}
+
+
+@pytest.mark.parametrize("decode", [True, False])
+@pytest.mark.parametrize("reader", [{}, SHUFFLED, PADDED, {"shuffle_after_epoch": True}])
+@pytest.mark.parametrize("threads", [1, 5])
+def test_as_on_the_cpu(emulated_gpu, images, alone, decode, reader, threads):
+    ours = take(pipeline(images, decode=decode, reader=reader, num_threads=threads), 7)
+    assert not alone
+    assert ours == take(pipeline(images, "cpu", decode=decode, reader=reader), 7)
+
+
+def test_names_below_a_root_that_is_relative(emulated_gpu, images, alone, monkeypatch):
+    folder, _ = os.path.split(images[0])
+    monkeypatch.chdir(os.path.dirname(folder))
+    names = [os.path.basename(name) for name in images]
+    reader = {"file_root": os.path.basename(folder)}
+    ours = take(pipeline(names, reader=reader), 3)
+    assert not alone
+    assert ours == take(pipeline(names, "cpu", reader=reader), 3)
+
+
+def test_addresses_are_left_to_workers(emulated_gpu, images, alone):
+    files = [f"file://{name}" for name in images]
+    ours = take(pipeline(files), 3)
+    assert set(alone) == set(range(BATCH))
+    assert ours == take(pipeline(files, "cpu"), 3)
+
+
+def test_without_semaphores_workers_read(emulated_gpu, images, alone, monkeypatch):
+    def none(self):
+        raise RuntimeError("There are none.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Semaphores, "__init__", none)
+        semaphores.cache_clear()
+        ours = take(pipeline(images), 3)
+        semaphores.cache_clear()
+    assert set(alone) == set(range(BATCH))
+    assert ours == take(pipeline(images, "cpu"), 3)
+
+
+@pytest.fixture(params=["missing", "empty", "directory"])
+def bad(request, images, tmp_path):
+    files = list(images)
+    path = tmp_path / "bad"
+    if request.param == "empty":
+        path.write_bytes(b"")
+    elif request.param == "directory":
+        path.mkdir()
+    files[2] = files[7] = str(path)
+    return files
+
+
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+def test_what_cannot_be_read(emulated_gpu, bad, policy):
+    ours, theirs = (pipeline(bad, device, on_bad_sample=policy) for device in ("mixed", "cpu"))
+    assert take(ours, 6) == take(theirs, 6)
+    # Iterations are worked on at once, so these may come in any order.
+    first, same = (
+        {(b.iteration, b.index, b.reason, b.action) for b in pipe.bad_samples if b.iteration < 6}
+        for pipe in (ours, theirs)
+    )
+    assert first == same
+
+
+def test_what_cannot_be_read_ends_the_run(emulated_gpu, bad):
+    pipe = pipeline(bad)
+    for _ in range(2):
+        with pytest.raises(OperatorError, match="bad"):
+            take(pipe, 1)
+    assert take(pipe, 1)[0] == (*take(pipeline(bad[-2:], "cpu"), 1)[0][:2], [8], bad[8])
+
+
+def test_empty_files_may_be_samples(emulated_gpu, images, tmp_path, alone):
+    (tmp_path / "empty").write_bytes(b"")
+    files = [*images[:2], str(tmp_path / "empty"), images[3]]
+    reader = {"dont_use_mmap": True}
+    ours = take(pipeline(files, decode=False, reader=reader), 2)
+    assert not alone
+    assert ours == take(pipeline(files, "cpu", decode=False, reader=reader), 2)
+
+
+def test_files_that_grow_from_one_epoch_to_the_next(emulated_gpu, tmp_path):
+    path = tmp_path / "growing"
+    path.write_bytes(b"1" * 10)
+    pipe = pipeline([str(path)] * BATCH, decode=False, prefetch_queue_depth=1)
+    sizes = set()
+    for number in range(6):
+        sizes |= {shape for _, shape, _, _ in take(pipe, 1)}
+        path.write_bytes(b"1" * 10 * 10**number)
+    assert len(sizes) > 3
+
+
+def test_a_run_goes_on_where_it_was_saved(emulated_gpu, images):
+    options = {"reader": SHUFFLED, "enable_checkpointing": True}
+    whole = take(pipeline(images, **options), 9)
+    first = pipeline(images, **options)
+    begun = take(first, 4)
+    rest = take(pipeline(images, **options, checkpoint=first.checkpoint()), 5)
+    assert begun + rest == whole
+
+
+def test_an_epoch_that_is_begun_anew(emulated_gpu, images):
+    pipe = pipeline(images)
+    take(pipe, 1)
+    pipe._restart_epoch()
+    theirs = pipeline(images, "cpu")
+    take(theirs, 1)
+    theirs._restart_epoch()
+    assert take(pipe, 2) == take(theirs, 2)
+
+
+def reading_threads():
+    return [t for t in threading.enumerate() if t.name.startswith("penstock-files")]
+
+
+def test_threads_end_with_their_pipeline(emulated_gpu, images):
+    before = set(reading_threads())
+    pipe = pipeline(images, num_threads=3)
+    take(pipe, 2)
+    ours = set(reading_threads()) - before
+    assert len(ours) == 3
+    gone = weakref.ref(pipe)
+    del pipe
+    gc.collect()
+    assert gone() is None
+    for thread in ours:
+        thread.join()
+
+
+def test_a_pipeline_that_is_dropped_while_files_are_read(emulated_gpu, images, tmp_path):
+    gate = tmp_path / "pipe"
+    os.mkfifo(gate)  # to open one waits until somebody writes to it
+    before = set(threading.enumerate())
+    pipe = pipeline([*images[:2], str(gate), *images[2:]])
+    pipe.build()
+    pipe.schedule_run()
+    del pipe
+    gc.collect()
+    with open(os.open(gate, os.O_RDWR)):
+        for thread in set(threading.enumerate()) - before:
+            thread.join()
+
+
+def test_several_pipelines_at_once(emulated_gpu, images):
+    pipes = [pipeline(images, reader=SHUFFLED) for _ in range(3)]
+    found = [[] for _ in pipes]
+    for _ in range(3):
+        for pipe, taken in zip(pipes, found, strict=True):
+            taken += take(pipe, 1)
+    assert found[0] == found[1] == found[2] == take(pipeline(images, "cpu", reader=SHUFFLED), 3)
+
+
+@pytest.mark.parametrize("bind", [True, False])
+def test_threads_are_bound_where_that_is_wanted(emulated_gpu, images, bind, monkeypatch):
+    bound = []
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, cpus: bound.append(cpus), raising=False)
+    pipe = pipeline(images, set_affinity=bind)
+    take(pipe, 1)
+    assert bool(bound) == bind
