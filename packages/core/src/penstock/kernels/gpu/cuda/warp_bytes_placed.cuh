@@ -7,26 +7,6 @@
 #include "warp_box.cuh"
 #include "warp_placed_sample.cuh"
 
-// Stores a run of `size` bytes at `to`; they lie in shared memory from byte number `from` on, and there
-// is a word in front of it. All threads of a warp do that together.
-__device__ __forceinline__ void store_run(uint8* to, const uint8* memory, int from, int size,
-                                          int lane) {
-  const int begin = int(reinterpret_cast<uint64>(to) & 3), end = begin + size, words = end / 4;
-  uint32* const target = reinterpret_cast<uint32*>(to - begin);
-  const int place = from - begin, phase = place & 3;  // of the first word's bytes
-  const uint32* const source = reinterpret_cast<const uint32*>(memory + (place - phase));
-  for (int w = lane; w < words; w += 32) {
-    if (w == 0 && begin) continue;
-    target[w] = phase ? __funnelshift_r(source[w], source[w + 1], 8 * phase) : source[w];
-  }
-  if ((begin | end) % 4 == 0) return;
-  // The first word and the last have others' bytes, too; they may be the same one.
-  const uint8* const bytes = memory + from;
-  const int first = begin ? min(4 - begin, size) : 0, left = begin && !words ? 0 : end % 4;
-  if (lane < first) to[lane] = bytes[lane];
-  if (lane < left) to[size - left + lane] = bytes[size - left + lane];
-}
-
 // Stores elements in shared memory: as one vector, where that begins at a multiple of its size, or by
 // words.
 template <bool Vector, typename Out, int Count>
@@ -44,6 +24,8 @@ __device__ __forceinline__ void put(Out* at, const Out (&values)[Count]) {
   }
 }
 
+template <bool Value> struct Flag { static constexpr bool value = Value; };
+
 // The last form of a tile's rows, in shared memory.
 template <typename Out, int OutChannels> struct Made {
   static constexpr int PLANE = TILE_WIDTH * int(sizeof(Out));
@@ -53,54 +35,55 @@ template <typename Out, int OutChannels> struct Made {
   static constexpr int BYTES = FRONT + ROWS * PITCH + 16;
 };
 
-// Stores a warp's rows of a tile, so many runs of each; `out` is where the first belongs.
-template <typename Layout, int Planes>
+// Stores a warp's rows of a tile, `Planes` runs of `size` bytes each; `out` is where the first belongs,
+// and `from` the byte that it begins with in shared memory. By words, wherever runs begin: `Alike` says
+// that all begin at the same place in a word.
+template <typename Layout, int Planes, bool Alike>
 __device__ __forceinline__ void store_rows(uint8* out, int64 out_row, int64 out_plane,
                                            const uint8* made, int from, int size, int rows,
                                            int lane) {
-  if (((out_row | (Planes > 1 ? out_plane : 0)) & 3) != 0) {
-    for (int r = 0; r < rows; r++)
-      for (int p = 0; p < Planes; p++)
-        store_run(out + (r * out_row + p * out_plane), made + (r * Layout::PITCH + p * Layout::PLANE),
-                  from, size, lane);
-    return;
-  }
-  // All runs begin at the same place in a word. All that a thread stores is read before.
-  const int begin = int(reinterpret_cast<uint64>(out) & 3), end = begin + size, words = end / 4;
-  const int place = from - begin, phase = place & 3;
-  for (int w = lane; w < words; w += 32) {
-    if (w == 0 && begin) continue;
-    const uint8* const source = made + (place - phase + 4 * w);
+  const auto begin_of = [&](int r, int p) {
+    uint32 low = static_cast<uint32>(reinterpret_cast<uint64>(out));
+    if (!Alike) low += r * static_cast<uint32>(out_row) + p * static_cast<uint32>(out_plane);
+    return static_cast<int>(low & 3);
+  };
+  const auto offset_of = [](int r, int p) { return r * Layout::PITCH + p * Layout::PLANE; };
+  for (int w = lane; w < (size + 3) / 4; w += 32) {
+    // All that a thread stores is read before.
     uint32 values[WARP_ROWS][Planes];
 #pragma unroll
     for (int r = 0; r < WARP_ROWS; r++) {
 #pragma unroll
       for (int p = 0; p < Planes; p++) {
+        const int place = from - begin_of(r, p) + 4 * w, phase = place & 3;
         const uint32* const two =
-            reinterpret_cast<const uint32*>(source + (r * Layout::PITCH + p * Layout::PLANE));
+            reinterpret_cast<const uint32*>(made + (offset_of(r, p) + place - phase));
         values[r][p] = phase ? __funnelshift_r(two[0], two[1], 8 * phase) : two[0];
       }
     }
-    uint8* to = out - begin + 4 * w;
+    uint8* to = out + 4 * w;
 #pragma unroll
     for (int r = 0; r < WARP_ROWS; r++, to += out_row) {
       if (r >= rows) break;
       uint8* plane = to;
 #pragma unroll
-      for (int p = 0; p < Planes; p++, plane += out_plane)
-        *reinterpret_cast<uint32*>(plane) = values[r][p];
+      for (int p = 0; p < Planes; p++, plane += out_plane) {
+        const int begin = begin_of(r, p);
+        if (w < (begin + size) / 4 && (w > 0 || begin == 0))
+          *reinterpret_cast<uint32*>(plane - begin) = values[r][p];
+      }
     }
   }
-  if ((begin | end) % 4 == 0) return;
-  // The first word and the last have others' bytes, too; they may be the same one.
-  const int first = begin ? min(4 - begin, size) : 0, left = begin && !words ? 0 : end % 4;
-  for (int r = 0; r < rows; r++) {
-    for (int p = 0; p < Planes; p++) {
-      const uint8* const bytes = made + (r * Layout::PITCH + p * Layout::PLANE + from);
-      uint8* const to = out + (r * out_row + p * out_plane);
-      if (lane < first) to[lane] = bytes[lane];
-      if (lane < left) to[size - left + lane] = bytes[size - left + lane];
-    }
+  if (Alike && (begin_of(0, 0) | size) % 4 == 0) return;
+  // The first word and the last have others' bytes, too; they may be the same one. Up to three bytes
+  // of each are left.
+  for (int task = lane; task < rows * Planes * 6; task += 32) {
+    const int run = task / 6, part = task - run * 6, r = run / Planes, p = run - r * Planes;
+    const int begin = begin_of(r, p), end = begin + size;
+    const int first = begin ? min(4 - begin, size) : 0, left = begin && end < 4 ? 0 : end % 4;
+    const int byte = part < 3 ? part : size - left + part - 3;
+    if (part < 3 ? part < first : part - 3 < left)
+      out[r * out_row + p * out_plane + byte] = made[offset_of(r, p) + from + byte];
   }
 }
 
@@ -232,10 +215,19 @@ warp_bytes_placed(const PlacedSample* __restrict__ samples, uint32 strips_per_sa
                        (first_row + warp_row) * out_row;
     const uint8* const rows_made = made + warp_row * Layout::PITCH;
     const int size = count * pixel_bytes, own_rows = min(WARP_ROWS, rows - warp_row);
-    if (planar) {
-      store_rows<Layout, OutChannels>(out, out_row, out_plane, rows_made, from, size, own_rows, lane);
+    const auto store = [&](auto alike) {
+      constexpr bool ALIKE = decltype(alike)::value;
+      if (planar) {
+        store_rows<Layout, OutChannels, ALIKE>(out, out_row, out_plane, rows_made, from, size,
+                                               own_rows, lane);
+      } else {
+        store_rows<Layout, 1, ALIKE>(out, out_row, 0, rows_made, from, size, own_rows, lane);
+      }
+    };
+    if (((out_row | (planar ? out_plane : 0)) & 3) == 0) {
+      store(Flag<true>());
     } else {
-      store_rows<Layout, 1>(out, out_row, 0, rows_made, from, size, own_rows, lane);
+      store(Flag<false>());
     }
     __syncthreads();  // the next tile needs the memory
   }
