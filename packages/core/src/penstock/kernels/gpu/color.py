@@ -104,7 +104,8 @@ def compute(
     table = np.zeros(len(out), _row(kernel.numbers))
     for name, values in zip(kernel.numbers.names or (), numbers, strict=True):
         table["numbers"][name] = values
-    places = np.zeros(len(out), _PLACE)
+    # The places within the table, written to where they are.
+    places = np.ndarray(len(out), _PLACE, table, strides=table.strides)  # type: ignore[call-overload]
     shapes = shape_rows(source)
     strides = _NONE
     if kernel.is_for_views:
@@ -121,7 +122,6 @@ def compute(
         _BLOCKS * queue.runtime.multiprocessors,
         _MOST_TURNS,
     )
-    table["place"] = places
     launch_counted(queue, kernel, table, blocks, each)
 
 
