@@ -24,8 +24,6 @@ __device__ __forceinline__ void put(Out* at, const Out (&values)[Count]) {
   }
 }
 
-template <bool Value> struct Flag { static constexpr bool value = Value; };
-
 // The last form of a tile's rows, in shared memory.
 template <typename Out, int OutChannels> struct Made {
   static constexpr int PLANE = TILE_WIDTH * int(sizeof(Out));
@@ -84,6 +82,17 @@ __device__ __forceinline__ void store_rows(uint8* out, int64 out_row, int64 out_
     const int byte = part < 3 ? part : size - left + part - 3;
     if (part < 3 ? part < first : part - 3 < left)
       out[r * out_row + p * out_plane + byte] = made[offset_of(r, p) + from + byte];
+  }
+}
+
+template <typename Layout, int Planes>
+__device__ __forceinline__ void store_runs(uint8* out, int64 out_row, int64 out_plane,
+                                           const uint8* made, int from, int size, int rows,
+                                           int lane) {
+  if (((out_row | out_plane) & 3) == 0) {
+    store_rows<Layout, Planes, true>(out, out_row, out_plane, made, from, size, rows, lane);
+  } else {
+    store_rows<Layout, Planes, false>(out, out_row, out_plane, made, from, size, rows, lane);
   }
 }
 
@@ -215,19 +224,10 @@ warp_bytes_placed(const PlacedSample* __restrict__ samples, uint32 strips_per_sa
                        (first_row + warp_row) * out_row;
     const uint8* const rows_made = made + warp_row * Layout::PITCH;
     const int size = count * pixel_bytes, own_rows = min(WARP_ROWS, rows - warp_row);
-    const auto store = [&](auto alike) {
-      constexpr bool ALIKE = decltype(alike)::value;
-      if (planar) {
-        store_rows<Layout, OutChannels, ALIKE>(out, out_row, out_plane, rows_made, from, size,
-                                               own_rows, lane);
-      } else {
-        store_rows<Layout, 1, ALIKE>(out, out_row, 0, rows_made, from, size, own_rows, lane);
-      }
-    };
-    if (((out_row | (planar ? out_plane : 0)) & 3) == 0) {
-      store(Flag<true>());
+    if (planar) {
+      store_runs<Layout, OutChannels>(out, out_row, out_plane, rows_made, from, size, own_rows, lane);
     } else {
-      store(Flag<false>());
+      store_runs<Layout, 1>(out, out_row, 0, rows_made, from, size, own_rows, lane);
     }
     __syncthreads();  // the next tile needs the memory
   }
