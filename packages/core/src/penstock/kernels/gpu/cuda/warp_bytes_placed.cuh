@@ -4,6 +4,7 @@
 // A block makes a strip of rows of the canvas, see warp_box.cuh, as far as it is in the window. Pixels
 // become what they are in the end where they are blended, and take their places in shared memory, in
 // planes or as pixels, from where each warp stores the rows that it has made.
+#include "arithmetic_types.cuh"
 #include "warp_box.cuh"
 #include "warp_placed_sample.cuh"
 
@@ -157,6 +158,14 @@ warp_bytes_placed(const PlacedSample* __restrict__ samples, uint32 strips_per_sa
       return chain(value);
     }
   };
+  // The same of what `blend_four` gives, which is a float already.
+  const auto last_of = [&](uint32 bits, int c) -> Out {
+    if constexpr (Normalized && same<Chain, Keep<uint8>>) {
+      return Finish::normalized<Out>(__uint_as_float(bits) - 8388608.0f, means[c], factors[c]);
+    } else {
+      return last(static_cast<uint8>(bits), c);
+    }
+  };
   for (int first = low / TILE_WIDTH * TILE_WIDTH; first < high; first += TILE_WIDTH) {
     const Box box = boxes[first / TILE_WIDTH];
     if (box.columns) load_box<Channels>(source, box, clamp, fill, pixels);
@@ -185,7 +194,7 @@ warp_bytes_placed(const PlacedSample* __restrict__ samples, uint32 strips_per_sa
               Out values[4];
 #pragma unroll
               for (int k = 0; k < 4; k++)
-                values[k] = c < Channels ? last(bits[k * Channels + c] & 255, c)
+                values[k] = c < Channels ? last_of(bits[k * Channels + c], c)
                                          : finish.outside<Out>(c);
               put<true>(own + c * TILE_WIDTH + from, values);
             }
@@ -195,7 +204,7 @@ warp_bytes_placed(const PlacedSample* __restrict__ samples, uint32 strips_per_sa
             for (int k = 0; k < 4; k++)
 #pragma unroll
               for (int c = 0; c < OutChannels; c++)
-                values[k * OutChannels + c] = c < Channels ? last(bits[k * Channels + c] & 255, c)
+                values[k * OutChannels + c] = c < Channels ? last_of(bits[k * Channels + c], c)
                                                            : finish.outside<Out>(c);
             put<false>(own + from * OutChannels, values);
           }
