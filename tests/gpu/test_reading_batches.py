@@ -14,7 +14,10 @@ import pytest
 from penstock import Pipeline, fn
 from penstock.errors import OperatorError
 from penstock.executor.runner import SampleRunner
+from penstock.kernels.cpu.decode.jpeg_scan import scan_jpegs
 from penstock.kernels.cpu.semaphores import Semaphores, semaphores
+from penstock.kernels.gpu.decode import plain
+from penstock.kernels.gpu.decode.plain import plain_jpegs
 
 COUNT = 10
 BATCH = 4
@@ -27,7 +30,9 @@ def images(tmp_path_factory):
     for number in range(COUNT):
         name = f"{number:02}-ä.png" if number == 3 else f"{number:02}.png"
         image = rng.integers(0, 255, (10 + number, 12, 3), np.uint8)
-        (folder / name).write_bytes(cv2.imencode(".png", image)[1].tobytes())
+        kind = ".jpg" if number % 3 == 1 else ".png"  # the name does not matter
+        progressive = [cv2.IMWRITE_JPEG_PROGRESSIVE, number // 6] if kind == ".jpg" else []
+        (folder / name).write_bytes(cv2.imencode(kind, image, progressive)[1].tobytes())
     return sorted(str(path) for path in folder.iterdir())
 
 
@@ -77,6 +82,25 @@ def take(pipe, runs):
 
 SHUFFLED = {"random_shuffle": True, "initial_fill": 4}
 PADDED = {"pad_last_batch": True, "num_shards": 3, "shard_id": 1}
+
+
+def test_headers_are_looked_at_when_files_are_read(emulated_gpu, images, monkeypatch):
+    """And tell the same as when they are looked at later."""
+    found = []
+
+    def noted(encoded, scanned, *args):
+        found.append((scanned, scan_jpegs(encoded.rows)))
+        return plain_jpegs(encoded, scanned, *args)
+
+    monkeypatch.setattr(plain, "plain_jpegs", noted)
+    take(pipeline(images), 5)
+    assert len(found) >= 5
+    for early, late in found:
+        np.testing.assert_array_equal(early.facts, late.facts)
+        np.testing.assert_array_equal(early.addresses, late.addresses)
+        np.testing.assert_array_equal(early.sizes, late.sizes)
+        assert early.plain == late.plain
+    assert {early.plain for early, _ in found} >= {0, 1}
 
 
 @pytest.mark.parametrize("decode", [True, False])

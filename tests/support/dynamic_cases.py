@@ -97,6 +97,7 @@ def spectra() -> list[np.ndarray]:
 
 def _cases() -> list[Case]:
     hwc, plain = (images(), "HWC"), (matrices(), "")
+    points = [np.ascontiguousarray(m[:, :2]) for m in affine_maps()], ""
     files = (encoded(), "")
     audio, power = (clips(), ""), (spectra(), "ft")
     waves = (wave_files(), "")
@@ -169,6 +170,13 @@ def _cases() -> list[Case]:
         Case("spectrogram", [audio], {"nfft": 512, "window_step": 128}),
         Case("squeeze", [([m[None] for m in matrices()], "")], {"axes": [0]}, dali=False),
         Case("to_decibels", [power], {"multiplier": 10.0, "cutoff_db": -60.0}),
+        Case(
+            "coord_transform",
+            [points],
+            {"M": [1.0, 2.0, 3.0, 4.0], "T": [5.0, 6.0]},
+            dali=False,
+        ),
+        Case("coord_transform", [points], {}, {"T": [1.0, 2.0, 3.0]}),
         Case("transforms.combine", [(affine_maps(), ""), (affine_maps(), "")]),
         Case("transforms.crop", [], {"from_end": [4.0, 5.0]}),
         Case("transforms.rotation", [], {"center": [3.0, 4.0]}, {"angle": [10.0, 90.0, 200.0]}),

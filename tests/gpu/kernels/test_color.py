@@ -34,7 +34,7 @@ def run(dtype, steps, rows, numbers, view=None):
         if view is not None:
             batch = view(StridedBatch.of(batch))
         shapes = batch.shapes.copy()
-        kernel = color_kernel(dtype, int(shapes[0, -1]), steps)
+        kernel = color_kernel(dtype, int(shapes[0, -1]), steps, view=view is not None)
         shapes[:, -1] = kernel.out_channels
         out = session.queue.empty(shapes, kernel.out_dtype)
         compute(session.queue, kernel, batch, numbers, out)
@@ -120,7 +120,11 @@ def test_compiles(arch):
     missing = nvrtc.missing()
     if missing:
         pytest.skip(missing)
-    kernels = [color_kernel(*arguments) for arguments in KERNELS.values()]
+    kernels = [
+        color_kernel(*arguments, view=view)
+        for arguments in KERNELS.values()
+        for view in (False, True)
+    ]
     nvrtc.check_compiles([(kernel.source(), kernel.name) for kernel in kernels], arch)
 
 

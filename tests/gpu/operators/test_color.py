@@ -87,7 +87,7 @@ def test_conversions(pair, scattered):
 
 def test_one_launch(emulated_gpu):
     check("color_twist", batch(T.UINT8), hue=numbers(*range(5)))
-    assert list(emulated_gpu.launches) == ["color<Body>"]
+    assert list(emulated_gpu.launches) == ["color<Body, false>"]
 
 
 @pytest.mark.parametrize("shapes", [[(3, 4, 5, 3), (2, 4, 5, 3)], [(3, 4, 5, 3), (2, 7, 6, 3)]])

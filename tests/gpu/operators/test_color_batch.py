@@ -203,7 +203,7 @@ def test_a_chain_is_one_launch(emulated_gpu):
         found = pointwise(session.queue, scale_and_shift(U8, F32), (found,), shapes, (ones, ones))
         assert isinstance(found, ColorBatch)
         got = session.download(found)
-    assert list(emulated_gpu.launches) == ["color<Body>"]
+    assert list(emulated_gpu.launches) == ["color<Body, false>"]
     for g, row in zip(got, UNIFORM, strict=True):
         for _ in range(3):
             row = row // 2 + row % 2
@@ -221,7 +221,7 @@ def test_recipes_of_elements_are_taken_over(emulated_gpu):
         found = colored(session.queue, Matrix(U8), light, batch.shapes, halves(3))
         assert len(found.steps) == 2
         session.download(found)
-    assert list(emulated_gpu.launches) == ["color<Body>"]
+    assert list(emulated_gpu.launches) == ["color<Body, false>"]
 
 
 def test_long_chains_are_computed_piece_by_piece(emulated_gpu):

@@ -19,7 +19,7 @@ from penstock.executor.iteration import Iteration
 from penstock.executor.lane_side import LaneSide
 from penstock.executor.plan import shares_lanes
 from penstock.executor.programs import Programs
-from penstock.executor.reading import BatchReader, reads_for_lane
+from penstock.executor.reading import BatchReader, decodes_next, reads_for_lane
 from penstock.executor.recovery import Recovery
 from penstock.executor.runner import SampleRunner
 from penstock.executor.stages import ENTER, Stages
@@ -115,7 +115,9 @@ class Executor(LaneSide):
         self._batch_reader: BatchReader | None = None
         """What reads whole batches, where a lane follows."""
         if reads_for_lane(plan):
-            self._batch_reader = BatchReader(num_threads, processors=set_affinity)
+            self._batch_reader = BatchReader(
+                num_threads, processors=set_affinity, scans=decodes_next(plan)
+            )
         self._lanes: dict[str, Lane] = {}
         self._shares_lanes = shares_lanes(plan)
         """Whether any thread does the work of lanes, which then hardly wakes another."""

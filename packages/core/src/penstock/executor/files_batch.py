@@ -12,6 +12,7 @@ from penstock.executor.batch import BatchBuffer, EdgeHistory
 from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
+    from penstock.kernels.cpu.decode.jpeg_scan import ScannedJpegs
     from penstock.kernels.cpu.reading_threads import FilesRead
     from penstock.operators.schema import Spec
 
@@ -33,11 +34,11 @@ class FilesBatch(BatchBuffer):
         self._row_shape = (-1,)  # files of one length are no reason to keep place for all
 
     @property
-    def spans(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Address and length of each file, uint64; `None` where any may lie elsewhere by now."""
-        if self._rows is not None:
-            return None
-        return self._files.addresses.view(np.uint64), self._files.sizes.view(np.uint64)
+    def scanned(self) -> ScannedJpegs | None:
+        """What headers of JPEG files tell, where they were looked at when the files were read;
+        `None` where any may lie elsewhere by now.
+        """
+        return None if self._rows is not None or self._files.unread else self._files.scanned
 
     @property
     def rows(self) -> list[np.ndarray | None]:

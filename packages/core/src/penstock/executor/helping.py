@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from penstock.executor.plan import Plan
     from penstock.tensors.gpu.device import Device
 
-_SOON_SECONDS = 0.0003
-"""Somewhat longer than it takes to wake a thread and to get the interpreter back from it, twice."""
+_SOON_SECONDS, _LONG_SECONDS, _REMEMBERED = 0.0005, 0.002, 8
+"""What is soon: somewhat longer than it takes to wake a thread and to get the interpreter back from
+it, a few times. A mean of so many absences counts, the longest taken for so long, so that a
+consumer is not taken for the one and the other in turn.
+"""
 _MOST_CAUSES = 8
 
 
@@ -37,7 +40,7 @@ class Help:
 
     One thread at a time has the interpreter. To wake that of a lane, to wait, and to be woken by
     it takes the consumer a third of what the lane does for an iteration of few operators. So it
-    does that itself where it would wait; and where it was back soon the last time, the
+    does that itself where it would wait; and where it was back soon the last times, the
     lane's thread is not even told of an iteration. While the consumer is busy with other things,
     the lane's thread works ahead as ever.
 
@@ -53,9 +56,10 @@ class Help:
         self._executor = weakref.ref(executor)
         self._runtime = device.runtime
         self._left = 0.0
+        self._away = _LONG_SECONDS
         self._thread = 0
         self.is_near = False
-        """Whether the consumer was back soon, the last time it had taken an iteration."""
+        """Whether the consumer was back soon, the last times it had taken an iteration."""
         self.claimed: Iteration | None = None
         """What it is at work on, until that is put down for others; guarded by the executor's lock.
         """
@@ -71,7 +75,9 @@ class Help:
 
     def came(self, now: float) -> None:
         """Note when the consumer came for an iteration."""
-        self.is_near = now - self._left < _SOON_SECONDS
+        away = min(now - self._left, _LONG_SECONDS)
+        self._away += (away - self._away) / _REMEMBERED
+        self.is_near = self._away < _SOON_SECONDS
 
     def went(self, now: float) -> None:
         """Note when it got one."""

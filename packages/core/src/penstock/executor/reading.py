@@ -12,6 +12,7 @@ import numpy as np
 
 from penstock.executor.batch import BatchBuffer
 from penstock.executor.files_batch import FilesBatch, Sources
+from penstock.executor.plan import shares_lanes
 
 if TYPE_CHECKING:
     from penstock.executor.iteration import Iteration
@@ -42,6 +43,11 @@ def reads_for_lane(plan: Plan) -> bool:
         and len(plan.readers) == 1
         and not any(node.sources for node in nodes)
     )
+
+
+def decodes_next(plan: Plan) -> bool:
+    """Whether what is read goes to a decoder."""
+    return any(plan.uploaded[r] for r in plan.stages[1].reads) and not shares_lanes(plan)
 
 
 class Reading:
@@ -103,9 +109,12 @@ class BatchReader:
         How many files may be on their way at once.
     processors
         Whether to bind threads to processors.
+    scans
+        Whether to look at headers of JPEG files, too.
     """
 
-    def __init__(self, threads: int, *, processors: bool) -> None:
+    def __init__(self, threads: int, *, processors: bool, scans: bool) -> None:
+        self._scans = scans
         self._count = threads
         self._processors = processors
         self._threads: ReadingThreads | None = None
@@ -149,7 +158,7 @@ class BatchReader:
         first = iteration.buffers[step.outputs[0]]
         assert first is not None
         guess = self._file_bytes * len(entries)
-        files = threads.begin(names, entries, first.empty, guess)
+        files = threads.begin(names, entries, first.empty, guess, self._scans)
         return Reading(self, iteration, program, files, sources)
 
     def note_size(self, files: FilesRead) -> None:

@@ -100,7 +100,7 @@ class ColorBatch(LazyBatch):
 
     def materialise(self, queue: Queue) -> DeviceBatch:
         """The samples in device memory: one launch."""
-        from penstock.kernels.gpu.color import compute, fits
+        from penstock.kernels.gpu.color import compute, fits, is_view
         from penstock.kernels.gpu.color_text import color_kernel
 
         source = self.source
@@ -108,7 +108,9 @@ class ColorBatch(LazyBatch):
             source = source.materialise(queue)
         out = queue.empty(self.extents, self.dtype, len(self))
         if len(self):
-            kernel = color_kernel(source.dtype, int(source.shapes[0, -1]), self.steps)
+            kernel = color_kernel(
+                source.dtype, int(source.shapes[0, -1]), self.steps, view=is_view(source)
+            )
             compute(queue, kernel, source, self.numbers, out)
         return out
 

@@ -573,6 +573,75 @@ class Contrast(OperatorInstance):
         preserve: bool | None = False,
     ) -> DataNode: ...
 
+class CoordTransform(OperatorInstance):
+    """Maps points by an affine map: ``M @ point + T``.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, of FLOAT, UINT8, INT16, UINT16, INT32
+        Points: the last axis has the coordinates, 1 to 6 of them.
+    M : float or list of float of shape (m, n) or (), one for each sample or frame allowed, optional
+        The matrix that coordinates are multiplied by, row by row, as many rows as the output
+        has coordinates; or one number for all of them.
+    MT : float or list of float of shape (m, n + 1), one for each sample or frame allowed, optional
+        Both in one matrix, as `fn.transforms` make it: `T` is the last column.
+    T : float or list of float of shape (m,) or (), one for each sample or frame allowed, optional
+        What is added then: a number for each coordinate, or one for all.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, default types.FLOAT
+        Element type of the output: FLOAT, or that of the input, for which numbers are rounded,
+        halves away from zero, and saturate.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The mapped points, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> turn = fn.transforms.rotation(angle=30, center=(112, 112))
+    >>> turned = fn.coord_transform(landmarks, MT=turn)
+    """
+    def __init__(
+        self,
+        *,
+        M: float | Sequence[float] | DataNode | None = None,
+        MT: float | Sequence[float] | DataNode | None = None,
+        T: float | Sequence[float] | DataNode | None = None,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DALIDataType | None = DALIDataType.FLOAT,
+        preserve: bool | None = False,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        M: float | Sequence[float] | DataNode | None = None,
+        MT: float | Sequence[float] | DataNode | None = None,
+        T: float | Sequence[float] | DataNode | None = None,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DALIDataType | None = DALIDataType.FLOAT,
+        preserve: bool | None = False,
+    ) -> DataNode: ...
+
 class Copy(OperatorInstance):
     """Copies data.
 

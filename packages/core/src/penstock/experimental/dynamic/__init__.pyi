@@ -623,6 +623,76 @@ def contrast(
     """
 
 @overload
+def coord_transform(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    M: float | Sequence[float] | Tensor | Batch | None = None,
+    MT: float | Sequence[float] | Tensor | Batch | None = None,
+    T: float | Sequence[float] | Tensor | Batch | None = None,
+    dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+) -> Batch: ...
+@overload
+def coord_transform(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    M: float | Sequence[float] | Tensor | Batch | None = None,
+    MT: float | Sequence[float] | Tensor | Batch | None = None,
+    T: float | Sequence[float] | Tensor | Batch | None = None,
+    dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+) -> Batch: ...
+@overload
+def coord_transform(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    M: float | Sequence[float] | Tensor | Batch | None = None,
+    MT: float | Sequence[float] | Tensor | Batch | None = None,
+    T: float | Sequence[float] | Tensor | Batch | None = None,
+    dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+) -> Tensor | Batch:
+    """Maps points by an affine map: ``M @ point + T``.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, of FLOAT, UINT8, INT16, UINT16, INT32
+        Points: the last axis has the coordinates, 1 to 6 of them.
+    M : float or list of float of shape (m, n) or (), one for each sample or frame allowed, optional
+        The matrix that coordinates are multiplied by, row by row, as many rows as the output
+        has coordinates; or one number for all of them.
+    MT : float or list of float of shape (m, n + 1), one for each sample or frame allowed, optional
+        Both in one matrix, as `ndd.transforms` make it: `T` is the last column.
+    T : float or list of float of shape (m,) or (), one for each sample or frame allowed, optional
+        What is added then: a number for each coordinate, or one for all.
+    dtype : DALIDataType, default types.FLOAT
+        Element type of the output: FLOAT, or that of the input, for which numbers are rounded,
+        halves away from zero, and saturate.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The mapped points, in the layout of the input.
+
+    Examples
+    --------
+    >>> turn = ndd.transforms.rotation(angle=30, center=(112, 112))
+    >>> turned = ndd.coord_transform(landmarks, MT=turn)
+    """
+
+@overload
 def copy(
     data: Batch,
     /,

@@ -21,6 +21,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from penstock.kernels.cpu.decode.jpeg_scan import scan_one
 from penstock.kernels.cpu.semaphores import SEMAPHORE_NUMBERS, post, wait
 
 SLOTS = 64
@@ -44,6 +45,7 @@ none."""
     NUMBERS,
     COUNT,
     FOUND,
+    FACTS,
     MEMORY,
     ROOM,
     NEXT,
@@ -51,14 +53,14 @@ none."""
     READERS,
     CALLED,
     DONE,
-) = range(15)
+) = range(16)
 """What the numbers of a job are: addresses of the names of all files, each with a NUL behind it, of
 where each begins (int64), and of what names that are not complete are below, and its length; how
 long a path may get; addresses of the numbers of the files to read (int64), how many these are, and
 of what is found out (int64 ``(files, 2)``: the address where a file begins, or one of the negative
-numbers below, and its size); the address of the memory and its length; the next file to
-read, what of the memory is used, how many threads are at it, how many were called, and a semaphore
-that tells when it is done."""
+numbers below, and its size); 0, or the address of what `scan_one` tells of each (int64 ``(files,
+5)``); the address of the memory and its length; the next file to read, what of the memory is used,
+how many threads are at it, how many were called, and a semaphore that tells when it is done."""
 JOB_NUMBERS = DONE + SEMAPHORE_NUMBERS
 
 UNREAD, TOO_LARGE = -1, -2
@@ -169,23 +171,25 @@ def put_up(board: np.ndarray, address: int) -> bool:
 
 @numba.njit(cache=True)
 def sum_up(
-    found: np.ndarray, addresses: np.ndarray, sizes: np.ndarray
-) -> tuple[int, int, int, int]:
+    found: np.ndarray, facts: np.ndarray, addresses: np.ndarray, sizes: np.ndarray
+) -> tuple[int, int, int, int, int]:
     """What is found out of a job that is done, as those want it who go on with the files.
 
     Parameters
     ----------
-    found
-        As of the job.
+    found, facts
+        As of the job; the latter may be empty.
     addresses, sizes
         int64: filled; -1 for the address of a file that was not read.
 
     Returns
     -------
     How many files were not read; how many of these had no place; how many of the others are empty;
-    and the bytes of all.
+    the bytes of all; and how many are plain.
     """
-    unread, too_large, empty, total = 0, 0, 0, 0
+    unread, too_large, empty, total, plain = 0, 0, 0, 0, 0
+    for k in range(len(facts)):
+        plain += facts[k, 3] != 0
     for k in range(len(found)):
         begin, size = found[k, 0], found[k, 1]
         addresses[k] = max(begin, -1)
@@ -194,7 +198,7 @@ def sum_up(
         too_large += begin == TOO_LARGE
         empty += begin >= 0 and size == 0
         total += size
-    return unread, too_large, empty, total
+    return unread, too_large, empty, total, plain
 
 
 @numba.njit(cache=True)
@@ -290,8 +294,12 @@ def _read_files(address: int, job: np.ndarray, board: np.ndarray, clock: np.ndar
             path[k_path] = 0
             descriptor = _open(path.ctypes.data, _FLAGS, 0)
         if descriptor >= 0:
-            found[k, 0], found[k, 1] = _content(address, job, descriptor)
+            place, size = _content(address, job, descriptor)
             _close(descriptor)
+            if job[FACTS] and place >= 0:
+                data = numba.carray(_bytes(place), (size,))
+                scan_one(data, numba.carray(_numbers(job[FACTS] + 40 * k), (5,)))
+            found[k, 0], found[k, 1] = place, size
         done += 1
         left = count - job[NEXT]
         called = job[CALLED]

@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from penstock.kernels.cpu import reading_loop as loop
+from penstock.kernels.cpu.decode.jpeg_scan import ScannedJpegs
 from penstock.kernels.cpu.semaphores import semaphores
 
 _TRIES = 4
@@ -21,6 +22,7 @@ _PATIENCE_SECONDS = 2e-3
 """A thread calls others when it has read a file and sees how long the rest will take. It may not
 come to that: files may be far away.
 """
+_NOTHING_FOUND = np.array([loop.UNREAD, 0], np.int64)
 _NO_MEMORY = np.empty(0, np.uint8)
 
 
@@ -94,6 +96,8 @@ class BeingRead:
         Called as ``empty(shape, dtype)`` for memory.
     guess
         How much memory to take before their sizes are known, in bytes.
+    scans
+        Whether to look at headers of JPEG files, too.
     """
 
     def __init__(
@@ -103,29 +107,36 @@ class BeingRead:
         numbers: np.ndarray,
         empty: Callable[[tuple[int], type], np.ndarray],
         guess: int,
+        scans: bool = False,
     ) -> None:
+        self._scans = scans
         self._threads = threads
         self._names = names
         self._numbers = numbers
         self._empty = empty
         self._memory = empty((guess,), np.uint8) if guess else _NO_MEMORY
-        self._job, self._found = self._begin(numbers, self._memory)
+        self._job, self._found, self._facts = self._begin(numbers, self._memory)
 
-    def _begin(self, numbers: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _begin(
+        self, numbers: np.ndarray, memory: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         count = len(numbers)
-        found = np.full((count, 2), (loop.UNREAD, 0), np.int64)
+        found = np.empty((count, 2), np.int64)
+        found[...] = _NOTHING_FOUND
+        facts = np.zeros((count if self._scans else 0, 5), np.int64)
         job = np.zeros(loop.JOB_NUMBERS, np.int64)
         job[: loop.ROOM + 1] = (
             *self._names.numbers,
             numbers.ctypes.data,
             count,
             found.ctypes.data,
+            facts.ctypes.data if self._scans else 0,
             memory.ctypes.data,
             memory.size,
         )
         job[loop.CALLED] = 1
-        self._threads.submit(job, (self._names, numbers, found, memory))
-        return job, found
+        self._threads.submit(job, (self._names, numbers, found, facts, memory))
+        return job, found, facts
 
     def stop(self) -> None:
         """Leave out what was not read yet."""
@@ -133,12 +144,12 @@ class BeingRead:
 
     def wait(self) -> FilesRead:
         """Wait, without the interpreter, until no file is being read any more."""
-        found, memory, numbers = self._found, self._memory, self._numbers
+        found, facts, memory, numbers = self._found, self._facts, self._memory, self._numbers
         memories = [memory]
         of_memory = np.zeros(len(found), np.int64)
         addresses, sizes = np.empty((2, len(found)), np.int64)
         self._threads.wait(self._job)
-        counts = loop.sum_up(found, addresses, sizes)
+        counts = loop.sum_up(found, facts, addresses, sizes)
         tries = 0
         while counts[1] and tries < _TRIES:
             tries += 1
@@ -148,14 +159,19 @@ class BeingRead:
                 memory = self._empty((needed,), np.uint8)
             except MemoryError:  # whoever reads them one by one meets it again
                 break
-            self._job, more = self._begin(numbers[left], memory)
+            self._job, more, told = self._begin(numbers[left], memory)
             self._threads.wait(self._job)
             found[left] = more
+            if self._scans:
+                facts[left] = told
             of_memory[left] = len(memories)
             memories.append(memory)
-            counts = loop.sum_up(found, addresses, sizes)
-        unread, _, empty, total = counts
-        return FilesRead(memories, of_memory, addresses, sizes, unread, empty, total)
+            counts = loop.sum_up(found, facts, addresses, sizes)
+        unread, _, empty, total, plain = counts
+        scanned = None
+        if self._scans:
+            scanned = ScannedJpegs(addresses.view(np.uint64), sizes.view(np.uint64), facts, plain)
+        return FilesRead(memories, of_memory, addresses, sizes, unread, empty, total, scanned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +192,8 @@ class FilesRead:
         How many could not be read, and how many of the others have no bytes.
     size_bytes
         Of all.
+    scanned
+        What headers tell, where they were looked at; valid where all files are read.
     """
 
     memories: list[np.ndarray]
@@ -185,6 +203,7 @@ class FilesRead:
     unread: int
     empty: int
     size_bytes: int
+    scanned: ScannedJpegs | None
 
     def rows(self) -> list[np.ndarray | None]:
         """Each file as an array; `None` where it could not be read."""
@@ -247,9 +266,10 @@ class ReadingThreads:
         numbers: np.ndarray,
         empty: Callable[[tuple[int], type], np.ndarray],
         guess: int,
+        scans: bool = False,
     ) -> BeingRead:
         """Begin to read files; parameters are those of `BeingRead`."""
-        return BeingRead(self, names, numbers, empty, guess)
+        return BeingRead(self, names, numbers, empty, guess, scans)
 
     def submit(self, job: np.ndarray, keep: object) -> None:
         """Have the files of a job read; `keep` lives until that is done.

@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.records import launch_counted
-from penstock.tensors.gpu.batch import StridedBatch, rows_in_common, shape_rows
+from penstock.tensors.gpu.batch import StridedBatch, contiguous_strides, rows_in_common, shape_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +34,8 @@ _FIELDS: list[tuple[str, Any]] = [
     ("channel", np.int32),
     ("height", np.int32),
     ("width", np.int32),
-    ("packed", np.int32),
     ("turns", np.int32),
+    ("padding", np.int32),
 ]
 _PLACE = np.dtype(_FIELDS, align=True)
 
@@ -63,6 +63,15 @@ class PixelColors(NamedTuple):
         return queue.upload(table)
 
 
+def is_view(batch: DeviceBatch | StridedBatch) -> bool:
+    """Whether samples are not known to be runs of memory."""
+    if not isinstance(batch, StridedBatch):
+        return False
+    shapes, strides = rows_in_common(batch.shapes, batch.strides)
+    expected = contiguous_strides(shapes, batch.dtype.itemsize)
+    return not ((strides == expected) | (shapes == 1)).all()
+
+
 def fits(source: StridedBatch) -> bool:
     """Whether samples seen through strides can be read as the kernel does: in frames of rows."""
     if source.ndim > 4 or not len(source):
@@ -81,6 +90,8 @@ def compute(
 
     Parameters
     ----------
+    kernel
+        For views if `source` is one.
     source
         Pixels ``(..., H, W, C)``; through strides, it `fits`.
     numbers
@@ -93,24 +104,24 @@ def compute(
     table = np.zeros(len(out), _row(kernel.numbers))
     for name, values in zip(kernel.numbers.names or (), numbers, strict=True):
         table["numbers"][name] = values
-    places = np.zeros(len(out), _PLACE)
+    # The places within the table, written to where they are.
+    places = np.ndarray(len(out), _PLACE, table, strides=table.strides)  # type: ignore[call-overload]
     shapes = shape_rows(source)
     strides = _NONE
-    if isinstance(source, StridedBatch):
+    if kernel.is_for_views:
+        assert isinstance(source, StridedBatch)
         shapes, strides = rows_in_common(source.shapes, source.strides)
     blocks, each = _describe(
         places,
         source.pointers,
         shapes,
         strides,
-        kernel.dtype.itemsize,
         out.pointers,
         kernel.out_channels * kernel.out_dtype.itemsize,
         _WARPS * 32 * kernel.each,
         _BLOCKS * queue.runtime.multiprocessors,
         _MOST_TURNS,
     )
-    table["place"] = places
     launch_counted(queue, kernel, table, blocks, each)
 
 
@@ -123,7 +134,6 @@ def _describe(
     pointers: np.ndarray,
     shapes: np.ndarray,
     strides: np.ndarray,
-    itemsize: int,
     out: np.ndarray,
     out_pixel: int,
     tile: int,
@@ -137,8 +147,6 @@ def _describe(
     pointers, shapes, strides
         Of the source; strides in bytes, none for samples without gaps. Shapes and strides have a
         row a sample, or one for all.
-    itemsize
-        Of its elements.
     out, out_pixel
         Where the output begins, and bytes of its pixels.
     tile
@@ -162,15 +170,8 @@ def _describe(
         channels = shape[ndim - 1]
         place.source, place.out = pointers[i], out[i]
         place.pixels = pixels
-        place.packed = 1
         if len(strides):
             step = strides[i if len(strides) > 1 else 0]
-            expected = itemsize
-            for k in range(ndim):
-                axis = ndim - 1 - k
-                if shape[axis] != 1 and step[axis] != expected:
-                    place.packed = 0
-                expected *= shape[axis]
             place.channel, place.pixel = step[ndim - 1], step[ndim - 2]
             place.row = step[ndim - 3] if ndim > 2 else 0
             place.outer = step[ndim - 4] if ndim > 3 else 0

@@ -17,6 +17,9 @@ from penstock.kernels.gpu.color_steps import Conversion, Elements, Matrix, Step
 from penstock.kernels.gpu.pointwise_terms import Call, Constant, Number, Source, nodes
 from penstock.kernels.gpu.program import C_TYPES, Kernel, program
 
+RUNS, VIEWS = "color<Body, false>", "color<Body, true>"
+"""Kernels for samples that are runs of memory, and for others."""
+
 _BODY = """
 struct Body {{
   static constexpr bool present = true;
@@ -57,11 +60,16 @@ class ColorKernel:
     out_channels: int
     dtype: np.dtype
     out_dtype: np.dtype
-    name: str = "color<Body>"
+    name: str
 
     def source(self) -> str:
         """Text of the program."""
         return program("color_loop.cuh") + self.text
+
+    @property
+    def is_for_views(self) -> bool:
+        """Whether samples need not be runs of memory."""
+        return self.name == VIEWS
 
     @property
     def in_place(self) -> bool:
@@ -98,12 +106,17 @@ def with_colors(kernel: Kernel, colors: ColorKernel) -> WithColors:
 
 
 @lru_cache(maxsize=1024)
-def color_kernel(dtype: np.dtype, channels: int, steps: tuple[Step, ...]) -> ColorKernel:
-    """The kernel that does `steps` with pixels of this type and so many channels."""
+def color_kernel(
+    dtype: np.dtype, channels: int, steps: tuple[Step, ...], *, view: bool = False
+) -> ColorKernel:
+    """The kernel that does `steps` with pixels of this type and so many channels.
+
+    `view` tells that samples are not runs of memory.
+    """
     writer = _Writer(dtype, channels)
     for step in steps:
         writer.write(step)
-    return writer.kernel()
+    return writer.kernel(view)
 
 
 class _Writer:
@@ -198,7 +211,7 @@ class _Writer:
         self.statements.append(f"const {kind} {name} = {text};")
         return name
 
-    def kernel(self) -> ColorKernel:
+    def kernel(self, view: bool) -> ColorKernel:
         """What was written."""
         statements = [
             *self.statements,
@@ -213,9 +226,8 @@ class _Writer:
             fields="".join(f"\n    {_declared(name, kind)};" for name, kind in self.fields),
             statements="".join(f"\n    {line}" for line in statements),
         )
-        return ColorKernel(
-            text, numbers, self.in_channels, len(self.values), self.source, self.dtype
-        )
+        made, name = len(self.values), VIEWS if view else RUNS
+        return ColorKernel(text, numbers, self.in_channels, made, self.source, self.dtype, name)
 
 
 def _declared(name: str, kind: Any) -> str:

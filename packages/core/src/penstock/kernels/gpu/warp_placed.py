@@ -108,12 +108,20 @@ def warp_placed(queue: Queue, warp: Warp, windows: Windows, target: Target) -> N
         np.bool_(warp.fill is None),
         numbers,
         np.uint32(pitch),
+        shared_bytes=_made_bytes(target) if in_strips else 0,
     )
+
+
+def _made_bytes(target: Target) -> int:
+    """What a tile takes in its last form: ``Made`` in ``cuda/warp_bytes_placed.cuh``."""
+    size, channels = target.dtype.itemsize, int(target.layout["channels"][0])
+    return 32 + TILE_ROWS * (channels * TILE_WIDTH + 4) * size
 
 
 def _kernel(warp: Warp, target: Target, channels: int, *, in_strips: bool) -> Any:
     normalized = bool(target.layout["table"][0])
-    arguments: tuple[Any, ...] = (target.dtype, channels, normalized)
+    made = int(target.layout["channels"][0])
+    arguments: tuple[Any, ...] = (target.dtype, channels, made, normalized)
     function = "warp_bytes_placed"
     if not in_strips:
         function = "warp_placed"
@@ -180,6 +188,7 @@ def _describe(
         in_planes = place.pixel == 1
         as_pixels = place.channel == 1 and place.pixel == place.channels
         in_strips &= (in_planes or as_pixels) and place.channels <= 4
+        in_strips &= place.channels == places[0].channels
     width = strip_width if in_strips else tile_width
     most, some = 0, False
     for i in range(len(samples)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from penstock.types import DALIDataType, DALIImageType, to_numpy_type
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.kernels.gpu.decode.cache import CacheOptions
+    from penstock.kernels.gpu.decode.options import DecoderOptions
     from penstock.tensors.gpu.batch import DeviceBatch
 
 ENCODED = Input(
@@ -181,6 +183,13 @@ class ImageDecoder(Operator):
             args.use_fast_idct,
         )
         return Spec(args.dtype, 3, "HWC")
+
+    @cached_property
+    def gpu_options(self) -> tuple[DecoderOptions, CacheOptions | None]:
+        """How the arguments ask the GPU to decode, and to keep what is decoded."""
+        from penstock.operators.image.decode_mixed import cache_options, decoder_options
+
+        return decoder_options(self.args), cache_options(self.args)
 
     def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
         from penstock.operators.image.decode_mixed import decode_mixed

@@ -7,6 +7,7 @@ microseconds each. The rest is `penstock.kernels.gpu.decode`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from penstock.operators.operator import BatchContext, HostBatch
 if TYPE_CHECKING:
     from penstock.kernels.gpu.decode.cache import Cached, CacheOptions
     from penstock.kernels.gpu.decode.options import DecoderOptions
+    from penstock.kernels.gpu.decode.plain import PlainJpegs
     from penstock.operators.image.decode_arguments import ImageDecoder
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
@@ -72,7 +74,7 @@ def decode_mixed(
         If samples cannot be decoded, with what `cpu` would have raised for each of them. The
         deferred part raises it, too.
     """
-    from penstock.kernels.cpu.decode.jpeg_scan import scan_jpegs, scan_spans
+    from penstock.kernels.cpu.decode.jpeg_scan import scan_jpegs
     from penstock.kernels.gpu.decode.batch import begin_decoding
     from penstock.kernels.gpu.decode.cache import cache_of
     from penstock.kernels.gpu.decode.host import Sample, without_frames
@@ -82,14 +84,13 @@ def decode_mixed(
     samples: list[Sample] = []
     failures: dict[int, Exception] = {}
     inputs: tuple[Any, ...] = ()
-    caching = cache_options(op.args)
+    options, caching = op.gpu_options
     cache = None if caching is None else cache_of(op, c.queue, caching)
     cached: list[tuple[int, Cached]] = []
-    spans = getattr(encoded, "spans", None)  # known without an array for each file
-    scanned = scan_jpegs(encoded.rows) if spans is None else scan_spans(*spans)
-    options = decoder_options(op.args)
+    scanned = getattr(encoded, "scanned", None)  # as soon as the files were read
+    if scanned is None:
+        scanned = scan_jpegs(encoded.rows)
     plain = None
-    alone = np.ones(c.size, bool)
     if cache is None:
         regions = None
         # Where chroma is interpolated, windows are cut from whole images.
@@ -97,10 +98,8 @@ def decode_mixed(
             regions = op.batch_regions(c, scanned.facts[:, :2])
         if not op.has_window or regions is not None:
             plain = plain_jpegs(encoded, scanned, wanted, regions)
-        if plain is not None:
-            alone[plain.positions] = False
     headers = scanned.headers() if op.has_window and plain is None else None
-    for index in np.flatnonzero(alone).tolist():
+    for index in _others(plain, c.size):
         row = encoded.rows[index]
         if cache is not None and (image := cache.find(c.source(index))) is not None:
             cached.append((index, image))
@@ -145,6 +144,18 @@ def decode_mixed(
     else:
         end(c.queue)  # what it stores must be found by the next batch
     return batch
+
+
+def _others(plain: PlainJpegs | None, count: int) -> Iterable[int]:
+    """Which of so many images are not plain."""
+    if plain is None:
+        return range(count)
+    if len(plain.positions) == count:
+        return ()
+    alone = np.ones(count, bool)
+    alone[plain.positions] = False
+    found: list[int] = np.flatnonzero(alone).tolist()
+    return found
 
 
 def decoder_options(args: Any) -> DecoderOptions:

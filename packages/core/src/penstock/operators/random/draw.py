@@ -104,6 +104,8 @@ class Draw(Shaped):
         ndim = self.find_shape(inputs[0] if inputs else None)
         self.fixed = self.shape is not None and not self.tensor_args
         self.prepare()
+        self._work, self._is_direct = self.work_dtype, self.direct
+        self._elements = 0 if self.shape is None else math.prod(self.shape)
         return Spec(dtype, ndim)
 
     def prepare(self) -> None:
@@ -144,16 +146,16 @@ class Draw(Shaped):
         The array has the shape (batch_size, *shape) and the values `cpu` gives sample by sample.
         `None`, too, for large samples, which are better shared out among threads.
         """
-        if not self.fixed or self.shape is None or math.prod(self.shape) > _LARGE:
+        if not self.fixed or self.shape is None or self._elements > _LARGE:
             return None
         out = np.empty((batch_size, *self.shape), self.dtype)
         if out.size == 0:
             return out
         rows = out.reshape(batch_size, -1)
-        if self.direct:
+        if self._is_direct:
             self.fill(rows, self.args, seed, iteration, 0)
         else:
-            drawn = np.empty(rows.shape, self.work_dtype)
+            drawn = np.empty(rows.shape, self._work)
             self.fill(drawn, self.args, seed, iteration, 0)
             self.convert(drawn, rows, self.args)
         return out

@@ -27,8 +27,11 @@ def as_shapes(shapes: Sequence[Any] | np.ndarray, count: int) -> np.ndarray:
 
 def volumes(shapes: np.ndarray) -> np.ndarray:
     """Number of elements of each sample."""
-    sizes = np.ones(len(shapes), np.int64)
-    for axis in range(shapes.shape[1]):  # much faster than a product along a short axis
+    ndim = shapes.shape[1]
+    if ndim < 2:
+        return shapes[:, 0].copy() if ndim else np.ones(len(shapes), np.int64)
+    sizes: np.ndarray = shapes[:, 0] * shapes[:, 1]
+    for axis in range(2, ndim):  # much faster than a product along a short axis
         sizes *= shapes[:, axis]
     return sizes
 
@@ -48,10 +51,14 @@ def uniform_shape(shapes: np.ndarray) -> tuple[int, ...] | None:
     count = len(shapes)
     if not count:
         return None
+    first = shapes[0].tolist()
     # The same row repeated without memory, or equal in all its elements.
-    if count > 1 and shapes.strides[0] and not np.array_equal(shapes[1:], shapes[:-1]):
-        return None
-    return tuple(shapes[0].tolist())
+    if count > 1 and shapes.strides[0]:
+        if shapes[-1].tolist() != first:  # of many shapes, these two nearly always differ
+            return None
+        if not np.array_equal(shapes[1:], shapes[:-1]):
+            return None
+    return tuple(first)
 
 
 def plain(values: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ _INVALID_CONTEXT = 201
 _DISABLE_TIMING = 2
 _MOST_IDLE_EVENTS = 256
 _MOST_DYNAMIC_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-_COMMON_SHARED_BYTES = 32 << 10
+_COMMON_SHARED_BYTES = 16 << 10
 """Shared memory that every kernel may ask for, beside what it has itself, without saying so before.
 """
 _LIBRARIES = ("libcuda.so.1", "nvcuda.dll")
@@ -118,7 +118,8 @@ class Driver:
 
     def copy(self, target: int, source: int, size_bytes: int, stream: int) -> None:
         """Queue a copy."""
-        self.call(self._copy, target, source, size_bytes, stream)
+        if self._copy(target, source, size_bytes, stream):
+            self.call(self._copy, target, source, size_bytes, stream)
 
     def idle_event(self) -> int | None:
         """An event that was given back, if there is one."""
@@ -229,16 +230,10 @@ class Launch:
                 self._driver.allow_shared(self._function, shared_bytes)
                 self._shared = shared_bytes
             self._format.pack_into(self._arguments, 0, *args)
-            self._driver.call(
-                self._driver.launch_entry,
-                self._function,
-                *grid,
-                *block,
-                shared_bytes,
-                stream,
-                self._pointers,
-                None,
-            )
+            entry, end = self._driver.launch_entry, (shared_bytes, stream, self._pointers, None)
+            # A refused call is made once more, where the reason is found and mended.
+            if entry(self._function, *grid, *block, *end):
+                self._driver.call(entry, self._function, *grid, *block, *end)
 
 
 @cache

@@ -118,8 +118,9 @@ class Queue:
         if known is shapes and of_size == itemsize:
             return offsets, total
         sizes = volumes(shapes) * itemsize
-        sizes = -(-sizes // SAMPLE_ALIGNMENT_BYTES) * SAMPLE_ALIGNMENT_BYTES
-        ends = np.cumsum(sizes)
+        sizes += SAMPLE_ALIGNMENT_BYTES - 1
+        sizes &= -SAMPLE_ALIGNMENT_BYTES
+        ends = sizes.cumsum()
         total = int(ends[-1]) if len(ends) else 0
         self._ragged = shapes, itemsize, ends - sizes, total
         return self._ragged[2], total

@@ -42,11 +42,14 @@ class ScannedJpegs:
         int64 ``(samples, 5)``: height, width, channels, sampling (see `SAMPLINGS`) and `kind_of` of
         each plain file, and 0 for any other. A plain file is a JPEG that has a `sampling`, no
         orientation and no `variant`, and ends with the marker of the end.
+    plain
+        How many files are plain.
     """
 
     addresses: np.ndarray
     sizes: np.ndarray
     facts: np.ndarray
+    plain: int
 
     def headers(self) -> list[ImageHeader | None]:
         """The header of each plain file: what `read_header` would say."""
@@ -75,6 +78,8 @@ def kind_of(height: int, width: int, sampling: int) -> int:
 
 
 KINDS = 17 * 32 * 8
+_SHORTEST = 32
+"""No shorter file is looked at."""
 _FEW = 128
 """So few files are looked at without letting other threads have the interpreter: it would take
 longer to get it back.
@@ -92,15 +97,9 @@ def scan_jpegs(rows: list[np.ndarray]) -> ScannedJpegs:
     else:
         addresses = addresses_of(rows)
         sizes = np.array([row.size if row.strides == (1,) else 0 for row in rows], np.uint64)
-    return scan_spans(addresses, sizes)
-
-
-def scan_spans(addresses: np.ndarray, sizes: np.ndarray) -> ScannedJpegs:
-    """The same for files at addresses, of so many bytes, both uint64."""
-    count = len(addresses)
     facts = np.zeros((count, 5), np.int64)
-    (_scan_few if count <= _FEW else _scan)(addresses, sizes, facts)
-    return ScannedJpegs(addresses, sizes, facts)
+    plain = (_scan_few if count <= _FEW else _scan)(addresses, sizes, facts)
+    return ScannedJpegs(addresses, sizes, facts, plain)
 
 
 _HEAD_BYTES = object.__basicsize__
@@ -159,27 +158,31 @@ def _find(objects: np.ndarray, head_bytes: int, places: np.ndarray) -> None:
 
 
 @numba.njit(cache=True)
-def _scan_few(addresses: np.ndarray, sizes: np.ndarray, facts: np.ndarray) -> None:
-    _scan(addresses, sizes, facts)
+def _scan_few(addresses: np.ndarray, sizes: np.ndarray, facts: np.ndarray) -> int:
+    return _scan(addresses, sizes, facts)  # type: ignore[no-any-return]
 
 
 @numba.njit(nogil=True, cache=True)
-def _scan(addresses: np.ndarray, sizes: np.ndarray, facts: np.ndarray) -> None:
+def _scan(addresses: np.ndarray, sizes: np.ndarray, facts: np.ndarray) -> int:
+    plain = 0
     for i in range(addresses.size):
-        if sizes[i] >= 32:
-            _scan_one(numba.carray(_pointer(addresses[i]), (np.int64(sizes[i]),)), facts[i])
+        if sizes[i] >= _SHORTEST:
+            scan_one(numba.carray(_pointer(addresses[i]), (np.int64(sizes[i]),)), facts[i])
+            plain += facts[i, 3] != 0
+    return plain
 
 
 @numba.njit(cache=True)
 def _scan_array(data: np.ndarray, facts: np.ndarray) -> None:
-    if data.size >= 32:
-        _scan_one(data, facts)
+    scan_one(data, facts)
 
 
 @numba.njit(nogil=True, cache=True)
-def _scan_one(data: np.ndarray, facts: np.ndarray) -> None:
-    """Write down the facts if `data` is a plain file. Mirrors `jpeg_header.read`."""
+def scan_one(data: np.ndarray, facts: np.ndarray) -> None:
+    """Write down the facts, which are 0, if `data` is a plain file. Mirrors `jpeg_header.read`."""
     size = data.size
+    if size < _SHORTEST:
+        return
     if data[0] != 0xFF or data[1] != 0xD8 or data[2] != 0xFF:
         return
     if data[size - 2] != 0xFF or data[size - 1] != 0xD9:

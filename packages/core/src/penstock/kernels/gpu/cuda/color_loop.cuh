@@ -13,8 +13,8 @@ template <typename Body> struct ColorSample {
   int64 outer, row;  // bytes between neighbours
   int32 pixel, channel;
   int32 height, width;
-  int32 packed;  // the source is one run of memory, too
-  int32 turns;   // tiles of a block
+  int32 turns;  // tiles of a block
+  int32 padding;
   typename Body::Numbers numbers;
 };
 
@@ -39,7 +39,7 @@ __device__ __forceinline__ bool fetch(const ColorSample<Body>& s, int64 first, u
   using Tile = ColorTile<Body>;
   constexpr int ACCESSES = Tile::CHUNK * Tile::READ / 16;
   const char* const from = s.source + first * Tile::READ;
-  const bool direct = s.packed && first >= 0 && first + Tile::CHUNK <= s.pixels &&
+  const bool direct = first >= 0 && first + Tile::CHUNK <= s.pixels &&
                       reinterpret_cast<uint64>(from) % 16 == 0;
   if (direct) {
 #pragma unroll
@@ -84,8 +84,9 @@ __device__ __forceinline__ void change_fetched(const typename Body::Numbers& num
     reinterpret_cast<uint32*>(mine)[lane * RESULTS + k] = results[k];
 }
 
-// The same for pixels that lie anywhere: neighbouring threads take neighbours, a few at a time.
-template <typename Body>
+// The same for pixels that lie anywhere: neighbouring threads take neighbours, a few at a time. View:
+// the source is not one run of memory.
+template <typename Body, bool View>
 __device__ __forceinline__ void change_scattered(const ColorSample<Body>& s,
                                                  const typename Body::Numbers& numbers, int64 first,
                                                  uint8* mine, int lane) {
@@ -93,8 +94,8 @@ __device__ __forceinline__ void change_scattered(const ColorSample<Body>& s,
   using In = typename Body::In;
   constexpr int EACH = Tile::EACH, CIN = Tile::CIN, COUT = Tile::COUT;
   constexpr int TOGETHER = EACH < 4 ? EACH : 4;
-  const int channel = s.packed ? int(sizeof(In)) : s.channel;
-  const int64 step = s.packed ? Tile::READ : s.pixel;
+  const int channel = View ? s.channel : int(sizeof(In));
+  const int64 step = View ? s.pixel : Tile::READ;
   const int begin = first < 0 ? int(-first) : 0;  // pixels of the warp that are in the sample
   const int end = int(min(int64(Tile::CHUNK), s.pixels - first));
   // From the first one of this thread's that is not in front of it.
@@ -103,7 +104,7 @@ __device__ __forceinline__ void change_scattered(const ColorSample<Body>& s,
   int64 x = first + at;
   int y = 0;
   const char* place = s.source + x * step;
-  if (!s.packed) {
+  if (View) {
     const auto line = divided(uint64(x), uint64(s.width));
     const auto frame = divided(line.whole, uint64(s.height));
     x = line.rest, y = int(frame.rest);
@@ -122,7 +123,7 @@ __device__ __forceinline__ void change_scattered(const ColorSample<Body>& s,
       }
       x += 32;
       place += 32 * step;
-      while (!s.packed && x >= s.width) {
+      while (View && x >= s.width) {
         x -= s.width;
         place += next_row;
         if (++y == s.height) {
@@ -142,6 +143,126 @@ __device__ __forceinline__ void change_scattered(const ColorSample<Body>& s,
       }
     }
     at += 32 * TOGETHER;
+  }
+}
+
+// `change_scattered` of views, for what rarely needs it: it takes no registers of the caller's.
+template <typename Body>
+__device__ __noinline__ void change_any(const ColorSample<Body>& s, int64 first, uint8* mine,
+                                        int lane) {
+  const typename Body::Numbers numbers = s.numbers;
+  change_scattered<Body, true>(s, numbers, first, mine, lane);
+}
+
+// Four bytes from where there need not be a word; two aligned words have them.
+__device__ __forceinline__ uint32 word_from(uint32 low, uint32 high, uint32 place) {
+  return __funnelshift_r(low, high, 8 * place);
+}
+
+// Four pixels of three bytes in the opposite order.
+__device__ __forceinline__ void reverse_pixels(uint32 (&words)[3]) {
+  const uint32 a = words[0], b = words[1], c = words[2];
+  words[0] = __byte_perm(b, c, 0x2765u);
+  words[1] = __byte_perm(__byte_perm(b, c, 0x0043u), __byte_perm(a, b, 0x4300u), 0x7610u);
+  words[2] = __byte_perm(a, b, 0x2105u);
+}
+
+// `change_scattered` for views of pixels of three bytes, which may run backwards: a thread takes four
+// neighbours, out of the words that they are in. Words beyond the sample are not touched.
+template <typename Body>
+__device__ __forceinline__ void change_bytes(const ColorSample<Body>& s,
+                                             const typename Body::Numbers& numbers, int64 first,
+                                             uint8* mine, int lane) {
+  using Tile = ColorTile<Body>;
+  using Out = typename Body::Out;
+  constexpr int GROUPS = Tile::CHUNK / 4, COUT = Tile::COUT;
+  constexpr int TOGETHER = GROUPS < 64 ? 1 : 2, RESULTS = COUT * int(sizeof(Out));
+  const int step = s.pixel, width = s.width, height = s.height;
+  // Where the sample's first and last bytes are.
+  const int64 frames = divided(uint64(s.pixels), uint64(width) * uint64(height)).whole;
+  const int64 reaches[3] = {int64(width - 1) * step, (height - 1) * s.row, (frames - 1) * s.outer};
+  const char *low = s.source, *high = s.source + 3;
+#pragma unroll
+  for (int k = 0; k < 3; k++) {
+    low += min(reaches[k], int64(0));
+    high += max(reaches[k], int64(0));
+  }
+  const int64 next_frame = s.outer - height * s.row;
+  // Where this thread's first pixel is; those in front of the sample are in front of its first row.
+  int64 at = first + 4 * lane;
+  int x = at < 0 ? int(at) : 0, y = 0;
+  const char* line = s.source;
+  if (at > 0) {
+    const auto found = divided(uint64(at), uint64(width));
+    const auto frame = divided(found.whole, uint64(height));
+    x = int(found.rest), y = int(frame.rest);
+    line += frame.whole * s.outer + y * s.row;
+  }
+#pragma unroll 1
+  for (int group = lane; group < GROUPS; group += 32 * TOGETHER) {
+    uint32 words[TOGETHER][3];
+#pragma unroll
+    for (int t = 0; t < TOGETHER; t++, at += 128) {
+      const char* const begin = line + int64(x) * step - (step < 0 ? 9 : 0);
+      const uint32 place = uint32(reinterpret_cast<uint64>(begin)) & 3;
+      const uint32* const word = reinterpret_cast<const uint32*>(begin - place);
+      const char* const end = reinterpret_cast<const char*>(word + (place ? 4 : 3));
+      if (x >= 0 && x + 4 <= width && begin - place >= low && end <= high) {
+        const uint32 given[3] = {__ldg(word), __ldg(word + 1), __ldg(word + 2)};
+        const uint32 last = place ? __ldg(word + 3) : 0;
+        words[t][0] = word_from(given[0], given[1], place);
+        words[t][1] = word_from(given[1], given[2], place);
+        words[t][2] = word_from(given[2], last, place);
+        if (step < 0) reverse_pixels(words[t]);
+      } else {
+        // Pixel by pixel, over the end of a row.
+        uint8 bytes[12];
+        int column = x, row = y;
+        const char* from = line;
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+          const bool there = at + k >= 0 && at + k < s.pixels;
+          const uint8* const pixel = reinterpret_cast<const uint8*>(from + int64(column) * step);
+#pragma unroll
+          for (int c = 0; c < 3; c++) bytes[3 * k + c] = there ? __ldg(pixel + c) : 0;
+          if (++column == width) {
+            column = 0;
+            from += s.row;
+            if (++row == height) {
+              row = 0;
+              from += next_frame;
+            }
+          }
+        }
+        memcpy(words[t], bytes, sizeof(bytes));
+      }
+      x += 128;
+      while (x >= width) {
+        x -= width;
+        line += s.row;
+        if (++y == height) {
+          y = 0;
+          line += next_frame;
+        }
+      }
+    }
+#pragma unroll
+    for (int t = 0; t < TOGETHER; t++) {
+      Out made[4][COUT];
+      uint32 results[RESULTS];
+#pragma unroll
+      for (int k = 0; k < 4; k++) {
+        PackedByte given[3];
+#pragma unroll
+        for (int c = 0; c < 3; c++)
+          given[c] = {words[t][(3 * k + c) / 4], uint32(3 * k + c) % 4};
+        Body::pixel(numbers, given, made[k]);
+      }
+      memcpy(results, made, sizeof(made));
+      uint32* const target = reinterpret_cast<uint32*>(mine) + (group + 32 * t) * RESULTS;
+#pragma unroll
+      for (int k = 0; k < RESULTS; k++) target[k] = results[k];
+    }
   }
 }
 
@@ -167,40 +288,57 @@ __device__ __forceinline__ void leave(const ColorSample<Body>& s, int64 first, c
 
 // A block makes some tiles, one after the other, and each of its warps a part of each: while one part
 // is worked on, the next is copied to shared memory.
-template <typename Body>
+template <typename Body, bool View>
 __global__ void __launch_bounds__(256, 4)
 color(const uint8* records, uint32 pitch, uint32 count, uint32 uniform) {
   using Tile = ColorTile<Body>;
-  __shared__ __align__(16) uint8 memory[2][Tile::WARPS * Tile::BYTES];
+  __shared__ __align__(16) uint8 memory[View ? 1 : 2][Tile::WARPS * Tile::BYTES];
   const Share share = share_of({records, pitch, count, uniform}, blockIdx.x);
   const auto& s = *reinterpret_cast<const ColorSample<Body>*>(share.record);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const typename Body::Numbers numbers = s.numbers;
   const int turns = s.turns;
   int64 first = (int64(share.block) * turns) * Tile::PIXELS - s.shift + warp * Tile::CHUNK;
-  bool fetched = fetch(s, first, memory[0] + warp * Tile::BYTES, lane);
-  fence_copies();
+  if constexpr (View) {
+    uint8* const mine = memory[0] + warp * Tile::BYTES;
+    const bool bytes = Tile::READ == 3 && s.channel == 1 && (s.pixel == 3 || s.pixel == -3);
+    const typename Body::Numbers numbers = s.numbers;
 #pragma unroll 1
-  for (int turn = 0; turn < turns && first < s.pixels; turn++, first += Tile::PIXELS) {
-    uint8* const mine = memory[turn & 1] + warp * Tile::BYTES;
-    bool next = false;
-    if (turn + 1 < turns) {
-      uint8* const other = memory[~turn & 1] + warp * Tile::BYTES;
-      next = fetch(s, first + Tile::PIXELS, other, lane);
-    }
-    fence_copies();
-    if (first + Tile::CHUNK > 0) {
-      if (fetched) {
-        await_copies_but<1>();
-        __syncwarp();
-        change_fetched<Body>(numbers, mine, lane);
-      } else {
-        change_scattered<Body>(s, numbers, first, mine, lane);
+    for (int turn = 0; turn < turns && first < s.pixels; turn++, first += Tile::PIXELS) {
+      if (first + Tile::CHUNK <= 0) continue;
+      if constexpr (Tile::READ == 3) {
+        if (bytes) change_bytes<Body>(s, numbers, first, mine, lane);
       }
+      if (!bytes) change_any<Body>(s, first, mine, lane);
       __syncwarp();
       leave<Body>(s, first, mine, lane);
       __syncwarp();
     }
-    fetched = next;
+  } else {
+    const typename Body::Numbers numbers = s.numbers;
+    bool fetched = fetch(s, first, memory[0] + warp * Tile::BYTES, lane);
+    fence_copies();
+#pragma unroll 1
+    for (int turn = 0; turn < turns && first < s.pixels; turn++, first += Tile::PIXELS) {
+      uint8* const mine = memory[turn & 1] + warp * Tile::BYTES;
+      bool next = false;
+      if (turn + 1 < turns) {
+        uint8* const other = memory[~turn & 1] + warp * Tile::BYTES;
+        next = fetch(s, first + Tile::PIXELS, other, lane);
+      }
+      fence_copies();
+      if (first + Tile::CHUNK > 0) {
+        if (fetched) {
+          await_copies_but<1>();
+          __syncwarp();
+          change_fetched<Body>(numbers, mine, lane);
+        } else {
+          change_scattered<Body, false>(s, numbers, first, mine, lane);
+        }
+        __syncwarp();
+        leave<Body>(s, first, mine, lane);
+        __syncwarp();
+      }
+      fetched = next;
+    }
   }
 }

@@ -12,11 +12,6 @@
 constexpr int WARPS = 8, THREADS = 32 * WARPS, ROWS = 32, RUN = 8, TILE_WIDTH = 64;
 constexpr int RUNS = RESTART / RUN, TILE_RUNS = TILE_WIDTH / RUN, TILES = RESTART / TILE_WIDTH;
 constexpr int WARP_ROWS = ROWS / WARPS;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr int BLOCKS = 4;  // that share a multiprocessor
-#else
-constexpr int BLOCKS = 5;
-#endif
 static_assert(TILE_RUNS * WARP_ROWS == 32, "a thread of a warp has a run of its tile's rows");
 // The box of a turned tile: 64 by 31 steps are 71.2 long, and two pixels more are neighbours. Rows
 // are 10 banks apart, so that runs of four rows meet in pairs at most.
@@ -204,34 +199,15 @@ __device__ __forceinline__ void locate_runs(const Sample& sample, int axis, int 
   at[runs] = value;
 }
 
-// A run of pixels from a point on, packed into words of shared memory.
+// Four pixels from a point on, which moves on: a word for each channel, of which the last byte counts.
+// As a float, it is 2**23 more.
 template <int Channels>
-__device__ __forceinline__ void make_run(const Source<uint8>& source, const uint32* pixels,
-                                         const Box& box, float x, float y, float step_x,
-                                         float step_y, bool clamp, float fill, uint32* to) {
-  if (box.columns) {
+__device__ __forceinline__ void blend_four(const uint32* pixels, const Box& box, float& x, float& y,
+                                           float step_x, float step_y,
+                                           uint32 (&bits)[4 * Channels]) {
 #pragma unroll
-    for (int four = 0; four < RUN; four += 4) {
-      uint32 bytes[4 * Channels];
-#pragma unroll
-      for (int k = 0; k < 4; k++) {
-        blend_in_box<Channels>(pixels, box, x, y, bytes + k * Channels);
-        x += step_x, y += step_y;
-      }
-#pragma unroll
-      for (int w = 0; w < Channels; w++) {
-        const uint32* const b = bytes + 4 * w;
-        to[four * Channels / 4 + w] = __byte_perm(__byte_perm(b[0], b[1], 0x0040),
-                                                  __byte_perm(b[2], b[3], 0x0040), 0x5410);
-      }
-    }
-    return;
-  }
-  uint8* pixel = reinterpret_cast<uint8*>(to);
-  for (int k = 0; k < RUN; k++, pixel += Channels) {
-    const float point[2] = {x, y};
-    interpolate<2, Channels, uint8>(source, point, clamp, fill,
-                                    [&](int c, uint8 value) { pixel[c] = value; });
+  for (int k = 0; k < 4; k++) {
+    blend_in_box<Channels>(pixels, box, x, y, bits + k * Channels);
     x += step_x, y += step_y;
   }
 }

@@ -4,6 +4,12 @@
 #include "packed_rows.cuh"
 #include "warp_box.cuh"
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int BLOCKS = 4;  // that share a multiprocessor
+#else
+constexpr int BLOCKS = 5;
+#endif
+
 template <int Channels>
 __global__ void __launch_bounds__(THREADS, BLOCKS)
 warp_bytes(const Sample* __restrict__ samples, uint32 strips_per_sample, bool clamp) {
@@ -48,9 +54,29 @@ warp_bytes(const Sample* __restrict__ samples, uint32 strips_per_sample, bool cl
     const int tile_count = min(TILE_WIDTH, count - first);
     if (row < rows && tile_run * RUN < tile_count) {
       const int place = first / RUN + tile_run;
-      make_run<Channels>(source, pixels, box, at[0][row][place], at[1][row][place], step_x, step_y,
-                         clamp, static_cast<float>(sample.fill),
-                         staged[row] + tile_run * (RUN * Channels / 4));
+      float x = at[0][row][place], y = at[1][row][place];
+      uint32* const to = staged[row] + tile_run * (RUN * Channels / 4);
+      if (box.columns) {
+#pragma unroll
+        for (int four = 0; four < RUN; four += 4) {
+          uint32 bytes[4 * Channels];
+          blend_four<Channels>(pixels, box, x, y, step_x, step_y, bytes);
+#pragma unroll
+          for (int w = 0; w < Channels; w++) {
+            const uint32* const b = bytes + 4 * w;
+            to[four * Channels / 4 + w] = __byte_perm(__byte_perm(b[0], b[1], 0x0040),
+                                                      __byte_perm(b[2], b[3], 0x0040), 0x5410);
+          }
+        }
+      } else {
+        uint8* pixel = reinterpret_cast<uint8*>(to);
+        for (int k = 0; k < RUN; k++, pixel += Channels) {
+          const float point[2] = {x, y};
+          interpolate<2, Channels, uint8>(source, point, clamp, static_cast<float>(sample.fill),
+                                          [&](int c, uint8 value) { pixel[c] = value; });
+          x += step_x, y += step_y;
+        }
+      }
     }
     __syncwarp();
     if (row < rows) {

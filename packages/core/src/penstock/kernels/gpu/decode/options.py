@@ -22,6 +22,10 @@ class DecoderOptions:
     device_padding_jpeg2k_bytes: int = 0
     host_padding_jpeg2k_bytes: int = 0
 
+    def __hash__(self) -> int:
+        # One pipeline hardly ever has two that differ in anything else.
+        return hash((self.hardware_load, self.fancy_upsampling, self.preallocate_width))
+
     def text(self) -> str:
         """The options of nvImageCodec's decoders, in its words."""
         by_decoder = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.queue import Queue
 
 _COLORS = ("RGB", "BGR", "GRAY")
+
+
+@lru_cache(maxsize=256)
+def _all(count: int) -> np.ndarray:
+    """The positions of so many images; not to be written to."""
+    return np.arange(count)
 
 
 class Encoded(Protocol):
@@ -117,8 +124,10 @@ def plain_jpegs(
     if wanted.color not in _COLORS or wanted.dtype != np.uint8:
         return None
     facts = scanned.facts
-    positions = np.flatnonzero(facts[:, 3])
-    if len(positions) < len(facts):
+    if scanned.plain == len(facts):
+        positions = _all(len(facts))
+    else:
+        positions = np.flatnonzero(facts[:, 3])
         facts = facts[positions]
     shapes = facts[:, :3].copy()
     shapes[:, 2] = channels = 1 if wanted.color == "GRAY" else 3
@@ -150,6 +159,9 @@ class PlainJob:
     def tables(self) -> Tables:
         """The images as the JPEG engines take them."""
         scanned, positions = self.images.scanned, self.images.positions
+        sources, sizes = scanned.addresses, scanned.sizes
+        if len(positions) < len(sources):
+            sources, sizes = sources[positions], sizes[positions]
         images = np.zeros(len(positions), IMAGE)
         images["channel"][:, 0] = self.targets
         images["pitch"][:, 0] = self.images.shapes[:, 1] * self.images.channels
@@ -161,7 +173,7 @@ class PlainJob:
                 regions = None
             else:
                 regions[whole] = 0, 0, -1, -1
-        return Tables(scanned.addresses[positions], scanned.sizes[positions], images, regions)
+        return Tables(sources, sizes, images, regions)
 
     def finish(self, queue: Queue, good: np.ndarray, wanted: Wanted) -> list[Sample]:
         """The images that were not decoded."""

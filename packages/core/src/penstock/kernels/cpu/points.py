@@ -1,0 +1,30 @@
+"""Points mapped by affine maps."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from penstock.kernels.cpu.saturate import saturate
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def map_points(points: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
+    """Fill `out` with the images of `points`.
+
+    Parameters
+    ----------
+    points
+        ``(points, n)``, of any type.
+    matrix
+        float32 ``(m, n + 1)``; the last column is added. Sums are float32, from the first term on.
+    out
+        ``(points, m)``; integers are rounded, halves away from zero, and saturate.
+    """
+    rows, columns = matrix.shape[0], matrix.shape[1] - 1
+    for i in range(len(out)):
+        for r in range(rows):
+            total = matrix[r, 0] * np.float32(points[i, 0])
+            for k in range(1, columns):
+                total += matrix[r, k] * np.float32(points[i, k])
+            out[i, r] = saturate(total + matrix[r, columns], out)

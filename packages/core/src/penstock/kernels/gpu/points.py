@@ -1,0 +1,49 @@
+"""Points mapped by affine maps: the GPU's side of `penstock.kernels.cpu.points`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+_POINTS = np.dtype(
+    [
+        ("first_block", np.uint32),
+        ("axes", np.int32),
+        ("out_axes", np.int32),
+        ("source", np.uint64),
+        ("out", np.uint64),
+        ("elements", np.int64),
+        ("matrix", np.float32, (6, 7)),
+    ],
+    align=True,
+)
+
+
+def map_points(queue: Queue, points: DeviceBatch, matrices: np.ndarray, out: DeviceBatch) -> None:
+    """Queue filling `out` with the images of `points`.
+
+    Parameters
+    ----------
+    points
+        ``(..., n)``: uint8, uint16, int16, int32 or float32.
+    matrices
+        float32 ``(samples, m, n + 1)``, or one for all.
+    out
+        ``(..., m)``, float32 or of the type of `points`.
+    """
+    records = np.zeros(len(out), _POINTS)
+    rows, columns = matrices.shape[1:]
+    records["axes"], records["out_axes"] = columns - 1, rows
+    records["source"], records["out"] = points.pointers, out.pointers
+    records["matrix"][:, :rows, :columns] = matrices
+    records["elements"] = sizes = out.sizes()
+    name = kernel("map_points.cu", "map_points", points.dtype, out.dtype)
+    launch_records(queue, name, records, quotient_up(sizes, THREADS))
