@@ -217,3 +217,20 @@ def test_decoders_take_files_on_the_cpu_and_make_images_on_the_gpu():
     bad = ndd.decoders.image(ndd.batch([np.zeros(9, np.uint8)]), device="gpu")
     with pytest.raises(RuntimeError, match="sample 0"):
         bad.evaluate()
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda m: m.name)
+def test_warps_by_matrices_on_either_device(mode):
+    maps = [np.array([[0.9, 0.2, k], [-0.1, 1.1, 1]], np.float32) for k in range(4)]
+    want = host(ndd.warp_affine(ndd.batch(images(), layout="HWC"), ndd.batch(maps)))
+    with mode:
+        there = ndd.batch(images(), layout="HWC").gpu()
+        for given in (ndd.batch(maps), ndd.batch(maps).gpu()):
+            warped = ndd.warp_affine(there, given)
+            whole = ndd.cast(ndd.flip(warped), dtype=ndd.float32)
+            for got, turned, expected in zip(host(warped), host(whole), want, strict=True):
+                np.testing.assert_array_equal(got, expected)
+                np.testing.assert_array_equal(turned, expected[:, ::-1].astype(np.float32))
+        by_argument = ndd.warp_affine(there, matrix=ndd.batch(maps))
+        for got, expected in zip(host(by_argument), want, strict=True):
+            np.testing.assert_array_equal(got, expected)

@@ -14,6 +14,7 @@ import pytest
 
 import penstock.experimental.dynamic as ndd
 from penstock import errors, fn, pipeline_def, types
+from penstock.experimental.dynamic.modes import THREAD
 from penstock.tensors.gpu.device import get_device
 from penstock.tensors.gpu.runtime import install_runtime
 from tests.support.gpu.foreign import DLPackArray
@@ -33,8 +34,10 @@ def _count_real() -> int:
 @pytest.fixture(autouse=True)
 def several(gpu_runtime):
     """As many GPUs as the tests want; `gpu_runtime` has one of the real ones."""
+    THREAD.defaults.clear()  # contexts of an emulated GPU that was another test's
     if isinstance(gpu_runtime, EmulatedRuntime):
         yield
+        THREAD.defaults.clear()
         return
     if _count_real() < GPUS:
         pytest.skip("needs two GPUs")

@@ -96,6 +96,18 @@ def assert_parity(
     """
     expected = run_graph("dali", graph, *feeds, **options)
     actual = run_graph("penstock", graph, *feeds, **options)
+    compare_outputs(expected, actual, max_levels, differing, relative, absolute)
+
+
+def compare_outputs(
+    expected: list[list[Output]],
+    actual: list[list[Output]],
+    max_levels: int = 1,
+    differing: float = 0.001,
+    relative: float = 1e-5,
+    absolute: float = 1e-5,
+) -> None:
+    """Compare outputs of iterations; parameters are those of `assert_parity`."""
     for want_iteration, got_iteration in zip(expected, actual, strict=True):
         assert len(want_iteration) == len(got_iteration)
         for number, (want, got) in enumerate(zip(want_iteration, got_iteration, strict=True)):

@@ -139,3 +139,24 @@ def test_a_singular_matrix_on_the_gpu_is_told_of():
     singular = np.array([[1, 1, 0], [1, 1, 0]], np.float32)
     with pytest.raises(ArgumentValueError, match="singular"):
         _pipeline(images(), [*matrices(2, 3), singular], ["HWC", None], "gpu", inverse_map=False)
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_matrices_from_wherever_they_come(fuse):
+    data = images()
+    pipe = Pipeline(batch_size=len(data), num_threads=2, device_id=0, seed=3, fuse=fuse)
+    with pipe:
+        x = fn.external_source(lambda: data, layout="HWC", batch=True)
+        turn = fn.transforms.rotation(angle=fn.random.uniform(range=(-90, 90)), center=(20, 15))
+        literal = np.array([[0.9, 0.1, 2], [0.2, 1.1, -3]], np.float32)
+        outputs = []
+        for given, on_host in ((turn, turn), (turn.gpu(), turn), (literal, literal)):
+            outputs += [fn.warp_affine(x.gpu(), given).cpu(), fn.warp_affine(x, on_host)]
+        by_argument = fn.warp_affine(x.gpu(), matrix=turn, size=(20, 31))
+        outputs += [by_argument.cpu(), fn.warp_affine(x, matrix=turn, size=(20, 31))]
+        pipe.set_outputs(*outputs)
+    for _ in range(3):
+        found = pipe.run()
+        for got, want in zip(found[::2], found[1::2], strict=True):
+            for one, other in zip(got, want, strict=True):
+                np.testing.assert_array_equal(np.array(one), np.array(other))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.kernels.cpu import half
+from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.normalize_pixels import LIMITS
 
 
@@ -34,7 +35,9 @@ def transform_pixels(
     if not source.size:
         return
     if source.dtype == np.float16:
-        source = source.astype(np.float32)
+        wide = np.empty(source.shape, np.float32)
+        converter(source.dtype, wide.dtype)(source, wide)
+        source = wide
     elif not source.flags.aligned:
         source = source.copy()
     if out.dtype == np.float16 and not half.available():

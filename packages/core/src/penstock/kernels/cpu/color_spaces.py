@@ -11,6 +11,10 @@ arithmetic gives DALI's bytes exactly.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
 import numpy as np
 
 from penstock.kernels.cpu.color import transform_pixels
@@ -94,6 +98,13 @@ _IN_OPENCV = {
 """Conversions for which OpenCV has the same bytes sooner: up to ten times where bytes only move."""
 
 
+@cache
+def _in_opencv(pair: tuple[str, str]) -> tuple[Callable[..., Any], int] | None:
+    """OpenCV's function for a conversion, and its number there; `None` if it has none."""
+    name = _IN_OPENCV.get(pair)
+    return None if name is None else (cv2().cvtColor, getattr(cv2(), name))
+
+
 def convert_pixels(source: np.ndarray, pair: tuple[str, str], out: np.ndarray) -> None:
     """Convert pixels from one colour space to another.
 
@@ -106,11 +117,12 @@ def convert_pixels(source: np.ndarray, pair: tuple[str, str], out: np.ndarray) -
     out
         The same without gaps, but for the number of channels.
     """
-    name = _IN_OPENCV.get(pair)
-    if name is not None and source.flags.c_contiguous and source.size:
-        given = source.reshape(-1, *source.shape[-2:])
-        made = out.reshape(-1, *out.shape[-2:])
-        cv2().cvtColor(given, getattr(cv2(), name), dst=made)
+    found = _in_opencv(pair)
+    if found is not None and source.flags.c_contiguous and source.size:
+        if source.ndim != 3:
+            source, out = (a.reshape(-1, *a.shape[-2:]) for a in (source, out))
+        convert, code = found
+        convert(source, code, out)
         return
     numbers, reverses = CONVERSIONS[pair]
     transform_pixels(source, numbers, out, reverses=reverses)

@@ -4,28 +4,9 @@
 // A block makes a strip of rows of the canvas, see warp_box.cuh, as far as it is in the window. Pixels
 // become what they are in the end where they are blended, and take their places in shared memory, in
 // planes or as pixels, from where each warp stores the rows that it has made.
+#include "arithmetic_types.cuh"
 #include "warp_box.cuh"
 #include "warp_placed_sample.cuh"
-
-// Stores a run of `size` bytes at `to`; they lie in shared memory from byte number `from` on, and there
-// is a word in front of it. All threads of a warp do that together.
-__device__ __forceinline__ void store_run(uint8* to, const uint8* memory, int from, int size,
-                                          int lane) {
-  const int begin = int(reinterpret_cast<uint64>(to) & 3), end = begin + size, words = end / 4;
-  uint32* const target = reinterpret_cast<uint32*>(to - begin);
-  const int place = from - begin, phase = place & 3;  // of the first word's bytes
-  const uint32* const source = reinterpret_cast<const uint32*>(memory + (place - phase));
-  for (int w = lane; w < words; w += 32) {
-    if (w == 0 && begin) continue;
-    target[w] = phase ? __funnelshift_r(source[w], source[w + 1], 8 * phase) : source[w];
-  }
-  if ((begin | end) % 4 == 0) return;
-  // The first word and the last have others' bytes, too; they may be the same one.
-  const uint8* const bytes = memory + from;
-  const int first = begin ? min(4 - begin, size) : 0, left = begin && !words ? 0 : end % 4;
-  if (lane < first) to[lane] = bytes[lane];
-  if (lane < left) to[size - left + lane] = bytes[size - left + lane];
-}
 
 // Stores elements in shared memory: as one vector, where that begins at a multiple of its size, or by
 // words.
@@ -53,54 +34,66 @@ template <typename Out, int OutChannels> struct Made {
   static constexpr int BYTES = FRONT + ROWS * PITCH + 16;
 };
 
-// Stores a warp's rows of a tile, so many runs of each; `out` is where the first belongs.
-template <typename Layout, int Planes>
+// Stores a warp's rows of a tile, `Planes` runs of `size` bytes each; `out` is where the first belongs,
+// and `from` the byte that it begins with in shared memory. By words, wherever runs begin: `Alike` says
+// that all begin at the same place in a word.
+template <typename Layout, int Planes, bool Alike>
 __device__ __forceinline__ void store_rows(uint8* out, int64 out_row, int64 out_plane,
                                            const uint8* made, int from, int size, int rows,
                                            int lane) {
-  if (((out_row | (Planes > 1 ? out_plane : 0)) & 3) != 0) {
-    for (int r = 0; r < rows; r++)
-      for (int p = 0; p < Planes; p++)
-        store_run(out + (r * out_row + p * out_plane), made + (r * Layout::PITCH + p * Layout::PLANE),
-                  from, size, lane);
-    return;
-  }
-  // All runs begin at the same place in a word. All that a thread stores is read before.
-  const int begin = int(reinterpret_cast<uint64>(out) & 3), end = begin + size, words = end / 4;
-  const int place = from - begin, phase = place & 3;
-  for (int w = lane; w < words; w += 32) {
-    if (w == 0 && begin) continue;
-    const uint8* const source = made + (place - phase + 4 * w);
+  const auto begin_of = [&](int r, int p) {
+    uint32 low = static_cast<uint32>(reinterpret_cast<uint64>(out));
+    if (!Alike) low += r * static_cast<uint32>(out_row) + p * static_cast<uint32>(out_plane);
+    return static_cast<int>(low & 3);
+  };
+  const auto offset_of = [](int r, int p) { return r * Layout::PITCH + p * Layout::PLANE; };
+  for (int w = lane; w < (size + 3) / 4; w += 32) {
+    // All that a thread stores is read before.
     uint32 values[WARP_ROWS][Planes];
 #pragma unroll
     for (int r = 0; r < WARP_ROWS; r++) {
 #pragma unroll
       for (int p = 0; p < Planes; p++) {
+        const int place = from - begin_of(r, p) + 4 * w, phase = place & 3;
         const uint32* const two =
-            reinterpret_cast<const uint32*>(source + (r * Layout::PITCH + p * Layout::PLANE));
+            reinterpret_cast<const uint32*>(made + (offset_of(r, p) + place - phase));
         values[r][p] = phase ? __funnelshift_r(two[0], two[1], 8 * phase) : two[0];
       }
     }
-    uint8* to = out - begin + 4 * w;
+    uint8* to = out + 4 * w;
 #pragma unroll
     for (int r = 0; r < WARP_ROWS; r++, to += out_row) {
       if (r >= rows) break;
       uint8* plane = to;
 #pragma unroll
-      for (int p = 0; p < Planes; p++, plane += out_plane)
-        *reinterpret_cast<uint32*>(plane) = values[r][p];
+      for (int p = 0; p < Planes; p++, plane += out_plane) {
+        const int begin = begin_of(r, p);
+        if (w < (begin + size) / 4 && (w > 0 || begin == 0))
+          *reinterpret_cast<uint32*>(plane - begin) = values[r][p];
+      }
     }
   }
-  if ((begin | end) % 4 == 0) return;
-  // The first word and the last have others' bytes, too; they may be the same one.
-  const int first = begin ? min(4 - begin, size) : 0, left = begin && !words ? 0 : end % 4;
-  for (int r = 0; r < rows; r++) {
-    for (int p = 0; p < Planes; p++) {
-      const uint8* const bytes = made + (r * Layout::PITCH + p * Layout::PLANE + from);
-      uint8* const to = out + (r * out_row + p * out_plane);
-      if (lane < first) to[lane] = bytes[lane];
-      if (lane < left) to[size - left + lane] = bytes[size - left + lane];
-    }
+  if (Alike && (begin_of(0, 0) | size) % 4 == 0) return;
+  // The first word and the last have others' bytes, too; they may be the same one. Up to three bytes
+  // of each are left.
+  for (int task = lane; task < rows * Planes * 6; task += 32) {
+    const int run = task / 6, part = task - run * 6, r = run / Planes, p = run - r * Planes;
+    const int begin = begin_of(r, p), end = begin + size;
+    const int first = begin ? min(4 - begin, size) : 0, left = begin && end < 4 ? 0 : end % 4;
+    const int byte = part < 3 ? part : size - left + part - 3;
+    if (part < 3 ? part < first : part - 3 < left)
+      out[r * out_row + p * out_plane + byte] = made[offset_of(r, p) + from + byte];
+  }
+}
+
+template <typename Layout, int Planes>
+__device__ __forceinline__ void store_runs(uint8* out, int64 out_row, int64 out_plane,
+                                           const uint8* made, int from, int size, int rows,
+                                           int lane) {
+  if (((out_row | out_plane) & 3) == 0) {
+    store_rows<Layout, Planes, true>(out, out_row, out_plane, made, from, size, rows, lane);
+  } else {
+    store_rows<Layout, Planes, false>(out, out_row, out_plane, made, from, size, rows, lane);
   }
 }
 
@@ -165,6 +158,14 @@ warp_bytes_placed(const PlacedSample* __restrict__ samples, uint32 strips_per_sa
       return chain(value);
     }
   };
+  // The same of what `blend_four` gives, which is a float already.
+  const auto last_of = [&](uint32 bits, int c) -> Out {
+    if constexpr (Normalized && same<Chain, Keep<uint8>>) {
+      return Finish::normalized<Out>(__uint_as_float(bits) - 8388608.0f, means[c], factors[c]);
+    } else {
+      return last(static_cast<uint8>(bits), c);
+    }
+  };
   for (int first = low / TILE_WIDTH * TILE_WIDTH; first < high; first += TILE_WIDTH) {
     const Box box = boxes[first / TILE_WIDTH];
     if (box.columns) load_box<Channels>(source, box, clamp, fill, pixels);
@@ -193,7 +194,7 @@ warp_bytes_placed(const PlacedSample* __restrict__ samples, uint32 strips_per_sa
               Out values[4];
 #pragma unroll
               for (int k = 0; k < 4; k++)
-                values[k] = c < Channels ? last(bits[k * Channels + c] & 255, c)
+                values[k] = c < Channels ? last_of(bits[k * Channels + c], c)
                                          : finish.outside<Out>(c);
               put<true>(own + c * TILE_WIDTH + from, values);
             }
@@ -203,7 +204,7 @@ warp_bytes_placed(const PlacedSample* __restrict__ samples, uint32 strips_per_sa
             for (int k = 0; k < 4; k++)
 #pragma unroll
               for (int c = 0; c < OutChannels; c++)
-                values[k * OutChannels + c] = c < Channels ? last(bits[k * Channels + c] & 255, c)
+                values[k * OutChannels + c] = c < Channels ? last_of(bits[k * Channels + c], c)
                                                            : finish.outside<Out>(c);
             put<false>(own + from * OutChannels, values);
           }
@@ -233,9 +234,9 @@ warp_bytes_placed(const PlacedSample* __restrict__ samples, uint32 strips_per_sa
     const uint8* const rows_made = made + warp_row * Layout::PITCH;
     const int size = count * pixel_bytes, own_rows = min(WARP_ROWS, rows - warp_row);
     if (planar) {
-      store_rows<Layout, OutChannels>(out, out_row, out_plane, rows_made, from, size, own_rows, lane);
+      store_runs<Layout, OutChannels>(out, out_row, out_plane, rows_made, from, size, own_rows, lane);
     } else {
-      store_rows<Layout, 1>(out, out_row, 0, rows_made, from, size, own_rows, lane);
+      store_runs<Layout, 1>(out, out_row, 0, rows_made, from, size, own_rows, lane);
     }
     __syncthreads();  // the next tile needs the memory
   }
