@@ -210,7 +210,8 @@ class Executor(LaneSide):
                         self._check_open()
                         if help is not None and self.may_be_taken(iteration):
                             break
-                        self._finished.wait(_LOOKS_UP_SECONDS)
+                        if not self._finished.wait(_LOOKS_UP_SECONDS):
+                            self._wake_everybody()
                     else:
                         self._queue.popleft()
                         break
@@ -226,6 +227,14 @@ class Executor(LaneSide):
             error, iteration.error = iteration.error, None
             raise error
         return iteration
+
+    def _wake_everybody(self) -> None:
+        """Have all threads look for something to do. Holds the lock.
+
+        A Ctrl-C may have come when an iteration was scheduled and nobody told of it yet.
+        """
+        for condition in (self.gate.work, *self.gate.lanes.values()):
+            condition.notify_all()
 
     def _check_open(self) -> None:
         at_exit = self.gate.exiting and threading.current_thread() is not threading.main_thread()
