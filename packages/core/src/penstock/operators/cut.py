@@ -137,7 +137,7 @@ class Cutter:
         """
         extents = data.shapes if len(anchors) == len(data) else shape_rows(data)
         anchors, shapes, outside = settled_windows(self._bounds, c, anchors, shapes, extents)
-        if self._convert is None and not outside.any():
+        if self._convert is None and not np.count_nonzero(outside):
             if np.array_equal(shapes, extents):
                 return data
             if isinstance(data, DeviceBatch) and data.ndim == 1:

@@ -63,6 +63,14 @@ class PointwiseBatch(LazyBatch):
         self.shapes = shapes
         self.dtype = term.dtype
 
+    @property
+    def uniform_shape(self) -> tuple[int, ...] | None:
+        """The shape that all samples have; `None` if they differ (or there are none)."""
+        for source in self.sources:
+            if source.shapes is self.shapes:  # it has found out already, or remembers it now
+                return source.uniform_shape
+        return super().uniform_shape
+
     def materialise(self, queue: Queue) -> DeviceBatch:
         """The samples in device memory: one launch."""
         out = queue.empty(self.extents, self.dtype, len(self))

@@ -47,6 +47,6 @@ def vectors(
     if not spread and getattr(c.args, name) is not None:
         found = found[:1]
     found = found.reshape(len(found), -1)
-    if repeat and found.shape[1] == 1:
+    if repeat and found.shape[1] == 1 != count:
         return np.broadcast_to(found, (len(found), count))
     return found if found.shape[1] == count else None

@@ -143,7 +143,7 @@ def _checked(
     extents: np.ndarray,
 ) -> Windows:
     """`found`, unless a sample has no valid window, or all have to be looked at one by one."""
-    if found is not None and not found[2].any():
+    if found is not None and not np.count_nonzero(found[2]):
         return found[0], found[1]
     columns = [c.values(name) for name in names]
     wrong = range(c.size) if found is None else np.flatnonzero(found[2]).tolist()

@@ -28,6 +28,8 @@ _FIELDS: list[tuple[str, Any]] = [
     ("source", np.uint64),
     ("out", np.uint64),
     ("pixels", np.int64),
+    ("low", np.uint64),
+    ("high", np.uint64),
     ("outer", np.int64),
     ("row", np.int64),
     ("pixel", np.int32),
@@ -116,6 +118,7 @@ def compute(
         source.pointers,
         shapes,
         strides,
+        source.dtype.itemsize,
         out.pointers,
         kernel.out_channels * kernel.out_dtype.itemsize,
         _WARPS * 32 * kernel.each,
@@ -134,6 +137,7 @@ def _describe(
     pointers: np.ndarray,
     shapes: np.ndarray,
     strides: np.ndarray,
+    itemsize: int,
     out: np.ndarray,
     out_pixel: int,
     tile: int,
@@ -147,6 +151,8 @@ def _describe(
     pointers, shapes, strides
         Of the source; strides in bytes, none for samples without gaps. Shapes and strides have a
         row a sample, or one for all.
+    itemsize
+        Bytes of an element of the source.
     out, out_pixel
         Where the output begins, and bytes of its pixels.
     tile
@@ -175,6 +181,12 @@ def _describe(
             place.channel, place.pixel = step[ndim - 1], step[ndim - 2]
             place.row = step[ndim - 3] if ndim > 2 else 0
             place.outer = step[ndim - 4] if ndim > 3 else 0
+            low, high = np.int64(pointers[i]), np.int64(pointers[i]) + itemsize
+            for axis in range(ndim):
+                reach = max(shape[axis] - 1, 0) * step[axis]
+                low += min(reach, 0)
+                high += max(reach, 0)
+            place.low, place.high = low, high
             place.width = max(shape[ndim - 2], 1)
             place.height = max(shape[ndim - 3], 1) if ndim > 2 else 1
         # The first tile begins where accesses of 16 bytes do.

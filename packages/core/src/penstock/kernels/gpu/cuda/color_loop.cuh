@@ -10,7 +10,8 @@ template <typename Body> struct ColorSample {
   const char* source;  // of the first pixel
   char* out;           // one run of memory
   int64 pixels;
-  int64 outer, row;  // bytes between neighbours
+  const char *low, *high;  // of a view: where its first byte is, and the end of its last
+  int64 outer, row;        // bytes between neighbours
   int32 pixel, channel;
   int32 height, width;
   int32 turns;  // tiles of a block
@@ -178,15 +179,6 @@ __device__ __forceinline__ void change_bytes(const ColorSample<Body>& s,
   constexpr int GROUPS = Tile::CHUNK / 4, COUT = Tile::COUT;
   constexpr int TOGETHER = GROUPS < 64 ? 1 : 2, RESULTS = COUT * int(sizeof(Out));
   const int step = s.pixel, width = s.width, height = s.height;
-  // Where the sample's first and last bytes are.
-  const int64 frames = divided(uint64(s.pixels), uint64(width) * uint64(height)).whole;
-  const int64 reaches[3] = {int64(width - 1) * step, (height - 1) * s.row, (frames - 1) * s.outer};
-  const char *low = s.source, *high = s.source + 3;
-#pragma unroll
-  for (int k = 0; k < 3; k++) {
-    low += min(reaches[k], int64(0));
-    high += max(reaches[k], int64(0));
-  }
   const int64 next_frame = s.outer - height * s.row;
   // Where this thread's first pixel is; those in front of the sample are in front of its first row.
   int64 at = first + 4 * lane;
@@ -207,7 +199,7 @@ __device__ __forceinline__ void change_bytes(const ColorSample<Body>& s,
       const uint32 place = uint32(reinterpret_cast<uint64>(begin)) & 3;
       const uint32* const word = reinterpret_cast<const uint32*>(begin - place);
       const char* const end = reinterpret_cast<const char*>(word + (place ? 4 : 3));
-      if (x >= 0 && x + 4 <= width && begin - place >= low && end <= high) {
+      if (x >= 0 && x + 4 <= width && begin - place >= s.low && end <= s.high) {
         const uint32 given[3] = {__ldg(word), __ldg(word + 1), __ldg(word + 2)};
         const uint32 last = place ? __ldg(word + 3) : 0;
         words[t][0] = word_from(given[0], given[1], place);
