@@ -160,15 +160,17 @@ def resize(d: Draw) -> Case:
     args |= d.some(
         0.3,
         interp_type=lambda: d.one(INTERP),
-        mag_filter=lambda: d.one(INTERP),
-        min_filter=lambda: d.one(INTERP),
+        mag_filter=lambda: d.one(INTERP[1:]),
+        min_filter=lambda: d.one(INTERP[1:]),
         antialias=d.maybe,
         subpixel_scale=d.maybe,
         max_size=lambda: d.number(5, 40),
         dtype=lambda: types.FLOAT,
     )
-    # DALI 2.4 shifts regions twice where one axis takes the nearest and others do not.
-    if types.INTERP_NN not in args.values() and d.maybe(0.3):
+    if args.get("interp_type") == types.INTERP_NN:
+        # Where one axis takes the nearest and others do not, DALI 2.4 shifts regions twice.
+        args = {k: v for k, v in args.items() if k not in ("mag_filter", "min_filter")}
+    if d.maybe(0.3):
         ends = [[d.number(0, 0.4) for _ in range(ndim)], [d.number(0.5, 1) for _ in range(ndim)]]
         if d.maybe(0.3):
             ends.reverse()
