@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     """
 
 
-class LaneSide:
+class LaneSide(ABC):
     """The part of an executor that threads of lanes call, and whoever does their work."""
 
     gate: Gate
@@ -44,20 +45,25 @@ class LaneSide:
     _stages: Stages
     _first_lane: str
 
+    @abstractmethod
     def _begin(self, iteration: Iteration) -> None:
-        raise NotImplementedError
+        """Draw from the readers and make the first stage ready."""
 
+    @abstractmethod
     def _may_begin(self) -> bool:
-        raise NotImplementedError
+        """Whether an iteration may begin now. Holds the lock."""
 
+    @abstractmethod
     def _advance(self, iteration: Iteration) -> None:
-        raise NotImplementedError
+        """Find out whether an iteration's stage is complete, and go on. Holds the lock."""
 
+    @abstractmethod
     def _settle(self, iteration: Iteration, following: Program | str | None) -> None:
-        raise NotImplementedError
+        """Put down what comes next: samples, a lane, ... Holds the lock."""
 
+    @abstractmethod
     def _wake_worker(self) -> None:
-        raise NotImplementedError
+        """Have one more worker look for something to do, if there is. Holds the lock."""
 
     def _wake_lane(self, lane: str) -> None:
         """Have an iteration looked at that has come to `lane`. Holds the lock."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from penstock._later import later
-from penstock.errors import DataTypeError
 from penstock.kernels.cpu.pointwise import brightness_contrast
 from penstock.operators.argument_types import DTYPE, FLOAT
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.color_batch import ColorBatch
+from penstock.operators.image.element_type import element_type
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.pointwise_batch import MappedBatch, PointwiseBatch, pointwise
 from penstock.operators.schema import Arg, Input, Spec
@@ -90,13 +90,7 @@ class _Adjustment(Operator):
 
     def infer(self, *inputs: Spec) -> Spec:
         data = inputs[0]
-        dtype = self.args.dtype if self.args.dtype is not None else data.dtype
-        if dtype not in _TYPES:
-            allowed = ", ".join(t.name for t in _TYPES)
-            raise DataTypeError(
-                f"`dtype` is {dtype.name}; allowed are {allowed}. Use `fn.cast` behind the "
-                "operator for others."
-            )
+        dtype = element_type(self.args, data, _TYPES)
         self._dtype = np.dtype(to_numpy_type(dtype))
         source = np.dtype(to_numpy_type(data.dtype))
         self._range = (

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from penstock.errors import DataTypeError, ShapeError
+from penstock.errors import ShapeError
 from penstock.operators.argument_types import DTYPE, FLOAT, IMAGE_TYPE
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.color_chain import TAKEN, colored
+from penstock.operators.image.element_type import element_type
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import plain
@@ -75,13 +76,7 @@ class _ColorTransform(Operator):
         from penstock.kernels.cpu import color, color_matrices
 
         data = inputs[0]
-        dtype = self.args.dtype if self.args.dtype is not None else data.dtype
-        if dtype not in _TYPES:
-            allowed = ", ".join(t.name for t in _TYPES)
-            raise DataTypeError(
-                f"`dtype` is {dtype.name}; allowed are {allowed}. Use `fn.cast` behind the "
-                "operator for others."
-            )
+        dtype = element_type(self.args, data, _TYPES)
         self._dtype = np.dtype(to_numpy_type(dtype))
         self._source = np.dtype(to_numpy_type(data.dtype))
         self._center = 0.5 if self._source.kind == "f" else 128.0
