@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import threading
 import weakref
@@ -15,6 +16,7 @@ from penstock import Pipeline, fn
 from penstock.errors import OperatorError
 from penstock.executor.runner import SampleRunner
 from penstock.kernels.cpu.decode.jpeg_scan import scan_jpegs
+from penstock.kernels.cpu.reading_threads import ReadingThreads
 from penstock.kernels.cpu.semaphores import Semaphores, semaphores
 from penstock.kernels.gpu.decode import plain
 from penstock.kernels.gpu.decode.plain import plain_jpegs
@@ -261,3 +263,21 @@ def test_threads_are_bound_where_that_is_wanted(emulated_gpu, images, bind, monk
     pipe = pipeline(images, set_affinity=bind)
     take(pipe, 1)
     assert bool(bound) == bind
+
+
+@pytest.mark.parametrize("failing", [{0}, {1, 2}, set(range(9))], ids=str)
+def test_where_a_batch_cannot_be_begun_workers_read_it(
+    emulated_gpu, images, alone, monkeypatch, failing
+):
+    begin, calls = ReadingThreads.begin, itertools.count()
+
+    def sometimes(self, *args):
+        if next(calls) in failing:
+            raise MemoryError("page-locked memory is used up")
+        return begin(self, *args)
+
+    monkeypatch.setattr(ReadingThreads, "begin", sometimes)
+    ours = take(pipeline(images, reader=SHUFFLED), 6)
+    assert len(alone) >= BATCH * min(len(failing), 6)
+    monkeypatch.undo()
+    assert ours == take(pipeline(images, reader=SHUFFLED), 6)

@@ -151,14 +151,17 @@ class BatchReader:
         if others is None:
             return None
         sources = Sources(step.op.source_infos, entries)
-        for r, values in zip(step.outputs[1:], others, strict=True):
-            buffer = iteration.buffers[r]
-            if buffer is not None:
-                iteration.buffers[r] = _whole(values, buffer, program, r, sources)
+        known = [
+            (r, _whole(values, buffer, program, r, sources))
+            for r, values in zip(step.outputs[1:], others, strict=True)
+            if (buffer := iteration.buffers[r]) is not None
+        ]
         first = iteration.buffers[step.outputs[0]]
         assert first is not None
         guess = self._file_bytes * len(entries)
         files = threads.begin(names, entries, first.empty, guess, self._scans)
+        for r, batch in known:  # not before: where that fails, workers need theirs
+            iteration.buffers[r] = batch
         return Reading(self, iteration, program, files, sources)
 
     def note_size(self, files: FilesRead) -> None:
