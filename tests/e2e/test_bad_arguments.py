@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, errors, fn, ops, types
-from penstock.operators import FLOAT, Arg, Input, operator
+from penstock.operators import Arg, FloatArg, Input, operator
 from penstock.plugin.pytorch import DALIGenericIterator
 from tests.support.images import class_folders, picture
 
@@ -266,7 +266,7 @@ def test_only_the_iteration_with_the_bad_sample_fails():
 @operator(
     "testing.e2e.fail_above",
     inputs=Input("image"),
-    args=[Arg("limit", FLOAT, 1000.0, "Mean above which it fails.", per_sample=True)],
+    args=[Arg("limit", FloatArg, 1000.0, "Mean above which it fails.", per_sample=True)],
     hidden=True,
 )
 def fail_above(xp, image, limit):

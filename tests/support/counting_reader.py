@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import BadSampleError
-from penstock.operators.argument_types import INT, INTS
+from penstock.operators.argument_types import IntArg, IntListArg
 from penstock.operators.operator import Operator, operator
 from penstock.operators.schema import Arg, Spec
 from penstock.types import DALIDataType
@@ -16,8 +16,8 @@ from penstock.types import DALIDataType
 @operator(
     "testing.counting_reader",
     args=(
-        Arg("count", INT, 10, "Number of samples."),
-        Arg("bad", INTS, (), "Samples that cannot be loaded."),
+        Arg("count", IntArg, 10, "Number of samples."),
+        Arg("bad", IntListArg, (), "Samples that cannot be loaded."),
     ),
     reader=True,
     random=True,

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock import Pipeline, fn
 from penstock.graph.capture import call
-from penstock.operators.argument_types import OBJECT
+from penstock.operators.argument_types import ObjectArg
 from penstock.operators.operator import Operator, operator
 from penstock.operators.schema import REQUIRED, Arg, Input
 
@@ -17,7 +17,7 @@ WAIT_SECONDS = 60
 
 
 @operator(
-    "testing.last_first", inputs=Input(), args=(Arg("events", OBJECT, REQUIRED),), hidden=True
+    "testing.last_first", inputs=Input(), args=(Arg("events", ObjectArg, REQUIRED),), hidden=True
 )
 class LastFirst(Operator):
     """Lets an iteration through when the one behind it is through."""
@@ -34,7 +34,7 @@ class LastFirst(Operator):
 @operator(
     "testing.witness",
     inputs=Input(),
-    args=(Arg("seen", OBJECT, REQUIRED), Arg("bad", OBJECT, ())),
+    args=(Arg("seen", ObjectArg, REQUIRED), Arg("bad", ObjectArg, ())),
     in_order=True,
     hidden=True,
 )

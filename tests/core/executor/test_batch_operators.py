@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def, types
-from penstock.operators import INT, Arg, Input, Operator, operator
+from penstock.operators import Arg, Input, IntArg, Operator, operator
 
 
 @operator("testing.reverse_batch", inputs=Input(), hidden=True)
@@ -29,8 +29,8 @@ class ReverseBatch(Operator):
     "testing.sum_or_self",
     inputs=Input(),
     args=[
-        Arg("total", INT, 0, "1: add the sum of the batch."),
-        Arg("offset", INT, 0, "Added.", per_sample=True),
+        Arg("total", IntArg, 0, "1: add the sum of the batch."),
+        Arg("offset", IntArg, 0, "Added.", per_sample=True),
     ],
     hidden=True,
 )

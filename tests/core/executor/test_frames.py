@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, fn, types
-from penstock.operators import FLOAT, Arg, Input, Operator, Spec, operator
+from penstock.operators import Arg, FloatArg, Input, Operator, Spec, operator
 from penstock.types import DALIDataType
 
 
 @operator(
     "testing.scale_frames",
     inputs=Input(layouts=("HWC", "CHW")),
-    args=[Arg("by", FLOAT, 2.0, "Factor.", per_sample=True, per_frame=True)],
+    args=[Arg("by", FloatArg, 2.0, "Factor.", per_sample=True, per_frame=True)],
     frames=True,
     hidden=True,
 )

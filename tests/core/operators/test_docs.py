@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.operators.argument_types import BOOL, FLOAT, INT, INTERP_TYPE, STRING
+from penstock.operators.argument_types import BoolArg, FloatArg, IntArg, InterpTypeArg, StringArg
 from penstock.operators.docs import devices_with_code, docstring_for, layouts_of
 from penstock.operators.operator import Operator
 from penstock.operators.schema import REQUIRED, Arg, Input, OpSchema
@@ -34,8 +34,10 @@ def test_whole_docstring():
         schema(
             inputs=IMAGE,
             args=(
-                Arg("sigma", FLOAT, REQUIRED, "Width of the window, in pixels.", per_sample=True),
-                Arg("window", INT, 3, "Size of the window.", per_sample=True, per_frame=True),
+                Arg(
+                    "sigma", FloatArg, REQUIRED, "Width of the window, in pixels.", per_sample=True
+                ),
+                Arg("window", IntArg, 3, "Size of the window.", per_sample=True, per_frame=True),
             ),
             output_docs=("The blurred image.",),
         )
@@ -71,11 +73,11 @@ def test_marks_of_arguments():
     text = docstring_for(
         schema(
             args=(
-                Arg("filter", INTERP_TYPE, DALIInterpType.INTERP_NN, "Filter."),
-                Arg("mode", STRING, "a", "Mode.", choices=("a", "b")),
-                Arg("old", BOOL, False, "Old.", deprecated="mode"),
-                Arg("hint", INT, None, "Size.", hint=True),
-                Arg("later", BOOL, False, "Later.", unsupported="it needs a GPU."),
+                Arg("filter", InterpTypeArg, DALIInterpType.INTERP_NN, "Filter."),
+                Arg("mode", StringArg, "a", "Mode.", choices=("a", "b")),
+                Arg("old", BoolArg, False, "Old.", deprecated="mode"),
+                Arg("hint", IntArg, None, "Size.", hint=True),
+                Arg("later", BoolArg, False, "Later.", unsupported="it needs a GPU."),
             )
         )
     )
@@ -101,7 +103,7 @@ def test_device_without_code_is_to_come():
 
 def test_long_lines_are_wrapped_and_lists_are_kept():
     doc = "word " * 40 + "\n\n- one\n- two"
-    lines = docstring_for(schema(args=(Arg("x", INT, None, doc),))).splitlines()
+    lines = docstring_for(schema(args=(Arg("x", IntArg, None, doc),))).splitlines()
     assert max(map(len, lines)) <= 92
     assert "    - one" in lines
     assert "    - two" in lines

@@ -6,7 +6,13 @@ import inspect
 
 import pytest
 
-from penstock.operators.argument_types import FLOATS, INT, INTERP_TYPE, OBJECT, STRING
+from penstock.operators.argument_types import (
+    FloatListArg,
+    IntArg,
+    InterpTypeArg,
+    ObjectArg,
+    StringArg,
+)
 from penstock.operators.operator import Operator
 from penstock.operators.schema import REQUIRED, Arg, Input, OpSchema
 from penstock.operators.signature import (
@@ -19,11 +25,11 @@ from penstock.types import DALIInterpType
 
 DATA = (Input(),)
 ARGS = (
-    Arg("crop", FLOATS, None, "Size.", per_sample=True),
-    Arg("count", INT, REQUIRED, "How many.", per_sample=True),
-    Arg("filter", INTERP_TYPE, DALIInterpType.INTERP_LINEAR, "Filter."),
-    Arg("function", OBJECT, None, "Anything."),
-    Arg("mode", STRING, "it's", "Mode."),
+    Arg("crop", FloatListArg, None, "Size.", per_sample=True),
+    Arg("count", IntArg, REQUIRED, "How many.", per_sample=True),
+    Arg("filter", InterpTypeArg, DALIInterpType.INTERP_LINEAR, "Filter."),
+    Arg("function", ObjectArg, None, "Anything."),
+    Arg("mode", StringArg, "it's", "Mode."),
 )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock import Pipeline, errors, fn, ops, types
+from penstock import Pipeline, errors, fn, operators, ops, types
 from penstock.operators import Input, Operator, operator
 
 _PAGE = Path(__file__).parents[3] / "docs" / "operators.md"
@@ -134,3 +134,7 @@ def test_an_operator_can_be_declared_again():
 
         assert run(fn.testing.add_some, IMAGES).at(0)[0, 0, 0] == summand
         assert run(lambda x: ops.testing.AddSome()(x), IMAGES).at(0)[0, 0, 0] == summand
+
+
+def test_names_for_declarations_are_not_names_of_element_types():
+    assert not set(operators.__all__) & set(types.__all__)

@@ -11,28 +11,28 @@ import importlib
 import pkgutil
 
 from penstock.operators.argument_types import (
-    BOOL,
-    FLOAT,
-    FLOATS,
-    INT,
-    INTS,
-    STRING,
+    BoolArg,
+    FloatArg,
+    FloatListArg,
+    IntArg,
+    IntListArg,
+    StringArg,
 )
 from penstock.operators.operator import Operator, operator
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
 
 __all__ = [
-    "BOOL",
-    "FLOAT",
-    "FLOATS",
-    "INT",
-    "INTS",
     "REQUIRED",
-    "STRING",
     "Arg",
+    "BoolArg",
+    "FloatArg",
+    "FloatListArg",
     "Input",
+    "IntArg",
+    "IntListArg",
     "Operator",
     "Spec",
+    "StringArg",
     "operator",
 ]
 

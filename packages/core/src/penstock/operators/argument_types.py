@@ -146,35 +146,37 @@ def _int_of_sample(value: Any) -> int:
     return int(value)
 
 
-INT = ArgType("int", "int", _int, _scalar_sample(_int_of_sample), whole=True)
-FLOAT = ArgType("float", "float", _float, _scalar_sample(float))
-BOOL = ArgType("bool", "bool", _bool, _scalar_sample(bool), whole=True)
-STRING = ArgType("str", "str", _str)
-INTS = ArgType(
+IntArg = ArgType("int", "int", _int, _scalar_sample(_int_of_sample), whole=True)
+FloatArg = ArgType("float", "float", _float, _scalar_sample(float))
+BoolArg = ArgType("bool", "bool", _bool, _scalar_sample(bool), whole=True)
+StringArg = ArgType("str", "str", _str)
+IntListArg = ArgType(
     "int or list of int",
     "int | Sequence[int]",
     _vector(_int, "integers"),
     _vector_sample(_int_of_sample),
     whole=True,
 )
-FLOATS = ArgType(
+FloatListArg = ArgType(
     "float or list of float",
     "float | Sequence[float]",
     _vector(_float, "numbers"),
     _vector_sample(float),
 )
-STRINGS = ArgType("str or list of str", "str | Sequence[str]", _vector(_str, "strings"))
-DTYPE = ArgType("DALIDataType", "DALIDataType", _enum(DALIDataType, "types.DALIDataType"))
-IMAGE_TYPE = ArgType("DALIImageType", "DALIImageType", _enum(DALIImageType, "types.DALIImageType"))
-INTERP_TYPE = ArgType(
+StringListArg = ArgType("str or list of str", "str | Sequence[str]", _vector(_str, "strings"))
+DataTypeArg = ArgType("DALIDataType", "DALIDataType", _enum(DALIDataType, "types.DALIDataType"))
+ImageTypeArg = ArgType(
+    "DALIImageType", "DALIImageType", _enum(DALIImageType, "types.DALIImageType")
+)
+InterpTypeArg = ArgType(
     "DALIInterpType",
     "DALIInterpType",
     _enum(DALIInterpType, "types.DALIInterpType"),
     _scalar_sample(lambda value: DALIInterpType(int(value))),
     whole=True,
 )
-LAYOUT = ArgType("layout", "str", _layout)
-ARRAY = ArgType(
+LayoutArg = ArgType("layout", "str", _layout)
+ArrayArg = ArgType(
     "float or nested list of float",
     "ArrayLike",
     _array,
@@ -182,8 +184,10 @@ ARRAY = ArgType(
 )
 """A tensor of any rank, kept as a float32 array."""
 _KEPT: Callable[[np.ndarray], Any] = lambda value: value.astype(np.float32, copy=False)  # noqa: E731
-FRAME_FLOAT = ArgType("float", "float", _float, _KEPT)
-FRAME_FLOATS = ArgType("float or list of float", "float | Sequence[float]", FLOATS.constant, _KEPT)
+FrameFloatArg = ArgType("float", "float", _float, _KEPT)
+FrameFloatListArg = ArgType(
+    "float or list of float", "float | Sequence[float]", FloatListArg.constant, _KEPT
+)
 """Of operators that look at all frames at once: a tensor is kept as a float32 array, whose first
 axis may be frames."""
-OBJECT = ArgType("object", "object", _identity)
+ObjectArg = ArgType("object", "object", _identity)

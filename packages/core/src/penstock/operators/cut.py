@@ -11,7 +11,7 @@ from penstock._later import later
 from penstock.errors import DataTypeError, LayoutError, ShapeError, UsageError
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.pad import pad_window
-from penstock.operators.argument_types import DTYPE, IMAGE_TYPE
+from penstock.operators.argument_types import DataTypeArg, ImageTypeArg
 from penstock.operators.deferred import DeferredImage, DeferredWindow, pixels
 from penstock.operators.fill import fill_of_type
 from penstock.operators.partial_batch import partial_batch, strided_batch
@@ -31,13 +31,13 @@ else:
 CUT_DTYPE_ARGS: tuple[Arg, ...] = (
     Arg(
         "dtype",
-        DTYPE,
+        DataTypeArg,
         None,
         "Element type of the output: `FLOAT`, `FLOAT16`, `UINT8` or that of the input, which is "
         "the default. Fractions are dropped and values that do not fit saturate.",
     ),
-    Arg("output_dtype", DTYPE, None, "The old name of `dtype`.", deprecated="dtype"),
-    Arg("image_type", IMAGE_TYPE, None, "Has no effect any more.", deprecated=""),
+    Arg("output_dtype", DataTypeArg, None, "The old name of `dtype`.", deprecated="dtype"),
+    Arg("image_type", ImageTypeArg, None, "Has no effect any more.", deprecated=""),
 )
 
 _CONVERTIBLE = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8)

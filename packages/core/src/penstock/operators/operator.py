@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from penstock.errors import NotYetSupportedError
-from penstock.operators.argument_types import BOOL, INT, INTS
+from penstock.operators.argument_types import BoolArg, IntArg, IntListArg
 from penstock.operators.registry import register
 from penstock.operators.schema import Arg, Input, OpSchema, Spec
 
@@ -228,14 +228,18 @@ class Operator:
 
 
 _PRESERVE = Arg(
-    "preserve", BOOL, False, "Keep the operator even when nothing uses its outputs.", hint=False
+    "preserve", BoolArg, False, "Keep the operator even when nothing uses its outputs.", hint=False
 )
 _BYTES_PER_SAMPLE = Arg(
-    "bytes_per_sample_hint", INTS, None, "Expected size of an output sample, in bytes.", hint=True
+    "bytes_per_sample_hint",
+    IntListArg,
+    None,
+    "Expected size of an output sample, in bytes.",
+    hint=True,
 )
 _SEED = Arg(
     "seed",
-    INT,
+    IntArg,
     None,
     "Seed of the operator's random stream; drawn from the pipeline's seed when not given.",
 )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.errors import ArgumentValueError, OutOfRangeError, ShapeError
-from penstock.operators.argument_types import FLOATS, STRING
+from penstock.operators.argument_types import FloatListArg, StringArg
 from penstock.operators.schema import Arg
 from penstock.operators.window_arithmetic import as_float32
 
@@ -29,7 +29,7 @@ _POLICIES = {
 OUT_OF_BOUNDS_ARGS: tuple[Arg, ...] = (
     Arg(
         "out_of_bounds_policy",
-        STRING,
+        StringArg,
         "error",
         'What happens where the window leaves the data: ``"error"`` raises; ``"constant"`` (or '
         '``"pad"``) fills with `fill_values`; ``"edge"`` (or ``"clamp"``) repeats the outermost '
@@ -39,7 +39,7 @@ OUT_OF_BOUNDS_ARGS: tuple[Arg, ...] = (
     ),
     Arg(
         "fill_values",
-        FLOATS,
+        FloatListArg,
         (0.0,),
         'Value outside of the data with policy ``"constant"``: one for all, or one a channel.',
     ),

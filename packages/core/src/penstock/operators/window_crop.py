@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.errors import ArgumentValueError, UsageError
-from penstock.operators.argument_types import FLOAT, FLOATS, STRING
+from penstock.operators.argument_types import FloatArg, FloatListArg, StringArg
 from penstock.operators.schema import Arg
 from penstock.operators.window_arithmetic import Window, as_float32, round_half_away
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CROP_ARGS: tuple[Arg, ...] = (
     Arg(
         "crop",
-        FLOATS,
+        FloatListArg,
         None,
         "Extents of the window in pixels: `(height, width)` or `(depth, height, width)`. "
         "Fractions are dropped; an extent of 0 or less keeps the whole axis. "
@@ -27,7 +27,7 @@ CROP_ARGS: tuple[Arg, ...] = (
     ),
     Arg(
         "crop_d",
-        FLOAT,
+        FloatArg,
         None,
         "Depth of the window in voxels (in frames where the data has frames and no depth); needs "
         "`crop_h` and `crop_w`. Ignored by data that has neither axis.",
@@ -35,21 +35,21 @@ CROP_ARGS: tuple[Arg, ...] = (
     ),
     Arg(
         "crop_h",
-        FLOAT,
+        FloatArg,
         None,
         "Height of the window in pixels; needs `crop_w`.",
         per_sample=True,
     ),
     Arg(
         "crop_w",
-        FLOAT,
+        FloatArg,
         None,
         "Width of the window in pixels; needs `crop_h`.",
         per_sample=True,
     ),
     Arg(
         "crop_pos_x",
-        FLOAT,
+        FloatArg,
         0.5,
         "Horizontal position of the window between 0 (leftmost) and 1 (rightmost): it starts "
         "at column ``crop_pos_x * (W - crop_w)``.",
@@ -57,7 +57,7 @@ CROP_ARGS: tuple[Arg, ...] = (
     ),
     Arg(
         "crop_pos_y",
-        FLOAT,
+        FloatArg,
         0.5,
         "Vertical position of the window between 0 (top) and 1 (bottom): the window starts at row "
         "``crop_pos_y * (H - crop_h)``.",
@@ -65,7 +65,7 @@ CROP_ARGS: tuple[Arg, ...] = (
     ),
     Arg(
         "crop_pos_z",
-        FLOAT,
+        FloatArg,
         0.5,
         "Position of the window along the depth between 0 (front) and 1 (back): it starts at "
         "slice ``crop_pos_z * (D - crop_d)``.",
@@ -73,7 +73,7 @@ CROP_ARGS: tuple[Arg, ...] = (
     ),
     Arg(
         "rounding",
-        STRING,
+        StringArg,
         "round",
         'How a fractional start becomes a whole one: ``"round"`` to the nearest, halves away from '
         'zero, or ``"truncate"`` towards zero.',

@@ -14,7 +14,7 @@ from penstock.errors import (
     ShapeError,
     UsageError,
 )
-from penstock.operators.argument_types import BOOL, FLOATS, INTS, LAYOUT
+from penstock.operators.argument_types import BoolArg, FloatListArg, IntListArg, LayoutArg
 from penstock.operators.axes import checked_axes, named_axes
 from penstock.operators.schema import Arg
 from penstock.operators.window_arithmetic import Window, as_float32, round_half_away
@@ -27,32 +27,34 @@ if TYPE_CHECKING:
 _EXCLUSIVE = "Not to be combined with positional anchor and shape inputs."
 
 NAMED_SLICE_ARGS: tuple[Arg, ...] = (
-    Arg("start", INTS, None, f"First coordinates of the window. {_EXCLUSIVE}", per_sample=True),
+    Arg(
+        "start", IntListArg, None, f"First coordinates of the window. {_EXCLUSIVE}", per_sample=True
+    ),
     Arg(
         "rel_start",
-        FLOATS,
+        FloatListArg,
         None,
         f"First coordinates of the window as fractions of the extents. {_EXCLUSIVE}",
         per_sample=True,
     ),
     Arg(
         "end",
-        INTS,
+        IntListArg,
         None,
         f"Coordinates one past the last of the window. {_EXCLUSIVE}",
         per_sample=True,
     ),
     Arg(
         "rel_end",
-        FLOATS,
+        FloatListArg,
         None,
         f"End of the window as fractions of the extents. {_EXCLUSIVE}",
         per_sample=True,
     ),
-    Arg("shape", INTS, None, f"Extents of the window. {_EXCLUSIVE}", per_sample=True),
+    Arg("shape", IntListArg, None, f"Extents of the window. {_EXCLUSIVE}", per_sample=True),
     Arg(
         "rel_shape",
-        FLOATS,
+        FloatListArg,
         None,
         f"Extents of the window as fractions of the extents of the data. {_EXCLUSIVE}",
         per_sample=True,
@@ -63,7 +65,7 @@ SLICE_ARGS: tuple[Arg, ...] = (
     *NAMED_SLICE_ARGS,
     Arg(
         "axes",
-        INTS,
+        IntListArg,
         None,
         "Axes that the coordinates belong to, in their order; negative ones count from the last. "
         "An empty list stands for all axes. Excludes `axis_names`.",
@@ -71,7 +73,7 @@ SLICE_ARGS: tuple[Arg, ...] = (
     ),
     Arg(
         "axis_names",
-        LAYOUT,
+        LayoutArg,
         None,
         'Axes that the coordinates belong to, as letters of the layout; ``"WH"`` where neither '
         "`axes` nor `axis_names` is given. Data without a layout that has 2, 3 or 4 dimensions is "
@@ -79,13 +81,13 @@ SLICE_ARGS: tuple[Arg, ...] = (
     ),
     Arg(
         "normalized_anchor",
-        BOOL,
+        BoolArg,
         True,
         "Whether a floating point anchor input is a fraction of the extents; integers never are.",
     ),
     Arg(
         "normalized_shape",
-        BOOL,
+        BoolArg,
         True,
         "Whether a floating point shape input is a fraction of the extents; integers never are.",
     ),

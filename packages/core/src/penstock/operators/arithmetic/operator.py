@@ -11,7 +11,7 @@ import numpy as np
 from penstock._later import later
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.arithmetic import IntegerDivisionByZeroError
-from penstock.operators.argument_types import OBJECT
+from penstock.operators.argument_types import ObjectArg
 from penstock.operators.arithmetic.expression import typed
 from penstock.operators.arithmetic.program import ArrayProgram
 from penstock.operators.arithmetic.scalars import compile_scalar
@@ -40,7 +40,7 @@ else:
 @operator(
     "_arithmetic_generic_op",
     inputs=Input("inputs", "What the expression reads.", device="any"),
-    args=(Arg("expression", OBJECT, REQUIRED, "Nested tuples; see the class."),),
+    args=(Arg("expression", ObjectArg, REQUIRED, "Nested tuples; see the class."),),
     variadic=True,
     max_inputs=64,
     hidden=True,

@@ -13,7 +13,7 @@ from penstock.errors import (
 )
 from penstock.kernels.cpu.audio.resample import resample
 from penstock.kernels.cpu.audio.sinc_window import sinc_window
-from penstock.operators.argument_types import DTYPE, FLOAT, INT
+from penstock.operators.argument_types import DataTypeArg, FloatArg, IntArg
 from penstock.operators.audio.decoding import QUALITY, check_quality
 from penstock.operators.audio.resampling import resampling_of, resamplings_of
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
@@ -42,28 +42,28 @@ _DTYPES = (
     args=(
         Arg(
             "in_rate",
-            FLOAT,
+            FloatArg,
             None,
             "Sampling rate of the input, in the unit of `out_rate`.",
             per_sample=True,
         ),
         Arg(
             "out_rate",
-            FLOAT,
+            FloatArg,
             None,
             "Sampling rate of the output, in the unit of `in_rate`.",
             per_sample=True,
         ),
         Arg(
             "scale",
-            FLOAT,
+            FloatArg,
             None,
             "`out_rate` divided by `in_rate`, in their place.",
             per_sample=True,
         ),
         Arg(
             "out_length",
-            INT,
+            IntArg,
             None,
             "Number of samples of the output, in the place of rates.",
             per_sample=True,
@@ -71,7 +71,7 @@ _DTYPES = (
         QUALITY,
         Arg(
             "dtype",
-            DTYPE,
+            DataTypeArg,
             None,
             "Element type of the output; by default that of the input. Another one has its own "
             "range: floating point numbers are loudness from -1 to 1, the largest integer is 1, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.operators.argument_types import BOOL, DTYPE, FLOAT
+from penstock.operators.argument_types import BoolArg, DataTypeArg, FloatArg
 from penstock.operators.audio.decoding import (
     QUALITY,
     AudioDecoding,
@@ -28,7 +28,7 @@ from penstock.types import DALIDataType
     args=(
         Arg(
             "dtype",
-            DTYPE,
+            DataTypeArg,
             DALIDataType.FLOAT,
             "Element type of the samples: `FLOAT`, whose range is -1 to 1, `INT16` or `INT32`. Of "
             "files of integers, integers have the highest bits. Files of floating point numbers "
@@ -36,14 +36,14 @@ from penstock.types import DALIDataType
         ),
         Arg(
             "downmix",
-            BOOL,
+            BoolArg,
             False,
             "Whether all channels are averaged. The samples then have the shape ``(n,)``, "
             "otherwise ``(n, channels)``.",
         ),
         Arg(
             "sample_rate",
-            FLOAT,
+            FloatArg,
             None,
             "Sampling rate in Hz that the audio is resampled to; by default, and if it is 0, the "
             "rate of each file is kept.",

@@ -9,7 +9,7 @@ import numpy as np
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError
 from penstock.kernels.cpu.audio.resample import resample, resampled_length
 from penstock.kernels.cpu.audio.sinc_window import SincWindow, sinc_window
-from penstock.operators.argument_types import FLOAT
+from penstock.operators.argument_types import FloatArg
 from penstock.operators.schema import Arg
 from penstock.tensors.addresses import addresses_of
 from penstock.types import DALIDataType, to_numpy_type
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 QUALITY = Arg(
     "quality",
-    FLOAT,
+    FloatArg,
     50.0,
     "Quality of resampling, 0 to 100: the window reaches 3 samples to either side at 0, 16 at 50 "
     "and 64 at 100.",

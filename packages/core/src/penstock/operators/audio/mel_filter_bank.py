@@ -9,7 +9,7 @@ import numpy as np
 from penstock._later import later
 from penstock.errors import ArgumentValueError, LayoutError, ShapeError
 from penstock.kernels.cpu.bands import MEL_SCALES, Bands, apply_bands, mel_bands
-from penstock.operators.argument_types import BOOL, FLOAT, INT, STRING
+from penstock.operators.argument_types import BoolArg, FloatArg, IntArg, StringArg
 from penstock.operators.audio.deferred_spectrum import DeferredSpectrum, numbers
 from penstock.operators.audio.spectrum_batch import SpectrumBatch
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
@@ -35,27 +35,27 @@ else:
     args=(
         Arg(
             "freq_high",
-            FLOAT,
+            FloatArg,
             0.0,
             "Highest frequency that is taken in, hertz; half of `sample_rate` if it is 0 or less.",
         ),
-        Arg("freq_low", FLOAT, 0.0, "Lowest frequency that is taken in, hertz."),
+        Arg("freq_low", FloatArg, 0.0, "Lowest frequency that is taken in, hertz."),
         Arg(
             "mel_formula",
-            STRING,
+            StringArg,
             "slaney",
             'The mel scale: ``"slaney"`` (Auditory Toolbox) is linear up to 1 kHz and logarithmic '
             'above; ``"htk"`` (O\'Shaughnessy) is ``1127 * log(1 + frequency / 700)``.',
             choices=tuple(MEL_SCALES),
         ),
-        Arg("nfilter", INT, 128, "Number of filters."),
+        Arg("nfilter", IntArg, 128, "Number of filters."),
         Arg(
             "normalize",
-            BOOL,
+            BoolArg,
             True,
             "Whether each triangle has an area of 1 instead of a height of 1.",
         ),
-        Arg("sample_rate", FLOAT, 44100.0, "Sampling rate of the signal, hertz."),
+        Arg("sample_rate", FloatArg, 44100.0, "Sampling rate of the signal, hertz."),
     ),
     output_docs=("float32, in the layout of the input; the extent of ``f`` is `nfilter`.",),
     defers=True,

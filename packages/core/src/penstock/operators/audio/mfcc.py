@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu.bands import Bands, apply_bands, cosine_bands
-from penstock.operators.argument_types import BOOL, FLOAT, INT
+from penstock.operators.argument_types import BoolArg, FloatArg, IntArg
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
         dtypes=(DALIDataType.FLOAT,),
     ),
     args=(
-        Arg("axis", INT, 0, "Axis of the frequencies, which is transformed."),
+        Arg("axis", IntArg, 0, "Axis of the frequencies, which is transformed."),
         Arg(
             "dct_type",
-            INT,
+            IntArg,
             2,
             "Type of the discrete cosine transform.",
             choices=(1, 2, 3, 4),
         ),
         Arg(
             "lifter",
-            FLOAT,
+            FloatArg,
             0.0,
             "Coefficient k is multiplied by ``1 + lifter / 2 * sin(pi * (k + 1) / lifter)``, which "
             "makes those in the middle larger. 0 or less for no such weights.",
         ),
         Arg(
             "n_mfcc",
-            INT,
+            IntArg,
             20,
             "Number of coefficients; no more than there are frequencies are made.",
         ),
         Arg(
             "normalize",
-            BOOL,
+            BoolArg,
             False,
             "Whether the transform is orthonormal, which there is not for `dct_type` 1.",
         ),

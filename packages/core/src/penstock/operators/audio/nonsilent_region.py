@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
-from penstock.operators.argument_types import FLOAT, INT
+from penstock.operators.argument_types import FloatArg, IntArg
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
@@ -32,20 +32,20 @@ _DTYPES = (
     args=(
         Arg(
             "cutoff_db",
-            FLOAT,
+            FloatArg,
             -60.0,
             "Power from which on the signal is not silent, in dB relative to the reference.",
         ),
-        Arg("window_length", INT, 2048, "Number of samples that power is averaged over."),
+        Arg("window_length", IntArg, 2048, "Number of samples that power is averaged over."),
         Arg(
             "reference_power",
-            FLOAT,
+            FloatArg,
             None,
             "Power that is 0 dB; without it, the power of the loudest window.",
         ),
         Arg(
             "reset_interval",
-            INT,
+            IntArg,
             8192,
             "Number of samples after which the running sum of squares is computed anew, so that "
             "errors of rounding do not add up: a multiple of `window_length`, or -1 for never. "

@@ -6,7 +6,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu.power_spectrum import power_spectrum
-from penstock.operators.argument_types import INT
+from penstock.operators.argument_types import IntArg
 from penstock.operators.audio.spectrogram import POWER
 from penstock.operators.operator import Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
@@ -17,10 +17,10 @@ from penstock.types import DALIDataType
     "power_spectrum",
     inputs=Input("data", "Signals along one of the axes.", dtypes=(DALIDataType.FLOAT,)),
     args=(
-        Arg("axis", INT, -1, "Axis that is transformed; the last for any negative number."),
+        Arg("axis", IntArg, -1, "Axis that is transformed; the last for any negative number."),
         Arg(
             "nfft",
-            INT,
+            IntArg,
             None,
             "Length of the Fourier transforms: longer signals are cut off, shorter ones continued "
             "by zeros. The signals' own length when it is not given, 0 or negative.",

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.errors import ArgumentChoiceError, DataTypeError
 from penstock.kernels.cpu.audio.border import Border
-from penstock.operators.argument_types import DTYPE, FLOAT, STRING
+from penstock.operators.argument_types import DataTypeArg, FloatArg, StringArg
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
@@ -37,19 +37,19 @@ _BORDERS = {border.name.lower(): border for border in Border}
     args=(
         Arg(
             "preemph_coeff",
-            FLOAT,
+            FloatArg,
             0.97,
             "How much of the number before is subtracted.",
             per_sample=True,
         ),
         Arg(
             "border",
-            STRING,
+            StringArg,
             "clamp",
             'What stands before the first number: ``"clamp"``, itself; ``"zero"``, 0; '
             '``"reflect"``, the second number, and 0 where there is none.',
         ),
-        Arg("dtype", DTYPE, DALIDataType.FLOAT, "Element type of the output."),
+        Arg("dtype", DataTypeArg, DALIDataType.FLOAT, "Element type of the output."),
     ),
     output_docs=("The filtered signal, in the shape and layout of the input.",),
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
-from penstock.operators.argument_types import BOOL, FLOATS, INT, LAYOUT
+from penstock.operators.argument_types import BoolArg, FloatListArg, IntArg, LayoutArg
 from penstock.operators.audio.deferred_spectrum import DeferredSpectrum
 from penstock.operators.audio.spectrum_batch import SpectrumBatch
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 POWER = Arg(
     "power",
-    INT,
+    IntArg,
     2,
     "Exponent of the magnitudes: 2 for powers, the sum of the squares of real and imaginary part; "
     "1 for its root.",
@@ -43,7 +43,7 @@ _MOST_SHAPES = 256
     args=(
         Arg(
             "center_windows",
-            BOOL,
+            BoolArg,
             True,
             "Whether windows are centred on multiples of `window_step`, so that the first and last "
             "ones reach beyond the signal. Otherwise they start there, and only those are taken "
@@ -52,14 +52,14 @@ _MOST_SHAPES = 256
         ),
         Arg(
             "layout",
-            LAYOUT,
+            LayoutArg,
             "ft",
             "Layout of the output: frequencies and then time, or the other way round.",
             choices=("ft", "tf"),
         ),
         Arg(
             "nfft",
-            INT,
+            IntArg,
             None,
             "Length of the Fourier transforms, at least `window_length`, which it is when not "
             "given: windows are continued by zeros. Any length is taken; products of 2, 3 and 5 "
@@ -68,20 +68,20 @@ _MOST_SHAPES = 256
         POWER,
         Arg(
             "reflect_padding",
-            BOOL,
+            BoolArg,
             True,
             "Whether the signal is mirrored beyond its ends, without repeating the outermost "
             "element, where centred windows reach there. Otherwise it is 0.",
         ),
         Arg(
             "window_fn",
-            FLOATS,
+            FloatListArg,
             None,
             "Weights of a window's elements, as many as `window_length`. When not given, a Hann "
             "window: ``0.5 * (1 - cos(2 * pi * (k + 0.5) / window_length))``.",
         ),
-        Arg("window_length", INT, 512, "Number of the signal's elements in a window."),
-        Arg("window_step", INT, 256, "How many elements windows are apart."),
+        Arg("window_length", IntArg, 512, "Number of the signal's elements in a window."),
+        Arg("window_step", IntArg, 256, "How many elements windows are apart."),
     ),
     output_docs=("float32 ``(nfft // 2 + 1, windows)``, or transposed: see `layout`.",),
     defers=True,

@@ -9,7 +9,7 @@ import numpy as np
 from penstock._later import later
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.decibels import decibel_scale, to_decibels
-from penstock.operators.argument_types import FLOAT
+from penstock.operators.argument_types import FloatArg
 from penstock.operators.audio.deferred_spectrum import DeferredSpectrum
 from penstock.operators.audio.spectrum_batch import SpectrumBatch
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
@@ -29,20 +29,20 @@ else:
     args=(
         Arg(
             "cutoff_db",
-            FLOAT,
+            FloatArg,
             -200.0,
             "Least value of the output, decibels; smaller ones, and those of what is 0, negative "
             "or not a number, become this one.",
         ),
         Arg(
             "multiplier",
-            FLOAT,
+            FloatArg,
             10.0,
             "What the logarithm is multiplied by: 10 for powers, 20 for magnitudes.",
         ),
         Arg(
             "reference",
-            FLOAT,
+            FloatArg,
             None,
             "Value that is 0 dB. When not given, the largest of each sample, or 1 where none is "
             "above 0.",

@@ -13,7 +13,14 @@ from penstock.errors import (
     ShapeError,
     UsageError,
 )
-from penstock.operators.argument_types import BOOL, DTYPE, INT, LAYOUT, OBJECT, ArgType
+from penstock.operators.argument_types import (
+    ArgType,
+    BoolArg,
+    DataTypeArg,
+    IntArg,
+    LayoutArg,
+    ObjectArg,
+)
 from penstock.operators.external.feed import Declared, Feed
 from penstock.operators.external.parallel.feed import ParallelFeed, check_parallel
 from penstock.operators.operator import Operator, operator
@@ -30,26 +37,28 @@ def _one_or_list(one: ArgType) -> ArgType:
     return ArgType(f"{one.name} or list", annotation, convert)
 
 
-_LAYOUTS = _one_or_list(LAYOUT)
-_DTYPES = _one_or_list(DTYPE)
-_NDIMS = _one_or_list(INT)
+_LAYOUTS = _one_or_list(LayoutArg)
+_DTYPES = _one_or_list(DataTypeArg)
+_NDIMS = _one_or_list(IntArg)
 _PARALLEL = ArgType('bool or "threads"', "bool | str", check_parallel)
 
 
 @operator(
     "external_source",
     args=(
-        Arg("source", OBJECT, None, "Function, iterable or generator function that has the data."),
+        Arg(
+            "source", ObjectArg, None, "Function, iterable or generator function that has the data."
+        ),
         Arg(
             "num_outputs",
-            INT,
+            IntArg,
             None,
             "Number of outputs; when given, the source returns a tuple and a list of nodes is "
             "returned.",
         ),
         Arg(
             "cycle",
-            OBJECT,
+            ObjectArg,
             None,
             'What happens at the end of an iterable: `False` or ``"no"`` ends the data, `True` or '
             '``"quiet"`` starts over, ``"raise"`` raises StopIteration and starts over after a '
@@ -60,30 +69,30 @@ _PARALLEL = ArgType('bool or "threads"', "bool | str", check_parallel)
             "dtype", _DTYPES, None, "Element type that the data must have, or one for each output."
         ),
         Arg("ndim", _NDIMS, None, "Number of dimensions that samples must have, or a list."),
-        Arg("batch", BOOL, True, "Whether the source returns batches; samples otherwise."),
+        Arg("batch", BoolArg, True, "Whether the source returns batches; samples otherwise."),
         Arg(
             "batch_info",
-            BOOL,
+            BoolArg,
             False,
             "Whether a source of batches is given a `types.BatchInfo` in place of the number of "
             "the iteration.",
         ),
         Arg(
             "no_copy",
-            BOOL,
+            BoolArg,
             None,
             "Use the source's memory without a copy; it must then not be changed while the batch "
             "is in use.",
         ),
         Arg(
             "repeat_last",
-            BOOL,
+            BoolArg,
             False,
             "Use the last batch that was fed again when nothing new was.",
         ),
         Arg(
             "blocking",
-            BOOL,
+            BoolArg,
             False,
             "Wait for `feed_input`, called by another thread, when there is no data.",
         ),
@@ -96,14 +105,14 @@ _PARALLEL = ArgType('bool or "threads"', "bool | str", check_parallel)
         ),
         Arg(
             "prefetch_queue_depth",
-            INT,
+            IntArg,
             None,
             "Batches computed ahead by the workers of a parallel source. When not given: one, or, "
             "where a batch is made by one worker, one for each worker.",
         ),
         Arg(
             "cuda_stream",
-            OBJECT,
+            ObjectArg,
             None,
             "Stream that writes data on the GPU, where the data does not say: a number, or a "
             "stream of PyTorch or CuPy; -1 if it is written. No effect on host data.",
@@ -111,7 +120,7 @@ _PARALLEL = ArgType('bool or "threads"', "bool | str", check_parallel)
         ),
         Arg(
             "use_copy_kernel",
-            BOOL,
+            BoolArg,
             None,
             "How data on the GPU is copied; no effect on host data.",
             hint=True,

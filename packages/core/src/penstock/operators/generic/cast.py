@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.errors import DataTypeError
 from penstock.kernels.cpu.cast import converter
-from penstock.operators.argument_types import DTYPE
+from penstock.operators.argument_types import DataTypeArg
 from penstock.operators.color_batch import ColorBatch
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.pointwise_batch import MappedBatch, PointwiseBatch, pointwise
@@ -59,7 +59,7 @@ class _Conversion(Operator):
 @operator(
     "cast",
     inputs=Input("data", "Data of any rank and layout."),
-    args=(Arg("dtype", DTYPE, REQUIRED, "Element type of the output."),),
+    args=(Arg("dtype", DataTypeArg, REQUIRED, "Element type of the output."),),
     output_docs=(_OUTPUT_DOC,),
 )
 class Cast(_Conversion):

@@ -8,7 +8,13 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.layout import check_layout
-from penstock.operators.argument_types import DTYPE, FLOATS, INTS, LAYOUT, OBJECT
+from penstock.operators.argument_types import (
+    DataTypeArg,
+    FloatListArg,
+    IntListArg,
+    LayoutArg,
+    ObjectArg,
+)
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import REQUIRED, Arg, Spec
 from penstock.types import DALIDataType, constant_array, to_dali_type
@@ -44,22 +50,25 @@ class _SameForAll(Operator):
     "constant",
     args=(
         Arg(
-            "fdata", FLOATS, None, "The values, as real numbers (float32 unless `dtype` is given)."
+            "fdata",
+            FloatListArg,
+            None,
+            "The values, as real numbers (float32 unless `dtype` is given).",
         ),
-        Arg("idata", INTS, None, "The values, as integers (int32 unless `dtype` is given)."),
+        Arg("idata", IntListArg, None, "The values, as integers (int32 unless `dtype` is given)."),
         Arg(
             "dtype",
-            DTYPE,
+            DataTypeArg,
             None,
             "Element type. Values are rounded (halves away from zero) and kept inside its range.",
         ),
         Arg(
             "shape",
-            INTS,
+            IntListArg,
             None,
             "Shape of each sample, which a single value fills; one axis when not given.",
         ),
-        Arg("layout", LAYOUT, "", "Layout of each sample."),
+        Arg("layout", LayoutArg, "", "Layout of each sample."),
     ),
     hidden=True,
 )
@@ -90,9 +99,9 @@ class Constant(_SameForAll):
 @operator(
     "_constant_tensor",
     args=(
-        Arg("value", OBJECT, REQUIRED, "The NumPy array every sample gets."),
-        Arg("dtype", DTYPE, None, "Element type, where it is an enumeration kept as int32."),
-        Arg("layout", LAYOUT, "", "Layout of each sample."),
+        Arg("value", ObjectArg, REQUIRED, "The NumPy array every sample gets."),
+        Arg("dtype", DataTypeArg, None, "Element type, where it is an enumeration kept as int32."),
+        Arg("layout", LayoutArg, "", "Layout of each sample."),
     ),
     hidden=True,
     written="a constant",

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from penstock.errors import ArgumentValueError, LayoutError, OutOfRangeError
-from penstock.operators.argument_types import INTS, LAYOUT
+from penstock.operators.argument_types import IntListArg, LayoutArg
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.partial_batch import seen_through
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
@@ -18,10 +18,10 @@ from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
     "expand_dims",
     inputs=Input("data", "Data of any rank and layout."),
     args=(
-        Arg("axes", INTS, REQUIRED, "Where the new axes are in the output, counted from 0."),
+        Arg("axes", IntListArg, REQUIRED, "Where the new axes are in the output, counted from 0."),
         Arg(
             "new_axis_names",
-            LAYOUT,
+            LayoutArg,
             "",
             "Letters of the new axes, in the order of `axes`. Without them there is no layout.",
         ),

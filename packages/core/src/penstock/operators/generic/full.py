@@ -5,17 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.errors import DataTypeError, LayoutError, ShapeError
-from penstock.operators.argument_types import DTYPE, INTS, LAYOUT
+from penstock.operators.argument_types import DataTypeArg, IntListArg, LayoutArg
 from penstock.operators.operator import Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, constant_array, to_numpy_type
 
 _SHAPE = Arg(
-    "shape", INTS, None, "Shape of the output; without axes when not given.", per_sample=True
+    "shape", IntListArg, None, "Shape of the output; without axes when not given.", per_sample=True
 )
-_LAYOUT = Arg("layout", LAYOUT, None, "Layout of the output.")
-_DTYPE = Arg("dtype", DTYPE, DALIDataType.INT32, "Element type of the output.")
-_LIKE_DTYPE = Arg("dtype", DTYPE, None, "Element type of the output, if not that of the input.")
+_LAYOUT = Arg("layout", LayoutArg, None, "Layout of the output.")
+_DTYPE = Arg("dtype", DataTypeArg, DALIDataType.INT32, "Element type of the output.")
+_LIKE_DTYPE = Arg(
+    "dtype", DataTypeArg, None, "Element type of the output, if not that of the input."
+)
 _DATA_LIKE = Input("data_like", "Data whose shape, layout and element type the output has.")
 _FILL_VALUE = Input(
     "fill_value", "What to fill with: a scalar, or data that broadcasts to the output's shape."

@@ -19,7 +19,15 @@ from penstock.kernels.cpu.normalize import (
     totals,
 )
 from penstock.layout import axes_of
-from penstock.operators.argument_types import ARRAY, BOOL, DTYPE, FLOAT, INT, INTS, LAYOUT
+from penstock.operators.argument_types import (
+    ArrayArg,
+    BoolArg,
+    DataTypeArg,
+    FloatArg,
+    IntArg,
+    IntListArg,
+    LayoutArg,
+)
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.operators.shape_memo import ShapeMemo
@@ -53,49 +61,49 @@ _PARAMETERS = ("mean", "stddev")
     args=(
         Arg(
             "axes",
-            INTS,
+            IntListArg,
             None,
             "Axes that are normalised together: moments are taken along them. All when neither "
             "these nor `axis_names` are given; then, with a `mean` or `stddev` of more than one "
             "element, the axes in which that has an extent of 1.",
         ),
-        Arg("axis_names", LAYOUT, None, "The same by letters of the layout, such as ``HW``."),
+        Arg("axis_names", LayoutArg, None, "The same by letters of the layout, such as ``HW``."),
         Arg(
             "batch",
-            BOOL,
+            BoolArg,
             False,
             "Whether moments are those of the whole batch instead of each sample's own. Extents "
             "of axes that are not reduced must be the same in all samples.",
         ),
         Arg(
             "ddof",
-            INT,
+            IntArg,
             0,
             "What is taken off the number of elements when a variance is estimated: 1 for an "
             "unbiased estimate. With no more elements than that the variance is 0.",
         ),
         Arg(
             "dtype",
-            DTYPE,
+            DataTypeArg,
             DALIDataType.FLOAT,
             "Element type of the output. Integers are rounded and saturate; make use of their "
             "range with `scale` and `shift`.",
         ),
-        Arg("epsilon", FLOAT, 0.0, "What is added to variances, given ones as well."),
+        Arg("epsilon", FloatArg, 0.0, "What is added to variances, given ones as well."),
         Arg(
             "mean",
-            ARRAY,
+            ArrayArg,
             None,
             "What is subtracted, a number or an array of the input's rank with an extent of 1 in "
             "reduced axes. When not given, the mean along these axes.",
             per_sample=True,
             shape_of="() or the input's with 1 in reduced axes",
         ),
-        Arg("scale", FLOAT, 1.0, "What the quotient is multiplied by."),
-        Arg("shift", FLOAT, 0.0, "What is added in the end."),
+        Arg("scale", FloatArg, 1.0, "What the quotient is multiplied by."),
+        Arg("shift", FloatArg, 0.0, "What is added in the end."),
         Arg(
             "stddev",
-            ARRAY,
+            ArrayArg,
             None,
             "What is divided by, a number or an array of the input's rank with an extent of 1 in "
             "reduced axes. When not given, the root of the mean square distance to the mean.",

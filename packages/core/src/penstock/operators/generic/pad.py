@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
 from penstock.kernels.cpu.pad import pad_window
-from penstock.operators.argument_types import FLOAT, INTS, LAYOUT
+from penstock.operators.argument_types import FloatArg, IntListArg, LayoutArg
 from penstock.operators.axes import checked_axes, named_axes
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.fill import fill_of_type
@@ -30,7 +30,7 @@ _Shape = tuple[int, ...]
     args=(
         Arg(
             "align",
-            INTS,
+            IntListArg,
             None,
             "Padded extents are rounded up to multiples of this: one value for each padded axis, "
             "or one for all.",
@@ -38,17 +38,17 @@ _Shape = tuple[int, ...]
         ),
         Arg(
             "axes",
-            INTS,
+            IntListArg,
             None,
             "Axes to be padded; negative ones count from the last. An empty list, and not giving "
             "it, stand for all axes. Excludes `axis_names`.",
             per_sample=True,
         ),
-        Arg("axis_names", LAYOUT, None, "Axes to be padded, as letters of the layout."),
-        Arg("fill_value", FLOAT, 0.0, "Value of the elements that are added.", per_sample=True),
+        Arg("axis_names", LayoutArg, None, "Axes to be padded, as letters of the layout."),
+        Arg("fill_value", FloatArg, 0.0, "Value of the elements that are added.", per_sample=True),
         Arg(
             "shape",
-            INTS,
+            IntListArg,
             None,
             "Extents to reach in the padded axes: one for each, or one for all. Samples that "
             "are larger stay as they are. A value of 0 or less stands for the largest extent "

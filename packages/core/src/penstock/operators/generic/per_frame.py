@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from penstock.errors import LayoutError, ShapeError
-from penstock.operators.argument_types import BOOL
+from penstock.operators.argument_types import BoolArg
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import LazyBatch
@@ -19,7 +19,7 @@ from penstock.tensors.gpu.batch import LazyBatch
     args=(
         Arg(
             "replace",
-            BOOL,
+            BoolArg,
             False,
             "Rename the outermost axis of data that has another layout; without it, such data is "
             "an error.",

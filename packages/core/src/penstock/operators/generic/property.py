@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from penstock.errors import ArgumentValueError
-from penstock.operators.argument_types import STRING
+from penstock.operators.argument_types import StringArg
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import LazyBatch
@@ -25,7 +25,7 @@ _KEYS = ("layout", "source_info")
     args=(
         Arg(
             "key",
-            STRING,
+            StringArg,
             REQUIRED,
             '``"layout"`` for the layout, ``"source_info"`` for the file or key that the sample '
             "was read from.",

@@ -16,7 +16,7 @@ from penstock.errors import (
     ShapeError,
     UsageError,
 )
-from penstock.operators.argument_types import DTYPE, FLOATS, INTS, LAYOUT
+from penstock.operators.argument_types import DataTypeArg, FloatListArg, IntListArg, LayoutArg
 from penstock.operators.generic.reshape_batch import new_shapes
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
@@ -43,7 +43,7 @@ _INPUTS = (
 _ARGS = (
     Arg(
         "shape",
-        INTS,
+        IntListArg,
         None,
         "Extents of the output. One of them may be negative: it becomes what the number of "
         "elements asks for. Excludes `rel_shape`.",
@@ -51,7 +51,7 @@ _ARGS = (
     ),
     Arg(
         "rel_shape",
-        FLOATS,
+        FloatListArg,
         None,
         "Extents of the output as multiples of the extents of the input, rounded to the nearest "
         "integer. One may be negative, as in `shape`. There may be fewer than the input has "
@@ -60,7 +60,7 @@ _ARGS = (
     ),
     Arg(
         "src_dims",
-        INTS,
+        IntListArg,
         None,
         "Axes of the input that the axes of the output take their extents from, -1 for a new axis "
         "of extent 1. With `rel_shape`, its factors belong to the axes of the output.",
@@ -68,7 +68,7 @@ _ARGS = (
     ),
     Arg(
         "layout",
-        LAYOUT,
+        LayoutArg,
         None,
         "Layout of the output; an empty one clears it. Where not given, the layout stays if the "
         "number of axes does; a shape that is told sample by sample must then have as many axes.",
@@ -330,7 +330,7 @@ class Reshape(Reshaping):
         *_ARGS,
         Arg(
             "dtype",
-            DTYPE,
+            DataTypeArg,
             None,
             "Element type of the output. Where no shape is given, the last extent is adapted to "
             "the size of the new elements.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from penstock.errors import DataTypeError
-from penstock.operators.argument_types import DTYPE
+from penstock.operators.argument_types import DataTypeArg
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.registry import register
 from penstock.operators.schema import Arg, Input, Spec
@@ -30,7 +30,7 @@ _ALLOWED = (
 @operator(
     "_shape",
     inputs=Input("data", "Data whose shapes are wanted.", device="any"),
-    args=(Arg("dtype", DTYPE, DALIDataType.INT64, "Element type of the output."),),
+    args=(Arg("dtype", DataTypeArg, DALIDataType.INT64, "Element type of the output."),),
     class_name="_Shape",
     written=".shape()",
     hidden=True,
@@ -78,7 +78,7 @@ register(
         hidden=True,
         args={
             **Shape.schema.args,
-            "type": Arg("type", DTYPE, None, "Former name of `dtype`.", deprecated="dtype"),
+            "type": Arg("type", DataTypeArg, None, "Former name of `dtype`.", deprecated="dtype"),
         },
     )
 )

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from penstock.errors import ArgumentValueError, LayoutError, OutOfRangeError, ShapeError, UsageError
-from penstock.operators.argument_types import INTS, LAYOUT
+from penstock.operators.argument_types import IntListArg, LayoutArg
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.partial_batch import seen_through
 from penstock.operators.schema import Arg, Input, Spec
@@ -22,12 +22,12 @@ from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, vol
     args=(
         Arg(
             "axes",
-            INTS,
+            IntListArg,
             None,
             "The axes to remove, counted from 0. Excludes `axis_names`.",
             per_sample=True,
         ),
-        Arg("axis_names", LAYOUT, None, "The axes to remove, as letters of the layout."),
+        Arg("axis_names", LayoutArg, None, "The axes to remove, as letters of the layout."),
     ),
     output_docs=("The same elements, without the axes.",),
 )

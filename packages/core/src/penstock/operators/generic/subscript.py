@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from penstock.errors import ArgumentValueError, DataTypeError, OutOfRangeError, ShapeError
-from penstock.operators.argument_types import INT
+from penstock.operators.argument_types import IntArg
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
@@ -42,7 +42,7 @@ def _subscript_args() -> list[Arg]:
         "step": "Step of the range along axis {}.",
     }
     return [
-        Arg(f"{part}_{axis}", INT, None, docs[part].format(axis), per_sample=True)
+        Arg(f"{part}_{axis}", IntArg, None, docs[part].format(axis), per_sample=True)
         for axis in range(MAX_SUBSCRIPTS)
         for part in _PARTS
     ]
@@ -55,7 +55,7 @@ def _subscript_args() -> list[Arg]:
         *_subscript_args(),
         Arg(
             "num_subscripts",
-            INT,
+            IntArg,
             None,
             "How many axes are subscripted; by default up to the last one with an argument.",
         ),
@@ -196,7 +196,7 @@ class TensorSubscript(Operator):
 @operator(
     "_subscript_dim_check",
     inputs=Input("data", "Data that is subscripted."),
-    args=(Arg("num_subscripts", INT, REQUIRED, "How many axes the data must have at least."),),
+    args=(Arg("num_subscripts", IntArg, REQUIRED, "How many axes the data must have at least."),),
     hidden=True,
     written="[...]",
     class_name="_SubscriptDimCheck",

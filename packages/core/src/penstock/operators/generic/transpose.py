@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, LayoutError
 from penstock.kernels.cpu.transpose import transpose_into
-from penstock.operators.argument_types import BOOL, INTS, LAYOUT
+from penstock.operators.argument_types import BoolArg, IntListArg, LayoutArg
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
@@ -20,18 +20,18 @@ from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
     args=(
         Arg(
             "perm",
-            INTS,
+            IntListArg,
             None,
             "For each axis of the output, the axis of the input it comes from. All axes in reverse "
             "order where not given.",
         ),
         Arg(
             "transpose_layout",
-            BOOL,
+            BoolArg,
             True,
             "Whether the letters of the layout move with their axes; otherwise the layout stays.",
         ),
-        Arg("output_layout", LAYOUT, None, "Layout of the output, whatever moves where."),
+        Arg("output_layout", LayoutArg, None, "Layout of the output, whatever moves where."),
     ),
     output_docs=("The data with its axes in the new order.",),
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock._later import later
 from penstock.kernels.cpu.pointwise import brightness_contrast
-from penstock.operators.argument_types import DTYPE, FLOAT
+from penstock.operators.argument_types import DataTypeArg, FloatArg
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.color_batch import ColorBatch
 from penstock.operators.image.element_type import element_type
@@ -38,7 +38,7 @@ _OUTPUT = "The adjusted data, in the layout of the input."
 _BRIGHTNESS = (
     Arg(
         "brightness",
-        FLOAT,
+        FloatArg,
         1.0,
         "What values are multiplied by.",
         per_sample=True,
@@ -46,7 +46,7 @@ _BRIGHTNESS = (
     ),
     Arg(
         "brightness_shift",
-        FLOAT,
+        FloatArg,
         0.0,
         "What is added in the end, in units of the output type's largest value (1 for floating "
         "point).",
@@ -57,7 +57,7 @@ _BRIGHTNESS = (
 _CONTRAST = (
     Arg(
         "contrast",
-        FLOAT,
+        FloatArg,
         1.0,
         "What distances from `contrast_center` are multiplied by; 0 leaves nothing but the centre.",
         per_sample=True,
@@ -65,7 +65,7 @@ _CONTRAST = (
     ),
     Arg(
         "contrast_center",
-        FLOAT,
+        FloatArg,
         None,
         "Value that `contrast` leaves alone. When not given, the middle of the input type's "
         "non-negative range: 128, 2**14 or 2**30 for integers, 0.5 for floating point.",
@@ -74,7 +74,7 @@ _CONTRAST = (
     ),
 )
 _NAMES = ("brightness", "brightness_shift", "contrast", "contrast_center")
-_DTYPE = Arg("dtype", DTYPE, None, "Element type of the output; the input's when not given.")
+_DTYPE = Arg("dtype", DataTypeArg, None, "Element type of the output; the input's when not given.")
 
 
 def _value_bits(dtype: np.dtype) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from penstock.errors import ShapeError
-from penstock.operators.argument_types import DTYPE, FLOAT, IMAGE_TYPE
+from penstock.operators.argument_types import DataTypeArg, FloatArg, ImageTypeArg
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.color_chain import TAKEN, colored
 from penstock.operators.image.element_type import element_type
@@ -38,7 +38,7 @@ _NEUTRAL = {"hue": 0.0, "saturation": 1.0, "value": 1.0, "brightness": 1.0, "con
 
 
 def _number(name: str, doc: str) -> Arg:
-    return Arg(name, FLOAT, _NEUTRAL[name], doc, per_sample=True, per_frame=True)
+    return Arg(name, FloatArg, _NEUTRAL[name], doc, per_sample=True, per_frame=True)
 
 
 _HUE = _number("hue", "Angle that hues are turned by, in degrees; any number.")
@@ -55,10 +55,10 @@ _CONTRAST = _number(
     "What distances from the middle grey are multiplied by: 0 leaves nothing but that grey. It is "
     "128 for integers and 0.5 for floating point, by the type of the input.",
 )
-_DTYPE = Arg("dtype", DTYPE, None, "Element type of the output; the input's when not given.")
+_DTYPE = Arg("dtype", DataTypeArg, None, "Element type of the output; the input's when not given.")
 _IMAGE_TYPE = Arg(
     "image_type",
-    IMAGE_TYPE,
+    ImageTypeArg,
     DALIImageType.RGB,
     "Colour space of input and output.",
     unsupported="DALI takes channels to be red, green and blue whatever it says. Convert with "
@@ -188,7 +188,7 @@ class Saturation(_ColorTransform):
         _HUE,
         _SATURATION,
         _VALUE,
-        Arg("dtype", DTYPE, DALIDataType.UINT8, "Element type of the output."),
+        Arg("dtype", DataTypeArg, DALIDataType.UINT8, "Element type of the output."),
     ),
     output_docs=_OUTPUT,
     frames=True,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
-from penstock.operators.argument_types import IMAGE_TYPE
+from penstock.operators.argument_types import ImageTypeArg
 from penstock.operators.color_chain import TAKEN, colored
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
@@ -28,9 +28,13 @@ _SPACES = (DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY, DALIImageTy
         dtypes=(DALIDataType.UINT8,),
     ),
     args=(
-        Arg("image_type", IMAGE_TYPE, REQUIRED, "Colour space of the input.", choices=_SPACES),
+        Arg("image_type", ImageTypeArg, REQUIRED, "Colour space of the input.", choices=_SPACES),
         Arg(
-            "output_type", IMAGE_TYPE, REQUIRED, "Another one: that of the output.", choices=_SPACES
+            "output_type",
+            ImageTypeArg,
+            REQUIRED,
+            "Another one: that of the output.",
+            choices=_SPACES,
         ),
     ),
     output_docs=("The converted data, in the layout of the input.",),

@@ -8,7 +8,15 @@ from typing import ClassVar
 import numpy as np
 
 from penstock.errors import ArgumentValueError, DataTypeError, LayoutError
-from penstock.operators.argument_types import BOOL, DTYPE, FLOATS, IMAGE_TYPE, INT, LAYOUT, STRING
+from penstock.operators.argument_types import (
+    BoolArg,
+    DataTypeArg,
+    FloatListArg,
+    ImageTypeArg,
+    IntArg,
+    LayoutArg,
+    StringArg,
+)
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.color_batch import ColorBatch
 from penstock.operators.deferred import DeferredImage
@@ -63,36 +71,36 @@ _POLICIES = ("error", "constant", "pad", "trim_to_shape")
         *NORMALIZATION_ARGS,
         Arg(
             "mirror",
-            INT,
+            IntArg,
             0,
             "Whether to mirror the window horizontally: yes unless 0.",
             per_sample=True,
         ),
         Arg(
             "dtype",
-            DTYPE,
+            DataTypeArg,
             DALIDataType.FLOAT,
             "Element type of the output. Integers are rounded, halves away from zero, and clamped.",
             choices=_OUT_TYPES,
         ),
-        Arg("output_dtype", DTYPE, None, "Former name of `dtype`.", deprecated="dtype"),
+        Arg("output_dtype", DataTypeArg, None, "Former name of `dtype`.", deprecated="dtype"),
         Arg(
             "output_layout",
-            LAYOUT,
+            LayoutArg,
             "CHW",
             "Layout of the output: any order of the input's axes. For sequences and volumes it "
             'must name all of theirs; ``""`` keeps the layout of the input.',
         ),
         Arg(
             "pad_output",
-            BOOL,
+            BoolArg,
             False,
             "Whether to add channels until their number is a power of two. They hold "
             '`fill_values` where `out_of_bounds_policy` is ``"constant"``, and zeros elsewhere.',
         ),
         Arg(
             "out_of_bounds_policy",
-            STRING,
+            StringArg,
             "error",
             'What happens where the window leaves the data: ``"error"`` raises; ``"constant"`` (or '
             '``"pad"``) fills with `fill_values`; ``"trim_to_shape"`` shrinks the window.',
@@ -100,12 +108,12 @@ _POLICIES = ("error", "constant", "pad", "trim_to_shape")
         ),
         Arg(
             "fill_values",
-            FLOATS,
+            FloatListArg,
             (0.0,),
             'Values, in the output, of what is not in the data, with policy ``"constant"``: one '
             "for all, or one a channel of the output. Integer types drop fractions.",
         ),
-        Arg("image_type", IMAGE_TYPE, None, "Has had no effect for long.", deprecated=""),
+        Arg("image_type", ImageTypeArg, None, "Has had no effect for long.", deprecated=""),
     ),
     output_docs=("The normalised window in `output_layout`.",),
     takes_deferred=True,

@@ -12,7 +12,14 @@ from penstock.kernels.cpu.decode.header import read_header
 from penstock.kernels.cpu.decode.image_header import ImageHeader
 from penstock.kernels.cpu.decode.pixels import Wanted
 from penstock.kernels.cpu.decode.stored import Region
-from penstock.operators.argument_types import BOOL, DTYPE, FLOAT, IMAGE_TYPE, INT, STRING
+from penstock.operators.argument_types import (
+    BoolArg,
+    DataTypeArg,
+    FloatArg,
+    ImageTypeArg,
+    IntArg,
+    StringArg,
+)
 from penstock.operators.operator import BatchContext, Operator, SampleContext
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, DALIImageType, to_numpy_type
@@ -37,95 +44,97 @@ OUTPUT_DOCS = ("The decoded images, in the layout HWC.",)
 DECODE_ARGS: tuple[Arg, ...] = (
     Arg(
         "output_type",
-        IMAGE_TYPE,
+        ImageTypeArg,
         DALIImageType.RGB,
         "Colour space of the output. `GRAY` has one channel, `ANY_DATA` those of the file "
         "(alpha included); `YCbCr` is converted from RGB as ITU-R BT.601 says.",
     ),
     Arg(
         "dtype",
-        DTYPE,
+        DataTypeArg,
         DALIDataType.UINT8,
         "Element type of the output: `UINT8`, `UINT16`, `UINT32`, `INT8`, `INT16`, `INT32` or "
         "`FLOAT`. Full intensity is the largest value of an integer type, and 1.0.",
     ),
     Arg(
         "adjust_orientation",
-        BOOL,
+        BoolArg,
         True,
         "Whether images are turned the way their EXIF orientation asks for.",
     ),
     Arg(
         "use_fast_idct",
-        BOOL,
+        BoolArg,
         False,
         "Use libjpeg-turbo's faster and slightly less exact inverse transform, on the CPU.",
     ),
     Arg(
         "jpeg_fancy_upsampling",
-        BOOL,
+        BoolArg,
         False,
         "Interpolate chroma on the GPU, too, as the CPU always does; else it is repeated there.",
     ),
-    Arg("affine", BOOL, True, "Whether decoding threads are tied to cores.", hint=True),
+    Arg("affine", BoolArg, True, "Whether decoding threads are tied to cores.", hint=True),
     Arg(
         "hw_decoder_load",
-        FLOAT,
+        FloatArg,
         None,
         "Share, 0 to 1, of the JPEG images that the GPU's JPEG engines decode, of those that they "
         "can; the others go to its multiprocessors and the CPU. By default the engines get all: "
         "that is fastest unless many idle processors stand by few engines.",
     ),
-    Arg("preallocate_width_hint", INT, 0, "Width in pixels that the JPEG engines prepare for."),
-    Arg("preallocate_height_hint", INT, 0, "Height in pixels that the JPEG engines prepare for."),
+    Arg("preallocate_width_hint", IntArg, 0, "Width in pixels that the JPEG engines prepare for."),
+    Arg(
+        "preallocate_height_hint", IntArg, 0, "Height in pixels that the JPEG engines prepare for."
+    ),
     Arg(
         "device_memory_padding",
-        INT,
+        IntArg,
         16 << 20,
         "Bytes of device memory that each thread of the GPU's JPEG decoder begins with.",
     ),
     Arg(
         "host_memory_padding",
-        INT,
+        IntArg,
         8 << 20,
         "Bytes of page-locked memory that each thread of the GPU's JPEG decoder begins with.",
     ),
     Arg(
         "device_memory_padding_jpeg2k",
-        INT,
+        IntArg,
         0,
         "Bytes of device memory that the GPU's JPEG 2000 decoder begins with.",
     ),
     Arg(
         "host_memory_padding_jpeg2k",
-        INT,
+        IntArg,
         0,
         "Bytes of page-locked memory that the GPU's JPEG 2000 decoder begins with.",
     ),
     Arg(
         "hybrid_huffman_threshold",
-        INT,
+        IntArg,
         1_000_000,
         "Number of pixels from which on a JPEG image that is not decoded by the JPEG engines has "
         "its Huffman codes decoded on the GPU, too.",
     ),
-    Arg("memory_stats", BOOL, False, "Has no effect any more.", deprecated=""),
-    Arg("split_stages", BOOL, False, "Has no effect any more.", deprecated=""),
-    Arg("use_chunk_allocator", BOOL, False, "Has no effect any more.", deprecated=""),
+    Arg("memory_stats", BoolArg, False, "Has no effect any more.", deprecated=""),
+    Arg("split_stages", BoolArg, False, "Has no effect any more.", deprecated=""),
+    Arg("use_chunk_allocator", BoolArg, False, "Has no effect any more.", deprecated=""),
 )
 
 CACHE_ARGS: tuple[Arg, ...] = (
     Arg(
         "cache_size",
-        INT,
+        IntArg,
         0,
         "Size of the cache of decoded images on the GPU, in MB. Files whose images it has are not "
         "decoded again.",
     ),
-    Arg("cache_threshold", INT, 0, "Bytes from which on a decoded image is cached."),
+    Arg("cache_threshold", IntArg, 0, "Bytes from which on a decoded image is cached."),
     Arg(
         "cache_type",
-        STRING,
+        StringArg,
         "",
         'Which images are cached: ``"threshold"``, the default, those that come first, as many as '
         'there is room for; ``"largest"`` the largest ones, which the first epoch finds out.',
@@ -133,13 +142,13 @@ CACHE_ARGS: tuple[Arg, ...] = (
     ),
     Arg(
         "cache_debug",
-        BOOL,
+        BoolArg,
         False,
         "Whether to print when the cache is first used and when it is full.",
     ),
     Arg(
         "cache_batch_copy",
-        BOOL,
+        BoolArg,
         True,
         "Whether the cached images of a batch are copied all at once.",
     ),

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from penstock.kernels.cpu.flip import flip_into
-from penstock.operators.argument_types import INT
+from penstock.operators.argument_types import IntArg
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.deferred import DeferredImage, DeferredMirror
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
@@ -23,11 +23,11 @@ _AXES = (("depthwise", "D"), ("vertical", "H"), ("horizontal", "W"))
     "flip",
     inputs=Input("data", "Images, volumes or sequences of them.", layouts=_LAYOUTS),
     args=(
-        Arg("horizontal", INT, 1, "Whether left and right change places.", per_sample=True),
-        Arg("vertical", INT, 0, "Whether top and bottom change places.", per_sample=True),
+        Arg("horizontal", IntArg, 1, "Whether left and right change places.", per_sample=True),
+        Arg("vertical", IntArg, 0, "Whether top and bottom change places.", per_sample=True),
         Arg(
             "depthwise",
-            INT,
+            IntArg,
             0,
             "Whether front and back of a volume change places; images are left as they are.",
             per_sample=True,

@@ -9,7 +9,7 @@ import numpy as np
 from penstock._later import later
 from penstock.errors import DataTypeError, LayoutError, ShapeError
 from penstock.kernels.cpu.filter import filter_separably, gaussian_window
-from penstock.operators.argument_types import DTYPE, FLOATS, INTS
+from penstock.operators.argument_types import DataTypeArg, FloatListArg, IntListArg
 from penstock.operators.image.blur_windows import resolved, resolved_of_batch
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
@@ -35,7 +35,7 @@ _TYPES = tuple(DALIDataType(t) for t in range(DALIDataType.UINT8, DALIDataType.F
     args=(
         Arg(
             "sigma",
-            FLOATS,
+            FloatListArg,
             (0.0,),
             "Standard deviation of the window in elements, one for all axes or one for each, in "
             "the order of the layout; 0 to derive it from `window_size`.",
@@ -45,7 +45,7 @@ _TYPES = tuple(DALIDataType(t) for t in range(DALIDataType.UINT8, DALIDataType.F
         ),
         Arg(
             "window_size",
-            INTS,
+            IntListArg,
             (0,),
             "Number of the window's elements, odd, one for all axes or one for each; 0 to derive "
             "it from `sigma`.",
@@ -55,7 +55,7 @@ _TYPES = tuple(DALIDataType(t) for t in range(DALIDataType.UINT8, DALIDataType.F
         ),
         Arg(
             "dtype",
-            DTYPE,
+            DataTypeArg,
             None,
             "Element type of the output: FLOAT, or that of the input, which is also taken when it "
             "is not given.",

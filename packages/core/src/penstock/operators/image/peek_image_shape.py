@@ -6,7 +6,7 @@ import numpy as np
 
 from penstock.errors import DataTypeError
 from penstock.kernels.cpu.decode.pixels import Wanted
-from penstock.operators.argument_types import BOOL, DTYPE, IMAGE_TYPE
+from penstock.operators.argument_types import BoolArg, DataTypeArg, ImageTypeArg
 from penstock.operators.image.decode_arguments import ENCODED, check_encoded, open_encoded
 from penstock.operators.operator import Operator, SampleContext, operator
 from penstock.operators.registry import register
@@ -29,19 +29,19 @@ _DTYPES = (
     args=(
         Arg(
             "dtype",
-            DTYPE,
+            DataTypeArg,
             DALIDataType.INT64,
             f"Element type of the shapes: {', '.join(f'`{t.name}`' for t in _DTYPES)}.",
         ),
         Arg(
             "image_type",
-            IMAGE_TYPE,
+            ImageTypeArg,
             DALIImageType.RGB,
             "Colour space that the image would be decoded to; it decides the channels.",
         ),
         Arg(
             "adjust_orientation",
-            BOOL,
+            BoolArg,
             True,
             "Whether the image would be turned the way its EXIF orientation asks for.",
         ),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
-from penstock.operators.argument_types import FLOAT, FLOATS
+from penstock.operators.argument_types import FloatArg, FloatListArg
 from penstock.operators.schema import Arg
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ Fills = dict[int, tuple[float, ...]]
 NORMALIZATION_ARGS: tuple[Arg, ...] = (
     Arg(
         "mean",
-        FLOATS,
+        FloatListArg,
         (0.0,),
         "What is subtracted: one number, or one a channel.",
         per_sample=True,
@@ -30,14 +30,14 @@ NORMALIZATION_ARGS: tuple[Arg, ...] = (
     ),
     Arg(
         "std",
-        FLOATS,
+        FloatListArg,
         (1.0,),
         "What is divided by: one number, or one a channel.",
         per_sample=True,
         shape_of="() or (C,)",
     ),
-    Arg("scale", FLOAT, 1.0, "What the normalised values are multiplied with."),
-    Arg("shift", FLOAT, 0.0, "What is added to the scaled values."),
+    Arg("scale", FloatArg, 1.0, "What the normalised values are multiplied with."),
+    Arg("shift", FloatArg, 0.0, "What is added to the scaled values."),
 )
 
 

@@ -7,25 +7,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.errors import ArgumentValueError
-from penstock.operators.argument_types import FLOATS, INT
+from penstock.operators.argument_types import FloatListArg, IntArg
 from penstock.operators.schema import Arg
 
 RANDOM_CROP_ARGS: tuple[Arg, ...] = (
     Arg(
         "random_area",
-        FLOATS,
+        FloatListArg,
         (0.08, 1.0),
         "Smallest and largest area of the window, as fractions of the area of the image.",
     ),
     Arg(
         "random_aspect_ratio",
-        FLOATS,
+        FloatListArg,
         (3 / 4, 4 / 3),
         "Smallest and largest aspect ratio (width / height) of the window.",
     ),
     Arg(
         "num_attempts",
-        INT,
+        IntArg,
         10,
         "How often an area and an aspect ratio that do not fit into the image are drawn anew, "
         "before the largest window that fits is taken.",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
-from penstock.operators.argument_types import INTS
+from penstock.operators.argument_types import IntListArg
 from penstock.operators.image.random_crop_arguments import RANDOM_CROP_ARGS, random_crop_ranges
 from penstock.operators.image.resample_sample import whole_windows
 from penstock.operators.image.resampling import RESAMPLING_ARGS, RESAMPLING_DTYPES
@@ -35,7 +35,7 @@ _WORD = 0xFFFFFFFF
     args=(
         Arg(
             "size",
-            INTS,
+            IntListArg,
             REQUIRED,
             "Extents of the output in pixels: `(height, width)`, or one number for both.",
         ),

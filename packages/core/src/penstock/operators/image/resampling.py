@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, DataTypeError
-from penstock.operators.argument_types import BOOL, DTYPE, INT, INTERP_TYPE
+from penstock.operators.argument_types import BoolArg, DataTypeArg, IntArg, InterpTypeArg
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.image.resize_geometry_batch import OneByOneError
 from penstock.operators.schema import Arg
@@ -47,7 +47,7 @@ _FILTERS = tuple(DALIInterpType)
 RESAMPLING_ARGS: tuple[Arg, ...] = (
     Arg(
         "interp_type",
-        INTERP_TYPE,
+        InterpTypeArg,
         None,
         "Filter for both shrinking and enlarging; linear when not given. `INTERP_TRIANGULAR` is "
         "another name of `INTERP_LINEAR`.",
@@ -56,7 +56,7 @@ RESAMPLING_ARGS: tuple[Arg, ...] = (
     ),
     Arg(
         "min_filter",
-        INTERP_TYPE,
+        InterpTypeArg,
         None,
         "Filter for axes that shrink, instead of `interp_type`.",
         per_sample=True,
@@ -64,7 +64,7 @@ RESAMPLING_ARGS: tuple[Arg, ...] = (
     ),
     Arg(
         "mag_filter",
-        INTERP_TYPE,
+        InterpTypeArg,
         None,
         "Filter for axes that do not shrink, instead of `interp_type`.",
         per_sample=True,
@@ -72,20 +72,20 @@ RESAMPLING_ARGS: tuple[Arg, ...] = (
     ),
     Arg(
         "antialias",
-        BOOL,
+        BoolArg,
         True,
         "Whether filters widen with the reduction, so that every source pixel counts. Nearest "
         "neighbours stay what they are.",
     ),
     Arg(
         "dtype",
-        DTYPE,
+        DataTypeArg,
         None,
         "Element type of the output: `FLOAT`, or that of the input, which is also the default. "
         "Integers are rounded.",
     ),
-    Arg("minibatch_size", INT, 32, "How many images DALI processes at once.", hint=True),
-    Arg("temp_buffer_hint", INT, 0, "Initial size of a temporary buffer, in bytes.", hint=True),
+    Arg("minibatch_size", IntArg, 32, "How many images DALI processes at once.", hint=True),
+    Arg("temp_buffer_hint", IntArg, 0, "Initial size of a temporary buffer, in bytes.", hint=True),
 )
 
 _float32 = Struct("f")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.operators.argument_types import BOOL, IMAGE_TYPE
+from penstock.operators.argument_types import BoolArg, ImageTypeArg
 from penstock.operators.deferred import DeferredImage
 from penstock.operators.image.resample_sample import whole_windows
 from penstock.operators.image.resampling import (
@@ -40,11 +40,11 @@ _MOST_KNOWN = 4096
         *RESAMPLING_ARGS,
         Arg(
             "save_attrs",
-            BOOL,
+            BoolArg,
             False,
             "Whether to return, as a second output, the extents before resizing.",
         ),
-        Arg("image_type", IMAGE_TYPE, None, "Has had no effect for long.", deprecated=""),
+        Arg("image_type", ImageTypeArg, None, "Has had no effect for long.", deprecated=""),
     ),
     num_outputs=lambda args: 2 if args.get("save_attrs") else 1,
     output_docs=(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.operators.argument_types import INT
+from penstock.operators.argument_types import IntArg
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.image.resample_sample import OutputWindow
 from penstock.operators.image.resampling import (
@@ -39,7 +39,7 @@ _ARGS = (
     *RESAMPLING_ARGS,
     Arg(
         "mirror",
-        INT,
+        IntArg,
         0,
         "Which axes to mirror: the sum of 1 for columns, 2 for rows and 4 for the depth.",
         per_sample=True,

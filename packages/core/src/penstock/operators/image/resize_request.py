@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, UsageError
-from penstock.operators.argument_types import BOOL, FLOAT, FLOATS, STRING
+from penstock.operators.argument_types import BoolArg, FloatArg, FloatListArg, StringArg
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.image.resize_geometry import MODES, AxisGeometry, resize_geometry, single
 from penstock.operators.image.resize_geometry_batch import OneByOneError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RESIZE_ARGS: tuple[Arg, ...] = (
     Arg(
         "size",
-        FLOATS,
+        FloatListArg,
         None,
         "Extents of the output in pixels: `(height, width)` or `(depth, height, width)`, or one "
         "number for all. An extent of 0 follows from the others, by `mode`; a negative one flips.",
@@ -29,30 +29,30 @@ RESIZE_ARGS: tuple[Arg, ...] = (
     ),
     Arg(
         "resize_x",
-        FLOAT,
+        FloatArg,
         None,
         "Width of the output in pixels; 0 or not given: it follows from the other extents.",
         per_sample=True,
     ),
-    Arg("resize_y", FLOAT, None, "Height of the output, like `resize_x`.", per_sample=True),
-    Arg("resize_z", FLOAT, None, "Depth of the output, like `resize_x`.", per_sample=True),
+    Arg("resize_y", FloatArg, None, "Height of the output, like `resize_x`.", per_sample=True),
+    Arg("resize_z", FloatArg, None, "Depth of the output, like `resize_x`.", per_sample=True),
     Arg(
         "resize_shorter",
-        FLOAT,
+        FloatArg,
         None,
         "Length of the output's shorter side in pixels; the aspect ratio is kept.",
         per_sample=True,
     ),
     Arg(
         "resize_longer",
-        FLOAT,
+        FloatArg,
         None,
         "Length of the output's longer side in pixels; the aspect ratio is kept.",
         per_sample=True,
     ),
     Arg(
         "mode",
-        STRING,
+        StringArg,
         None,
         'How sizes are meant: ``"default"`` takes them as they are, and axes without one get the '
         'mean scale of the others; ``"stretch"`` leaves these alone; ``"not_larger"`` and '
@@ -62,14 +62,14 @@ RESIZE_ARGS: tuple[Arg, ...] = (
     ),
     Arg(
         "max_size",
-        FLOATS,
+        FloatListArg,
         None,
         "Largest extents of the output in pixels, one number for all axes or one each. Modes that "
         "keep the aspect ratio keep it under this limit, too.",
     ),
     Arg(
         "subpixel_scale",
-        BOOL,
+        BoolArg,
         True,
         "Where an output extent has to be rounded to whole pixels: stretch the region of the "
         "source about its centre, so that the scale stays exactly as asked for. Otherwise the "
@@ -77,7 +77,7 @@ RESIZE_ARGS: tuple[Arg, ...] = (
     ),
     Arg(
         "roi_start",
-        FLOATS,
+        FloatListArg,
         None,
         "Where the region of the source that is shown begins, in the order of `size`; needs "
         "`roi_end`. Where it lies behind the end, the axis is flipped.",
@@ -86,7 +86,7 @@ RESIZE_ARGS: tuple[Arg, ...] = (
     ),
     Arg(
         "roi_end",
-        FLOATS,
+        FloatListArg,
         None,
         "Where the region of the source that is shown ends; see `roi_start`. Outside of the "
         "image, its border is repeated.",
@@ -95,7 +95,7 @@ RESIZE_ARGS: tuple[Arg, ...] = (
     ),
     Arg(
         "roi_relative",
-        BOOL,
+        BoolArg,
         False,
         "Whether `roi_start` and `roi_end` are fractions of the image's extents, not pixels.",
     ),

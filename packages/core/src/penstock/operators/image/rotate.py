@@ -11,7 +11,7 @@ import numpy as np
 
 from penstock._later import later
 from penstock.errors import ArgumentValueError
-from penstock.operators.argument_types import BOOL, FLOAT, FLOATS
+from penstock.operators.argument_types import BoolArg, FloatArg, FloatListArg
 from penstock.operators.image.rotation import (
     SLACK,
     Canvas,
@@ -51,7 +51,7 @@ _NO_AXES = np.empty((0, 3))
     args=(
         Arg(
             "angle",
-            FLOAT,
+            FloatArg,
             REQUIRED,
             "Angle in degrees. Images turn counter-clockwise; volumes turn around `axis` by the "
             "right-hand rule.",
@@ -60,7 +60,7 @@ _NO_AXES = np.empty((0, 3))
         ),
         Arg(
             "axis",
-            FLOATS,
+            FloatListArg,
             None,
             "Direction (x, y, z) that a volume is rotated around, of any length but 0. Volumes "
             "need it; images do without.",
@@ -71,7 +71,7 @@ _NO_AXES = np.empty((0, 3))
         *WARP_ARGS,
         Arg(
             "keep_size",
-            BOOL,
+            BoolArg,
             False,
             "Whether the output has the extent of the input. Without it (and without `size`) the "
             "output is just large enough for the whole rotated input.",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
-from penstock.operators.argument_types import BOOL, FLOATS, ArgType
+from penstock.operators.argument_types import ArgType, BoolArg, FloatListArg
 from penstock.operators.image.warping import (
     WARP_ARGS,
     WARP_LAYOUTS,
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
 
 _MATRIX = ArgType(
-    FLOATS.name,
-    FLOATS.annotation,
-    FLOATS.constant,
+    FloatListArg.name,
+    FloatListArg.annotation,
+    FloatListArg.constant,
     lambda value: value.astype(np.float32, copy=False),
 )
 """Of a tensor, the shape matters."""
@@ -64,7 +64,7 @@ _MATRIX = ArgType(
         ),
         Arg(
             "inverse_map",
-            BOOL,
+            BoolArg,
             True,
             "Whether the matrix maps the output to the input. Otherwise it maps the input to the "
             "output, and is inverted.",

@@ -10,7 +10,7 @@ import numpy as np
 from penstock._later import later
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError, UsageError
 from penstock.kernels.cpu.warp import warp
-from penstock.operators.argument_types import DTYPE, FLOAT, FLOATS, INTERP_TYPE
+from penstock.operators.argument_types import DataTypeArg, FloatArg, FloatListArg, InterpTypeArg
 from penstock.operators.operator import BatchContext, Operator, SampleContext
 from penstock.operators.schema import Arg, Spec
 from penstock.operators.vector_arguments import vectors
@@ -30,24 +30,26 @@ else:
 WARP_LAYOUTS = ("HWC", "FHWC", "DHWC", "FDHWC")
 WARP_TYPES = (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.FLOAT)
 WARP_ARGS: tuple[Arg, ...] = (
-    Arg("dtype", DTYPE, None, "Element type of the output; that of the input when not given."),
-    Arg("output_dtype", DTYPE, None, "Former name of `dtype`.", deprecated="dtype"),
+    Arg(
+        "dtype", DataTypeArg, None, "Element type of the output; that of the input when not given."
+    ),
+    Arg("output_dtype", DataTypeArg, None, "Former name of `dtype`.", deprecated="dtype"),
     Arg(
         "fill_value",
-        FLOAT,
+        FloatArg,
         None,
         "Value of everything outside of the input. When not given, the border is repeated.",
     ),
     Arg(
         "interp_type",
-        INTERP_TYPE,
+        InterpTypeArg,
         DALIInterpType.INTERP_LINEAR,
         "How values between elements come about.",
         choices=(DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR),
     ),
     Arg(
         "size",
-        FLOATS,
+        FloatListArg,
         None,
         "Extent of the output, (height, width) or (depth, height, width), in elements. "
         "Fractions are rounded, and dropped where the size is given as a tensor.",

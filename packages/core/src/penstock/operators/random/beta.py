@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.random import fill_beta
-from penstock.operators.argument_types import FLOAT
+from penstock.operators.argument_types import FloatArg
 from penstock.operators.operator import operator
 from penstock.operators.random.draw import DTYPE_ARG, SHAPE, SHAPE_LIKE, Draw
 from penstock.operators.schema import Arg
@@ -20,8 +20,20 @@ from penstock.types import DALIDataType
     "random.beta",
     inputs=SHAPE_LIKE,
     args=(
-        Arg("alpha", FLOAT, 1.0, "First parameter of the distribution, positive.", per_sample=True),
-        Arg("beta", FLOAT, 1.0, "Second parameter of the distribution, positive.", per_sample=True),
+        Arg(
+            "alpha",
+            FloatArg,
+            1.0,
+            "First parameter of the distribution, positive.",
+            per_sample=True,
+        ),
+        Arg(
+            "beta",
+            FloatArg,
+            1.0,
+            "Second parameter of the distribution, positive.",
+            per_sample=True,
+        ),
         SHAPE,
         DTYPE_ARG,
     ),

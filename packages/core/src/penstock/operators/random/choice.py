@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError
 from penstock.kernels.cpu.random import fill_index, sample_uniforms
-from penstock.operators.argument_types import FLOATS
+from penstock.operators.argument_types import FloatListArg
 from penstock.operators.operator import SampleContext, operator
 from penstock.operators.random.draw import SHAPE, SHAPE_LIKE, Shaped
 from penstock.operators.schema import Arg, Input, Spec
@@ -33,7 +33,7 @@ _NOT_A_COUNT = (
     args=(
         Arg(
             "p",
-            FLOATS,
+            FloatListArg,
             None,
             "Probability of each choice; their sum is 1. All are as likely when not given.",
             per_sample=True,

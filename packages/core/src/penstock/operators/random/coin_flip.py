@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.random import fill_bernoulli
-from penstock.operators.argument_types import FLOAT
+from penstock.operators.argument_types import FloatArg
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.operator import BatchContext, operator
 from penstock.operators.random.batch_draw import BatchDraw, check_each
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "random.coin_flip",
     inputs=SHAPE_LIKE,
     args=(
-        Arg("probability", FLOAT, 0.5, "Probability of a one, from 0 to 1.", per_sample=True),
+        Arg("probability", FloatArg, 0.5, "Probability of a one, from 0 to 1.", per_sample=True),
         SHAPE,
         DTYPE_ARG,
     ),

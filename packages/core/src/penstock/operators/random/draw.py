@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, DataTypeError
-from penstock.operators.argument_types import DTYPE, INTS
+from penstock.operators.argument_types import DataTypeArg, IntListArg
 from penstock.operators.operator import Operator, SampleContext
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, to_numpy_type
@@ -23,14 +23,14 @@ SHAPE_LIKE = Input(
 )
 SHAPE = Arg(
     "shape",
-    INTS,
+    IntListArg,
     None,
     "Shape of the output. Neither this nor `shape_like` given: one number, without axes.",
     per_sample=True,
 )
 DTYPE_ARG = Arg(
     "dtype",
-    DTYPE,
+    DataTypeArg,
     None,
     "Element type of the output. Numbers are rounded (halves away from zero) and kept inside "
     "the range of an integer type.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.kernels.cpu.random import fill_normal
-from penstock.operators.argument_types import FLOAT
+from penstock.operators.argument_types import FloatArg
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.operator import BatchContext, operator
 from penstock.operators.random.batch_draw import BatchDraw
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     "random.normal",
     inputs=SHAPE_LIKE,
     args=(
-        Arg("mean", FLOAT, 0.0, "Mean of the distribution.", per_sample=True),
-        Arg("stddev", FLOAT, 1.0, "Standard deviation of the distribution.", per_sample=True),
+        Arg("mean", FloatArg, 0.0, "Mean of the distribution.", per_sample=True),
+        Arg("stddev", FloatArg, 1.0, "Standard deviation of the distribution.", per_sample=True),
         SHAPE,
         DTYPE_ARG,
     ),

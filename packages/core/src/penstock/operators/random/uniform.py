@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.random import fill_index, fill_uniform
-from penstock.operators.argument_types import FLOATS
+from penstock.operators.argument_types import FloatListArg
 from penstock.operators.operator import BatchContext, operator
 from penstock.operators.random.batch_draw import BatchDraw, check_each
 from penstock.operators.random.draw import (
@@ -35,7 +35,7 @@ _DEFAULT_RANGE = (-1.0, 1.0)
     args=(
         Arg(
             "range",
-            FLOATS,
+            FloatListArg,
             _DEFAULT_RANGE,
             "Ends of a continuous distribution; the second is never drawn, unless rounding to an "
             "integer type gives it.",
@@ -44,7 +44,7 @@ _DEFAULT_RANGE = (-1.0, 1.0)
         ),
         Arg(
             "values",
-            FLOATS,
+            FloatListArg,
             None,
             "Draw from these values, each as likely as any other, in place of a range.",
             per_sample=True,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, NotYetSupportedError
-from penstock.operators.argument_types import BOOL, INT
+from penstock.operators.argument_types import BoolArg, IntArg
 from penstock.operators.operator import Operator
 from penstock.operators.readers.order import ReadingOrder
 from penstock.operators.readers.storage import Allocate
@@ -21,72 +21,74 @@ if TYPE_CHECKING:
     from penstock.operators.operator import SampleContext
 
 READER_ARGS = (
-    Arg("shard_id", INT, 0, "Index of the shard to read in the first epoch."),
-    Arg("num_shards", INT, 1, "Number of parts the data set is divided into."),
+    Arg("shard_id", IntArg, 0, "Index of the shard to read in the first epoch."),
+    Arg("num_shards", IntArg, 1, "Number of parts the data set is divided into."),
     Arg(
         "stick_to_shard",
-        BOOL,
+        BoolArg,
         False,
         "Read the same shard in every epoch, in place of the next one each time.",
     ),
     Arg(
         "pad_last_batch",
-        BOOL,
+        BoolArg,
         False,
         "Repeat the last sample of an epoch until its last batch is full and every shard has given "
         "the same number of batches. Otherwise the samples of the next epoch follow at once.",
     ),
     Arg(
         "random_shuffle",
-        BOOL,
+        BoolArg,
         False,
         "Shuffle the samples of every epoch by a window of `initial_fill` samples, out of which "
         "the next one is drawn. The list is first permuted once, in a fixed way.",
     ),
     Arg(
         "initial_fill",
-        INT,
+        IntArg,
         1024,
         "Size of the window of `random_shuffle`, in samples: how far a sample may move.",
     ),
     Arg(
         "prefetch_queue_depth",
-        INT,
+        IntArg,
         1,
         "Number of batches read ahead by the reader, beyond what the pipeline works on ahead, "
         "where a GPU decodes them; elsewhere the pipeline's depth is all there is.",
         hint=True,
     ),
-    Arg("read_ahead", BOOL, False, "Read the whole file ahead of its use.", hint=True),
+    Arg("read_ahead", BoolArg, False, "Read the whole file ahead of its use.", hint=True),
     Arg(
         "skip_cached_images",
-        BOOL,
+        BoolArg,
         False,
         "Do not read samples that are in a decoder's cache; there is no such cache.",
         hint=True,
     ),
-    Arg("lazy_init", BOOL, False, "List the data set as late as possible.", hint=True),
+    Arg("lazy_init", BoolArg, False, "List the data set as late as possible.", hint=True),
     Arg(
         "dont_use_mmap",
-        BOOL,
+        BoolArg,
         False,
         "Allow empty files, which are otherwise errors. Files are never mapped to memory.",
     ),
-    Arg("tensor_init_bytes", INT, 1048576, "Memory to prepare for a sample, in bytes.", hint=True),
+    Arg(
+        "tensor_init_bytes", IntArg, 1048576, "Memory to prepare for a sample, in bytes.", hint=True
+    ),
 )
 """Arguments of every reader."""
 
 EPOCH_SHUFFLE_ARGS = (
     Arg(
         "shuffle_after_epoch",
-        BOOL,
+        BoolArg,
         False,
         "Permute the whole data set before every epoch, in the same way for all shards. Excludes "
         "`stick_to_shard` and `random_shuffle`.",
     ),
     Arg(
         "shuffle_after_epoch_seed",
-        INT,
+        IntArg,
         None,
         "Seed of `shuffle_after_epoch`; must be the same for all shards. Without it the order of "
         "each epoch is fixed.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.errors import ArgumentValueError, BadSampleError
-from penstock.operators.argument_types import BOOL, INTS, STRING, STRINGS
+from penstock.operators.argument_types import BoolArg, IntListArg, StringArg, StringListArg
 from penstock.operators.operator import operator
 from penstock.operators.readers.base import EPOCH_SHUFFLE_ARGS, READER_ARGS, Reader
 from penstock.operators.readers.listing import (
@@ -35,36 +35,41 @@ if TYPE_CHECKING:
     args=(
         Arg(
             "file_root",
-            STRING,
+            StringArg,
             None,
             "Directory whose sub-directories are the classes; with `files` or `file_list`, what "
             "their names are relative to.",
         ),
         Arg(
             "file_list",
-            STRING,
+            StringArg,
             None,
             'Text file with lines "name label". Names are relative to `file_root`, or without it '
             "to the directory of the text file.",
         ),
-        Arg("files", STRINGS, None, "The files to read, in this order."),
-        Arg("labels", INTS, None, "Labels of `files`; without them the files are numbered from 0."),
+        Arg("files", StringListArg, None, "The files to read, in this order."),
+        Arg(
+            "labels",
+            IntListArg,
+            None,
+            "Labels of `files`; without them the files are numbered from 0.",
+        ),
         Arg(
             "file_filters",
-            STRINGS,
+            StringListArg,
             IMAGE_AND_AUDIO_PATTERNS,
             "Patterns as in a shell; files in the sub-directories of `file_root` must match one.",
         ),
         Arg(
             "dir_filters",
-            STRINGS,
+            StringListArg,
             None,
             "Patterns as in a shell; sub-directories of `file_root` must match one. Labels count "
             "those that do.",
         ),
         Arg(
             "case_sensitive_filter",
-            BOOL,
+            BoolArg,
             False,
             "Whether the case of letters matters in `file_filters` and `dir_filters`.",
         ),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, BadSampleError
-from penstock.operators.argument_types import BOOL, DTYPE, FLOAT, STRINGS
+from penstock.operators.argument_types import BoolArg, DataTypeArg, FloatArg, StringListArg
 from penstock.operators.audio.decoding import QUALITY, AudioDecoding
 from penstock.operators.operator import operator
 from penstock.operators.readers.base import EPOCH_SHUFFLE_ARGS, READER_ARGS, Reader
@@ -37,36 +37,36 @@ def _count_outputs(args: dict[str, Any]) -> int:
     args=(
         Arg(
             "manifest_filepaths",
-            STRINGS,
+            StringListArg,
             REQUIRED,
             'The manifests: files with a JSON object for each utterance, of which "audio_filepath" '
             'is needed and "text", "offset" and "duration" (in seconds) may be there.',
         ),
-        Arg("read_sample_rate", BOOL, True, "Whether there is an output for sampling rates."),
-        Arg("read_text", BOOL, True, "Whether there is an output for what is said."),
+        Arg("read_sample_rate", BoolArg, True, "Whether there is an output for sampling rates."),
+        Arg("read_text", BoolArg, True, "Whether there is an output for what is said."),
         Arg(
             "read_idxs",
-            BOOL,
+            BoolArg,
             False,
             "Whether there is an output for the number that an utterance has in its manifest; "
             "those that are too short or too long are not counted.",
         ),
         Arg(
             "dtype",
-            DTYPE,
+            DataTypeArg,
             DALIDataType.FLOAT,
             "Element type of the samples: `FLOAT`, whose range is -1 to 1, `INT16` or `INT32`.",
         ),
         Arg(
             "downmix",
-            BOOL,
+            BoolArg,
             True,
             "Whether all channels are averaged. The samples then have the shape ``(n,)``, "
             "otherwise ``(n, channels)``.",
         ),
         Arg(
             "sample_rate",
-            FLOAT,
+            FloatArg,
             -1.0,
             "Sampling rate in Hz that the audio is resampled to; that of each file is kept if it "
             "is not positive.",
@@ -74,18 +74,18 @@ def _count_outputs(args: dict[str, Any]) -> int:
         QUALITY,
         Arg(
             "min_duration",
-            FLOAT,
+            FloatArg,
             0.0,
             'Utterances whose "duration" is less, in seconds, or missing, are left out; 0 takes '
             "all.",
         ),
         Arg(
             "max_duration",
-            FLOAT,
+            FloatArg,
             0.0,
             'Utterances whose "duration" is more, in seconds, are left out; 0 takes all.',
         ),
-        Arg("normalize_text", BOOL, None, "Has no effect any more.", deprecated=""),
+        Arg("normalize_text", BoolArg, None, "Has no effect any more.", deprecated=""),
         *READER_ARGS,
         *EPOCH_SHUFFLE_ARGS,
     ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError, UsageError
-from penstock.operators.argument_types import DTYPE, FRAME_FLOATS
+from penstock.operators.argument_types import DataTypeArg, FrameFloatListArg
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.operators.transforms.transform import MOST_AXES, identities, spread
@@ -34,7 +34,7 @@ _NAMES = ("M", "T", "MT")
     args=(
         Arg(
             "M",
-            FRAME_FLOATS,
+            FrameFloatListArg,
             None,
             "The matrix that coordinates are multiplied by, row by row, as many rows as the output "
             "has coordinates; or one number for all of them.",
@@ -44,7 +44,7 @@ _NAMES = ("M", "T", "MT")
         ),
         Arg(
             "T",
-            FRAME_FLOATS,
+            FrameFloatListArg,
             None,
             "What is added then: a number for each coordinate, or one for all.",
             per_sample=True,
@@ -53,7 +53,7 @@ _NAMES = ("M", "T", "MT")
         ),
         Arg(
             "MT",
-            FRAME_FLOATS,
+            FrameFloatListArg,
             None,
             "Both in one matrix, as `fn.transforms` make it: `T` is the last column.",
             per_sample=True,
@@ -62,7 +62,7 @@ _NAMES = ("M", "T", "MT")
         ),
         Arg(
             "dtype",
-            DTYPE,
+            DataTypeArg,
             DALIDataType.FLOAT,
             "Element type of the output: FLOAT, or that of the input, for which numbers are "
             "rounded, halves away from zero, and saturate.",

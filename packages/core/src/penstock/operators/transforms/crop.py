@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.errors import ArgumentValueError
-from penstock.operators.argument_types import BOOL, FRAME_FLOATS
+from penstock.operators.argument_types import BoolArg, FrameFloatListArg
 from penstock.operators.operator import operator
 from penstock.operators.schema import Arg
 from penstock.operators.transforms.transform import (
@@ -23,7 +23,7 @@ _CORNERS = ("from_start", "from_end", "to_start", "to_end")
 def _corner(name: str, default: float, what: str) -> Arg:
     return Arg(
         name,
-        FRAME_FLOATS,
+        FrameFloatListArg,
         (default,),
         f"{what}: a number for each axis, or one for all.",
         per_sample=True,
@@ -42,7 +42,7 @@ def _corner(name: str, default: float, what: str) -> Arg:
         _corner("to_end", 1.0, "Where the upper coordinates go"),
         Arg(
             "absolute",
-            BOOL,
+            BoolArg,
             False,
             "Whether starts that are above their ends change places with them, so that nothing is "
             "mirrored.",

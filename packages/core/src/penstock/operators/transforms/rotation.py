@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.errors import ArgumentValueError
-from penstock.operators.argument_types import FRAME_FLOAT, FRAME_FLOATS
+from penstock.operators.argument_types import FrameFloatArg, FrameFloatListArg
 from penstock.operators.operator import operator
 from penstock.operators.schema import REQUIRED, Arg
 from penstock.operators.transforms.transform import (
@@ -27,7 +27,7 @@ from penstock.operators.transforms.transform import (
     args=(
         Arg(
             "angle",
-            FRAME_FLOAT,
+            FrameFloatArg,
             REQUIRED,
             "Angle in degrees. In planes from x towards y, which is clockwise where y points down; "
             "in space around `axis` by the right-hand rule.",
@@ -36,7 +36,7 @@ from penstock.operators.transforms.transform import (
         ),
         Arg(
             "axis",
-            FRAME_FLOATS,
+            FrameFloatListArg,
             None,
             "Direction (x, y, z) to rotate around, of any length but 0; it makes the transform one "
             "of space. When not given, it is one of planes.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.errors import ArgumentValueError
-from penstock.operators.argument_types import FRAME_FLOATS, INT
+from penstock.operators.argument_types import FrameFloatListArg, IntArg
 from penstock.operators.operator import operator
 from penstock.operators.schema import REQUIRED, Arg
 from penstock.operators.transforms.transform import (
@@ -27,7 +27,7 @@ from penstock.operators.transforms.transform import (
     args=(
         Arg(
             "scale",
-            FRAME_FLOATS,
+            FrameFloatListArg,
             REQUIRED,
             "What coordinates (x, y, ...) are multiplied by: a number for each axis, or one for "
             "all.",
@@ -38,7 +38,7 @@ from penstock.operators.transforms.transform import (
         CENTER,
         Arg(
             "ndim",
-            INT,
+            IntArg,
             None,
             "Number of axes, where `scale` is one number for all and there is no input to tell. "
             "When not given, there is one axis.",

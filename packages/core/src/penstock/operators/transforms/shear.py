@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
-from penstock.operators.argument_types import FRAME_FLOATS
+from penstock.operators.argument_types import FrameFloatListArg
 from penstock.operators.operator import operator
 from penstock.operators.schema import Arg, Spec
 from penstock.operators.transforms.transform import (
@@ -29,7 +29,7 @@ _ORDER = "(xy, yx), or in space (xy, xz, yx, yz, zx, zy): of the first axis by t
     args=(
         Arg(
             "shear",
-            FRAME_FLOATS,
+            FrameFloatListArg,
             None,
             f"How far coordinates move for each unit of another one, {_ORDER}.",
             per_sample=True,
@@ -38,7 +38,7 @@ _ORDER = "(xy, yx), or in space (xy, xz, yx, yz, zx, zy): of the first axis by t
         ),
         Arg(
             "angles",
-            FRAME_FLOATS,
+            FrameFloatListArg,
             None,
             f"The same as angles in degrees, from -90 to 90: {_ORDER}.",
             per_sample=True,

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
-from penstock.operators.argument_types import BOOL, FRAME_FLOATS
+from penstock.operators.argument_types import BoolArg, FrameFloatListArg
 from penstock.operators.operator import Operator, SampleContext
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
@@ -26,13 +26,13 @@ TRANSFORM = Input(
 )
 REVERSE_ORDER = Arg(
     "reverse_order",
-    BOOL,
+    BoolArg,
     False,
     "Whether this transform is done before the one that is the input, and not behind it.",
 )
 CENTER = Arg(
     "center",
-    FRAME_FLOATS,
+    FrameFloatListArg,
     None,
     "The point that stays where it is: a number for each axis, or one for all; the origin when not "
     "given.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.errors import ArgumentValueError
-from penstock.operators.argument_types import FRAME_FLOATS
+from penstock.operators.argument_types import FrameFloatListArg
 from penstock.operators.operator import operator
 from penstock.operators.schema import REQUIRED, Arg
 from penstock.operators.transforms.transform import (
@@ -23,7 +23,7 @@ from penstock.operators.transforms.transform import (
     args=(
         Arg(
             "offset",
-            FRAME_FLOATS,
+            FrameFloatListArg,
             REQUIRED,
             "What is added to the coordinates (x, y, ...): a number for each axis.",
             per_sample=True,

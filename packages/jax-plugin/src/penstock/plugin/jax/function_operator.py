@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from penstock.errors import ArgumentTypeError, DataTypeError, LayoutError, ShapeError
-from penstock.operators.argument_types import INT, OBJECT
+from penstock.operators.argument_types import IntArg, ObjectArg
 from penstock.operators.late_batch import LateBatch
 from penstock.operators.operator import Operator, operator
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     "_jax_function",
     inputs=(Input("batch", "What the function gets.", optional=True),),
     args=(
-        Arg("function", OBJECT, REQUIRED, "What is called with each batch."),
-        Arg("num_outputs", INT, 1, "How many arrays it returns."),
-        Arg("output_layouts", OBJECT, None, "Layouts of the samples it returns."),
-        Arg("sharding", OBJECT, None, "Sharding of the arrays it gets."),
+        Arg("function", ObjectArg, REQUIRED, "What is called with each batch."),
+        Arg("num_outputs", IntArg, 1, "How many arrays it returns."),
+        Arg("output_layouts", ObjectArg, None, "Layouts of the samples it returns."),
+        Arg("sharding", ObjectArg, None, "Sharding of the arrays it gets."),
     ),
     num_outputs=lambda args: int(args["num_outputs"]),
     variadic=True,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, BadSampleError
-from penstock.operators.argument_types import BOOL, INT, OBJECT, STRING
+from penstock.operators.argument_types import BoolArg, IntArg, ObjectArg, StringArg
 from penstock.operators.operator import operator
 from penstock.operators.readers.base import READER_ARGS, Reader
 from penstock.operators.readers.order import ReadingOrder
@@ -36,14 +36,14 @@ _OWN = ("random_shuffle", "initial_fill")
 _SHUFFLE = (
     Arg(
         "random_shuffle",
-        BOOL,
+        BoolArg,
         False,
         "Shuffle: the shards are permuted for every epoch, in the same way on all ranks, and the "
         "samples drawn out of a window of `initial_fill`, which 8 shards fill side by side.",
     ),
     Arg(
         "initial_fill",
-        INT,
+        IntArg,
         1024,
         "Size of the window of `random_shuffle`, in samples. They are held decoded.",
     ),
@@ -137,20 +137,20 @@ def _without_beginning(segment: Segment, needed: bytes, begin: int) -> Segment:
     args=(
         Arg(
             "path",
-            OBJECT,
+            ObjectArg,
             REQUIRED,
             "Folder or address of the shards, or a driver or CatalogSource that reads such.",
         ),
         Arg(
             "fields",
-            OBJECT,
+            ObjectArg,
             None,
             "Names of the values of a sample that become outputs; all that the first sample has "
             "when not given.",
         ),
         Arg(
             "dtype",
-            OBJECT,
+            ObjectArg,
             None,
             "Element type to convert to, or a dictionary with that of some fields. What is stored "
             "is kept otherwise.",
@@ -159,31 +159,36 @@ def _without_beginning(segment: Segment, needed: bytes, begin: int) -> Segment:
         *_SHUFFLE,
         Arg(
             "shuffle_seed",
-            INT,
+            IntArg,
             0,
             "Seed of the order of the shards with `random_shuffle`: has to be the same on all "
             "ranks. (`seed`, of the window, may differ.)",
         ),
         Arg(
             "num_workers",
-            INT,
+            IntArg,
             None,
             "Number of threads that read shards; as many as there are processors by default.",
         ),
         Arg(
             "readahead_bytes",
-            INT,
+            IntArg,
             settings.READAHEAD_BYTES,
             "How much may be decoded before it is asked for, in bytes.",
         ),
-        Arg("cache", STRING, None, "Folder in which inflated shards are kept for later epochs."),
+        Arg("cache", StringArg, None, "Folder in which inflated shards are kept for later epochs."),
         Arg(
             "allow_pickle",
-            BOOL,
+            BoolArg,
             False,
             "Load arrays of Python objects, which are pickles: runs code that comes with the data.",
         ),
-        Arg("storage_options", OBJECT, None, "For the file system, as Squirrel's drivers take it."),
+        Arg(
+            "storage_options",
+            ObjectArg,
+            None,
+            "For the file system, as Squirrel's drivers take it.",
+        ),
     ),
     num_outputs=_output_count,
     reader=True,
