@@ -123,7 +123,7 @@ def test_saved_files(files, over, devices, tmp_path):
         it.restore(tmp_path / "other")
 
 
-def test_errors(files, over, devices, tmp_path):
+def test_errors(files, over, devices):
     make = maker(files, "shards", over, devices)
     it = make(**settings(enable_checkpointing=False))
     with pytest.raises(ValueError, match="enable_checkpointing=True"):
@@ -139,8 +139,30 @@ def test_errors(files, over, devices, tmp_path):
     it.peek()
     with pytest.raises(ValueError, match="enable_checkpointing=True"):
         it.checkpoints()
+
+
+@pytest.mark.parametrize("decorator", [data_iterator, peekable_data_iterator])
+@pytest.mark.parametrize("place", PLACES)
+def test_states_in_place(files, over, devices, place, decorator):
+    make = maker(files, place, over, devices, decorator=decorator)
+    it, other = make(**settings()), make(**settings(seed=8))
+    begun = steps(it, 3)
+    state = it.get_state()
+    assert state == it.state_dict()
+    if decorator is peekable_data_iterator:
+        other.peek()
+    other.set_state(state)
+    assert begun + steps_left(other, 7) == steps(make(**settings()), 10)
+
+
+def test_peekable_iterators_made_of_pipelines(files, over, devices, tmp_path):
     from penstock.plugin.jax import DALIGenericPeekableIterator
 
-    by_hand = DALIGenericPeekableIterator(it._pipes, OUTPUTS, prepare_first_batch=False)
-    with pytest.raises(errors.UsageError, match="made by `peekable_data_iterator`"):
-        by_hand.restore(tmp_path / "iterator")
+    made = maker(files, "plain", over, devices)(**settings())
+    it = DALIGenericPeekableIterator(made._pipes, OUTPUTS, reader_name="reader")
+    shown = it.peek()
+    it.save(tmp_path / "iterator")
+    taken = content(it.next())
+    it.next()
+    it.restore(tmp_path / "iterator")
+    assert content(it.next()) == content(shown) == taken

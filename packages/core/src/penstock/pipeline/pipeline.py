@@ -128,6 +128,10 @@ class Pipeline(ResumablePipeline):
         self._expected: list[tuple[Any, Any, Any]] = []
         self._api: PipelineAPIType | None = None
         self._api_checked = True
+        self._begin_running()
+
+    def _begin_running(self) -> None:
+        """Set what is known about running to what it is before the first iteration."""
         self._depth = self._settings.depth
         """Number of batches that are worked on ahead."""
         self._owed = 0

@@ -14,7 +14,7 @@ from penstock.graph.seeds import assign_seeds
 from penstock.graph.user_line import stack_level
 from penstock.pipeline.checkpoint_names import check_same, names_in_checkpoints
 from penstock.pipeline.feeding import Feeding
-from penstock.pipeline.source_workers import WorkersPipeline
+from penstock.pipeline.source_workers import SourceWorkers, WorkersPipeline
 
 if TYPE_CHECKING:
     from penstock.executor.executor import Executor
@@ -26,6 +26,12 @@ class ResumablePipeline(WorkersPipeline):
     """Knows what a pipeline's next batches depend on."""
 
     _feeding: Feeding
+
+    def _begin_running(self) -> None:
+        raise NotImplementedError
+
+    def _shutdown(self) -> None:
+        raise NotImplementedError
 
     def _begin_definition(self) -> None:
         super()._begin_definition()
@@ -152,18 +158,10 @@ class ResumablePipeline(WorkersPipeline):
         if settings.checkpoint is None:
             return
         restored = Checkpoint.unpacked(settings.checkpoint)
-        check_same(nodes, self._checkpoint_names, restored.operators)
+        self._check_operators(nodes, restored)
         for node in nodes:
             name = self._checkpoint_names.get(node.serial)
-            if node.attachment is None or name is None:
-                continue
-            entry = restored.operators[name]
-            if entry["source"] != node.attachment.kind:
-                raise CheckpointError(
-                    f"{_source(node)} is of the kind {node.attachment.kind!r}; when the checkpoint "
-                    f"was made, it was of the kind {entry['source']!r}."
-                )
-            if node.attachment.is_under_way:
+            if node.attachment is not None and name is not None and node.attachment.is_under_way:
                 warnings.warn(
                     f"{_source(node)} is a generator that has begun already, and goes on where it "
                     "is. It resumes where the checkpoint was made only if it is at its beginning.",
@@ -172,6 +170,22 @@ class ResumablePipeline(WorkersPipeline):
                 )
                 restored.sources["sources"][name] = None
         self._restored = restored
+
+    def _check_operators(self, nodes: list[OpNode], restored: Checkpoint) -> None:
+        """Check that the operators and sources are those of a checkpoint."""
+        names = self._checkpoint_names
+        assert names is not None
+        check_same(nodes, names, restored.operators)
+        for node in nodes:
+            name = names.get(node.serial)
+            if node.attachment is None or name is None:
+                continue
+            before = restored.operators[name]["source"]
+            if before != node.attachment.kind:
+                raise CheckpointError(
+                    f"{_source(node)} is of the kind {node.attachment.kind!r}; when the checkpoint "
+                    f"was made, it was of the kind {before!r}."
+                )
 
     def _seeds(self, nodes: list[OpNode]) -> dict[int, int]:
         """The seeds of random operators, by ``id(node)``; a checkpoint has its own."""
@@ -204,6 +218,15 @@ class ResumablePipeline(WorkersPipeline):
         self._feeding.restore(restored.sources)
 
     def _resume_reader(self, node: OpNode, entry: dict[str, Any]) -> None:
+        self._check_reader(node, entry)
+        reader = self._readers[id(node)]
+        if entry["shard"] == reader.meta()["shard_id"]:
+            reader.restore(entry["state"])
+        else:
+            reader.follow(entry["state"])
+
+    def _check_reader(self, node: OpNode, entry: dict[str, Any]) -> None:
+        """Check that a reader reads what it did when a checkpoint was made."""
         reader = self._readers[id(node)]
         before, now = entry["data"], reader.identity()
         differences = [
@@ -217,10 +240,44 @@ class ResumablePipeline(WorkersPipeline):
                 "when the checkpoint was made, because it reads something else: "
                 f"{'; '.join(differences)}."
             )
-        if entry["shard"] == reader.meta()["shard_id"]:
-            reader.restore(entry["state"])
-        else:
-            reader.follow(entry["state"])
+
+    # -- once it has run -----------------------------------------------------------------------
+
+    def _readable_checkpoint(self, data: bytes | str) -> Checkpoint:
+        """The checkpoint in `data`, if this pipeline can go on from it.
+
+        Raises
+        ------
+        CheckpointError
+            If it is none, or that of another pipeline.
+        """
+        self.build()
+        executor, names = self._executor, self._checkpoint_names
+        assert executor is not None
+        assert names is not None
+        found = Checkpoint.unpacked(data)
+        self._check_operators(self._nodes, found)
+        for node in executor.plan.readers:
+            self._check_reader(node, found.operators[names[node.serial]])
+        return found
+
+    def _go_to(self, data: bytes | str) -> None:
+        """Go to where a checkpoint was made, from wherever the pipeline is.
+
+        All that is worked on ahead is dropped. Readers are opened anew, and worker processes of
+        external sources are started anew, because they hold sources that have been used.
+        """
+        with self._building:
+            if self._executor is not None:
+                self._executor.cancel()
+            self._shutdown()
+            self._py_pool = SourceWorkers(self._settings)
+            for node in self._nodes:
+                if node.attachment is not None:
+                    node.attachment.begin_anew()
+            self._settings.checkpoint = data
+            self._begin_running()
+            self.build()
 
 
 def _source(node: OpNode) -> str:

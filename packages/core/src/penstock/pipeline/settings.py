@@ -40,7 +40,7 @@ class Settings:
     default_cuda_stream_priority: int | None = None
     enable_memory_stats: bool = False
     enable_checkpointing: bool = False
-    checkpoint: bytes | None = None
+    checkpoint: bytes | str | None = None
     py_num_workers: int = 1
     py_start_method: str = "fork"
     py_callback_pickler: Any = None

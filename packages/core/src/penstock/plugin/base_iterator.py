@@ -7,7 +7,7 @@ what the user gets (`_DaliBaseIterator._assemble`).
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from penstock.errors import ArgumentValueError, UsageError
@@ -28,8 +28,10 @@ from penstock.plugin.iterator_arguments import (
     to_policy,
 )
 from penstock.plugin.iterator_state import (
+    as_state_dict,
     can_make_checkpoints,
     check_enabled,
+    checkpoints_in,
     found_state,
     kind_of,
 )
@@ -127,35 +129,43 @@ class _DaliBaseIterator:
             )
         self.batch_size: int = batch_sizes.pop()
         self.output_map = None if output_map is None else checked_names(output_map, self._pipes)
-        self._counter: EpochCounter
-        if reader_name is not None:
-            self._counter = reader_counter(self._pipes, reader_name, self.batch_size, policy)
-        elif size > 0:
-            self._counter = SizeCounter(
-                size, len(self._pipes), self.batch_size, policy, last_batch_padded
-            )
-        else:
-            self._counter = EndlessCounter()
+        if reader_name is None and size <= 0:
             policy = LastBatchPolicy.FILL
         self._last_batch_policy = policy
-        self._given = 0  # batches of this epoch that the user has got
-        self._ended = False
-        self._exhausted = False
+        self._epoch = size, last_batch_padded
+        self._prepare_first_batch = prepare_first_batch
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin where the pipelines do: at their beginning, or behind their checkpoints."""
+        self._counter = self._new_counter()
+        self._given = 0
+        """Batches of this epoch that the user has got."""
+        self._ended = self._exhausted = False
         self._scheduled = False
         self._interrupted = False
         """Whether something, such as a Ctrl-C, ended a step or a reset halfway."""
         self._resumed = False
         """Whether it goes on in the middle of an epoch, and nothing has been taken yet."""
-        state = found_state(self._pipes, self._counter)
+        state = found_state([pipeline._restored for pipeline in self._pipes], self._counter)
         if state is not None:
             self._restore(state)
         self._first_batch: list[PipelineBatch] | None = None
         self._before_first: list[bytes] = []
         """Checkpoints from before the first batch, which was taken ahead."""
-        if prepare_first_batch:
+        if self._prepare_first_batch:
             if can_make_checkpoints(self._pipes):
                 self._before_first = self._checkpoints()
             self._first_batch = self._take_first()
+
+    def _new_counter(self) -> EpochCounter:
+        size, padded = self._epoch
+        policy = self._last_batch_policy
+        if self._reader_name is not None:
+            return reader_counter(self._pipes, self._reader_name, self.batch_size, policy)
+        if size > 0:
+            return SizeCounter(size, len(self._pipes), self.batch_size, policy, padded)
+        return EndlessCounter()
 
     def _take_first(self) -> list[PipelineBatch] | None:
         """The first batch; behind a checkpoint at the end of an epoch, that of the next one.
@@ -391,6 +401,57 @@ class _DaliBaseIterator:
         if self._first_batch is not None:
             return list(self._before_first)
         return self._checkpoints()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the iterator stands, for `load_state_dict` of this one or of one like it.
+
+        It goes on behind the batches that were handed out, in the middle of an epoch as well.
+        Programs that save stateful loaders, as PyTorch's ``StatefulDataLoader`` is one, find it by
+        its name.
+
+        Returns
+        -------
+        `checkpoints` as text, in a dictionary that JSON, pickle and ``torch.save`` keep.
+
+        Raises
+        ------
+        ArgumentValueError
+            If a pipeline was not made with ``enable_checkpointing=True``.
+        UsageError
+            If a step was interrupted, as by Ctrl-C.
+        """
+        return as_state_dict(self.checkpoints())
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state_dict` was called; the next loop goes through the rest of that epoch.
+
+        The pipelines are those that the iterator has: what they are working on is thrown away, and
+        their readers and sources go to where they were. Where an epoch was at its end, though not
+        reset, the next loop is as `checkpoints` says. If an error says that `state` does not fit,
+        the iterator is as before.
+
+        Parameters
+        ----------
+        state
+            What `state_dict` has returned, of an iterator over pipelines with the same readers,
+            sources and random operators, as many, and in the same order.
+
+        Raises
+        ------
+        ArgumentTypeError, CheckpointError
+            If `state` is no such state, or comes from an iterator over other pipelines.
+        ArgumentValueError
+            If a pipeline was not made with ``enable_checkpointing=True``.
+        """
+        check_enabled(self._pipes)
+        saved = checkpoints_in(state, self._pipes)
+        pairs = list(zip(self._pipes, saved, strict=True))
+        found = [pipeline._readable_checkpoint(data) for pipeline, data in pairs]
+        found_state(found, self._new_counter())
+        self._interrupted = True
+        for pipeline, data in pairs:
+            pipeline._go_to(data)
+        self._begin()
 
     def _checkpoints(self) -> list[bytes]:
         state = {

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import ArgumentValueError, CheckpointError
+from penstock.errors import ArgumentTypeError, ArgumentValueError, CheckpointError
 from penstock.plugin.epoch_counter import EndlessCounter, EpochCounter, SizeCounter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from penstock.executor.checkpoint import Checkpoint
     from penstock.pipeline import Pipeline
 
 
@@ -42,8 +43,17 @@ def kind_of(counter: EpochCounter) -> str:
     return "`size`" if isinstance(counter, SizeCounter) else "a reader"
 
 
-def found_state(pipelines: Sequence[Pipeline], counter: EpochCounter) -> dict[str, Any] | None:
-    """The state that an iterator over `pipelines` goes on from; `None` for the beginning.
+def found_state(
+    restored: Sequence[Checkpoint | None], counter: EpochCounter
+) -> dict[str, Any] | None:
+    """The state that an iterator goes on from; `None` for the beginning.
+
+    Parameters
+    ----------
+    restored
+        What each of its pipelines goes on from.
+    counter
+        What counts its epochs.
 
     Raises
     ------
@@ -51,7 +61,6 @@ def found_state(pipelines: Sequence[Pipeline], counter: EpochCounter) -> dict[st
         If the pipelines were not restored from checkpoints of one iterator, made at once and
         counting epochs in the same way.
     """
-    restored = [pipeline._restored for pipeline in pipelines]
     if all(each is None for each in restored):
         return None
     fresh = [k for k, each in enumerate(restored) if each is None]
@@ -83,3 +92,39 @@ def found_state(pipelines: Sequence[Pipeline], counter: EpochCounter) -> dict[st
             "the same `reader_name` or `size`."
         )
     return state
+
+
+_FORMAT = "penstock iterator"
+"""The key of a state that tells what it is; its value is the version."""
+
+
+def as_state_dict(checkpoints: Sequence[bytes]) -> dict[str, Any]:
+    """The checkpoints of an iterator's pipelines, as a dictionary of numbers and text."""
+    return {_FORMAT: 1, "pipelines": [data.decode() for data in checkpoints]}
+
+
+def checkpoints_in(state: Mapping[str, Any], pipelines: Sequence[Pipeline]) -> list[str]:
+    """What `as_state_dict` was given, for an iterator over `pipelines`.
+
+    Raises
+    ------
+    ArgumentTypeError, CheckpointError
+        If `state` did not come from there, or from an iterator over other pipelines.
+    """
+    if not hasattr(state, "keys"):
+        raise ArgumentTypeError(
+            f"`state` is a {type(state).__name__}; expected the dictionary that `state_dict` "
+            "returned."
+        )
+    if state.get(_FORMAT) != 1 or not isinstance(state.get("pipelines"), list):
+        raise CheckpointError(
+            f"The dictionary with the keys {sorted(map(str, state))} is no state of an iterator of "
+            "Penstock. Pass what `state_dict` returned."
+        )
+    found = state["pipelines"]
+    if len(found) != len(pipelines):
+        raise CheckpointError(
+            f"The state is that of an iterator over {len(found)} pipelines; this one has "
+            f"{len(pipelines)}."
+        )
+    return found  # type: ignore[no-any-return]

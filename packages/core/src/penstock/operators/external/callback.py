@@ -120,6 +120,12 @@ class Callback:
         assert source is not None
         self._iterator = iter(source()) if _is_generator_function(source) else iter(source)  # type: ignore[operator,arg-type]
 
+    def begin_anew(self) -> None:
+        """Begin an iterable as if nothing had been taken from it."""
+        self._restarts = self._passes = self._taken = 0
+        if self._iterable is not None:
+            self._begin()
+
     def __call__(self, info: SampleInfo | BatchInfo) -> Any:
         """What the source has for position `info`.
 

@@ -172,6 +172,13 @@ class Feed:
         if self._callback is not None:
             self._callback.new_epoch()
 
+    def begin_anew(self) -> None:
+        """Forget what was fed, and begin a source at its beginning, where it has one."""
+        self._queue.clear()
+        self._last = None
+        if self._callback is not None:
+            self._callback.begin_anew()
+
     @property
     def kind(self) -> str:
         """Where the data comes from: ``"fed"``, or the kind of source, as `Callback.kind`."""

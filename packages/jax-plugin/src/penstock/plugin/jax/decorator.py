@@ -123,15 +123,13 @@ def make_decorator(
         @functools.wraps(function)
         def make(*args: Any, checkpoints: Sequence[bytes] | None = None, **kwargs: Any) -> Any:
             pipelines = placement.pipelines(function, own, args, kwargs, checkpoints)
-            made = iterator(
+            return iterator(
                 pipelines,
                 placement.names,
                 sharding=placement.sharding,
                 devices=placement.devices,
                 **arguments,
             )
-            made._remake = lambda states: make(*args, checkpoints=states, **kwargs)
-            return made
 
         return make
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -96,8 +96,6 @@ class DALIGenericIterator(_DaliBaseIterator):
         *,
         devices: Sequence[jax.Device] | None = None,
     ) -> None:
-        self._remake: Callable[[Sequence[bytes]], Any] | None = None
-        """Makes this iterator anew, to go on from checkpoints, where a decorator has made it."""
         names = checked_output_map(output_map)
         check_devices(sharding, devices)
         made = as_list(pipelines)
@@ -138,6 +136,14 @@ class DALIGenericIterator(_DaliBaseIterator):
                 "several processes: none of them has the last rows of the others. Use FILL or "
                 "DROP; with `pad_last_batch=True` at the reader, FILL repeats samples only."
             )
+
+    def get_state(self) -> dict[str, Any]:
+        """`state_dict`, under the name that Grain's iterators give it."""
+        return self.state_dict()
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """`load_state_dict`, under the name that Grain's iterators give it."""
+        self.load_state_dict(state)
 
     def _assemble(self, batches: list[PipelineBatch]) -> dict[str, jax.Array]:
         return assembled(self._assembly, self.output_map or (), batches, len(self._pipes))

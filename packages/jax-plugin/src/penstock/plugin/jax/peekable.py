@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import concurrent.futures
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
-from penstock.errors import ShapeError, UsageError
+from penstock.errors import ArgumentValueError, ShapeError
 from penstock.plugin.base_iterator import LastBatchPolicy, PipelineBatch
 from penstock.plugin.iterator_state import can_make_checkpoints, check_enabled
 from penstock.plugin.jax.decorator import make_decorator
 from penstock.plugin.jax.element_spec import register_with_clu, spec_of
 from penstock.plugin.jax.iterator import DALIGenericIterator
 from penstock.plugin.jax.placement import Placement
-from penstock.plugin.jax.saved_state import read_state, write_state
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -202,31 +203,37 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
             check_enabled(self._pipes)
             return list(self._before_peeked)
 
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state_dict` was called; a batch that was shown is thrown away.
+
+        See `DALIGenericIterator.load_state_dict`.
+        """
+        with self._lock:
+            super().load_state_dict(state)
+            self._forget()
+            self._last_beyond = None
+
     def save(self, filename: str | PathLike[str]) -> None:
-        """Write `checkpoints` to a file, as CLU does it."""
-        write_state(filename, self.checkpoints())
+        """Write `state_dict` to a file, as CLU does it."""
+        Path(filename).write_text(json.dumps(self.state_dict()))
 
     def restore(self, filename: str | PathLike[str]) -> None:
         """Go on where the iterator stood that was saved to a file, as CLU does it.
 
         Raises
         ------
-        UsageError
-            If the iterator was not made by `peekable_data_iterator`, which can make its pipelines
-            anew.
         ArgumentValueError
             If the file was not written by `save`.
+        CheckpointError
+            If it was, by an iterator over other pipelines.
         """
-        if self._remake is None:
-            raise UsageError(
-                "Only an iterator made by `peekable_data_iterator` can be restored in its place. "
-                "Make pipelines with `checkpoint=`, and an iterator of them."
-            )
-        states = read_state(filename)
-        with self._lock:
-            lock, made = self._lock, self._remake(states)
-            vars(self).update(vars(made))
-            self._lock = lock
+        try:
+            state = json.loads(Path(filename).read_text())
+        except ValueError:
+            state = None
+        if not isinstance(state, dict):
+            raise ArgumentValueError(f"{filename} was not written by `save` of such an iterator.")
+        self.load_state_dict(state)
 
     load = restore
 

@@ -146,6 +146,10 @@ class ParallelFeed(Feed):
         assert batch is not None
         return batch
 
+    def begin_anew(self) -> None:
+        """Let go of the workers: those that come next begin at the beginning."""
+        self._ahead = None
+
     def new_epoch(self) -> None:
         """Rewind the source."""
         if self._ahead is not None:
