@@ -12,6 +12,7 @@ import pytest
 from penstock import Pipeline, fn
 from penstock.executor import helping
 from penstock.executor.executor import Executor
+from penstock.graph.user_line import own_folders
 from tests.support.in_order import pipeline as pipeline_in_order
 
 
@@ -155,7 +156,7 @@ class Interrupter:
 
     def __call__(self, frame, event, argument):
         code = frame.f_code
-        if "penstock" not in code.co_filename:
+        if not code.co_filename.startswith(own_folders()):
             return None
         if code.co_name == "give" and code.co_filename.endswith("helping.py"):
             self.inside += {"call": 1, "return": -1}.get(event, 0)

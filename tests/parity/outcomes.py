@@ -48,6 +48,7 @@ import penstock.ops
 import penstock.pipeline
 import penstock.tensors
 import penstock.types
+from penstock.graph.user_line import own_folders
 
 
 class Library:
@@ -198,7 +199,7 @@ def _why_unlike(ours: BaseException, theirs: BaseException) -> str:
         return ""  # names that are not there, and what user functions raise, are Python's own
     # Calls that do not fit a signature are refused by Python itself, at the caller's line.
     innermost = traceback.extract_tb(ours.__traceback__)[-1].filename
-    return "an error of none of Penstock's classes" if "penstock/" in innermost else ""
+    return "an error of none of Penstock's classes" if innermost.startswith(own_folders()) else ""
 
 
 def assert_differs(scenario: Callable[[Library], Any], theirs: Any, ours: Any) -> None:

@@ -22,6 +22,7 @@ from penstock.errors import (
     UsageError,
 )
 from penstock.executor.sources import process_pool
+from penstock.graph.user_line import own_folders
 from tests.core.executor.sources import sources
 from tests.core.executor.sources.sources import pipeline, run, values
 
@@ -129,7 +130,7 @@ def test_error_of_a_source():
     assert "sources.py" in notes  # the line that created the source
     cause = str(caught.value.__cause__)
     assert "in raising" in cause
-    assert "/penstock/" not in cause
+    assert not any(folder in cause for folder in own_folders())
     with pytest.raises(LookupError):  # the same iteration is asked for again
         pipe.run()
     assert len(multiprocessing.active_children()) == 2
