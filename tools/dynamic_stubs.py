@@ -32,6 +32,7 @@ _IMPORTS = {
     "DALIDataType": "from penstock.types import DALIDataType",
     "DALIImageType": "from penstock.types import DALIImageType",
     "DALIInterpType": "from penstock.types import DALIInterpType",
+    "DataTypeLike": "from penstock.types import DataTypeLike",
     "DType": f"from {_ROOT}.dtypes import DType",
     "DeviceLike": f"from {_ROOT}.devices import DeviceLike",
     "EvalContext": f"from {_ROOT}.contexts import EvalContext",
@@ -178,17 +179,7 @@ def _reader(
     name: str, schema: OpSchema, definition: Definition, docstring: Callable[..., str]
 ) -> str:
     signature = readers.signature_of(schema)
-    shown = signature.replace(
-        parameters=[
-            p.replace(
-                annotation=SourceText(
-                    str(p.annotation).replace("DALIDataType", "DType | DALIDataType")
-                )
-            )
-            for p in signature.parameters.values()
-        ],
-        return_annotation=SourceText("None"),
-    )
+    shown = signature.replace(return_annotation=SourceText("None"))
     count = schema.num_outputs
     step = "tuple[Batch, ...]" if callable(count) else str(_result(schema, "Batch"))
     single = step.replace("Batch", "Tensor")

@@ -48,6 +48,7 @@ _IMPORTS = {
     "DALIDataType": "from penstock.types import DALIDataType",
     "DALIImageType": "from penstock.types import DALIImageType",
     "DALIInterpType": "from penstock.types import DALIInterpType",
+    "DataTypeLike": "from penstock.types import DataTypeLike",
     "DataNode": "from penstock.graph.data_node import DataNode",
     "Iterable": "from collections.abc import Iterable",
     "Mapping": "from collections.abc import Mapping",

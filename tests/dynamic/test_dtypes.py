@@ -48,9 +48,16 @@ def test_a_type_cannot_be_changed():
         del ndd.int32.bits
 
 
-@pytest.mark.parametrize("given", [np.float32, np.dtype("f4"), float, "f32", types.FLOAT])
+@pytest.mark.parametrize(
+    "given", [np.float32, np.dtype("f4"), float, "f32", "float32", types.FLOAT], ids=repr
+)
 def test_types_of_others(given):
     assert ndd.dtype(given) is ndd.float32
+
+
+def test_short_names_are_not_numpys():
+    assert ndd.dtype("i8") is ndd.int8
+    assert ndd.cast(np.ones(1), dtype="i8").dtype is ndd.int8
 
 
 def test_type_of_pytorch():
@@ -61,13 +68,13 @@ def test_type_of_pytorch():
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        ("float32", ValueError),
+        ("float23", ValueError),
         ("", ValueError),
         ("tf32", KeyError),
         ("f8", KeyError),
         ("i7", KeyError),
         (types.STRING, KeyError),
-        (int, TypeError),
+        (str, TypeError),
         (None, TypeError),
         (np.complex64, TypeError),
         (np.dtype(">i4"), TypeError),

@@ -20,7 +20,7 @@ def everyday(root):
     angle = fn.random.uniform(range=[-5.0, 5.0])
     images = ops.Rotate(keep_size=True)(images, angle=angle)
     images = fn.gaussian_blur(images, sigma=math.abs(angle) + 0.5)
-    images = fn.crop_mirror_normalize(images, dtype=types.FLOAT, output_layout="CHW")
+    images = fn.crop_mirror_normalize(images, dtype="float32", output_layout="CHW")
     return images * 2, labels, fn.peek_image_shape(jpegs)
 
 pipe = everyday(sys.argv[1])

@@ -526,8 +526,7 @@ arguments(
     dtype=given(IMAGES, dtype="UINT8"),
     dtype_mismatch=given(IMAGES, dtype="FLOAT"),
     dtype_no_type=given(IMAGES, dtype="NO_TYPE"),
-    dtype_text=given(IMAGES, dtype="uint8"),
-    dtype_numpy=given(IMAGES, dtype=np.uint8),
+    dtype_unknown=given(IMAGES, dtype="uint9"),
     dtype_list_without_num_outputs=given(IMAGES, dtype=[]),
     ndim=given(IMAGES, ndim=3),
     ndim_mismatch=given(IMAGES, ndim=2),
@@ -597,6 +596,8 @@ DIFFERENT = {
         ValueError,
     ),
     "no_outputs": (first(lambda lib: two, num_outputs=0), NotImplementedError, ValueError),
+    "dtype_as_text": (first(lambda lib: array(1), dtype="int32"), ValueError, ["", [1], [1]]),
+    "dtype_of_numpy": (first(lambda lib: array(1), dtype=np.int32), TypeError, ["", [1], [1]]),
     "ndim_as_text": (first(lambda lib: array(1), ndim="1"), ["", [1], [1]], TypeError),
     "a_dictionary_of_outputs": (
         first(lambda lib: {"a": 1}, num_outputs=2),

@@ -126,8 +126,7 @@ constructor(
     dtype_wrong_length=lambda lib: built(lib, output_dtype=[lib.types.INT32, lib.types.INT32]),
     dtype_no_type=lambda lib: built(lib, output_dtype=lib.types.NO_TYPE),
     dtype_no_type_in_a_list=lambda lib: built(lib, output_dtype=[lib.types.NO_TYPE]),
-    dtype_text=lambda lib: built(lib, output_dtype="int32"),
-    dtype_of_numpy=lambda lib: built(lib, output_dtype=np.int32),
+    dtype_unknown=lambda lib: built(lib, output_dtype="int23"),
     dtype_int=lambda lib: built(lib, output_dtype=3),
     ndim_of_output=lambda lib: built(lib, output_ndim=1),
     ndim_list=lambda lib: built(lib, output_ndim=[1]),
@@ -654,6 +653,8 @@ DIFFERENT = {
         TypeError,
         1,
     ),
+    "dtype_text": (lambda lib: len(built(lib, output_dtype="int32")), TypeError, 1),
+    "dtype_of_numpy": (lambda lib: len(built(lib, output_dtype=np.int32)), TypeError, 1),
     "unknown_argument_at_the_call": (
         lambda lib: lib.pipeline_def(lambda: feed(lib))(nonsense=1),
         AssertionError,

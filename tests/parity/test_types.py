@@ -150,7 +150,7 @@ SCALARS = {
     "text": lambda t: t.Constant("a"),
     "nothing": lambda t: t.Constant(None),
     "string type": lambda t: t.Constant(3, dtype=t.STRING),
-    "numpy type": lambda t: t.Constant(3, dtype=np.float32),
+    "unknown type": lambda t: t.Constant(3, dtype="float23"),
     "list": lambda t: t.ScalarConstant([3]),
 }
 

@@ -76,8 +76,12 @@ def test_scalar_with_a_type():
     assert C(3.7, dtype=types.UINT8).value == 3
     assert C(3, dtype=9).dtype is types.FLOAT
     assert C(3, dtype=types.BOOL).value is True
-    for dtype in (types.STRING, np.float32, "float", 12, True):
+    assert C(3, dtype=np.float32).dtype is C(3, dtype="float").dtype is types.FLOAT
+    for dtype in (types.STRING, 12):
         with pytest.raises(TypeError, match="has one of the types"):
+            C(3, dtype=dtype)
+    for dtype in ("floats", True, 99):
+        with pytest.raises(TypeError, match=f"`dtype` of a constant: {dtype!r} is not"):
             C(3, dtype=dtype)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import penstock.experimental.dynamic as ndd
 from penstock import errors, types
 
 NUMERIC = list(types.NUMPY_OF)
@@ -55,6 +56,67 @@ def test_names(name, expected):
             types.to_dali_type(name)
     else:
         assert types.to_dali_type(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (types.FLOAT16, types.FLOAT16),
+        (types.IMAGE_TYPE, types.IMAGE_TYPE),
+        (9, types.FLOAT),
+        (np.float32, types.FLOAT),
+        (np.longlong, types.INT64),
+        (np.dtype("u2"), types.UINT16),
+        ("float32", types.FLOAT),
+        ("half", types.FLOAT16),
+        (float, types.FLOAT),
+        (int, types.INT32),
+        (bool, types.BOOL),
+        (ndd.uint8, types.UINT8),
+        (ndd.bool, types.BOOL),
+    ],
+    ids=repr,
+)
+def test_what_stands_for_a_data_type(given, expected):
+    assert types.as_data_type(given) is expected
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        (99, ValueError, "99 is not"),
+        (True, TypeError, "True is not an element type"),
+        ("i8", TypeError, "'i8' is not an element type"),  # of 8 bits here, of 8 bytes in NumPy
+        ("float23", TypeError, '(UINT8, .*BOOL).*"float32"'),
+        (np.complex64, TypeError, "complex64"),
+        (np.dtype(">f4"), TypeError, r"use dtype\('float32'\)"),
+        (ndd.bfloat16, TypeError, "bits=16"),
+        (str, TypeError, "str"),
+        (None, TypeError, "None"),
+        ([], TypeError, "not an element type"),
+    ],
+    ids=repr,
+)
+def test_what_does_not(given, error, match):
+    with pytest.raises(error, match=match) as caught:
+        types.as_data_type(given)
+    assert isinstance(caught.value, errors.PenstockError)
+
+
+def test_data_types_of_frameworks():
+    torch = pytest.importorskip("torch")
+    assert types.as_data_type(torch.float32) is types.FLOAT
+    assert types.as_data_type(torch.int) is types.INT32
+    with pytest.raises(TypeError, match="bfloat16"):
+        types.as_data_type(torch.bfloat16)
+    jax = pytest.importorskip("jax")
+    assert types.as_data_type(jax.numpy.uint8) is types.UINT8
+    assert types.as_data_type(jax.numpy.bool_) is types.BOOL
+
+    class OfTensorFlow:
+        as_numpy_dtype = np.float16
+
+    assert types.as_data_type(OfTensorFlow()) is types.FLOAT16
 
 
 def test_torch_types():

@@ -6,7 +6,7 @@ from typing import Any, overload
 from numpy.typing import ArrayLike
 
 from penstock.graph.data_node import DataNode
-from penstock.types import DALIDataType, DALIImageType
+from penstock.types import DALIDataType, DALIImageType, DataTypeLike
 
 @overload
 def audio(
@@ -15,7 +15,7 @@ def audio(
     *,
     bytes_per_sample_hint: int | Sequence[int] | None = None,
     downmix: bool | None = False,
-    dtype: DALIDataType | None = DALIDataType.FLOAT,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
     preserve: bool | None = False,
     quality: float | None = 50.0,
     sample_rate: float | DataNode | None = None,
@@ -93,7 +93,7 @@ def image(
     cache_type: str | None = "",
     device_memory_padding: int | None = 16777216,
     device_memory_padding_jpeg2k: int | None = 0,
-    dtype: DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,
     hw_decoder_load: float | None = None,
@@ -228,7 +228,7 @@ def image_crop(
     crop_w: float | DataNode | None = None,
     device_memory_padding: int | None = 16777216,
     device_memory_padding_jpeg2k: int | None = 0,
-    dtype: DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,
     hw_decoder_load: float | None = None,
@@ -365,7 +365,7 @@ def image_random_crop(
     bytes_per_sample_hint: int | Sequence[int] | None = None,
     device_memory_padding: int | None = 16777216,
     device_memory_padding_jpeg2k: int | None = 0,
-    dtype: DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,
     hw_decoder_load: float | None = None,
@@ -503,7 +503,7 @@ def image_slice(
     bytes_per_sample_hint: int | Sequence[int] | None = None,
     device_memory_padding: int | None = 16777216,
     device_memory_padding_jpeg2k: int | None = 0,
-    dtype: DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     end: int | Sequence[int] | DataNode | None = None,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,

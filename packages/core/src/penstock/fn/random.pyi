@@ -6,7 +6,7 @@ from typing import Any, overload
 from numpy.typing import ArrayLike
 
 from penstock.graph.data_node import DataNode
-from penstock.types import DALIDataType
+from penstock.types import DataTypeLike
 
 @overload
 def beta(
@@ -16,7 +16,7 @@ def beta(
     alpha: float | DataNode | None = 1.0,
     beta: float | DataNode | None = 1.0,
     bytes_per_sample_hint: int | Sequence[int] | None = None,
-    dtype: DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     preserve: bool | None = False,
     seed: int | None = None,
     shape: int | Sequence[int] | DataNode | None = None,
@@ -137,7 +137,7 @@ def coin_flip(
     /,
     *,
     bytes_per_sample_hint: int | Sequence[int] | None = None,
-    dtype: DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     preserve: bool | None = False,
     probability: float | DataNode | None = 0.5,
     seed: int | None = None,
@@ -196,7 +196,7 @@ def normal(
     /,
     *,
     bytes_per_sample_hint: int | Sequence[int] | None = None,
-    dtype: DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     mean: float | DataNode | None = 0.0,
     preserve: bool | None = False,
     seed: int | None = None,
@@ -258,7 +258,7 @@ def uniform(
     /,
     *,
     bytes_per_sample_hint: int | Sequence[int] | None = None,
-    dtype: DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     preserve: bool | None = False,
     range: float | Sequence[float] | DataNode | None = (-1.0, 1.0),
     seed: int | None = None,

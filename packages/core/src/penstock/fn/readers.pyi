@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.graph.data_node import DataNode
-from penstock.types import DALIDataType
+from penstock.types import DALIDataType, DataTypeLike
 
 def file(
     *,
@@ -143,7 +143,7 @@ def nemo_asr(
     bytes_per_sample_hint: int | Sequence[int] | None = None,
     dont_use_mmap: bool | None = False,
     downmix: bool | None = True,
-    dtype: DALIDataType | None = DALIDataType.FLOAT,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
     initial_fill: int | None = 1024,
     lazy_init: bool | None = False,
     max_duration: float | None = 0.0,

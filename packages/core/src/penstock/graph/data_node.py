@@ -10,7 +10,7 @@ from penstock.tensors.gpu.runtime import check_available
 
 if TYPE_CHECKING:
     from penstock.graph.nodes import OpNode
-    from penstock.types import DALIDataType
+    from penstock.types import DALIDataType, DataTypeLike
 
 
 class DataNode:
@@ -85,7 +85,7 @@ class DataNode:
             self.name, device, self.source, self.index, self.ndim, self.dtype, self.layout
         )
 
-    def shape(self, *, dtype: DALIDataType | None = None, device: str = "cpu") -> DataNode:
+    def shape(self, *, dtype: DataTypeLike | None = None, device: str = "cpu") -> DataNode:
         """The shape of each sample, a 1-D tensor of `dtype` (INT64 when not given)."""
         extra = {} if dtype is None else {"dtype": dtype}
         return _call("_shape", self, device=device, **extra)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError
-from penstock.types import DALIDataType, DALIImageType, DALIInterpType
+from penstock.types import DALIImageType, DALIInterpType, as_data_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,8 @@ FloatListArg = ArgType(
     _vector_sample(float),
 )
 StringListArg = ArgType("str or list of str", "str | Sequence[str]", _vector(_str, "strings"))
-DataTypeArg = ArgType("DALIDataType", "DALIDataType", _enum(DALIDataType, "types.DALIDataType"))
+DataTypeArg = ArgType("DALIDataType", "DataTypeLike", as_data_type)
+"""An element type, of the library or of any framework; see `types.as_data_type`."""
 ImageTypeArg = ArgType(
     "DALIImageType", "DALIImageType", _enum(DALIImageType, "types.DALIImageType")
 )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.types import DALIDataType
+from penstock.types import DALIDataType, as_data_type
 
 if TYPE_CHECKING:
     from penstock.operators.argument_types import ArgType
@@ -83,6 +83,9 @@ class Input:
     want all data there.
     """
     optional: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtypes", tuple([as_data_type(t) for t in self.dtypes]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,9 +91,7 @@ def _dynamic_signature(schema: OpSchema) -> Signature:
 def _replaced(parameter: Parameter, values: str) -> SourceText:
     """The annotation of a parameter, with what dynamic mode has in the place of nodes."""
     text = str(parameter.annotation).replace("DataNode | ArrayLike", values)
-    return SourceText(
-        text.replace("DataNode", values).replace("DALIDataType", "DType | DALIDataType")
-    )
+    return SourceText(text.replace("DataNode", values))
 
 
 def call_signature_for(schema: OpSchema) -> Signature:

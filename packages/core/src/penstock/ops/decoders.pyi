@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 
 from penstock.faces.classes import OperatorInstance
 from penstock.graph.data_node import DataNode
-from penstock.types import DALIDataType, DALIImageType
+from penstock.types import DALIDataType, DALIImageType, DataTypeLike
 
 class Audio(OperatorInstance):
     """Decodes audio: WAV, FLAC, OGG (Vorbis, Opus), MP3, AIFF, AU, CAF, W64 and RF64.
@@ -66,7 +66,7 @@ class Audio(OperatorInstance):
         *,
         bytes_per_sample_hint: int | Sequence[int] | None = None,
         downmix: bool | None = False,
-        dtype: DALIDataType | None = DALIDataType.FLOAT,
+        dtype: DataTypeLike | None = DALIDataType.FLOAT,
         preserve: bool | None = False,
         quality: float | None = 50.0,
         sample_rate: float | DataNode | None = None,
@@ -80,7 +80,7 @@ class Audio(OperatorInstance):
         *,
         bytes_per_sample_hint: int | Sequence[int] | None = None,
         downmix: bool | None = False,
-        dtype: DALIDataType | None = DALIDataType.FLOAT,
+        dtype: DataTypeLike | None = DALIDataType.FLOAT,
         preserve: bool | None = False,
         quality: float | None = 50.0,
         sample_rate: float | DataNode | None = None,
@@ -197,7 +197,7 @@ class Image(OperatorInstance):
         cache_type: str | None = "",
         device_memory_padding: int | None = 16777216,
         device_memory_padding_jpeg2k: int | None = 0,
-        dtype: DALIDataType | None = DALIDataType.UINT8,
+        dtype: DataTypeLike | None = DALIDataType.UINT8,
         host_memory_padding: int | None = 8388608,
         host_memory_padding_jpeg2k: int | None = 0,
         hw_decoder_load: float | None = None,
@@ -229,7 +229,7 @@ class Image(OperatorInstance):
         cache_type: str | None = "",
         device_memory_padding: int | None = 16777216,
         device_memory_padding_jpeg2k: int | None = 0,
-        dtype: DALIDataType | None = DALIDataType.UINT8,
+        dtype: DataTypeLike | None = DALIDataType.UINT8,
         host_memory_padding: int | None = 8388608,
         host_memory_padding_jpeg2k: int | None = 0,
         hw_decoder_load: float | None = None,
@@ -366,7 +366,7 @@ class ImageCrop(OperatorInstance):
         crop_w: float | DataNode | None = None,
         device_memory_padding: int | None = 16777216,
         device_memory_padding_jpeg2k: int | None = 0,
-        dtype: DALIDataType | None = DALIDataType.UINT8,
+        dtype: DataTypeLike | None = DALIDataType.UINT8,
         host_memory_padding: int | None = 8388608,
         host_memory_padding_jpeg2k: int | None = 0,
         hw_decoder_load: float | None = None,
@@ -401,7 +401,7 @@ class ImageCrop(OperatorInstance):
         crop_w: float | DataNode | None = None,
         device_memory_padding: int | None = 16777216,
         device_memory_padding_jpeg2k: int | None = 0,
-        dtype: DALIDataType | None = DALIDataType.UINT8,
+        dtype: DataTypeLike | None = DALIDataType.UINT8,
         host_memory_padding: int | None = 8388608,
         host_memory_padding_jpeg2k: int | None = 0,
         hw_decoder_load: float | None = None,
@@ -524,7 +524,7 @@ class ImageRandomCrop(OperatorInstance):
         bytes_per_sample_hint: int | Sequence[int] | None = None,
         device_memory_padding: int | None = 16777216,
         device_memory_padding_jpeg2k: int | None = 0,
-        dtype: DALIDataType | None = DALIDataType.UINT8,
+        dtype: DataTypeLike | None = DALIDataType.UINT8,
         host_memory_padding: int | None = 8388608,
         host_memory_padding_jpeg2k: int | None = 0,
         hw_decoder_load: float | None = None,
@@ -555,7 +555,7 @@ class ImageRandomCrop(OperatorInstance):
         bytes_per_sample_hint: int | Sequence[int] | None = None,
         device_memory_padding: int | None = 16777216,
         device_memory_padding_jpeg2k: int | None = 0,
-        dtype: DALIDataType | None = DALIDataType.UINT8,
+        dtype: DataTypeLike | None = DALIDataType.UINT8,
         host_memory_padding: int | None = 8388608,
         host_memory_padding_jpeg2k: int | None = 0,
         hw_decoder_load: float | None = None,
@@ -704,7 +704,7 @@ class ImageSlice(OperatorInstance):
         bytes_per_sample_hint: int | Sequence[int] | None = None,
         device_memory_padding: int | None = 16777216,
         device_memory_padding_jpeg2k: int | None = 0,
-        dtype: DALIDataType | None = DALIDataType.UINT8,
+        dtype: DataTypeLike | None = DALIDataType.UINT8,
         end: int | Sequence[int] | DataNode | None = None,
         host_memory_padding: int | None = 8388608,
         host_memory_padding_jpeg2k: int | None = 0,
@@ -743,7 +743,7 @@ class ImageSlice(OperatorInstance):
         bytes_per_sample_hint: int | Sequence[int] | None = None,
         device_memory_padding: int | None = 16777216,
         device_memory_padding_jpeg2k: int | None = 0,
-        dtype: DALIDataType | None = DALIDataType.UINT8,
+        dtype: DataTypeLike | None = DALIDataType.UINT8,
         end: int | Sequence[int] | DataNode | None = None,
         host_memory_padding: int | None = 8388608,
         host_memory_padding_jpeg2k: int | None = 0,

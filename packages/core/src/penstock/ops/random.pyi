@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 
 from penstock.faces.classes import OperatorInstance
 from penstock.graph.data_node import DataNode
-from penstock.types import DALIDataType
+from penstock.types import DataTypeLike
 
 class Beta(OperatorInstance):
     """Draw random numbers from 0 to 1 with a beta distribution.
@@ -56,7 +56,7 @@ class Beta(OperatorInstance):
         alpha: float | DataNode | None = 1.0,
         beta: float | DataNode | None = 1.0,
         bytes_per_sample_hint: int | Sequence[int] | None = None,
-        dtype: DALIDataType | None = None,
+        dtype: DataTypeLike | None = None,
         preserve: bool | None = False,
         seed: int | None = None,
         shape: int | Sequence[int] | DataNode | None = None,
@@ -71,7 +71,7 @@ class Beta(OperatorInstance):
         alpha: float | DataNode | None = 1.0,
         beta: float | DataNode | None = 1.0,
         bytes_per_sample_hint: int | Sequence[int] | None = None,
-        dtype: DALIDataType | None = None,
+        dtype: DataTypeLike | None = None,
         preserve: bool | None = False,
         seed: int | None = None,
         shape: int | Sequence[int] | DataNode | None = None,
@@ -187,7 +187,7 @@ class CoinFlip(OperatorInstance):
         self,
         *,
         bytes_per_sample_hint: int | Sequence[int] | None = None,
-        dtype: DALIDataType | None = None,
+        dtype: DataTypeLike | None = None,
         preserve: bool | None = False,
         probability: float | DataNode | None = 0.5,
         seed: int | None = None,
@@ -201,7 +201,7 @@ class CoinFlip(OperatorInstance):
         /,
         *,
         bytes_per_sample_hint: int | Sequence[int] | None = None,
-        dtype: DALIDataType | None = None,
+        dtype: DataTypeLike | None = None,
         preserve: bool | None = False,
         probability: float | DataNode | None = 0.5,
         seed: int | None = None,
@@ -254,7 +254,7 @@ class Normal(OperatorInstance):
         self,
         *,
         bytes_per_sample_hint: int | Sequence[int] | None = None,
-        dtype: DALIDataType | None = None,
+        dtype: DataTypeLike | None = None,
         mean: float | DataNode | None = 0.0,
         preserve: bool | None = False,
         seed: int | None = None,
@@ -269,7 +269,7 @@ class Normal(OperatorInstance):
         /,
         *,
         bytes_per_sample_hint: int | Sequence[int] | None = None,
-        dtype: DALIDataType | None = None,
+        dtype: DataTypeLike | None = None,
         mean: float | DataNode | None = 0.0,
         preserve: bool | None = False,
         seed: int | None = None,
@@ -324,7 +324,7 @@ class Uniform(OperatorInstance):
         self,
         *,
         bytes_per_sample_hint: int | Sequence[int] | None = None,
-        dtype: DALIDataType | None = None,
+        dtype: DataTypeLike | None = None,
         preserve: bool | None = False,
         range: float | Sequence[float] | DataNode | None = (-1.0, 1.0),
         seed: int | None = None,
@@ -339,7 +339,7 @@ class Uniform(OperatorInstance):
         /,
         *,
         bytes_per_sample_hint: int | Sequence[int] | None = None,
-        dtype: DALIDataType | None = None,
+        dtype: DataTypeLike | None = None,
         preserve: bool | None = False,
         range: float | Sequence[float] | DataNode | None = (-1.0, 1.0),
         seed: int | None = None,

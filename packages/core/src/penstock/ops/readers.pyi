@@ -5,7 +5,7 @@ from typing import Any
 
 from penstock.faces.classes import OperatorInstance
 from penstock.graph.data_node import DataNode
-from penstock.types import DALIDataType
+from penstock.types import DALIDataType, DataTypeLike
 
 class File(OperatorInstance):
     """Reads whole files and gives their content and a label.
@@ -295,7 +295,7 @@ class NemoAsr(OperatorInstance):
         bytes_per_sample_hint: int | Sequence[int] | None = None,
         dont_use_mmap: bool | None = False,
         downmix: bool | None = True,
-        dtype: DALIDataType | None = DALIDataType.FLOAT,
+        dtype: DataTypeLike | None = DALIDataType.FLOAT,
         initial_fill: int | None = 1024,
         lazy_init: bool | None = False,
         max_duration: float | None = 0.0,
@@ -329,7 +329,7 @@ class NemoAsr(OperatorInstance):
         bytes_per_sample_hint: int | Sequence[int] | None = None,
         dont_use_mmap: bool | None = False,
         downmix: bool | None = True,
-        dtype: DALIDataType | None = DALIDataType.FLOAT,
+        dtype: DataTypeLike | None = DALIDataType.FLOAT,
         initial_fill: int | None = 1024,
         lazy_init: bool | None = False,
         max_duration: float | None = 0.0,

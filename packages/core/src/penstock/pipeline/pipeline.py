@@ -24,7 +24,13 @@ from penstock.pipeline.feeding import Feeding
 from penstock.pipeline.output_checks import check_output, per_output
 from penstock.pipeline.resumable import ResumablePipeline
 from penstock.pipeline.settings import Settings
-from penstock.types import DALIDataType, OperatorConcurrency, PipelineAPIType, StreamPolicy
+from penstock.types import (
+    DALIDataType,
+    DataTypeLike,
+    OperatorConcurrency,
+    PipelineAPIType,
+    StreamPolicy,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,6 +86,7 @@ class Pipeline(ResumablePipeline):
         How long such a process may neither return nor compute; any time if None.
     output_dtype, output_ndim, output_layout
         What outputs must be, one value for all or one for each; checked in every iteration.
+        Element types as `types.as_data_type` takes them.
     exec_dynamic : bool, optional
         DALI's choice of executor. Here there is one, whose outputs always stay valid.
         `experimental_exec_dynamic` is its old name.
@@ -112,7 +119,7 @@ class Pipeline(ResumablePipeline):
         py_start_method: str = "fork",
         py_callback_pickler: Any = None,
         py_worker_timeout_seconds: float | None = 60.0,
-        output_dtype: DALIDataType | Sequence[DALIDataType | None] | None = None,
+        output_dtype: DataTypeLike | Sequence[DataTypeLike | None] | None = None,
         output_ndim: int | Sequence[int | None] | None = None,
         output_layout: str | Sequence[str | None] | None = None,
         exec_dynamic: bool | None = None,

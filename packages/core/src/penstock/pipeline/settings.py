@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ from penstock.errors import (
 from penstock.executor.bad_samples import check_policy
 from penstock.graph.user_line import stack_level
 from penstock.tensors.gpu.runtime import get_runtime
-from penstock.types import CPU_ONLY_DEVICE_ID, DALIDataType
+from penstock.types import CPU_ONLY_DEVICE_ID, DALIDataType, as_data_type
 
 
 @dataclass
@@ -70,9 +71,9 @@ class Settings:
             raise ArgumentValueError(
                 f"`bytes_per_sample` is {self.bytes_per_sample}; it cannot be negative."
             )
-        _check_outputs("output_dtype", self.output_dtype, _check_dtype)
-        _check_outputs("output_ndim", self.output_ndim, _check_ndim)
-        _check_outputs("output_layout", self.output_layout, _check_layout)
+        self.output_dtype = _each_output("output_dtype", self.output_dtype, _checked_dtype)
+        self.output_ndim = _each_output("output_ndim", self.output_ndim, _checked_ndim)
+        self.output_layout = _each_output("output_layout", self.output_layout, _checked_layout)
 
     def _check_device(self) -> None:
         if self.device_id == CPU_ONLY_DEVICE_ID:
@@ -200,26 +201,34 @@ def _whole(name: str, value: Any) -> int:
     return int(value)
 
 
-def _check_outputs(name: str, value: Any, check: Any) -> None:
-    for item in value if isinstance(value, (list, tuple)) else [value]:
-        if item is not None:
-            check(name, item)
+def _each_output(name: str, value: Any, checked: Callable[[str, Any], Any]) -> Any:
+    """What is demanded of all outputs, or a list of what is of each; None demands nothing."""
+    if isinstance(value, (list, tuple)):
+        return [None if item is None else checked(name, item) for item in value]
+    return None if value is None else checked(name, value)
 
 
-def _check_dtype(name: str, value: Any) -> None:
-    if not isinstance(value, DALIDataType):
-        raise ArgumentTypeError(f"`{name}` is {value!r}; expected a types.DALIDataType.")
-    if value is DALIDataType.NO_TYPE:
+def _checked_dtype(name: str, value: Any) -> DALIDataType:
+    try:
+        found = as_data_type(value)
+    except ArgumentTypeError as error:
+        raise ArgumentTypeError(f"`{name}`: {error}.") from None
+    except ArgumentValueError as error:
+        raise ArgumentValueError(f"`{name}`: {error}.") from None
+    if found is DALIDataType.NO_TYPE:
         raise ArgumentValueError(f"`{name}` cannot be NO_TYPE; use None for what is not checked.")
+    return found
 
 
-def _check_ndim(name: str, value: Any) -> None:
+def _checked_ndim(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise ArgumentTypeError(f"`{name}` is {value!r}; expected an integer.")
     if value < 0:
         raise ArgumentValueError(f"`{name}` is {value}; it cannot be negative.")
+    return int(value)
 
 
-def _check_layout(name: str, value: Any) -> None:
+def _checked_layout(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise ArgumentTypeError(f"`{name}` is {value!r}; expected a layout string.")
+    return value

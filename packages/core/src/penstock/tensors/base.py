@@ -18,7 +18,13 @@ from penstock.errors import (
     UsageError,
 )
 from penstock.tensors.interop import check_layout
-from penstock.types.dtypes import ENUM_TYPES, is_stored, storage_dtype
+from penstock.types.dtypes import (
+    ENUM_TYPES,
+    DataTypeLike,
+    as_data_type,
+    is_stored,
+    storage_dtype,
+)
 from penstock.types.enums import DALIDataType
 
 Shape = tuple[int, ...]
@@ -111,7 +117,7 @@ class TensorBase:
         self._layout = "".join(c for i, c in enumerate(self._layout) if i not in gone)
         return True
 
-    def reinterpret(self, new_type: DALIDataType) -> None:
+    def reinterpret(self, new_type: DataTypeLike) -> None:
         """Take the same bytes for elements of another type of the same size.
 
         Raises
@@ -119,9 +125,10 @@ class TensorBase:
         DataTypeError
             If the sizes differ.
         """
-        check_same_size(self._dtype, new_type)
-        self._set_dtype(new_type)
-        self._dtype = new_type
+        wanted = as_data_type(new_type)
+        check_same_size(self._dtype, wanted)
+        self._set_dtype(wanted)
+        self._dtype = wanted
 
 
 TensorT = TypeVar("TensorT", bound=TensorBase)
@@ -233,7 +240,7 @@ class TensorListBase(Generic[TensorT]):
         layout = f"N{self._layout}"
         return extents, layout if len(layout) == len(extents) else ""
 
-    def reinterpret(self, new_type: DALIDataType) -> None:
+    def reinterpret(self, new_type: DataTypeLike) -> None:
         """Take the same bytes for elements of another type of the same size.
 
         Raises
@@ -241,9 +248,10 @@ class TensorListBase(Generic[TensorT]):
         DataTypeError
             If the sizes differ.
         """
-        check_same_size(self._dtype, new_type)
-        self._set_dtype(new_type)
-        self._dtype = new_type
+        wanted = as_data_type(new_type)
+        check_same_size(self._dtype, wanted)
+        self._set_dtype(wanted)
+        self._dtype = wanted
 
 
 def check_count(count: int) -> None:
@@ -262,8 +270,6 @@ def check_supports_dlpack(item: Any, number: int, is_capsule: bool) -> None:
 
 def check_same_size(dtype: DALIDataType, new_type: DALIDataType) -> None:
     """Check that elements of `dtype` can be taken for elements of `new_type`."""
-    if not isinstance(new_type, DALIDataType):
-        raise ArgumentTypeError(f"Expected a types.DALIDataType, got {new_type!r}.")
     sizes = [storage_dtype(t).itemsize if is_stored(t) else 0 for t in (dtype, new_type)]
     if sizes[0] != sizes[1] or not sizes[0]:
         raise DataTypeError(

@@ -19,12 +19,13 @@ from penstock.errors import (
 from penstock.types.dtypes import (
     DALI_OF_NUMPY,
     NUMPY_OF,
+    DataTypeLike,
     is_enum_type,
     storage_dtype,
     to_dali_type,
 )
 from penstock.types.enums import DALIDataType, DALIEnum, DALIImageType, DALIInterpType
-from penstock.types.scalar_constant import ScalarConstant, numeric_type
+from penstock.types.scalar_constant import ScalarConstant, element_type
 
 NodeMaker = Callable[..., Any]
 
@@ -47,7 +48,7 @@ _SCALAR_SHAPES = (None, (), 1, (1,))
 
 def Constant(
     value: Any,
-    dtype: DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     shape: int | Sequence[int] | None = None,
     layout: str | None = None,
     device: str | None = None,
@@ -61,7 +62,8 @@ def Constant(
         A number, a member of one of the enumerations, a flat list of either, a NumPy array or a
         PyTorch tensor.
     dtype
-        Element type. When not given, that of `value`, where 64-bit arrays become 32-bit ones.
+        Element type, as `as_data_type` takes it. When not given, that of `value`, where 64-bit
+        arrays become 32-bit ones.
     shape
         Shape of each sample. A single value fills it.
     layout
@@ -86,7 +88,8 @@ def Constant(
     ShapeError
         If the number of values does not fit `shape`.
     """
-    is_enum = isinstance(value, DALIEnum) or (dtype is not None and is_enum_type(dtype))
+    wanted = None if dtype is None else constant_dtype(value, dtype)
+    is_enum = isinstance(value, DALIEnum) or (wanted is not None and is_enum_type(wanted))
     is_array = len(getattr(value, "shape", ())) > 0 or isinstance(value, (list, tuple))
     plain_shape = tuple(shape) if isinstance(shape, list) else shape
     if (
@@ -97,14 +100,14 @@ def Constant(
         and not is_array
         and plain_shape in _SCALAR_SHAPES
     ):
-        return ScalarConstant(value, dtype)
-    return ConstantNode(device, value, dtype, shape, layout, **kwargs)
+        return ScalarConstant(value, wanted)
+    return ConstantNode(device, value, wanted, shape, layout, **kwargs)
 
 
 def ConstantNode(
     device: str | None,
     value: Any,
-    dtype: DALIDataType | None,
+    dtype: DataTypeLike | None,
     shape: int | Sequence[int] | None,
     layout: str | None,
     **kwargs: Any,
@@ -124,10 +127,10 @@ def ConstantNode(
     return node_maker(array, constant_dtype(value, dtype), layout or "", device or "cpu", **kwargs)
 
 
-def constant_dtype(value: Any, dtype: DALIDataType | None = None) -> DALIDataType:
+def constant_dtype(value: Any, dtype: DataTypeLike | None = None) -> DALIDataType:
     """Element type of the constant made of `value`; see `constant_array`."""
     if dtype is not None:
-        return dtype if is_enum_type(dtype) else numeric_type(dtype)
+        return element_type(dtype)
     if isinstance(value, ScalarConstant):
         return value.dtype
     found = getattr(value, "dtype", None)
@@ -159,7 +162,7 @@ def constant_dtype(value: Any, dtype: DALIDataType | None = None) -> DALIDataTyp
 
 def constant_array(
     value: Any,
-    dtype: DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     shape: int | Sequence[int] | None = None,
 ) -> np.ndarray:
     """The array behind a constant node; enumeration members become int32.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numbers
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from penstock.errors import ArgumentTypeError, UnknownNameError
+from penstock.errors import ArgumentTypeError, ArgumentValueError, UnknownNameError
 from penstock.types.enums import DALIDataType
 
 NUMPY_OF: dict[DALIDataType, type[np.generic]] = {
@@ -35,8 +36,7 @@ _INT32 = np.dtype(np.int32)
 _INTEGERS = frozenset(DALIDataType(i) for i in range(DALIDataType.UINT8, DALIDataType.INT64 + 1))
 _FLOATS = frozenset((DALIDataType.FLOAT16, DALIDataType.FLOAT, DALIDataType.FLOAT64))
 
-# What types are called in Python, NumPy and PyTorch. `float` is the 32-bit one.
-_BY_NAME: dict[str, DALIDataType] = {
+FRAMEWORK_NAMES: dict[str, DALIDataType] = {
     "bool": DALIDataType.BOOL,
     "bool_": DALIDataType.BOOL,
     "boolean": DALIDataType.BOOL,
@@ -62,6 +62,85 @@ _BY_NAME: dict[str, DALIDataType] = {
     "float64": DALIDataType.FLOAT64,
     "double": DALIDataType.FLOAT64,
 }
+"""What types are called in Python, NumPy and PyTorch. `float` is the 32-bit one."""
+
+
+class _TorchDType(Protocol):
+    """What `torch.dtype` has, for type checkers: PyTorch is not imported."""
+
+    @property
+    def is_floating_point(self) -> bool: ...
+
+    @property
+    def itemsize(self) -> int: ...
+
+
+class _DynamicDType(Protocol):
+    """What the element types of dynamic mode have."""
+
+    @property
+    def type_id(self) -> DALIDataType | None: ...
+
+
+DataTypeLike: TypeAlias = (
+    DALIDataType
+    | np.dtype[Any]
+    | type[np.generic]
+    | type[float]
+    | type[int]
+    | type[bool]
+    | str
+    | _TorchDType
+    | _DynamicDType
+)
+"""What `as_data_type` takes, and with it every argument that is an element type."""
+
+
+def as_data_type(value: Any) -> DALIDataType:
+    """Element type that `value` stands for: the conversion of every ``dtype=``.
+
+    Parameters
+    ----------
+    value
+        A member of `types.DALIDataType` or its number; a type or dtype of NumPy, PyTorch, JAX,
+        TensorFlow or dynamic mode; Python's ``bool``, ``int`` (`types.INT32`) or ``float``
+        (`types.FLOAT`); or a name, such as ``"float32"`` or ``"half"``.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is none of these, or a type that tensors cannot have.
+    ArgumentValueError
+        If it is a number that stands for no type.
+    """
+    if isinstance(value, DALIDataType):
+        return value
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        try:
+            return DALIDataType(int(value))
+        except ValueError:
+            raise ArgumentValueError(f"{value!r} is not a types.DALIDataType") from None
+    if value is int:
+        return DALIDataType.INT32
+    of_dynamic_mode = getattr(value, "type_id", None)
+    if isinstance(of_dynamic_mode, DALIDataType):
+        return of_dynamic_mode
+    framework_type = getattr(value, "as_numpy_dtype", value)  # TensorFlow's
+    if isinstance(framework_type, type) and issubclass(framework_type, np.generic):
+        framework_type = np.dtype(framework_type)
+    try:
+        return to_dali_type(framework_type)
+    except ArgumentTypeError:
+        if isinstance(value, np.dtype) and not value.isnative:
+            reason = f"has the byte order of other machines; use {value.newbyteorder('=')!r}"
+        else:
+            names = ", ".join(t.name for t in NUMPY_OF)
+            reason = (
+                f"is not an element type; expected a types.DALIDataType ({names}), such a type of "
+                "NumPy, PyTorch, JAX or TensorFlow, Python's bool, int or float, or a name, "
+                'such as "float32"'
+            )
+        raise ArgumentTypeError(f"{value!r} {reason}") from None
 
 
 def to_numpy_type(dali_type: DALIDataType) -> type:
@@ -101,6 +180,8 @@ def is_stored(dali_type: DALIDataType) -> bool:
 def to_dali_type(framework_type: Any) -> DALIDataType:
     """Element type that NumPy, PyTorch or Python call `framework_type`.
 
+    It takes what DALI's function takes; `as_data_type` takes more.
+
     Parameters
     ----------
     framework_type
@@ -116,11 +197,11 @@ def to_dali_type(framework_type: Any) -> DALIDataType:
         name = framework_type.__qualname__
     else:
         name = str(framework_type)
-    found = _BY_NAME.get(name.removeprefix("torch."))
+    found = FRAMEWORK_NAMES.get(name.removeprefix("torch."))
     if found is None:
         raise ArgumentTypeError(
             f"{framework_type!r} is not the name of an element type; "
-            f"those known are {', '.join(sorted(_BY_NAME))}."
+            f"those known are {', '.join(sorted(FRAMEWORK_NAMES))}."
         )
     return found
 

@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from penstock.errors import ArgumentTypeError
+from penstock.errors import ArgumentTypeError, ArgumentValueError
 from penstock.types.dtypes import (
     NUMPY_OF,
+    DataTypeLike,
+    as_data_type,
     is_bool,
+    is_enum_type,
     is_float,
     is_integer,
+    is_stored,
     storage_dtype,
     to_dali_type,
 )
@@ -38,7 +42,7 @@ class ScalarConstant:
     # Arrays on the left of an operator must leave it to the right-hand side.
     __array_ufunc__ = None
 
-    def __init__(self, value: Any, dtype: DALIDataType | None = None) -> None:
+    def __init__(self, value: Any, dtype: DataTypeLike | None = None) -> None:
         self.shape: list[int] = []
         if getattr(value, "dtype", None) is not None and hasattr(value, "item"):
             if dtype is None:
@@ -54,11 +58,13 @@ class ScalarConstant:
                 dtype = DALIDataType.BOOL
             else:
                 dtype = DALIDataType.INT32 if isinstance(value, int) else DALIDataType.FLOAT
-        self.dtype = numeric_type(dtype)
+        self.dtype = element_type(dtype)
+        if is_enum_type(self.dtype):
+            raise _not_a_number(dtype)
         self.value: builtins.bool | int | float
-        if is_bool(dtype):
+        if is_bool(self.dtype):
             self.value = builtins.bool(value)
-        elif is_integer(dtype):
+        elif is_integer(self.dtype):
             self.value = int(value)
         else:
             self.value = float(value)
@@ -156,10 +162,18 @@ class ScalarConstant:
         return str(self.value)
 
 
-def numeric_type(dtype: Any) -> DALIDataType:
-    """Return `dtype` if it is one of the element types that hold numbers or truth values."""
-    if not isinstance(dtype, bool) and dtype in NUMPY_OF:
-        return DALIDataType(dtype)
-    raise ArgumentTypeError(
+def element_type(dtype: Any) -> DALIDataType:
+    """Return `dtype` as one of the element types that constants can have."""
+    try:
+        found = as_data_type(dtype)
+    except (ArgumentTypeError, ArgumentValueError) as error:
+        raise ArgumentTypeError(f"`dtype` of a constant: {error}.") from None
+    if is_stored(found):
+        return found
+    raise _not_a_number(dtype)
+
+
+def _not_a_number(dtype: Any) -> ArgumentTypeError:
+    return ArgumentTypeError(
         f"A constant has one of the types {', '.join(t.name for t in NUMPY_OF)}, got {dtype!r}."
     )

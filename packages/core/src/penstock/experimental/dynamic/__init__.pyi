@@ -55,7 +55,7 @@ from penstock.experimental.dynamic.tensors import Tensor as Tensor
 from penstock.experimental.dynamic.thread_pools import ThreadPool as ThreadPool
 from penstock.experimental.dynamic.thread_pools import get_num_threads as get_num_threads
 from penstock.experimental.dynamic.thread_pools import set_num_threads as set_num_threads
-from penstock.types import DALIDataType, DALIImageType, DALIInterpType
+from penstock.types import DALIDataType, DALIImageType, DALIInterpType, DataTypeLike
 
 bool: DType
 
@@ -66,7 +66,7 @@ def audio_resample(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     in_rate: float | Tensor | Batch | None = None,
     out_length: int | Tensor | Batch | None = None,
     out_rate: float | Tensor | Batch | None = None,
@@ -80,7 +80,7 @@ def audio_resample(
     *,
     batch_size: int,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     in_rate: float | Tensor | Batch | None = None,
     out_length: int | Tensor | Batch | None = None,
     out_rate: float | Tensor | Batch | None = None,
@@ -94,7 +94,7 @@ def audio_resample(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     in_rate: float | Tensor | Batch | None = None,
     out_length: int | Tensor | Batch | None = None,
     out_rate: float | Tensor | Batch | None = None,
@@ -155,7 +155,7 @@ def brightness(
     device: DeviceLike | None = None,
     brightness: float | Tensor | Batch | None = 1.0,
     brightness_shift: float | Tensor | Batch | None = 0.0,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
 ) -> Batch: ...
 @overload
 def brightness(
@@ -166,7 +166,7 @@ def brightness(
     device: DeviceLike | None = None,
     brightness: float | Tensor | Batch | None = 1.0,
     brightness_shift: float | Tensor | Batch | None = 0.0,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
 ) -> Batch: ...
 @overload
 def brightness(
@@ -177,7 +177,7 @@ def brightness(
     device: DeviceLike | None = None,
     brightness: float | Tensor | Batch | None = 1.0,
     brightness_shift: float | Tensor | Batch | None = 0.0,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
 ) -> Tensor | Batch:
     """Adjusts brightness.
 
@@ -224,7 +224,7 @@ def brightness_contrast(
     brightness_shift: float | Tensor | Batch | None = 0.0,
     contrast: float | Tensor | Batch | None = 1.0,
     contrast_center: float | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
 ) -> Batch: ...
 @overload
 def brightness_contrast(
@@ -237,7 +237,7 @@ def brightness_contrast(
     brightness_shift: float | Tensor | Batch | None = 0.0,
     contrast: float | Tensor | Batch | None = 1.0,
     contrast_center: float | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
 ) -> Batch: ...
 @overload
 def brightness_contrast(
@@ -250,7 +250,7 @@ def brightness_contrast(
     brightness_shift: float | Tensor | Batch | None = 0.0,
     contrast: float | Tensor | Batch | None = 1.0,
     contrast_center: float | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
 ) -> Tensor | Batch:
     """Adjusts brightness and contrast.
 
@@ -299,7 +299,7 @@ def cast(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType,
+    dtype: DataTypeLike,
 ) -> Batch: ...
 @overload
 def cast(
@@ -308,7 +308,7 @@ def cast(
     *,
     batch_size: int,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType,
+    dtype: DataTypeLike,
 ) -> Batch: ...
 @overload
 def cast(
@@ -317,7 +317,7 @@ def cast(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType,
+    dtype: DataTypeLike,
 ) -> Tensor | Batch:
     """Converts numbers to another type.
 
@@ -471,7 +471,7 @@ def color_twist(
     device: DeviceLike | None = None,
     brightness: float | Tensor | Batch | None = 1.0,
     contrast: float | Tensor | Batch | None = 1.0,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     hue: float | Tensor | Batch | None = 0.0,
     image_type: DALIImageType | None = DALIImageType.RGB,
     saturation: float | Tensor | Batch | None = 1.0,
@@ -485,7 +485,7 @@ def color_twist(
     device: DeviceLike | None = None,
     brightness: float | Tensor | Batch | None = 1.0,
     contrast: float | Tensor | Batch | None = 1.0,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     hue: float | Tensor | Batch | None = 0.0,
     image_type: DALIImageType | None = DALIImageType.RGB,
     saturation: float | Tensor | Batch | None = 1.0,
@@ -499,7 +499,7 @@ def color_twist(
     device: DeviceLike | None = None,
     brightness: float | Tensor | Batch | None = 1.0,
     contrast: float | Tensor | Batch | None = 1.0,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     hue: float | Tensor | Batch | None = 0.0,
     image_type: DALIImageType | None = DALIImageType.RGB,
     saturation: float | Tensor | Batch | None = 1.0,
@@ -564,7 +564,7 @@ def contrast(
     device: DeviceLike | None = None,
     contrast: float | Tensor | Batch | None = 1.0,
     contrast_center: float | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
 ) -> Batch: ...
 @overload
 def contrast(
@@ -575,7 +575,7 @@ def contrast(
     device: DeviceLike | None = None,
     contrast: float | Tensor | Batch | None = 1.0,
     contrast_center: float | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
 ) -> Batch: ...
 @overload
 def contrast(
@@ -586,7 +586,7 @@ def contrast(
     device: DeviceLike | None = None,
     contrast: float | Tensor | Batch | None = 1.0,
     contrast_center: float | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
 ) -> Tensor | Batch:
     """Adjusts contrast.
 
@@ -632,7 +632,7 @@ def coord_transform(
     M: float | Sequence[float] | Tensor | Batch | None = None,
     MT: float | Sequence[float] | Tensor | Batch | None = None,
     T: float | Sequence[float] | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
 ) -> Batch: ...
 @overload
 def coord_transform(
@@ -644,7 +644,7 @@ def coord_transform(
     M: float | Sequence[float] | Tensor | Batch | None = None,
     MT: float | Sequence[float] | Tensor | Batch | None = None,
     T: float | Sequence[float] | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
 ) -> Batch: ...
 @overload
 def coord_transform(
@@ -656,7 +656,7 @@ def coord_transform(
     M: float | Sequence[float] | Tensor | Batch | None = None,
     MT: float | Sequence[float] | Tensor | Batch | None = None,
     T: float | Sequence[float] | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
 ) -> Tensor | Batch:
     """Maps points by an affine map: ``M @ point + T``.
 
@@ -749,11 +749,11 @@ def crop(
     crop_pos_y: float | Tensor | Batch | None = 0.5,
     crop_pos_z: float | Tensor | Batch | None = 0.5,
     crop_w: float | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     fill_values: float | Sequence[float] | None = (0.0,),
     image_type: DALIImageType | None = None,
     out_of_bounds_policy: str | None = "error",
-    output_dtype: DType | DALIDataType | None = None,
+    output_dtype: DataTypeLike | None = None,
     rounding: str | None = "round",
 ) -> Batch: ...
 @overload
@@ -770,11 +770,11 @@ def crop(
     crop_pos_y: float | Tensor | Batch | None = 0.5,
     crop_pos_z: float | Tensor | Batch | None = 0.5,
     crop_w: float | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     fill_values: float | Sequence[float] | None = (0.0,),
     image_type: DALIImageType | None = None,
     out_of_bounds_policy: str | None = "error",
-    output_dtype: DType | DALIDataType | None = None,
+    output_dtype: DataTypeLike | None = None,
     rounding: str | None = "round",
 ) -> Batch: ...
 @overload
@@ -791,11 +791,11 @@ def crop(
     crop_pos_y: float | Tensor | Batch | None = 0.5,
     crop_pos_z: float | Tensor | Batch | None = 0.5,
     crop_w: float | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     fill_values: float | Sequence[float] | None = (0.0,),
     image_type: DALIImageType | None = None,
     out_of_bounds_policy: str | None = "error",
-    output_dtype: DType | DALIDataType | None = None,
+    output_dtype: DataTypeLike | None = None,
     rounding: str | None = "round",
 ) -> Tensor | Batch:
     """Cuts a window out of each sample.
@@ -888,13 +888,13 @@ def crop_mirror_normalize(
     crop_pos_y: float | Tensor | Batch | None = 0.5,
     crop_pos_z: float | Tensor | Batch | None = 0.5,
     crop_w: float | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
     fill_values: float | Sequence[float] | None = (0.0,),
     image_type: DALIImageType | None = None,
     mean: float | Sequence[float] | Tensor | Batch | None = (0.0,),
     mirror: int | Tensor | Batch | None = 0,
     out_of_bounds_policy: str | None = "error",
-    output_dtype: DType | DALIDataType | None = None,
+    output_dtype: DataTypeLike | None = None,
     output_layout: str | None = "CHW",
     pad_output: _bool | None = False,
     rounding: str | None = "round",
@@ -916,13 +916,13 @@ def crop_mirror_normalize(
     crop_pos_y: float | Tensor | Batch | None = 0.5,
     crop_pos_z: float | Tensor | Batch | None = 0.5,
     crop_w: float | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
     fill_values: float | Sequence[float] | None = (0.0,),
     image_type: DALIImageType | None = None,
     mean: float | Sequence[float] | Tensor | Batch | None = (0.0,),
     mirror: int | Tensor | Batch | None = 0,
     out_of_bounds_policy: str | None = "error",
-    output_dtype: DType | DALIDataType | None = None,
+    output_dtype: DataTypeLike | None = None,
     output_layout: str | None = "CHW",
     pad_output: _bool | None = False,
     rounding: str | None = "round",
@@ -944,13 +944,13 @@ def crop_mirror_normalize(
     crop_pos_y: float | Tensor | Batch | None = 0.5,
     crop_pos_z: float | Tensor | Batch | None = 0.5,
     crop_w: float | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
     fill_values: float | Sequence[float] | None = (0.0,),
     image_type: DALIImageType | None = None,
     mean: float | Sequence[float] | Tensor | Batch | None = (0.0,),
     mirror: int | Tensor | Batch | None = 0,
     out_of_bounds_policy: str | None = "error",
-    output_dtype: DType | DALIDataType | None = None,
+    output_dtype: DataTypeLike | None = None,
     output_layout: str | None = "CHW",
     pad_output: _bool | None = False,
     rounding: str | None = "round",
@@ -1276,7 +1276,7 @@ def gaussian_blur(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     sigma: float | Sequence[float] | Tensor | Batch | None = (0.0,),
     window_size: int | Sequence[int] | Tensor | Batch | None = (0,),
 ) -> Batch: ...
@@ -1287,7 +1287,7 @@ def gaussian_blur(
     *,
     batch_size: int,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     sigma: float | Sequence[float] | Tensor | Batch | None = (0.0,),
     window_size: int | Sequence[int] | Tensor | Batch | None = (0,),
 ) -> Batch: ...
@@ -1298,7 +1298,7 @@ def gaussian_blur(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     sigma: float | Sequence[float] | Tensor | Batch | None = (0.0,),
     window_size: int | Sequence[int] | Tensor | Batch | None = (0,),
 ) -> Tensor | Batch:
@@ -1402,7 +1402,7 @@ def hsv(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     hue: float | Tensor | Batch | None = 0.0,
     saturation: float | Tensor | Batch | None = 1.0,
     value: float | Tensor | Batch | None = 1.0,
@@ -1414,7 +1414,7 @@ def hsv(
     *,
     batch_size: int,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     hue: float | Tensor | Batch | None = 0.0,
     saturation: float | Tensor | Batch | None = 1.0,
     value: float | Tensor | Batch | None = 1.0,
@@ -1426,7 +1426,7 @@ def hsv(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     hue: float | Tensor | Batch | None = 0.0,
     saturation: float | Tensor | Batch | None = 1.0,
     value: float | Tensor | Batch | None = 1.0,
@@ -1476,7 +1476,7 @@ def hue(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     hue: float | Tensor | Batch | None = 0.0,
     image_type: DALIImageType | None = DALIImageType.RGB,
 ) -> Batch: ...
@@ -1487,7 +1487,7 @@ def hue(
     *,
     batch_size: int,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     hue: float | Tensor | Batch | None = 0.0,
     image_type: DALIImageType | None = DALIImageType.RGB,
 ) -> Batch: ...
@@ -1498,7 +1498,7 @@ def hue(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     hue: float | Tensor | Batch | None = 0.0,
     image_type: DALIImageType | None = DALIImageType.RGB,
 ) -> Tensor | Batch:
@@ -1783,7 +1783,7 @@ def normalize(
     axis_names: str | None = None,
     batch: _bool | None = False,
     ddof: int | None = 0,
-    dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
     epsilon: float | None = 0.0,
     mean: ArrayLike | Tensor | Batch | None = None,
     scale: float | None = 1.0,
@@ -1801,7 +1801,7 @@ def normalize(
     axis_names: str | None = None,
     batch: _bool | None = False,
     ddof: int | None = 0,
-    dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
     epsilon: float | None = 0.0,
     mean: ArrayLike | Tensor | Batch | None = None,
     scale: float | None = 1.0,
@@ -1819,7 +1819,7 @@ def normalize(
     axis_names: str | None = None,
     batch: _bool | None = False,
     ddof: int | None = 0,
-    dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
     epsilon: float | None = 0.0,
     mean: ArrayLike | Tensor | Batch | None = None,
     scale: float | None = 1.0,
@@ -1892,7 +1892,7 @@ def ones(
     *,
     batch_size: int,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = DALIDataType.INT32,
+    dtype: DataTypeLike | None = DALIDataType.INT32,
     layout: str | None = None,
     shape: int | Sequence[int] | Tensor | Batch | None = None,
 ) -> Batch: ...
@@ -1901,7 +1901,7 @@ def ones(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = DALIDataType.INT32,
+    dtype: DataTypeLike | None = DALIDataType.INT32,
     layout: str | None = None,
     shape: int | Sequence[int] | Tensor | Batch | None = None,
 ) -> Tensor | Batch:
@@ -1934,7 +1934,7 @@ def ones_like(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
 ) -> Batch: ...
 @overload
 def ones_like(
@@ -1943,7 +1943,7 @@ def ones_like(
     *,
     batch_size: int,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
 ) -> Batch: ...
 @overload
 def ones_like(
@@ -1952,7 +1952,7 @@ def ones_like(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
 ) -> Tensor | Batch:
     """Make tensors of ones with the shapes, layout and element type of `data_like`.
 
@@ -2064,7 +2064,7 @@ def peek_image_shape(
     batch_size: int | None = None,
     device: DeviceLike | None = None,
     adjust_orientation: _bool | None = True,
-    dtype: DType | DALIDataType | None = DALIDataType.INT64,
+    dtype: DataTypeLike | None = DALIDataType.INT64,
     image_type: DALIImageType | None = DALIImageType.RGB,
 ) -> Batch: ...
 @overload
@@ -2075,7 +2075,7 @@ def peek_image_shape(
     batch_size: int,
     device: DeviceLike | None = None,
     adjust_orientation: _bool | None = True,
-    dtype: DType | DALIDataType | None = DALIDataType.INT64,
+    dtype: DataTypeLike | None = DALIDataType.INT64,
     image_type: DALIImageType | None = DALIImageType.RGB,
 ) -> Batch: ...
 @overload
@@ -2086,7 +2086,7 @@ def peek_image_shape(
     batch_size: int | None = None,
     device: DeviceLike | None = None,
     adjust_orientation: _bool | None = True,
-    dtype: DType | DALIDataType | None = DALIDataType.INT64,
+    dtype: DataTypeLike | None = DALIDataType.INT64,
     image_type: DALIImageType | None = DALIImageType.RGB,
 ) -> Tensor | Batch:
     """Tells the shape that encoded images will have once they are decoded, without decoding them.
@@ -2250,7 +2250,7 @@ def preemphasis_filter(
     batch_size: int | None = None,
     device: DeviceLike | None = None,
     border: str | None = "clamp",
-    dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
     preemph_coeff: float | Tensor | Batch | None = 0.97,
 ) -> Batch: ...
 @overload
@@ -2261,7 +2261,7 @@ def preemphasis_filter(
     batch_size: int,
     device: DeviceLike | None = None,
     border: str | None = "clamp",
-    dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
     preemph_coeff: float | Tensor | Batch | None = 0.97,
 ) -> Batch: ...
 @overload
@@ -2272,7 +2272,7 @@ def preemphasis_filter(
     batch_size: int | None = None,
     device: DeviceLike | None = None,
     border: str | None = "clamp",
-    dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
     preemph_coeff: float | Tensor | Batch | None = 0.97,
 ) -> Tensor | Batch:
     """Emphasises high frequencies: from each number, a part of the one before it is subtracted.
@@ -2319,7 +2319,7 @@ def random_resized_crop(
     rng: RNG | None = None,
     size: int | Sequence[int],
     antialias: _bool | None = True,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     interp_type: DALIInterpType | Tensor | Batch | None = None,
     mag_filter: DALIInterpType | Tensor | Batch | None = None,
     min_filter: DALIInterpType | Tensor | Batch | None = None,
@@ -2339,7 +2339,7 @@ def random_resized_crop(
     rng: RNG | None = None,
     size: int | Sequence[int],
     antialias: _bool | None = True,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     interp_type: DALIInterpType | Tensor | Batch | None = None,
     mag_filter: DALIInterpType | Tensor | Batch | None = None,
     min_filter: DALIInterpType | Tensor | Batch | None = None,
@@ -2359,7 +2359,7 @@ def random_resized_crop(
     rng: RNG | None = None,
     size: int | Sequence[int],
     antialias: _bool | None = True,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     interp_type: DALIInterpType | Tensor | Batch | None = None,
     mag_filter: DALIInterpType | Tensor | Batch | None = None,
     min_filter: DALIInterpType | Tensor | Batch | None = None,
@@ -2444,7 +2444,7 @@ def reinterpret(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     layout: str | None = None,
     rel_shape: float | Sequence[float] | Tensor | Batch | None = None,
     shape: int | Sequence[int] | Tensor | Batch | None = None,
@@ -2458,7 +2458,7 @@ def reinterpret(
     *,
     batch_size: int,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     layout: str | None = None,
     rel_shape: float | Sequence[float] | Tensor | Batch | None = None,
     shape: int | Sequence[int] | Tensor | Batch | None = None,
@@ -2472,7 +2472,7 @@ def reinterpret(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     layout: str | None = None,
     rel_shape: float | Sequence[float] | Tensor | Batch | None = None,
     shape: int | Sequence[int] | Tensor | Batch | None = None,
@@ -2607,7 +2607,7 @@ def resize(
     batch_size: int | None = None,
     device: DeviceLike | None = None,
     antialias: _bool | None = True,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     image_type: DALIImageType | None = None,
     interp_type: DALIInterpType | Tensor | Batch | None = None,
     mag_filter: DALIInterpType | Tensor | Batch | None = None,
@@ -2636,7 +2636,7 @@ def resize(
     batch_size: int,
     device: DeviceLike | None = None,
     antialias: _bool | None = True,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     image_type: DALIImageType | None = None,
     interp_type: DALIInterpType | Tensor | Batch | None = None,
     mag_filter: DALIInterpType | Tensor | Batch | None = None,
@@ -2665,7 +2665,7 @@ def resize(
     batch_size: int | None = None,
     device: DeviceLike | None = None,
     antialias: _bool | None = True,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     image_type: DALIImageType | None = None,
     interp_type: DALIInterpType | Tensor | Batch | None = None,
     mag_filter: DALIInterpType | Tensor | Batch | None = None,
@@ -2800,7 +2800,7 @@ def resize_crop_mirror(
     crop_pos_y: float | Tensor | Batch | None = 0.5,
     crop_pos_z: float | Tensor | Batch | None = 0.5,
     crop_w: float | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     interp_type: DALIInterpType | Tensor | Batch | None = None,
     mag_filter: DALIInterpType | Tensor | Batch | None = None,
     max_size: float | Sequence[float] | None = None,
@@ -2836,7 +2836,7 @@ def resize_crop_mirror(
     crop_pos_y: float | Tensor | Batch | None = 0.5,
     crop_pos_z: float | Tensor | Batch | None = 0.5,
     crop_w: float | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     interp_type: DALIInterpType | Tensor | Batch | None = None,
     mag_filter: DALIInterpType | Tensor | Batch | None = None,
     max_size: float | Sequence[float] | None = None,
@@ -2872,7 +2872,7 @@ def resize_crop_mirror(
     crop_pos_y: float | Tensor | Batch | None = 0.5,
     crop_pos_z: float | Tensor | Batch | None = 0.5,
     crop_w: float | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     interp_type: DALIInterpType | Tensor | Batch | None = None,
     mag_filter: DALIInterpType | Tensor | Batch | None = None,
     max_size: float | Sequence[float] | None = None,
@@ -3009,11 +3009,11 @@ def rotate(
     device: DeviceLike | None = None,
     angle: float | Tensor | Batch,
     axis: float | Sequence[float] | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     fill_value: float | None = None,
     interp_type: DALIInterpType | None = DALIInterpType.INTERP_LINEAR,
     keep_size: _bool | None = False,
-    output_dtype: DType | DALIDataType | None = None,
+    output_dtype: DataTypeLike | None = None,
     size: float | Sequence[float] | Tensor | Batch | None = None,
 ) -> Batch: ...
 @overload
@@ -3025,11 +3025,11 @@ def rotate(
     device: DeviceLike | None = None,
     angle: float | Tensor | Batch,
     axis: float | Sequence[float] | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     fill_value: float | None = None,
     interp_type: DALIInterpType | None = DALIInterpType.INTERP_LINEAR,
     keep_size: _bool | None = False,
-    output_dtype: DType | DALIDataType | None = None,
+    output_dtype: DataTypeLike | None = None,
     size: float | Sequence[float] | Tensor | Batch | None = None,
 ) -> Batch: ...
 @overload
@@ -3041,11 +3041,11 @@ def rotate(
     device: DeviceLike | None = None,
     angle: float | Tensor | Batch,
     axis: float | Sequence[float] | Tensor | Batch | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     fill_value: float | None = None,
     interp_type: DALIInterpType | None = DALIInterpType.INTERP_LINEAR,
     keep_size: _bool | None = False,
-    output_dtype: DType | DALIDataType | None = None,
+    output_dtype: DataTypeLike | None = None,
     size: float | Sequence[float] | Tensor | Batch | None = None,
 ) -> Tensor | Batch:
     """Rotates images and volumes around their centres.
@@ -3104,7 +3104,7 @@ def saturation(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     image_type: DALIImageType | None = DALIImageType.RGB,
     saturation: float | Tensor | Batch | None = 1.0,
 ) -> Batch: ...
@@ -3115,7 +3115,7 @@ def saturation(
     *,
     batch_size: int,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     image_type: DALIImageType | None = DALIImageType.RGB,
     saturation: float | Tensor | Batch | None = 1.0,
 ) -> Batch: ...
@@ -3126,7 +3126,7 @@ def saturation(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     image_type: DALIImageType | None = DALIImageType.RGB,
     saturation: float | Tensor | Batch | None = 1.0,
 ) -> Tensor | Batch:
@@ -3177,14 +3177,14 @@ def slice(
     device: DeviceLike | None = None,
     axes: int | Sequence[int] | Tensor | Batch | None = None,
     axis_names: str | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     end: int | Sequence[int] | Tensor | Batch | None = None,
     fill_values: float | Sequence[float] | None = (0.0,),
     image_type: DALIImageType | None = None,
     normalized_anchor: _bool | None = True,
     normalized_shape: _bool | None = True,
     out_of_bounds_policy: str | None = "error",
-    output_dtype: DType | DALIDataType | None = None,
+    output_dtype: DataTypeLike | None = None,
     rel_end: float | Sequence[float] | Tensor | Batch | None = None,
     rel_shape: float | Sequence[float] | Tensor | Batch | None = None,
     rel_start: float | Sequence[float] | Tensor | Batch | None = None,
@@ -3202,14 +3202,14 @@ def slice(
     device: DeviceLike | None = None,
     axes: int | Sequence[int] | Tensor | Batch | None = None,
     axis_names: str | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     end: int | Sequence[int] | Tensor | Batch | None = None,
     fill_values: float | Sequence[float] | None = (0.0,),
     image_type: DALIImageType | None = None,
     normalized_anchor: _bool | None = True,
     normalized_shape: _bool | None = True,
     out_of_bounds_policy: str | None = "error",
-    output_dtype: DType | DALIDataType | None = None,
+    output_dtype: DataTypeLike | None = None,
     rel_end: float | Sequence[float] | Tensor | Batch | None = None,
     rel_shape: float | Sequence[float] | Tensor | Batch | None = None,
     rel_start: float | Sequence[float] | Tensor | Batch | None = None,
@@ -3227,14 +3227,14 @@ def slice(
     device: DeviceLike | None = None,
     axes: int | Sequence[int] | Tensor | Batch | None = None,
     axis_names: str | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     end: int | Sequence[int] | Tensor | Batch | None = None,
     fill_values: float | Sequence[float] | None = (0.0,),
     image_type: DALIImageType | None = None,
     normalized_anchor: _bool | None = True,
     normalized_shape: _bool | None = True,
     out_of_bounds_policy: str | None = "error",
-    output_dtype: DType | DALIDataType | None = None,
+    output_dtype: DataTypeLike | None = None,
     rel_end: float | Sequence[float] | Tensor | Batch | None = None,
     rel_shape: float | Sequence[float] | Tensor | Batch | None = None,
     rel_start: float | Sequence[float] | Tensor | Batch | None = None,
@@ -3626,12 +3626,12 @@ def warp_affine(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     fill_value: float | None = None,
     interp_type: DALIInterpType | None = DALIInterpType.INTERP_LINEAR,
     inverse_map: _bool | None = True,
     matrix: float | Sequence[float] | Tensor | Batch | None = (),
-    output_dtype: DType | DALIDataType | None = None,
+    output_dtype: DataTypeLike | None = None,
     size: float | Sequence[float] | Tensor | Batch | None = None,
 ) -> Batch: ...
 @overload
@@ -3642,12 +3642,12 @@ def warp_affine(
     *,
     batch_size: int,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     fill_value: float | None = None,
     interp_type: DALIInterpType | None = DALIInterpType.INTERP_LINEAR,
     inverse_map: _bool | None = True,
     matrix: float | Sequence[float] | Tensor | Batch | None = (),
-    output_dtype: DType | DALIDataType | None = None,
+    output_dtype: DataTypeLike | None = None,
     size: float | Sequence[float] | Tensor | Batch | None = None,
 ) -> Batch: ...
 @overload
@@ -3658,12 +3658,12 @@ def warp_affine(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     fill_value: float | None = None,
     interp_type: DALIInterpType | None = DALIInterpType.INTERP_LINEAR,
     inverse_map: _bool | None = True,
     matrix: float | Sequence[float] | Tensor | Batch | None = (),
-    output_dtype: DType | DALIDataType | None = None,
+    output_dtype: DataTypeLike | None = None,
     size: float | Sequence[float] | Tensor | Batch | None = None,
 ) -> Tensor | Batch:
     """Warps images and volumes by an affine map.
@@ -3722,7 +3722,7 @@ def zeros(
     *,
     batch_size: int,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = DALIDataType.INT32,
+    dtype: DataTypeLike | None = DALIDataType.INT32,
     layout: str | None = None,
     shape: int | Sequence[int] | Tensor | Batch | None = None,
 ) -> Batch: ...
@@ -3731,7 +3731,7 @@ def zeros(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = DALIDataType.INT32,
+    dtype: DataTypeLike | None = DALIDataType.INT32,
     layout: str | None = None,
     shape: int | Sequence[int] | Tensor | Batch | None = None,
 ) -> Tensor | Batch:
@@ -3764,7 +3764,7 @@ def zeros_like(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
 ) -> Batch: ...
 @overload
 def zeros_like(
@@ -3773,7 +3773,7 @@ def zeros_like(
     *,
     batch_size: int,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
 ) -> Batch: ...
 @overload
 def zeros_like(
@@ -3782,7 +3782,7 @@ def zeros_like(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
 ) -> Tensor | Batch:
     """Make tensors of zeros with the shapes, layout and element type of `data_like`.
 

@@ -15,9 +15,10 @@ from penstock.errors import (
     NotYetSupportedError,
 )
 from penstock.experimental.dynamic.capture.invariants import plain
-from penstock.experimental.dynamic.dtypes import DType
+from penstock.experimental.dynamic.dtypes import BY_NAME, DType
 from penstock.experimental.dynamic.operations import Operation
 from penstock.graph.user_line import stack_level
+from penstock.operators.argument_types import DataTypeArg
 from penstock.types import DALIDataType, DALIImageType, DALIInterpType
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _NOT_ARGUMENTS = frozenset(("preserve", "seed", "bytes_per_sample_hint"))
 PLAIN = frozenset((int, str, bool, type(None), DALIDataType, DALIImageType, DALIInterpType))
 """Types of constants that are equal only where operators cannot tell them apart."""
+_NEVER_CHANGE = (np.generic, np.dtype, DType, type)
 
 
 def key_of(value: Any) -> Any:
@@ -39,7 +41,7 @@ def key_of(value: Any) -> Any:
     if kind is np.ndarray:
         return kind, value.dtype, value.shape, value.tobytes()
     # What may change without becoming another object cannot be looked up by what it is.
-    return (kind, value) if kind in PLAIN or isinstance(value, np.generic) else []
+    return (kind, value) if kind in PLAIN or isinstance(value, _NEVER_CHANGE) else []
 
 
 def made(
@@ -63,8 +65,6 @@ def made(
     for key, value in constants.items():
         arg = _declared(schema, key, name)
         value = plain(value)
-        if isinstance(value, DType):
-            value = value.type_id
         if value is None or key in given:
             continue
         given.add(key)
@@ -116,8 +116,8 @@ def converted(schema: OpSchema, arg: Arg, value: Any) -> Any:
         If it is of another type, none of the choices, or not to be had yet.
     """
     place = f"Argument `{arg.name}` of `ndd.{schema.name}`"
-    if value is bool and arg.type.name == "DALIDataType":
-        value = DALIDataType.BOOL
+    if arg.type is DataTypeArg and isinstance(value, str):
+        value = BY_NAME.get(value, value)
     try:
         converted = arg.type.constant(value)
     except (TypeError, ValueError) as error:

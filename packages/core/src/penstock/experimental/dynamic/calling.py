@@ -18,7 +18,6 @@ from penstock.experimental.dynamic.arguments import PLAIN, key_of, made
 from penstock.experimental.dynamic.contexts import EvalContext
 from penstock.experimental.dynamic.devices import Device
 from penstock.experimental.dynamic.devices import device as as_device
-from penstock.experimental.dynamic.dtypes import DType
 from penstock.experimental.dynamic.invocations import Invocation
 from penstock.experimental.dynamic.modes import THREAD, EvalMode
 from penstock.experimental.dynamic.operations import OPERATIONS, Operation
@@ -160,11 +159,6 @@ def call(
                 if other is not None and other != size:
                     size = common_size(schema, size, other)
                 key.append((name, Holder))
-            elif kind is DType:
-                if constants is None:
-                    constants = dict(arguments)
-                constants[name] = value.type_id
-                key.append((name, DType, value))
             else:
                 if kind not in _KNOWN and hasattr(value, "__dlpack__"):
                     value = np.asarray(value) if _is_on_cpu(value) else _as_input(value, schema)

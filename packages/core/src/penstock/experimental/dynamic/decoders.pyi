@@ -7,10 +7,9 @@ from numpy.typing import ArrayLike
 
 from penstock.experimental.dynamic.batches import Batch
 from penstock.experimental.dynamic.devices import DeviceLike
-from penstock.experimental.dynamic.dtypes import DType
 from penstock.experimental.dynamic.rng import RNG
 from penstock.experimental.dynamic.tensors import Tensor
-from penstock.types import DALIDataType, DALIImageType
+from penstock.types import DALIDataType, DALIImageType, DataTypeLike
 
 @overload
 def audio(
@@ -20,7 +19,7 @@ def audio(
     batch_size: int | None = None,
     device: DeviceLike | None = None,
     downmix: bool | None = False,
-    dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
     quality: float | None = 50.0,
     sample_rate: float | Tensor | Batch | None = None,
 ) -> tuple[Batch, Batch]: ...
@@ -32,7 +31,7 @@ def audio(
     batch_size: int,
     device: DeviceLike | None = None,
     downmix: bool | None = False,
-    dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
     quality: float | None = 50.0,
     sample_rate: float | Tensor | Batch | None = None,
 ) -> tuple[Batch, Batch]: ...
@@ -44,7 +43,7 @@ def audio(
     batch_size: int | None = None,
     device: DeviceLike | None = None,
     downmix: bool | None = False,
-    dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
     quality: float | None = 50.0,
     sample_rate: float | Tensor | Batch | None = None,
 ) -> tuple[Tensor | Batch, Tensor | Batch]:
@@ -107,7 +106,7 @@ def image(
     cache_type: str | None = "",
     device_memory_padding: int | None = 16777216,
     device_memory_padding_jpeg2k: int | None = 0,
-    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,
     hw_decoder_load: float | None = None,
@@ -137,7 +136,7 @@ def image(
     cache_type: str | None = "",
     device_memory_padding: int | None = 16777216,
     device_memory_padding_jpeg2k: int | None = 0,
-    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,
     hw_decoder_load: float | None = None,
@@ -167,7 +166,7 @@ def image(
     cache_type: str | None = "",
     device_memory_padding: int | None = 16777216,
     device_memory_padding_jpeg2k: int | None = 0,
-    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,
     hw_decoder_load: float | None = None,
@@ -287,7 +286,7 @@ def image_crop(
     crop_w: float | Tensor | Batch | None = None,
     device_memory_padding: int | None = 16777216,
     device_memory_padding_jpeg2k: int | None = 0,
-    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,
     hw_decoder_load: float | None = None,
@@ -320,7 +319,7 @@ def image_crop(
     crop_w: float | Tensor | Batch | None = None,
     device_memory_padding: int | None = 16777216,
     device_memory_padding_jpeg2k: int | None = 0,
-    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,
     hw_decoder_load: float | None = None,
@@ -353,7 +352,7 @@ def image_crop(
     crop_w: float | Tensor | Batch | None = None,
     device_memory_padding: int | None = 16777216,
     device_memory_padding_jpeg2k: int | None = 0,
-    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,
     hw_decoder_load: float | None = None,
@@ -476,7 +475,7 @@ def image_random_crop(
     affine: bool | None = True,
     device_memory_padding: int | None = 16777216,
     device_memory_padding_jpeg2k: int | None = 0,
-    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,
     hw_decoder_load: float | None = None,
@@ -505,7 +504,7 @@ def image_random_crop(
     affine: bool | None = True,
     device_memory_padding: int | None = 16777216,
     device_memory_padding_jpeg2k: int | None = 0,
-    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,
     hw_decoder_load: float | None = None,
@@ -534,7 +533,7 @@ def image_random_crop(
     affine: bool | None = True,
     device_memory_padding: int | None = 16777216,
     device_memory_padding_jpeg2k: int | None = 0,
-    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,
     hw_decoder_load: float | None = None,
@@ -656,7 +655,7 @@ def image_slice(
     axis_names: str | None = None,
     device_memory_padding: int | None = 16777216,
     device_memory_padding_jpeg2k: int | None = 0,
-    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     end: int | Sequence[int] | Tensor | Batch | None = None,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,
@@ -693,7 +692,7 @@ def image_slice(
     axis_names: str | None = None,
     device_memory_padding: int | None = 16777216,
     device_memory_padding_jpeg2k: int | None = 0,
-    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     end: int | Sequence[int] | Tensor | Batch | None = None,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,
@@ -730,7 +729,7 @@ def image_slice(
     axis_names: str | None = None,
     device_memory_padding: int | None = 16777216,
     device_memory_padding_jpeg2k: int | None = 0,
-    dtype: DType | DALIDataType | None = DALIDataType.UINT8,
+    dtype: DataTypeLike | None = DALIDataType.UINT8,
     end: int | Sequence[int] | Tensor | Batch | None = None,
     host_memory_padding: int | None = 8388608,
     host_memory_padding_jpeg2k: int | None = 0,

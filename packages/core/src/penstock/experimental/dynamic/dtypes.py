@@ -10,7 +10,8 @@ from typing import Any, Final, final
 import numpy as np
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError, UnknownNameError
-from penstock.types import DALIDataType, to_dali_type
+from penstock.types import DALIDataType, DataTypeLike, as_data_type, to_dali_type
+from penstock.types.dtypes import FRAMEWORK_NAMES
 
 _STANDARD_FLOATS: Final = {8: (4, 3), 16: (5, 10), 32: (8, 23), 64: (11, 52)}
 """Bits of exponent and significand of the floating-point types named by their size alone."""
@@ -137,7 +138,7 @@ class DType:
         return text + ")"
 
     def __reduce__(self) -> Any:
-        if _BY_NAME.get(self.name) is self:
+        if BY_NAME.get(self.name) is self:
             return DType.parse, (self.name,)
         return DType, (
             self.kind,
@@ -166,11 +167,11 @@ class DType:
         UnknownNameError
             If it could be, but there is no type of that size.
         """
-        found = _BY_NAME.get(name)
+        found = BY_NAME.get(name)
         if found is not None:
             return found
         letter, size = name[:1], name[1:]
-        message = f"There is no element type {name!r}; the names are {', '.join(_BY_NAME)}."
+        message = f"There is no element type {name!r}; the names are {', '.join(BY_NAME)}."
         if name == "tf32" or (letter in _LETTERS and size.isdecimal()):
             raise UnknownNameError(message)
         raise ArgumentValueError(message)
@@ -259,17 +260,21 @@ BY_TYPE_ID: Final[dict[DALIDataType, DType]] = {
 }
 """The types that operators know, by what they call them."""
 
-_BY_NAME: Final[dict[str, DType]] = {t.name: t for t in MEMBERS.values()}
+BY_NAME: Final[dict[str, DType]] = {t.name: t for t in MEMBERS.values()}
+"""All types by their short names."""
 
 
-def dtype(dtype: Any) -> DType:
+def dtype(dtype: DataTypeLike | DType) -> DType:
     """The element type that `dtype` stands for.
 
     Parameters
     ----------
     dtype
-        A `DType`, a member of `penstock.types.DALIDataType`, a short name such as ``"f32"``, a type
-        or dtype of NumPy or PyTorch, or one of Python's types ``float`` (`float32`) and ``bool``.
+        A `DType`, a short name such as ``"f32"``, or whatever `penstock.types.as_data_type` takes:
+        a member of `penstock.types.DALIDataType`, a type or dtype of NumPy, PyTorch and others,
+        Python's ``bool``, ``int`` (`int32`) and ``float`` (`float32`), names such as ``"float32"``.
+        Where NumPy has the same short name for another type, it is not NumPy's: ``"i8"`` is
+        `int8`.
 
     Raises
     ------
@@ -278,11 +283,9 @@ def dtype(dtype: Any) -> DType:
     """
     if isinstance(dtype, DType):
         return dtype
-    if isinstance(dtype, DALIDataType):
-        return DType.from_type_id(dtype)
-    if isinstance(dtype, str):
+    if isinstance(dtype, str) and (dtype in BY_NAME or dtype not in FRAMEWORK_NAMES):
         return DType.parse(dtype)
-    return DType.from_fw_type(dtype)
+    return DType.from_type_id(as_data_type(dtype))
 
 
 def type_id(dtype: DType | DALIDataType) -> DALIDataType | None:

@@ -7,12 +7,11 @@ from numpy.typing import ArrayLike
 
 from penstock.experimental.dynamic.batches import Batch
 from penstock.experimental.dynamic.devices import DeviceLike
-from penstock.experimental.dynamic.dtypes import DType
 from penstock.experimental.dynamic.rng import RNG as RNG
 from penstock.experimental.dynamic.rng import get_default_rng as get_default_rng
 from penstock.experimental.dynamic.rng import set_seed as set_seed
 from penstock.experimental.dynamic.tensors import Tensor
-from penstock.types import DALIDataType
+from penstock.types import DataTypeLike
 
 @overload
 def beta(
@@ -24,7 +23,7 @@ def beta(
     rng: RNG | None = None,
     alpha: float | Tensor | Batch | None = 1.0,
     beta: float | Tensor | Batch | None = 1.0,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     shape: int | Sequence[int] | Tensor | Batch | None = None,
 ) -> Batch: ...
 @overload
@@ -37,7 +36,7 @@ def beta(
     rng: RNG | None = None,
     alpha: float | Tensor | Batch | None = 1.0,
     beta: float | Tensor | Batch | None = 1.0,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     shape: int | Sequence[int] | Tensor | Batch | None = None,
 ) -> Batch: ...
 @overload
@@ -50,7 +49,7 @@ def beta(
     rng: RNG | None = None,
     alpha: float | Tensor | Batch | None = 1.0,
     beta: float | Tensor | Batch | None = 1.0,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     shape: int | Sequence[int] | Tensor | Batch | None = None,
 ) -> Tensor | Batch:
     """Draw random numbers from 0 to 1 with a beta distribution.
@@ -165,7 +164,7 @@ def coin_flip(
     batch_size: int | None = None,
     device: DeviceLike | None = None,
     rng: RNG | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     probability: float | Tensor | Batch | None = 0.5,
     shape: int | Sequence[int] | Tensor | Batch | None = None,
 ) -> Batch: ...
@@ -177,7 +176,7 @@ def coin_flip(
     batch_size: int,
     device: DeviceLike | None = None,
     rng: RNG | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     probability: float | Tensor | Batch | None = 0.5,
     shape: int | Sequence[int] | Tensor | Batch | None = None,
 ) -> Batch: ...
@@ -189,7 +188,7 @@ def coin_flip(
     batch_size: int | None = None,
     device: DeviceLike | None = None,
     rng: RNG | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     probability: float | Tensor | Batch | None = 0.5,
     shape: int | Sequence[int] | Tensor | Batch | None = None,
 ) -> Tensor | Batch:
@@ -233,7 +232,7 @@ def normal(
     batch_size: int | None = None,
     device: DeviceLike | None = None,
     rng: RNG | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     mean: float | Tensor | Batch | None = 0.0,
     shape: int | Sequence[int] | Tensor | Batch | None = None,
     stddev: float | Tensor | Batch | None = 1.0,
@@ -246,7 +245,7 @@ def normal(
     batch_size: int,
     device: DeviceLike | None = None,
     rng: RNG | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     mean: float | Tensor | Batch | None = 0.0,
     shape: int | Sequence[int] | Tensor | Batch | None = None,
     stddev: float | Tensor | Batch | None = 1.0,
@@ -259,7 +258,7 @@ def normal(
     batch_size: int | None = None,
     device: DeviceLike | None = None,
     rng: RNG | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     mean: float | Tensor | Batch | None = 0.0,
     shape: int | Sequence[int] | Tensor | Batch | None = None,
     stddev: float | Tensor | Batch | None = 1.0,
@@ -306,7 +305,7 @@ def uniform(
     batch_size: int | None = None,
     device: DeviceLike | None = None,
     rng: RNG | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     range: float | Sequence[float] | Tensor | Batch | None = (-1.0, 1.0),
     shape: int | Sequence[int] | Tensor | Batch | None = None,
     values: float | Sequence[float] | Tensor | Batch | None = None,
@@ -319,7 +318,7 @@ def uniform(
     batch_size: int,
     device: DeviceLike | None = None,
     rng: RNG | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     range: float | Sequence[float] | Tensor | Batch | None = (-1.0, 1.0),
     shape: int | Sequence[int] | Tensor | Batch | None = None,
     values: float | Sequence[float] | Tensor | Batch | None = None,
@@ -332,7 +331,7 @@ def uniform(
     batch_size: int | None = None,
     device: DeviceLike | None = None,
     rng: RNG | None = None,
-    dtype: DType | DALIDataType | None = None,
+    dtype: DataTypeLike | None = None,
     range: float | Sequence[float] | Tensor | Batch | None = (-1.0, 1.0),
     shape: int | Sequence[int] | Tensor | Batch | None = None,
     values: float | Sequence[float] | Tensor | Batch | None = None,

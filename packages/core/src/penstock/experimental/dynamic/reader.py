@@ -24,7 +24,6 @@ from penstock.experimental.dynamic.capture.invariants import plain
 from penstock.experimental.dynamic.contexts import EvalContext
 from penstock.experimental.dynamic.devices import DeviceLike
 from penstock.experimental.dynamic.devices import device as as_device
-from penstock.experimental.dynamic.dtypes import DType
 from penstock.experimental.dynamic.modes import THREAD, EvalMode
 from penstock.experimental.dynamic.reading import Place, ReadAhead
 from penstock.experimental.dynamic.sizes import checked_size
@@ -484,8 +483,6 @@ def _converted(schema: OpSchema, name: str, arguments: dict[str, Any]) -> dict[s
                 f"{name}() got an unexpected keyword argument '{key}'. It takes: {known}."
             )
         value = plain(value)
-        if isinstance(value, DType):
-            value = value.type_id
         if value is not None:
             args[key] = converted_argument(schema, arg, value)
     for arg in schema.args.values():

@@ -6,10 +6,9 @@ from typing import overload
 from penstock.experimental.dynamic.batches import Batch
 from penstock.experimental.dynamic.contexts import EvalContext
 from penstock.experimental.dynamic.devices import DeviceLike
-from penstock.experimental.dynamic.dtypes import DType
 from penstock.experimental.dynamic.reader import Reader
 from penstock.experimental.dynamic.tensors import Tensor
-from penstock.types import DALIDataType
+from penstock.types import DALIDataType, DataTypeLike
 
 class File(Reader):
     """Reads whole files and gives their content and a label.
@@ -273,7 +272,7 @@ class NemoAsr(Reader):
         manifest_filepaths: str | Sequence[str] | None = None,
         dont_use_mmap: bool | None = False,
         downmix: bool | None = True,
-        dtype: DType | DALIDataType | None = DALIDataType.FLOAT,
+        dtype: DataTypeLike | None = DALIDataType.FLOAT,
         initial_fill: int | None = 1024,
         lazy_init: bool | None = False,
         max_duration: float | None = 0.0,

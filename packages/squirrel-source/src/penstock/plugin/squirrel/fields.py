@@ -14,10 +14,11 @@ from penstock.errors import (
     BadSampleError,
     DataTypeError,
     ShapeError,
+    UnknownNameError,
 )
 from penstock.plugin.squirrel.arrays import KINDS, as_tensor, nbytes_of
 from penstock.plugin.squirrel.read_ahead import SKIPPED
-from penstock.types import DALIDataType, storage_dtype
+from penstock.types import DALIDataType, as_data_type, storage_dtype
 
 _POLICIES = ("raise", "skip", "cast")
 
@@ -43,7 +44,8 @@ class FieldReader:
     names
         The fields, in the order of the outputs.
     dtype
-        Element type to convert to, or one for each field that is to be converted.
+        Element type to convert to, as `types.as_data_type` takes it, or one for each field that is
+        to be converted.
     schema
         By name of a field, what it has to be: an element type, or a pair of it and a number of
         dimensions or a shape (with `None` for what may vary).
@@ -88,8 +90,8 @@ class FieldReader:
                 raise ArgumentValueError(
                     f"`dtype` names {unknown[0]!r}, which is none of the fields {list(self.names)}."
                 )
-            return {name: _dtype(each, "dtype") for name, each in dtype.items() if each is not None}
-        return dict.fromkeys(self.names, _dtype(dtype, "dtype"))
+            return {name: _target(each) for name, each in dtype.items() if each is not None}
+        return dict.fromkeys(self.names, _target(dtype))
 
     def learn(self, sample: Any) -> None:
         """Expect of every further sample what `sample` is, where nothing else was said.
@@ -187,6 +189,14 @@ def field_names(fields: Any, sample: Any) -> tuple[str, ...]:
             "the Composable, with a `map` that makes arrays of them, to `external_source`."
         )
     return tuple(sample)
+
+
+def _target(value: Any) -> np.dtype[Any]:
+    """The type to convert to: one of the library's and of frameworks', or NumPy's short names."""
+    try:
+        return storage_dtype(as_data_type(value))
+    except (ArgumentTypeError, ArgumentValueError, UnknownNameError):
+        return _dtype(value, "dtype")
 
 
 def _dtype(value: Any, argument: str) -> np.dtype[Any]:

@@ -57,8 +57,8 @@ def source(
         Which values of each sample become outputs, in this order. A single name gives one output
         that is not in a list; without any, all that the first sample has are taken.
     dtype
-        Element type to convert to, or by name of a field the one of that field. Without it, what is
-        stored is kept.
+        Element type to convert to, as `types.as_data_type` takes it, or by name of a field the one
+        of that field. Without it, what is stored is kept.
     num_workers
         Number of threads that read; as many as there are processors when not given.
     order
