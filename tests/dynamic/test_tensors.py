@@ -114,6 +114,14 @@ def test_text_says_what_it_is():
         assert part in text
     assert "..." in repr(ndd.batch(list(range(100))))
     assert "[]" in repr(ndd.batch([], dtype=ndd.int8))
+    large = ndd.batch(np.zeros((32, 48, 64, 3), np.uint8))
+    assert len(repr(large).splitlines()) == 12
+    assert "<0 .. 0, mean 0>" in repr(large)
+    assert repr(large.tensors) == (
+        'TensorList(num_samples=32, shape=[(48, 64, 3)] * 32, dtype=u8, device="cpu")'
+    )
+    assert "(48, 64, 3)" in large._repr_html_()
+    assert "uint8" in ndd.tensor([1], dtype=ndd.uint8)._repr_html_().lower()
 
 
 def test_origins_of_samples_are_kept(tmp_path):

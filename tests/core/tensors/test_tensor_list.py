@@ -519,6 +519,24 @@ def test_gpu_is_named_where_it_is_missing(data, without_gpu):
             needs_gpu()
 
 
+def test_large_batches_print_in_few_lines():
+    batch = TensorListCPU(np.zeros((32, 48, 64, 3), np.uint8), "HWC")
+    assert len(str(batch).splitlines()) == 8
+    assert "[31] <0 .. 0, mean 0>" in str(batch)
+
+
+def test_tables_for_notebooks():
+    batch = TensorListCPU._from_samples(
+        [np.full((k + 1, 20), k, np.int32) for k in range(9)],
+        sources=[f"{k}.jpg" for k in range(9)],
+    )
+    html = batch._repr_html_()
+    assert html.count("<tr>") == 1 + 7
+    for part in ("(1, 20)", "(9, 20)", "0.jpg", "8.jpg", "&lt;8 .. 8, mean 8&gt;"):
+        assert part in html
+    assert "4.jpg" not in html
+
+
 def test_printing(data, ragged_samples):
     batch = dense(data)
     assert repr(batch) == (

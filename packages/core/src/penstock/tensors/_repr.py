@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -14,8 +15,10 @@ _MEMBERS: dict[DALIDataType, type[DALIEnum]] = {
     DALIDataType.INTERP_TYPE: DALIInterpType,
 }
 _EDGE_ITEMS = 2
-# Values printed in full; beyond, only the edges of each axis are shown.
+# Values printed in full; beyond, only the edges of an axis are shown.
 _THRESHOLD = 50
+# Lines for the values of one sample; those of more are summarised in one line.
+_LINES = 4
 _SHAPES_SHOWN = 8
 _SAMPLES_SHOWN = 6
 
@@ -65,37 +68,70 @@ def describe_list(
     return f"{name}({', '.join(parts)})"
 
 
-def values(array: np.ndarray, dtype: DALIDataType) -> str:
-    """The elements of `array`, large ones summarised."""
+def values(array: np.ndarray, dtype: DALIDataType, separator: str = ", ") -> str:
+    """The elements of `array`; of an array with many rows, how they are distributed."""
     members = _MEMBERS.get(dtype)
-    if members is not None:
-        return np.array2string(
+    formatter = {"int": lambda value: _member_name(members, int(value))} if members else None
+    if array.ndim <= 1 or array.size <= _THRESHOLD:
+        text = np.array2string(
             array,
             threshold=_THRESHOLD,
             edgeitems=_EDGE_ITEMS,
-            separator=", ",
-            formatter={"int": lambda value: _member_name(members, int(value))},
+            separator=separator,
+            formatter=formatter,  # type: ignore[arg-type]
         )
-    return np.array2string(array, threshold=_THRESHOLD, edgeitems=_EDGE_ITEMS, separator=", ")
+        if text.count("\n") < _LINES:
+            return text
+    return f"<{summary(array)}>"
 
 
-def with_values(description: str, arrays: list[np.ndarray], dtype: DALIDataType) -> str:
-    """`description` followed by the elements, sample by sample."""
+def summary(array: np.ndarray) -> str:
+    """The smallest and the largest element and the mean, such as ``0 .. 255, mean 127.5``."""
+    if not array.size:
+        return "no elements"
+    if array.dtype == np.bool_:
+        return f"True: {np.count_nonzero(array)} of {array.size}"
+    known = array
+    missing = 0
+    if array.dtype.kind == "f":
+        known = array[~np.isnan(array)]
+        missing = array.size - known.size
+        if not known.size:
+            return "all NaN"
+    with np.errstate(all="ignore"):  # infinities have no mean
+        mean = float(known.mean(dtype=np.float64))
+    text = f"{_number(known.min())} .. {_number(known.max())}, mean {mean:.4g}"
+    return f"{text}, {missing} NaN" if missing else text
+
+
+def shown(count: int) -> Iterator[int | None]:
+    """Numbers of the samples to show out of `count`, with `None` where some are left out."""
+    if count <= _SAMPLES_SHOWN:
+        yield from range(count)
+        return
     edge = _SAMPLES_SHOWN // 2
-    numbers = list(range(len(arrays)))
-    if len(numbers) > _SAMPLES_SHOWN:
-        shown = [*numbers[:edge], None, *numbers[-edge:]]
-    else:
-        shown = [*numbers]
+    yield from range(edge)
+    yield None
+    yield from range(count - edge, count)
+
+
+def with_values(
+    description: str, count: int, sample: Callable[[int], np.ndarray], dtype: DALIDataType
+) -> str:
+    """`description` followed by the elements of samples, of which there are `count`."""
     lines = [description]
-    for number in shown:
+    for number in shown(count):
         if number is None:
             lines.append("  ...")
             continue
-        prefix = f"  [{number}] " if len(arrays) > 1 else "  "
-        body = textwrap.indent(values(arrays[number], dtype), " " * len(prefix))
+        prefix = f"  [{number}] " if count > 1 else "  "
+        body = textwrap.indent(values(sample(number), dtype), " " * len(prefix))
         lines.append(prefix + body[len(prefix) :])
     return "\n".join(lines)
+
+
+def _number(value: np.generic) -> str:
+    return f"{float(value):.4g}" if value.dtype.kind == "f" else str(value)
 
 
 def _member_name(members: type[DALIEnum], value: int) -> str:

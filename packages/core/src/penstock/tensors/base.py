@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from penstock.errors import (
     ShapeError,
     UsageError,
 )
+from penstock.tensors import _html
 from penstock.tensors.interop import check_layout
 from penstock.types.dtypes import (
     ENUM_TYPES,
@@ -26,6 +27,9 @@ from penstock.types.dtypes import (
     storage_dtype,
 )
 from penstock.types.enums import DALIDataType
+
+if TYPE_CHECKING:
+    from penstock.tensors.tensor import TensorCPU
 
 Shape = tuple[int, ...]
 
@@ -48,6 +52,13 @@ class TensorBase:
     def _set_dtype(self, dtype: DALIDataType) -> None:
         """Take the bytes for elements of another type of the same size."""
         raise NotImplementedError
+
+    def as_cpu(self) -> TensorCPU:
+        """The tensor in host memory."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return _html.of_tensor(repr(self), self)
 
     def shape(self) -> list[int]:
         """Extents of the axes."""
@@ -157,6 +168,9 @@ class TensorListBase(Generic[TensorT]):
     def _set_dtype(self, dtype: DALIDataType) -> None:
         """Take the bytes for elements of another type of the same size."""
         raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return _html.of_batch(repr(self), self)
 
     def ndim(self) -> int:
         """Number of axes of a sample."""

@@ -306,6 +306,11 @@ class Batch(calling.Holder):
 
         return batch_text(self)
 
+    def _repr_html_(self) -> str:
+        from penstock.experimental.dynamic.printing import batch_html
+
+        return batch_html(self)
+
 
 def _restored(found: TensorListCPU) -> Batch:
     """The batch over memory that nobody else has."""
@@ -390,7 +395,9 @@ class TensorList:
         return found.to_device(found.device, force_copy=True) if copy else found
 
     def __repr__(self) -> str:
-        return f"TensorList({self.tolist()!r})"
+        from penstock.experimental.dynamic.printing import tensors_text
+
+        return tensors_text(self)
 
 
 arithmetic.install_operators(Batch)

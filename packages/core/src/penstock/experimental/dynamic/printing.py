@@ -5,44 +5,57 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from penstock.tensors._repr import shapes_text
-from penstock.types.enums import DALIDataType, DALIImageType, DALIInterpType
+from penstock.tensors import _html
+from penstock.tensors._repr import shapes_text, shown, values
 
 if TYPE_CHECKING:
     from penstock.experimental.dynamic.batches import Batch
     from penstock.experimental.dynamic.tensors import Tensor
 
-_MEMBERS: dict[str, Any] = {
-    "DataType": DALIDataType,
-    "ImageType": DALIImageType,
-    "InterpType": DALIInterpType,
-}
-_SHOWN = 6
 _SHAPES_SHOWN = 8
 
 
 def tensor_text(tensor: Tensor) -> str:
     """``Tensor(values, dtype=..., ...)``."""
-    text = _values(_host_rows(tensor)[0], tensor.dtype.name)
-    return _described("Tensor", text, tensor, f"shape={tensor.shape}")
+    found = tensor._backend()
+    return _described("Tensor", _text(found), tensor, f"shape={tensor.shape}")
 
 
 def batch_text(batch: Batch) -> str:
     """``Batch([values of a sample, ...], dtype=..., ...)``."""
-    rows = _host_rows(batch)
-    shown = rows if len(rows) <= _SHOWN else [*rows[: _SHOWN // 2], *rows[-(_SHOWN // 2) :]]
-    texts = [_values(row, batch.dtype.name) for row in shown]
-    if len(rows) > _SHOWN:
-        texts.insert(_SHOWN // 2, "...")
-    lines = any("\n" in text for text in texts)
-    joint = ",\n\n " if lines else ",\n " if rows and rows[0].ndim else ", "
+    found = batch._backend()
+    texts = ["..." if n is None else _text(found[n]) for n in shown(batch.batch_size)]
+    joint = ",\n " if found.ndim() else ", "
     text = "[" + joint.join(text.replace("\n", "\n ") for text in texts) + "]"
-    size = f"num_samples={batch.batch_size}"
+    return _described("Batch", text, batch, *_sizes(batch))
+
+
+def tensors_text(tensors: Any) -> str:
+    """``TensorList(num_samples=..., ...)``, one line about some samples of a batch."""
+    batch = tensors.as_batch()
+    size, shape = _sizes(batch)
+    return f'TensorList({size}, {shape}, dtype={batch.dtype}, device="{batch.device}")'
+
+
+def tensor_html(tensor: Tensor) -> str:
+    """The same as a table, for notebooks."""
+    return _html.of_tensor(f"Tensor(shape={tensor.shape}, {_type(tensor)})", tensor._backend())
+
+
+def batch_html(batch: Batch) -> str:
+    """The same as a table, for notebooks."""
+    title = f"Batch({', '.join(_sizes(batch))}, {_type(batch)})"
+    return _html.of_batch(title, batch._backend())
+
+
+def _type(holder: Tensor | Batch) -> str:
+    return f'dtype={holder.dtype}, layout="{holder.layout or ""}", device="{holder.device}"'
+
+
+def _sizes(batch: Batch) -> tuple[str, str]:
     shapes = batch.shape
     shape = str(shapes) if len(shapes) <= _SHAPES_SHOWN else shapes_text(shapes)
-    return _described("Batch", text, batch, size, f"shape={shape}")
+    return f"num_samples={batch.batch_size}", f"shape={shape}"
 
 
 def _described(name: str, text: str, holder: Any, *more: str) -> str:
@@ -54,14 +67,5 @@ def _described(name: str, text: str, holder: Any, *more: str) -> str:
     return f"{name}(\n" + ",\n".join(parts) + ")"
 
 
-def _host_rows(holder: Any) -> list[np.ndarray]:
-    found = holder.cpu()._backend()
-    rows = getattr(found, "_memory", None)
-    return rows.rows if rows is not None else [found._array]
-
-
-def _values(array: np.ndarray, dtype: str) -> str:
-    members = _MEMBERS.get(dtype)
-    if members is not None:
-        return np.array2string(array, formatter={"int": lambda v: members(int(v)).name})
-    return np.array2string(array, threshold=100, edgeitems=3)
+def _text(tensor: Any) -> str:
+    return values(tensor.as_cpu()._array, tensor.dtype, separator=" ")

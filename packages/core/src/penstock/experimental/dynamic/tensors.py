@@ -279,6 +279,11 @@ class Tensor(calling.Holder):
 
         return tensor_text(self)
 
+    def _repr_html_(self) -> str:
+        from penstock.experimental.dynamic.printing import tensor_html
+
+        return tensor_html(self)
+
 
 def _restored(found: TensorCPU) -> Tensor:
     """The tensor over memory that nobody else has."""

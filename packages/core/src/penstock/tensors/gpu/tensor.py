@@ -273,7 +273,7 @@ class TensorGPU(TensorBase):
         )
 
     def __str__(self) -> str:
-        return _repr.with_values(repr(self), [self.as_cpu()._array], self._dtype)
+        return _repr.with_values(repr(self), 1, lambda _: self.as_cpu()._array, self._dtype)
 
 
 def copy_to_external(

@@ -473,7 +473,9 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         return _repr.describe_list("TensorListGPU", self.shape(), self._dtype, self._layout, "gpu")
 
     def __str__(self) -> str:
-        return _repr.with_values(repr(self), self.as_cpu()._memory.rows, self._dtype)
+        return _repr.with_values(
+            repr(self), len(self), lambda i: self[i].as_cpu()._array, self._dtype
+        )
 
 
 def _as_sample(item: Any, number: int, stream: Any, device_id: int) -> TensorGPU:
