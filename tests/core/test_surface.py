@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import os
 import re
 import subprocess
@@ -69,6 +70,55 @@ def test_import_of_the_package_alone_loads_no_module_of_it_but_the_version():
 @pytest.mark.parametrize("name", dir(penstock))
 def test_every_public_name_is_there(name):
     getattr(penstock, name)  # raises if it is not
+
+
+PUBLIC_MODULES = [
+    "backend",
+    "data_node",
+    "errors",
+    "experimental",
+    "experimental.dynamic",
+    "experimental.dynamic.math",
+    "experimental.dynamic.pytorch",
+    "experimental.dynamic.random",
+    "experimental.dynamic.readers",
+    "fn",
+    "fn.readers",
+    "math",
+    "operators",
+    "ops",
+    "ops.readers",
+    "pipeline",
+    "pipeline.experimental",
+    "plugin",
+    "plugin.base_iterator",
+    "plugin.jax",
+    "plugin.jax.clu",
+    "plugin.jax.fn",
+    "plugin.pytorch",
+    "plugin.pytorch.torch_utils",
+    "plugin.squirrel",
+    "tensors",
+    "types",
+]
+# Parts that are imported by their own names, or need a library that may not be there.
+NEED_MORE = {"base_iterator", "dynamic", "jax", "nodes", "pytorch", "squirrel"}
+
+
+@pytest.mark.parametrize("name", PUBLIC_MODULES)
+def test_modules_list_public_names_only(name):
+    module = importlib.import_module(f"penstock.{name}")
+    listed = dir(module)
+    assert listed
+    assert not [each for each in listed if each.startswith("_")]
+    declared = getattr(module, "__all__", ())
+    for each in set(listed) - {*declared, *NEED_MORE}:
+        # What a module has imported for itself comes from elsewhere.
+        found = getattr(module, each)
+        home = getattr(found, "__module__", None) or found.__name__
+        assert home.startswith("penstock."), f"{each} of {home}"
+    assert "annotations" not in listed
+    assert "TYPE_CHECKING" not in listed
 
 
 def test_unknown_name_is_an_attribute_error():

@@ -23,6 +23,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return [*__all__]
+
+
 def ReleaseUnusedMemory() -> None:  # noqa: N802 - DALI's name
     """Give memory that waits to be reused back to the operating system, and to GPUs.
 

@@ -6,3 +6,7 @@ from penstock.graph.data_node import DataNode
 from penstock.graph.subscript import newaxis
 
 __all__ = ["DataNode", "newaxis"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

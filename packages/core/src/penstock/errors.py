@@ -210,3 +210,8 @@ def located(error: BaseException, where: Where) -> OperatorError:
 
 
 _BUILTIN_BASES = (KeyError, IndexError, ValueError, TypeError, NotImplementedError, MemoryError)
+
+
+def __dir__() -> list[str]:
+    found = {name: value for name, value in globals().items() if not name.startswith("_")}
+    return [n for n, v in found.items() if isinstance(v, type) and issubclass(v, PenstockError)]

@@ -51,6 +51,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return [*__all__]
+
+
 def abs(input: Operand) -> DataNode:
     """Absolute value, of the type of `input`.
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.executor.plan import Plan
     from penstock.executor.program import Program
     from penstock.executor.reading import Reading
+    from penstock.operators.schema import Spec
     from penstock.tensors.gpu.device import Device
 
 _LOOKS_UP_SECONDS = 0.5
@@ -132,6 +133,10 @@ class Executor(LaneSide):
     def bad_samples(self) -> list[BadSample]:
         """Samples that were skipped or replaced so far."""
         return self._recovery.bad_samples
+
+    def known_specs(self) -> dict[int, Spec]:
+        """Types of the registers, as far as iterations have shown them."""
+        return self._programs.known_specs()
 
     # -- the consumer's side ---------------------------------------------------------------
 

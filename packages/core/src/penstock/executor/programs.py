@@ -49,6 +49,13 @@ class Programs:
         program: GpuProgram = self._found(iteration, number, self._gpu_program)
         return program
 
+    def known_specs(self) -> dict[int, Spec]:
+        """Types of the registers in the programs that ran last."""
+        found: dict[int, Spec] = {}
+        for _, program in list(self._last.values()):
+            found |= program.specs
+        return found
+
     def _found(self, iteration: Iteration, number: int, make: Any) -> Any:
         specs = [None if b is None else b.spec for b in iteration.buffers]
         for r, b in iteration.fed.items():

@@ -36,5 +36,10 @@ __all__ = [
     "operator",
 ]
 
+
+def __dir__() -> list[str]:
+    return [*__all__]
+
+
 for _module in pkgutil.walk_packages(__path__, prefix=__name__ + "."):
     importlib.import_module(_module.name)

@@ -17,3 +17,7 @@ __all__ = [
     "experimental",
     "pipeline_def",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

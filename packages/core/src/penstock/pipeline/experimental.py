@@ -8,6 +8,12 @@ from typing import Any
 from penstock.errors import NotYetSupportedError
 from penstock.pipeline import definition
 
+__all__ = ["pipeline_def"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]
+
 
 def pipeline_def(
     fn: Callable[..., Any] | None = None,

@@ -22,6 +22,7 @@ from penstock.graph.fuse import merge_expressions
 from penstock.graph.transfers import insert_transfers
 from penstock.pipeline.feeding import Feeding
 from penstock.pipeline.output_checks import check_output, per_output
+from penstock.pipeline.printing import shape_text
 from penstock.pipeline.resumable import ResumablePipeline
 from penstock.pipeline.settings import Settings
 from penstock.types import (
@@ -148,6 +149,8 @@ class Pipeline(ResumablePipeline):
         self._is_set_up = False
         """Whether `iter_setup` was called for the next iteration."""
         self._in_use: deque[tuple[Batch, ...]] = deque()
+        self._first_shapes: list[str] = []
+        """Shapes of the samples of each output, in the first batch that was taken."""
         self._skipped_in_last_outputs = 0
         self._draw_numbers_in_last_outputs: list[int] | None = None
 
@@ -385,6 +388,8 @@ class Pipeline(ResumablePipeline):
                 batch._set_stream(cuda_stream)
         self._skipped_in_last_outputs = iteration.skipped
         self._draw_numbers_in_last_outputs = iteration.draw_numbers
+        if not self._first_shapes:
+            self._first_shapes = [shape_text(batch.shape()) for batch in batches]
         self._in_use.append(batches)
         return batches
 

@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import NotYetSupportedError
+from penstock.pipeline.printing import pipeline_html, pipeline_line, pipeline_text
 
 if TYPE_CHECKING:
     from penstock.pipeline.settings import Settings
@@ -15,6 +16,15 @@ class PipelineProperties:
     """The properties that mirror a pipeline's settings."""
 
     _settings: Settings
+
+    def __repr__(self) -> str:
+        return pipeline_line(self)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        return pipeline_text(self)  # type: ignore[arg-type]
+
+    def _repr_html_(self) -> str:
+        return pipeline_html(self)  # type: ignore[arg-type]
 
     @property
     def max_batch_size(self) -> int:

@@ -27,6 +27,7 @@ from penstock.plugin.iterator_arguments import (
     to_auto_reset,
     to_policy,
 )
+from penstock.plugin.iterator_printing import iterator_html, iterator_line
 from penstock.plugin.iterator_state import (
     as_state_dict,
     can_make_checkpoints,
@@ -46,6 +47,10 @@ if TYPE_CHECKING:
     Batch = TensorListCPU | TensorListGPU
 
 __all__ = ["LastBatchPolicy"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]
 
 
 class PipelineBatch(NamedTuple):
@@ -495,3 +500,9 @@ class _DaliBaseIterator:
         if left is None:
             return 0
         return self._given + (self._first_batch is not None) + left
+
+    def __repr__(self) -> str:
+        return iterator_line(self)
+
+    def _repr_html_(self) -> str:
+        return iterator_html(self)

@@ -8,3 +8,7 @@ from penstock.tensors.tensor import TensorCPU
 from penstock.tensors.tensor_list import TensorListCPU
 
 __all__ = ["TensorCPU", "TensorGPU", "TensorListCPU", "TensorListGPU"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

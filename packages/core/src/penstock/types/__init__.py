@@ -107,6 +107,11 @@ __all__ = [
     "to_numpy_type",
 ]
 
+
+def __dir__() -> list[str]:
+    return [*__all__]
+
+
 NO_TYPE = DALIDataType.NO_TYPE
 UINT8 = DALIDataType.UINT8
 UINT16 = DALIDataType.UINT16

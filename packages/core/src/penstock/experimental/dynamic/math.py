@@ -27,3 +27,7 @@ def _functions() -> dict[str, Any]:
 
 globals().update(_functions())
 __all__ = sorted(_functions())
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -21,6 +21,11 @@ __all__ = [
     "uniform",
 ]
 
+
+def __dir__() -> list[str]:
+    return [*__all__]
+
+
 beta = function_of(find("random.beta"), __name__)
 choice = function_of(find("random.choice"), __name__)
 coin_flip = function_of(find("random.coin_flip"), __name__)

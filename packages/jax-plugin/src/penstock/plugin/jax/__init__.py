@@ -16,3 +16,7 @@ __all__ = [
     "fn",
     "peekable_data_iterator",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

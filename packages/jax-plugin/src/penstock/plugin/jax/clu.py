@@ -6,3 +6,7 @@ from penstock.plugin.jax.element_spec import ArraySpec
 from penstock.plugin.jax.peekable import DALIGenericPeekableIterator, peekable_data_iterator
 
 __all__ = ["ArraySpec", "DALIGenericPeekableIterator", "peekable_data_iterator"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -11,3 +11,7 @@ from penstock.plugin.squirrel.source import SquirrelSource, source
 from penstock.plugin.squirrel.stream import plain
 
 __all__ = ["SquirrelReader", "SquirrelSource", "plain", "source"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

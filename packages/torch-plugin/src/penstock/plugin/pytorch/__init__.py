@@ -21,3 +21,7 @@ __all__ = [
     "to_torch_type",
     "torch_utils",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

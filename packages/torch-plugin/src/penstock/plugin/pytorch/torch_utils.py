@@ -5,3 +5,7 @@ from __future__ import annotations
 from penstock.plugin.pytorch.convert import to_torch_tensor
 
 __all__ = ["to_torch_tensor"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

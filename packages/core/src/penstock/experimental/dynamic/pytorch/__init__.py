@@ -18,3 +18,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.nodes")
     except MissingDependencyError as error:
         raise AttributeError(str(error)) from error
+
+
+def __dir__() -> list[str]:
+    return ["nodes"]

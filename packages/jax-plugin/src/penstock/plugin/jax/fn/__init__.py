@@ -5,3 +5,7 @@ from __future__ import annotations
 from penstock.plugin.jax.function import jax_function
 
 __all__ = ["jax_function"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

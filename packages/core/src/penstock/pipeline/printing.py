@@ -1,0 +1,142 @@
+"""How a pipeline prints: its settings in a line, its operators as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.graph.order import needed_nodes
+from penstock.tensors import _html
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.graph.data_node import DataNode
+    from penstock.graph.nodes import OpNode
+    from penstock.operators.schema import Spec
+    from penstock.pipeline.pipeline import Pipeline
+
+HEADER = ("#", "operator", "device", "inputs", "outputs", "created at")
+
+Shape = tuple[int, ...]
+
+
+def pipeline_line(pipeline: Pipeline) -> str:
+    """``Pipeline(batch_size=64, ...)``, on one line; nothing is built for it."""
+    settings = pipeline._settings
+    parts = [
+        f"batch_size={settings.batch_size}",
+        f"num_threads={settings.num_threads}",
+        f"device_id={settings.device_id}",
+    ]
+    if settings.seed is not None:
+        parts.append(f"seed={settings.seed}")
+    if pipeline._outputs is not None:
+        parts.append(f"operators={len(_nodes(pipeline))}")
+        parts.append(f"outputs={len(pipeline._outputs)}")
+    parts.append(f"built={pipeline._executor is not None}")
+    return f"{type(pipeline).__name__}({', '.join(parts)})"
+
+
+def pipeline_text(pipeline: Pipeline) -> str:
+    """The line, and below it the table as text."""
+    rows = [HEADER, *operator_rows(pipeline)]
+    if len(rows) == 1:
+        return pipeline_line(pipeline)
+    widths = [max(len(row[k]) for row in rows) for k in range(len(HEADER))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join([pipeline_line(pipeline), *(f"  {line}" for line in lines)])
+
+
+def pipeline_html(pipeline: Pipeline) -> str:
+    """The same for notebooks."""
+    return _html.table(pipeline_line(pipeline), HEADER, operator_rows(pipeline))
+
+
+def operator_rows(pipeline: Pipeline) -> list[tuple[str, ...]]:
+    """A row for each operator: see `HEADER`.
+
+    Of a pipeline that was built, these are the operators that run, copies between devices among
+    them. Types are known from the first batch on, and shapes of what the pipeline returns.
+    """
+    nodes = _nodes(pipeline)
+    specs: Mapping[tuple[int, int], Spec] = {}
+    returned: dict[tuple[int, int], str] = {}
+    executor = pipeline._executor
+    if executor is not None:
+        registers, known = executor.plan.registers, executor.known_specs()
+        specs = {key: known[r] for key, r in registers.items() if r in known}
+        shapes = dict(zip(executor.plan.outputs, pipeline._first_shapes, strict=False))
+        returned = {key: shapes.get(r, "") for key, r in registers.items()}
+    numbers = {id(node): number for number, node in enumerate(nodes)}
+    return [
+        (
+            str(number),
+            _operator(node),
+            node.device,
+            _inputs(node, numbers),
+            ", ".join(
+                _edge(specs.get((id(node), k)), returned.get((id(node), k), ""))
+                for k in range(len(node.outputs))
+            ),
+            node.user_line,
+        )
+        for number, node in enumerate(nodes)
+    ]
+
+
+def output_texts(pipeline: Pipeline) -> list[str]:
+    """Type, layout, shape and device of each output, as far as they are known."""
+    executor, outputs = pipeline._executor, pipeline._outputs or ()
+    if executor is None:
+        return ["?"] * len(outputs)
+    known, registers = executor.known_specs(), executor.plan.outputs
+    shapes = [*pipeline._first_shapes, *([""] * len(registers))]
+    return [
+        f"{_edge(known.get(r), shape)} on the {edge.device}"
+        for r, shape, edge in zip(registers, shapes, outputs, strict=False)
+    ]
+
+
+def shape_text(shapes: Sequence[Shape]) -> str:
+    """The shapes of the samples of a batch, as ``(4, 427..640, 3)``: extents that differ as ranges.
+
+    Samples of a batch have the same number of axes.
+    """
+    if not shapes:
+        return ""
+    spans = [(min(extents), max(extents)) for extents in zip(*shapes, strict=True)]
+    inner = ", ".join(str(low) if low == high else f"{low}..{high}" for low, high in spans)
+    return f"({inner},)" if len(spans) == 1 else f"({inner})"
+
+
+def _nodes(pipeline: Pipeline) -> list[OpNode]:
+    if pipeline._executor is not None:
+        return pipeline._executor.plan.nodes
+    if pipeline._outputs is None:
+        return []
+    return needed_nodes(pipeline._scope.nodes, [*pipeline._outputs, *pipeline._sinks])
+
+
+def _operator(node: OpNode) -> str:
+    text = node.schema.written or f"fn.{node.schema.name}"
+    return f'{text} "{node.name}"' if node.explicit_name else text
+
+
+def _inputs(node: OpNode, numbers: Mapping[int, int]) -> str:
+    def shown(edge: DataNode) -> str:
+        assert edge.source is not None
+        text = str(numbers.get(id(edge.source), "?"))
+        return text if len(edge.source.outputs) == 1 else f"{text}[{edge.index}]"
+
+    named = [f"{name}={shown(edge)}" for name, edge in sorted(node.tensor_args.items())]
+    return ", ".join([*(shown(edge) for edge in node.inputs), *named])
+
+
+def _edge(spec: Spec | None, shape: str) -> str:
+    if spec is None:
+        return "?"
+    parts: list[Any] = [spec.dtype.name, spec.layout, shape]
+    return " ".join(part for part in parts if part)
