@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def, types
+from tests.support.images import encoded
 
 COUNT = 10
 
@@ -116,3 +117,29 @@ def test_all_of_a_batch_is_bad(files, tmp_path):
         [files[0], bad[2], bad[5]], "mixed", batch_size=1, device_id=0, on_bad_sample="replace"
     )
     assert [int(on_host(pipe.run()[1])[0][0]) for _ in range(3)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("fed_to", ["cpu", "gpu"])
+def test_what_is_fed_and_drawn_goes_with_the_image_that_takes_the_place_of_a_bad_one(fed_to):
+    files = [encoded(20 + k, 30, seed=k) for k in range(4)]
+    files[2] = np.frombuffer(b"not an image", np.uint8)
+
+    @pipeline_def(batch_size=4, num_threads=2, device_id=0, on_bad_sample="replace", seed=2)
+    def p():
+        data = fn.external_source(lambda: files)
+        labels = fn.external_source(lambda: np.arange(4, dtype=np.int32), device=fed_to)
+        draws = fn.random.uniform(range=(0, 1))
+        images = fn.decoders.image(data, device="mixed")
+        shapes = data.shape(dtype=types.INT32)
+        return images, labels, labels.gpu() + 1, draws, draws.gpu(), images[:, :, :1], shapes
+
+    pipe = p()
+    for _ in range(2):
+        images, labels, later, draws, uploaded, parts, _ = map(on_host, pipe.run())
+        assert [len(image) for image in images] == [20, 21, 21, 23]
+        np.testing.assert_array_equal(images[2], images[1])
+        np.testing.assert_array_equal(parts[2], images[1][:, :, :1])
+        assert [int(v) for v in labels] == [0, 1, 1, 3]
+        assert [int(v) for v in later] == [1, 2, 2, 4]
+        assert [float(v) for v in draws] == [float(v) for v in uploaded]
+        assert float(draws[1]) == float(draws[2])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
+from PIL import Image
 
 import tests.support.counting_reader
-from penstock import errors, fn, pipeline_def
-from penstock.operators import Input, operator
+from penstock import errors, fn, pipeline_def, types
+from penstock.operators import Input, Operator, Spec, operator
 
 assert tests.support.counting_reader
 
@@ -172,3 +175,124 @@ def refuse_length_two(xp, value):
     if len(value) == 2:
         raise errors.ShapeError("two")
     return value
+
+
+def png(value):
+    """An image of one colour, as a file."""
+    memory = io.BytesIO()
+    Image.fromarray(np.full((20, 24, 3), value, np.uint8)).save(memory, "png")
+    return np.frombuffer(memory.getvalue(), np.uint8)
+
+
+FILES = [png(0), png(50), np.frombuffer(b"not an image", np.uint8), png(200)]
+
+
+def firsts(outputs):
+    """The first element of each sample of each output."""
+    return [[np.asarray(sample).ravel()[0].item() for sample in output] for output in outputs]
+
+
+@pytest.mark.parametrize("ahead", ["label", "batch"])
+def test_replace_takes_the_label_and_the_draw_of_the_same_sample(ahead):
+    @pipeline_def(batch_size=4, num_threads=2, device_id=None, seed=1, on_bad_sample="replace")
+    def p():
+        feed = FILES, [np.int32([k]) for k in range(4)]
+        encoded, label = fn.external_source(lambda: feed, num_outputs=2)
+        draw = fn.random.uniform(range=(0, 1))
+        padded = fn.pad(label) if ahead == "batch" else label
+        return fn.decoders.image(encoded), label, label + 0, padded * 2, draw, draw + 0
+
+    pipe = p()
+    for _ in range(3):
+        images, labels, later, doubled, draws, sums = firsts(pipe.run())
+        assert images == [0, 50, 50, 200]
+        assert labels == later == [0, 1, 1, 3]
+        assert doubled == [0, 2, 2, 6]
+        assert draws == sums
+        assert draws[1] == draws[2]
+        assert len(set(draws)) == 3
+
+
+def test_what_fails_behind_a_batch_operator_is_out_of_what_that_made_too():
+    @pipeline_def(batch_size=4, num_threads=2, device_id=None, on_bad_sample="replace")
+    def p():
+        feed = FILES, [np.int32([k]) for k in range(4)]
+        encoded, label = fn.external_source(lambda: feed, num_outputs=2)
+        turned = fn.testing.turn_batch(label)
+        images = fn.decoders.image(fn.pad(encoded, axes=[], fill_value=0))
+        return fn.testing.turn_batch(images), turned, label
+
+    images, turned, labels = firsts(p().run())
+    assert labels == [0, 1, 1, 3]
+    assert turned == [3, 1, 1, 0]
+    assert images == [200, 50, 50, 0]
+
+
+@operator("testing.turn_batch", inputs=Input(), hidden=True)
+class TurnBatch(Operator):
+    """The batch in reverse."""
+
+    needs_batch = True
+
+    def infer(self, value):
+        return value
+
+    def cpu_batch(self, c, samples):
+        return samples[::-1]
+
+
+def test_skip_looks_at_no_memory_of_the_sample_that_failed():
+    def big(value):
+        return np.arange(value, value + 20 * 24, dtype=np.int32).reshape(20, 24, 1)
+
+    @operator("testing.big_image", inputs=Input(), hidden=True)
+    class BigImage(Operator):
+        def infer(self, number):
+            return Spec(types.INT32, 3, "HWC")
+
+        def cpu(self, c, number):
+            image = c.empty((20, 24, 1), np.int32)
+            image[...] = big(int(number))
+            return image
+
+    @pipeline_def(batch_size=4, num_threads=1, device_id=None, on_bad_sample="skip")
+    def p():
+        number = fn.testing.counting_reader(count=12)
+        image = fn.testing.big_image(number)
+        # Sample 1 is handed on as it is and fails then; what comes for it is turned.
+        flipped = fn.flip(image, horizontal=number == 4)
+        return image, flipped, fn.testing.refuse_one(fn.crop(flipped, crop=(8, 16)), number)
+
+    image, flipped, crop = p().run()
+    assert [np.asarray(sample).ravel()[0] for sample in image] == [0, 4, 2, 3]
+    for k, number in enumerate([0, 4, 2, 3]):
+        whole = big(number)[:, ::-1] if number == 4 else big(number)
+        np.testing.assert_array_equal(np.asarray(flipped[k]), whole)
+        np.testing.assert_array_equal(np.asarray(crop[k]), whole[6:14, 4:20])
+
+
+@operator("testing.refuse_one", inputs=(Input("value"), Input("number")), hidden=True)
+class RefuseOne(Operator):
+    """Hand on what does not come with a 1."""
+
+    def infer(self, value, number):
+        return value
+
+    def cpu(self, c, value, number):
+        if number == 1:
+            raise ValueError("one")
+        return value
+
+
+def test_replace_repeats_memory_of_its_own():
+    images, labels = fed_images().run()
+    images.at(1)[:] = 7
+    assert firsts([images]) == [[0, 7, 50, 200]]
+    assert images.is_dense_tensor()
+    assert labels.as_array().tolist() == [0, 1, 1, 3]
+
+
+@pipeline_def(batch_size=4, num_threads=2, device_id=None, on_bad_sample="replace")
+def fed_images():
+    encoded, label = fn.external_source(lambda: (FILES, np.arange(4)), num_outputs=2)
+    return fn.decoders.image(encoded), label

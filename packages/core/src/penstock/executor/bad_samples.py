@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import ArgumentValueError, OperatorError, PenstockError
 
 if TYPE_CHECKING:
-    from penstock.executor.iteration import Iteration
+    from collections.abc import Collection
 
 POLICIES = ("raise", "skip", "replace")
 
@@ -60,17 +60,16 @@ def report(error: BaseException, iteration: int, index: int, action: str) -> Bad
     )
 
 
-def replacements(iteration: Iteration) -> dict[int, int] | None:
+def find_replacements(size: int, bad: Collection[int]) -> dict[int, int] | None:
     """For each failed sample the good one to put in its place, the one before it if there is any.
 
-    `None` if the whole batch failed.
+    `None` if the whole batch, of `size` samples, failed.
     """
-    bad = iteration.failures
-    good = [i for i in range(iteration.size) if i not in bad]
+    good = [i for i in range(size) if i not in bad]
     if not good:
         return None
     found = {}
-    for index in bad:
+    for index in sorted(bad):
         before = [g for g in good if g < index]
         found[index] = before[-1] if before else good[0]
     return found

@@ -16,12 +16,18 @@ from penstock.tensors.tensor_list import TensorListCPU
 from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import DTypeLike
 
     from penstock.operators.schema import Spec
     from penstock.tensors.gpu.runtime import Event
+
+
+_OUTSIDE, _INSIDE, _SHARED = range(3)
+"""Where a row is: in memory of its own, in the memory of the whole batch, or in that of another
+batch.
+"""
 
 
 class EdgeHistory:
@@ -77,7 +83,6 @@ class BatchBuffer:
         "_pool",
         "_row_shape",
         "_shared",
-        "_shares",
         "_slab",
         "event",
         "rows",
@@ -102,9 +107,10 @@ class BatchBuffer:
         self._dense: np.ndarray | None = None
         self._row_shape: tuple[int, ...] | None = None
         self._in_dense = bytearray(size)
+        """For each row `_INSIDE`, `_OUTSIDE` or `_SHARED`."""
         self._lock = threading.Lock()
-        self._shares = 0
         self._shared: BatchBuffer | None = None
+        """The batch whose memory `_SHARED` rows are views of."""
         self._slab: Slab | None = None
         self._pieces: list[Piece] = []
 
@@ -126,7 +132,6 @@ class BatchBuffer:
         self._dtype = values.dtype
         self._history = history
         self._lock = threading.Lock()
-        self._shares = 0
         self._shared = None
         self._slab = None
         self._pieces = []
@@ -156,9 +161,9 @@ class BatchBuffer:
                     self._row_shape = tuple(shape)
         if self._dense is not None and self._row_shape == tuple(shape):
             row: np.ndarray = self._dense[index, ...]
-            self._in_dense[index] = 1
+            self._in_dense[index] = _INSIDE
         else:
-            self._in_dense[index] = 0
+            self._in_dense[index] = _OUTSIDE
             slab = self._slab
             found = None if slab is None else slab.empty(shape, self._dtype)
             row = self._pool.empty(tuple(shape), self._dtype) if found is None else found
@@ -181,7 +186,7 @@ class BatchBuffer:
             flat = dense.reshape(-1)
             begins = np.array(indices, np.int64) * math.prod(shape)
             rows = [dense[index, ...] for index in indices]
-        inside = dense is not None
+        inside = _OUTSIDE if dense is None else _INSIDE
         for index, row in zip(indices, rows, strict=True):
             self.rows[index] = row
             self._in_dense[index] = inside
@@ -191,11 +196,11 @@ class BatchBuffer:
         """Take `values`, the whole batch, as it is; the rows are its outermost elements."""
         self._dense = values
         self._row_shape = values.shape[1:]
-        self._in_dense = bytearray(b"\x01" * len(values))
+        self._in_dense = bytearray([_INSIDE]) * len(values)
 
     def adopt_row(self, index: int, value: np.ndarray) -> None:
         """Take `value` for sample `index` as it is."""
-        self._in_dense[index] = 0
+        self._in_dense[index] = _OUTSIDE
         self.rows[index] = value
 
     def adopt_rows(self, indices: Sequence[int], values: Sequence[np.ndarray | None]) -> list[int]:
@@ -207,7 +212,7 @@ class BatchBuffer:
                 missing.append(index)
             else:
                 rows[index] = value
-                inside[index] = 0
+                inside[index] = _OUTSIDE
         return missing
 
     def put_rows(self, indices: Sequence[int], values: np.ndarray) -> None:
@@ -231,7 +236,10 @@ class BatchBuffer:
     @property
     def dense(self) -> np.ndarray | None:
         """All samples as one array, in order; `None` if they do not lie in one piece."""
-        return None if self._dense is None or 0 in self._in_dense else self._dense
+        return self._dense if self._are_all(_INSIDE) else None
+
+    def _are_all(self, place: int) -> bool:
+        return self._in_dense.count(place) == len(self._in_dense)
 
     @property
     def pieces(self) -> list[Piece] | None:
@@ -275,16 +283,14 @@ class BatchBuffer:
         ):
             return False
         self.rows[index] = value
-        self._in_dense[index] = 0
-        with self._lock:
-            self._shares += 1
+        self._in_dense[index] = _SHARED
         self._shared = origin
         return True
 
     def _shared_dense(self) -> np.ndarray | None:
         """The whole batch, if it is another one looked at in another way."""
         origin, count = self._shared, len(self.rows)
-        dense = None if origin is None or self._shares != count else origin.dense
+        dense = origin.dense if origin is not None and self._are_all(_SHARED) else None
         if dense is None:
             return None
         first = self.rows[0]
@@ -294,13 +300,29 @@ class BatchBuffer:
             return None
         return dense.view(first.dtype).reshape((count, *first.shape))
 
-    def duplicate(self, index: int, other: int) -> None:
-        """Let sample `index` be a copy of sample `other`."""
-        value = self.rows[other]
-        assert value is not None
-        np.copyto(self.row(index, value.shape), value)
+    def replaced(self, replacements: Mapping[int, int]) -> BatchBuffer:
+        """A copy of the batch in which other samples take the place of failed ones.
+
+        Parameters
+        ----------
+        replacements
+            For each failed sample the good one that takes its place.
+        """
+        self.wait()
+        order = [replacements.get(index, index) for index in range(len(self))]
+        rows = [self.rows[index] for index in order]
+        assert all(row is not None for row in rows)
+        made = BatchBuffer(len(self), self.spec, EdgeHistory(), self._pool)
+        if len({row.shape for row in rows if row is not None}) == 1:
+            dense = self._pool.empty((len(rows), *rows[0].shape), rows[0].dtype)  # type: ignore[union-attr]
+            np.stack(rows, out=dense)  # type: ignore[arg-type]
+            made.rows = [dense[index, ...] for index in range(len(rows))]
+            made.adopt(dense)
+        else:
+            made.rows = [self._pool.copy_of(row) for row in rows if row is not None]
         if self.sources is not None:
-            self.sources[index] = self.sources[other]
+            made.sources = [self.sources[index] for index in order]
+        return made
 
     def _copied_from_gpu(self) -> TensorListCPU:
         """The finished batch in ordinary memory.
@@ -337,9 +359,9 @@ class BatchBuffer:
         if self.event is not None:
             return self._copied_from_gpu()
         layout = self.spec.layout
-        if self._dense is not None and all(self._in_dense):
-            return TensorListCPU._from_dense(self._dense, layout, self.sources, self.spec.dtype)
-        whole = self._shared_dense()
+        whole = self.dense
+        if whole is None:
+            whole = self._shared_dense()
         if whole is not None:
             return TensorListCPU._from_dense(whole, layout, self.sources, self.spec.dtype)
         # Memory for a whole batch of the first sample's shape would be wasted on ragged data, so

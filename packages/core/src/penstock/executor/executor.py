@@ -513,8 +513,6 @@ class Executor(LaneSide):
                 iteration.in_flight -= 1
             if failed is not None and iteration.error is None:
                 iteration.error = failed
-            if following is not program:
-                iteration.passed = number
             self._settle(iteration, following)
         if iteration.error is not None and iteration.in_flight == 0:
             self._finish(iteration)

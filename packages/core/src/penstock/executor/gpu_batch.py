@@ -9,6 +9,8 @@ import numpy as np
 from penstock._later import later
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.operators.schema import Spec
     from penstock.tensors.gpu import tensor_list as _tensor_lists
     from penstock.tensors.gpu.batch import DeviceBatch
@@ -54,6 +56,21 @@ class GpuBatch:
 
     def __len__(self) -> int:
         return len(self.batch)
+
+    def replaced(self, replacements: Mapping[int, int]) -> GpuBatch:
+        """The batch with other samples in the place of failed ones, which share their memory.
+
+        Parameters
+        ----------
+        replacements
+            For each failed sample the good one that takes its place.
+        """
+        order = [replacements.get(index, index) for index in range(len(self))]
+        batch = self.batch.taken(np.array(order))
+        sources = self.sources
+        if sources is not None:
+            sources = [sources[index] for index in order]
+        return GpuBatch(batch, self.spec, sources, self.event, self.stream)
 
     @property
     def rows(self) -> list[np.ndarray]:

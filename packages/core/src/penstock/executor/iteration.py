@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from penstock.executor.batch import BatchBuffer
     from penstock.executor.gpu_batch import GpuBatch
@@ -38,6 +38,7 @@ class Iteration:
         "reading",
         "redrawn",
         "redraws",
+        "replacements",
         "seconds",
         "seeds",
         "size",
@@ -90,6 +91,8 @@ class Iteration:
         self.reading: Reading | None = None
         """What reads all of its samples at once, until somebody has waited for that."""
         self.failures: dict[int, BaseException] = {}
+        self.replacements: dict[int, int] = {}
+        """For each failed sample the good one whose row of every output takes its place."""
         self.redraws = 0
         """Samples that were drawn anew and turned out to be bad, since the last good one."""
         self.redrawn = size
@@ -110,6 +113,25 @@ class Iteration:
     def seed_of(self, step: Step) -> Any:
         """What random numbers of a step depend on."""
         return step.seed if self.seeds is None else self.seeds.get(step.node.serial, step.seed)
+
+    def run_all(self) -> None:
+        """Have all samples run that have not failed yet."""
+        self.next, self.queue = 0, []
+        if self.replacements:
+            self.next = self.size
+            self.queue = [k for k in reversed(range(self.size)) if k not in self.replacements]
+
+    def replace(self, registers: Iterable[int]) -> None:
+        """Put replacements in the place of failed samples, in these batches.
+
+        Good samples stay what they are, so it does no harm to do it again, or when other samples
+        have failed since. Nobody else may be at work on the iteration.
+        """
+        if not self.replacements:
+            return
+        for r in set(registers):
+            if self.buffers[r] is not None:
+                self.buffers[r] = self.buffers[r].replaced(self.replacements)
 
     def take(self, most: int) -> list[int]:
         """Numbers of samples to work on now; empty when none is left in this stage."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from penstock.executor.program import Program
     from penstock.executor.programs import Programs
     from penstock.executor.reading import Reading
-    from penstock.executor.recovery import Recovery
     from penstock.executor.stages import Stages
     from penstock.executor.worker import Gate
 
@@ -40,7 +39,6 @@ class LaneSide(ABC):
     _in_order: set[int]
     _lanes: dict[str, Lane]
     _programs: Programs
-    _recovery: Recovery
     _shares_lanes: bool
     _stages: Stages
     _first_lane: str
@@ -246,8 +244,7 @@ class LaneSide(ABC):
                 iteration.passed = iteration.stage
                 following = self._stages.following(iteration)
             else:
-                again = self._recovery.mend(iteration, failed)
-                following = iteration.first_program if again else lane.name
+                following = self._stages.mend(iteration, failed)
                 failed = None
         except BaseException as given_up:
             failed = given_up

@@ -217,6 +217,13 @@ def shares_lanes(plan: Plan) -> bool:
     )
 
 
+def mixes_samples(stage: Stage) -> bool:
+    """Whether what one sample holds behind `stage` may come of another: of operators that see the
+    whole batch, nobody knows. Uploads and decoders take each sample by itself.
+    """
+    return stage.lane != "mixed" and bool(stage.batch_nodes)
+
+
 def fed_registers(plan: Plan, stage: Stage) -> list[int]:
     """What external sources feed to a stage on the GPU that does nothing else; else nothing."""
     if stage.lane == "cpu" or any(node.attachment is None for node in stage.batch_nodes):

@@ -9,15 +9,19 @@ from penstock.executor.bad_samples import (
     BadSample,
     NoGoodSampleError,
     check_policy,
-    replacements,
+    find_replacements,
     report,
 )
+from penstock.executor.plan import mixes_samples
 
 if TYPE_CHECKING:
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan
-    from penstock.executor.program import Program
     from penstock.executor.statistics import Statistics
+
+
+AGAIN, RESTART = "again", "restart"
+"""What an iteration has to do when its failed samples have been dealt with."""
 
 
 class Recovery:
@@ -44,12 +48,12 @@ class Recovery:
         self._policy = check_policy(policy)
         self._statistics = statistics
 
-    def mend(self, iteration: Iteration, error: BaseException) -> bool:
+    def mend(self, iteration: Iteration, error: BaseException) -> str:
         """Mend what a lane of the GPU failed on, so that it can try again.
 
         Returns
         -------
-        Whether samples have to go through the first stage again before that.
+        What has to be done before that; see `settle`. `AGAIN` is about the first stage.
 
         Raises
         ------
@@ -58,20 +62,27 @@ class Recovery:
         """
         failures = getattr(error, "failures", None)
         stage = self._plan.stages[iteration.stage]
-        first = iteration.first_program
-        if not failures or first is None:
+        if not failures:
             raise error
         if self._policy == "raise":
             raise failures[min(failures)]
-        iteration.failures = dict(failures)
-        iteration.stage = 0
-        if self.settle(iteration, first):
-            return True
-        iteration.stage = stage.number - 1
-        return False
+        # Copies of a sample that fails now, in place of one that failed earlier, say nothing new.
+        iteration.failures = {k: e for k, e in failures.items() if k not in iteration.replacements}
+        if self._policy == "skip":
+            iteration.stage = 0
+        following = self.settle(iteration)
+        if not following:
+            iteration.stage = stage.number - 1
+        return following
 
-    def settle(self, iteration: Iteration, program: Program) -> bool:
-        """Act on the failed samples of a stage; return whether some have to be run again."""
+    def settle(self, iteration: Iteration) -> str:
+        """Act on the failed samples of a stage.
+
+        Returns
+        -------
+        `AGAIN` if the samples of `iteration.queue` are to go through the stage, `RESTART` if all
+        good ones are to go through all stages again, else ``""``.
+        """
         first = iteration.failures[min(iteration.failures)]
         policy = self._policy
         if policy == "raise":
@@ -87,25 +98,27 @@ class Recovery:
                 error = iteration.failures[index]
                 self.bad_samples.append(report(error, iteration.number, index, policy))
         if policy == "replace":
-            return self._replace(iteration, program, first)
-        return self._redraw(iteration, first)
+            return self._replace(iteration, first)
+        self._redraw(iteration, first)
+        return AGAIN
 
-    def _replace(self, iteration: Iteration, program: Program, first: BaseException) -> bool:
-        good = replacements(iteration)
-        if good is None:
-            self._substitute(iteration, first)
-            return True
-        for index, other in good.items():
-            for r in program.written:
-                buffer = iteration.buffers[r]
-                assert buffer is not None
-                buffer.duplicate(index, other)
+    def _replace(self, iteration: Iteration, first: BaseException) -> str:
+        """Record what takes the place of failed samples; see `Iteration.replacements`."""
+        found = find_replacements(
+            iteration.size, iteration.replacements.keys() | iteration.failures.keys()
+        )
         iteration.failures.clear()
-        return False
+        if found is None:
+            self._substitute(iteration, first)
+            return RESTART
+        iteration.replacements = found
+        # Operators that see the whole batch may have put what is replaced now into other rows.
+        earlier = self._plan.stages[: iteration.stage]
+        return RESTART if any(mixes_samples(stage) for stage in earlier) else ""
 
     def _substitute(self, iteration: Iteration, first: BaseException) -> None:
         """Where all samples are bad, try in place of the first one those before it in the data."""
-        readers = self._plan.readers if iteration.stage == 0 else []
+        readers = self._plan.readers
         sizes = [int(self._readers[id(n)].meta()["epoch_size"]) for n in readers]
         if iteration.redraws >= max(sizes, default=0):
             raise NoGoodSampleError(
@@ -116,10 +129,9 @@ class Recovery:
         for node in readers:
             entries = iteration.entries[id(node)]
             entries[0] = self._readers[id(node)].before(entries[0])
-        del iteration.failures[0]
-        iteration.queue = [0]
+        iteration.replacements = dict.fromkeys(range(1, iteration.size), 0)
 
-    def _redraw(self, iteration: Iteration, first: BaseException) -> bool:
+    def _redraw(self, iteration: Iteration, first: BaseException) -> None:
         failed = sorted(iteration.failures)
         if iteration.draw_numbers is None:
             iteration.draw_numbers = list(range(iteration.size))
@@ -133,7 +145,6 @@ class Recovery:
                 iteration.entries[id(node)][index] = entry
         iteration.failures.clear()
         iteration.queue = failed[::-1]
-        return True
 
     def _check_patience(self, iteration: Iteration, first: BaseException) -> None:
         """Give up where sample after sample fails.

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from penstock.executor.batch import BatchBuffer
 from penstock.executor.batch_step import draw_whole_batch, run_batch_step
 from penstock.executor.plan import fed_registers
+from penstock.executor.recovery import RESTART
 from penstock.executor.step import with_place
 from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
     from penstock.executor.iteration import Iteration
-    from penstock.executor.plan import Plan
+    from penstock.executor.plan import Plan, Stage
     from penstock.executor.program import Program
     from penstock.executor.programs import Programs
     from penstock.executor.recovery import Recovery
@@ -68,16 +69,43 @@ class Stages:
         iteration.stage = number
         if number == 0:
             iteration.first_program = program
-        iteration.next = 0 if program.steps else size
+        if program.steps:
+            iteration.run_all()
+        else:
+            iteration.next, iteration.queue = size, []
         return program
 
     def complete(self, iteration: Iteration, program: Program) -> Program | str | None:
         """Deal with failures, run batch operators; return what comes next."""
-        if iteration.failures and self._recovery.settle(iteration, program):
-            return program
+        if iteration.failures:
+            again = self._recovery.settle(iteration)
+            if again:
+                return self._again(iteration, again, program)
         for step in program.batch_steps:
+            iteration.replace([*step.inputs, *(r for _, r, _ in step.tensor_args)])
             run_batch_step(step, program, iteration, self._plan.history)
+        iteration.passed = iteration.stage
         return self.following(iteration)
+
+    def mend(self, iteration: Iteration, error: BaseException) -> Program | str | None:
+        """Deal with failed samples of a lane; return what comes next.
+
+        Raises
+        ------
+        Exception
+            `error`, or what else went wrong, where there is nothing to be done.
+        """
+        again = self._recovery.mend(iteration, error)
+        if again:
+            assert iteration.first_program is not None
+            return self._again(iteration, again, iteration.first_program)
+        return self.following(iteration)
+
+    def _again(self, iteration: Iteration, again: str, program: Program) -> Program:
+        if again == RESTART:
+            iteration.passed = -1
+            return self.enter(iteration, 0)
+        return program
 
     def following(self, iteration: Iteration) -> Program | str | None:
         """What comes behind a completed stage.
@@ -91,13 +119,31 @@ class Stages:
             iteration.stage = number
             number += 1
         if number >= len(stages):
+            iteration.replace(self._plan.outputs)
             return None
         stage = stages[number]
         if stage.lane != "cpu":
+            self._replace_for_lane(iteration, stage)
             return stage.lane
         if self._plan.stages[iteration.stage].lane != "cpu":
             return ENTER
         return self.enter(iteration, number)
+
+    def _replace_for_lane(self, iteration: Iteration, stage: Stage) -> None:
+        """Put replacements into what the operators of a lane, which take whole batches, read."""
+        if not iteration.replacements:
+            return
+        iteration.replace(stage.reads)
+        registers = self._plan.registers
+        fed = [n for n in stage.batch_nodes if n.attachment is not None]
+        iteration.fed = {
+            **iteration.fed,
+            **{
+                r: iteration.fed[r].replaced(iteration.replacements)
+                for node in fed
+                for r in (registers[id(node), k] for k in range(len(node.outputs)))
+            },
+        }
 
     def _pass_fed(self, iteration: Iteration, number: int) -> bool:
         """Hand on what was fed, if it is all that a stage does and is on the GPU already."""

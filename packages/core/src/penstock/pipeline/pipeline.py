@@ -96,7 +96,8 @@ class Pipeline(ResumablePipeline):
     on_bad_sample : {"raise", "skip", "replace"}
         What to do with a sample that cannot be read, decoded or processed: raise an error; drop it
         and refill the batch from the reader; or use a good sample from before it, of the batch or,
-        where all of that is bad, of the data set. See `bad_samples`.
+        where all of that is bad, of the data set. Its row takes the place of the bad one in all
+        outputs, also those of external sources and random operators. See `bad_samples`.
     """
 
     def __init__(

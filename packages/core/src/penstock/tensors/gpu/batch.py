@@ -284,6 +284,11 @@ class DeviceBatch(LazyBatch):
         dtype = self.dtype if dtype is None else dtype
         return DeviceBatch(self.runtime, self.owners, self.pointers, shapes, dtype)
 
+    def taken(self, order: np.ndarray) -> DeviceBatch:
+        """The samples of these numbers, in this order, in the same memory."""
+        pointers, shapes = self.pointers[order], self.shapes[order]
+        return DeviceBatch(self.runtime, self.owners, pointers, shapes, self.dtype)
+
     def run(self, begins: np.ndarray, shapes: np.ndarray) -> DeviceBatch:
         """The elements from number ``begins[sample]`` on, in samples of other shapes.
 
