@@ -102,7 +102,7 @@ PUBLIC_MODULES = [
     "types",
 ]
 # Parts that are imported by their own names, or need a library that may not be there.
-NEED_MORE = {"base_iterator", "dynamic", "jax", "nodes", "pytorch", "squirrel"}
+NEED_MORE = {"base_iterator", "dynamic", "jax", "nodes", "pytorch", "squirrel", "tf"}
 
 
 @pytest.mark.parametrize("name", PUBLIC_MODULES)
