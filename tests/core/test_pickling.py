@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import pickle
 
@@ -10,6 +11,7 @@ import pytest
 
 from penstock import pickling
 from penstock.errors import ArgumentTypeError, ArgumentValueError
+from tests.e2e.support import run_python
 
 BASE = 7
 
@@ -76,6 +78,60 @@ def test_functions_in_containers():
     found = there_and_back({"f": functools.partial(lambda a, b: a - b, 5), "g": [lambda: BASE]})
     assert found["f"](2) == 3
     assert found["g"][0]() == 7
+
+
+def test_marked_functions_are_no_wrappers():
+    @pickling.pickle_by_value
+    def marked(a: int) -> int:
+        return a
+
+    found = there_and_back(marked)
+    assert not hasattr(found, "__wrapped__")
+    assert inspect.signature(found) == inspect.signature(marked)
+
+
+def test_local_classes():
+    class Base:
+        scale = BASE
+
+    class Local(Base):
+        def __init__(self, offset):
+            self.offset = offset
+
+        def __call__(self, x):
+            return super().scale * x + self.offset
+
+    assert there_and_back(Local(1))(2) == 15
+
+
+PROGRAM = """
+import threading
+from penstock import pickling
+
+lock = threading.Lock()  # what the functions of a file refer to stays in the file
+
+def of_the_file(x):
+    with lock:
+        return x
+
+class OfTheFile:
+    pass
+
+packed = pickling.dumps([of_the_file, OfTheFile(), lambda: of_the_file])
+import pickle
+function, instance, third = pickle.loads(packed)
+assert function is of_the_file and type(instance) is OfTheFile and third() is of_the_file
+print("by name")
+"""
+
+
+def test_what_the_main_file_has_travels_by_name(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM)
+    assert run_python(str(file)).stdout == "by name\n"
+    # A new process does not find what was given on the command line, so that goes along.
+    with pytest.raises(AssertionError, match=r"cannot be pickled.*lock"):
+        run_python("-c", PROGRAM)
 
 
 def test_only_functions_are_marked():

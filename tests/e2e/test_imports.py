@@ -30,7 +30,7 @@ print(json.dumps([after_import, sorted(sys.modules)]))
 """
 
 FRAMEWORKS = {"torch", "jax", "flax", "tensorflow", "cupy", "squirrel", "nvidia.dali"}
-HEAVY = {"numba", "cv2", "scipy", "simplejpeg", "PIL", "fsspec", "nvidia.nvimgcodec"}
+HEAVY = {"cloudpickle", "numba", "cv2", "scipy", "simplejpeg", "PIL", "fsspec", "nvidia.nvimgcodec"}
 
 
 def loaded(modules: list[str], names: set[str]) -> set[str]:

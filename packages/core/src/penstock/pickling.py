@@ -1,31 +1,31 @@
 """Pickling of functions that a new process could not import: lambdas, local functions, notebooks'.
 
-Python pickles functions by their names, which says nothing to a process that was started anew
-where the function is not at the top of a module. Such functions travel as their code here,
-together with what they refer to.
+Python pickles functions and classes by their names, which says nothing to a process that was
+started anew where they are not at the top of a module. Such functions and classes travel by value
+here: cloudpickle packs their code and what they refer to.
 """
 
 from __future__ import annotations
 
-import importlib
+import functools
 import io
-import marshal
 import pickle
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_MARK = "_penstock_pickle_by_value"
 
 
 def pickle_by_value(fun: _F) -> _F:
     """Mark a function, so that sources that refer to it take its code along to worker processes.
 
     For functions at the top of a module that the workers cannot import. Lambdas, local functions
-    and those of notebooks need no mark.
+    and classes, and those of notebooks need no mark.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def pickle_by_value(fun: _F) -> _F:
         raise ArgumentTypeError(
             f"Only functions can be pickled by value, got a {type(fun).__name__}."
         )
-    fun._penstock_pickle_by_value = True  # type: ignore[attr-defined]
+    setattr(fun, _MARK, True)
     return fun
 
 
@@ -47,8 +47,8 @@ class Pickler:
     ----------
     given
         A module or object with `dumps` and `loads`; or a sequence of it, keyword arguments for
-        `dumps` and keyword arguments for `loads`, of which the latter may be left out. Functions
-        are taken along by value, with cloudpickle for what that does not suffice for, when None.
+        `dumps` and keyword arguments for `loads`, of which the latter may be left out. cloudpickle
+        when None.
 
     Raises
     ------
@@ -82,110 +82,64 @@ class Pickler:
 
 
 def dumps(value: Any) -> bytes:
-    """`value` as bytes, functions by value where they have to be.
+    """`value` as bytes, functions and classes by value where they have to be.
 
     Raises
     ------
     ArgumentTypeError
-        If it cannot be pickled, even by cloudpickle where that is installed.
+        If it refers to something that cannot be pickled.
     """
     buffer = io.BytesIO()
     try:
-        _ByValue(buffer, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
+        _by_value()(buffer, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
     except Exception as error:
-        try:
-            import cloudpickle  # type: ignore[import-untyped]
-        except ImportError:
-            raise ArgumentTypeError(_advice(value, error)) from error
-        try:
-            return cloudpickle.dumps(value)  # type: ignore[no-any-return]
-        except Exception as again:
-            raise ArgumentTypeError(_advice(value, again)) from again
+        raise ArgumentTypeError(
+            f"The `source` {value!r} of a parallel external source cannot be pickled, which it has "
+            f"to be for workers that are started anew: {error}. Let it make what cannot be pickled "
+            'when it is first called, use py_start_method="fork", or parallel="threads".'
+        ) from error
     return buffer.getvalue()
 
 
-def _advice(value: Any, error: Exception) -> str:
-    return (
-        f"The `source` {value!r} of a parallel external source cannot be pickled, which it has to "
-        f"be for workers that are started anew: {error}. Move what it refers to to the top of a "
-        'module, install penstock[workers] (cloudpickle), use py_start_method="fork", or '
-        'parallel="threads".'
-    )
+@functools.cache
+def _by_value() -> type[pickle.Pickler]:
+    """The pickler of cloudpickle, with the marks of users."""
+    import cloudpickle  # type: ignore[import-untyped]
+
+    class ByValue(cloudpickle.Pickler):  # type: ignore[misc]
+        def reducer_override(self, value: Any) -> Any:
+            """How to pickle `value`, or `NotImplemented` for by its name."""
+            if isinstance(value, types.FunctionType) and hasattr(value, _MARK):
+                return super().reducer_override(_copied(value))  # which no module has
+            if isinstance(value, (types.FunctionType, type)) and _is_in_main_file(value):
+                return NotImplemented
+            return super().reducer_override(value)
+
+    return ByValue
 
 
-class _ByValue(pickle.Pickler):
-    """Pickles functions by value where a new process could not import them, and modules by name."""
+def _is_in_main_file(value: Any) -> bool:
+    """Whether workers find `value` in the main module, which they import where it is a file.
 
-    def reducer_override(self, value: Any) -> Any:
-        """How to pickle `value`, or `NotImplemented` for Python's own way."""
-        if isinstance(value, types.ModuleType):
-            return importlib.import_module, (value.__name__,)
-        if isinstance(value, types.FunctionType) and not _can_be_imported(value):
-            return _reduced(value)
-        if isinstance(value, types.CellType):
-            try:
-                return types.CellType, (), value.cell_contents, None, None, _fill_cell
-            except ValueError:  # it is empty
-                return types.CellType, ()
-        return NotImplemented
-
-
-def _can_be_imported(function: types.FunctionType) -> bool:
-    if getattr(function, "_penstock_pickle_by_value", False):
+    cloudpickle takes all that is in the main module by value, with everything it refers to.
+    """
+    found: Any = sys.modules["__main__"]
+    if value.__module__ != "__main__" or not hasattr(found, "__file__"):
         return False
-    module = sys.modules.get(function.__module__ or "")
-    if module is None or not _is_importable(module):
-        return False
-    found: Any = module
-    for name in function.__qualname__.split("."):
+    for name in value.__qualname__.split("."):
         found = getattr(found, name, None)
-    return found is function
+    return found is value
 
 
-def _is_importable(module: types.ModuleType) -> bool:
-    """Whether a new process finds `module`; that of a notebook or of ``python -c`` it does not."""
-    return module.__name__ != "__main__" or hasattr(module, "__file__")
-
-
-def _reduced(function: types.FunctionType) -> tuple[Any, ...]:
-    code = function.__code__
-    known = function.__globals__
-    needed = {name: known[name] for name in _names(code) if name in known}
-    state = {
-        "globals": needed,
-        "attributes": {k: v for k, v in function.__dict__.items() if k != "__wrapped__"},
-        "defaults": function.__defaults__,
-        "kwdefaults": function.__kwdefaults__,
-        "qualname": function.__qualname__,
-        "doc": function.__doc__,
-    }
-    made_of = (marshal.dumps(code), function.__name__, function.__module__, function.__closure__)
-    # What it refers to may refer to it: the state comes when the function is there already.
-    return _make, made_of, state, None, None, _complete
-
-
-def _names(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _names(constant)
-
-
-def _make(
-    code: bytes, name: str, module: str | None, closure: tuple[types.CellType, ...] | None
-) -> types.FunctionType:
-    known = {"__builtins__": __builtins__, "__name__": module}
-    return types.FunctionType(marshal.loads(code), known, name, None, closure)
-
-
-def _complete(function: types.FunctionType, state: dict[str, Any]) -> None:
-    function.__globals__.update(state["globals"])
-    function.__dict__.update(state["attributes"])
-    function.__defaults__ = state["defaults"]
-    function.__kwdefaults__ = state["kwdefaults"]
-    function.__qualname__ = state["qualname"]
-    function.__doc__ = state["doc"]
-
-
-def _fill_cell(cell: types.CellType, value: Any) -> None:
-    cell.cell_contents = value
+def _copied(function: types.FunctionType) -> types.FunctionType:
+    copy = types.FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    for name in ("__annotations__", "__doc__", "__kwdefaults__", "__module__", "__qualname__"):
+        setattr(copy, name, getattr(function, name))
+    copy.__dict__.update(function.__dict__)
+    return copy

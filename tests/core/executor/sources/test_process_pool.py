@@ -71,9 +71,7 @@ def test_lambdas_and_local_functions(method):
         assert values(pipe.run()) == [[10], [11], [12], [13]]
 
 
-def test_local_classes_with_cloudpickle():
-    pytest.importorskip("cloudpickle")
-
+def test_local_classes():
     class Local:
         def __call__(self, info):
             return np.array([info.idx_in_batch])
