@@ -25,6 +25,9 @@ VIRTUAL_DEVICES = "--xla_force_host_platform_device_count=8"
 if VIRTUAL_DEVICES not in os.environ.get("XLA_FLAGS", ""):
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {VIRTUAL_DEVICES}".strip()
 
+# Programs that tests run say nothing, whether or not their kernels were compiled before.
+os.environ.setdefault("PENSTOCK_COMPILATION_NOTICE", "off")
+
 # Of a GPU that many test processes share, it would take three quarters.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 

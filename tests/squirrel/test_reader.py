@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock import Pipeline, fn, ops, types
+from penstock.config import cache_folder
 from penstock.errors import ArgumentValueError, BadSampleError
 from penstock.operators.registry import find
-from penstock.plugin.squirrel.counts import counts_folder
 from penstock.plugin.squirrel.reader import SquirrelReader
 from tests.squirrel.shards import numbered, write_shard
 
@@ -199,16 +199,16 @@ def test_bad_samples(shards: Path) -> None:
     found = run(pipeline(shards, on_bad_sample="skip"), 6)
     assert len(set(found)) == good
     assert set(range(5)) <= set(found)
-    assert not list(counts_folder().glob("*"))  # not worth to be remembered
+    assert not list(cache_folder("squirrel").glob("*"))  # not worth to be remembered
 
 
 def test_counts_are_remembered(shards: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened(shards)
-    assert len(list(counts_folder().iterdir())) == 1
+    assert len(list(cache_folder("squirrel").iterdir())) == 1
     with monkeypatch.context() as patch:
         patch.setattr("penstock.plugin.squirrel.dataset.ShardFolder.count", None)
         assert opened(shards).meta()["epoch_size"] == TOTAL
-    next(counts_folder().iterdir()).write_text("{")
+    next(cache_folder("squirrel").iterdir()).write_text("{")
     assert opened(shards).meta()["epoch_size"] == TOTAL
     monkeypatch.setenv("PENSTOCK_CACHE_DIR", "/dev/null/nowhere")
     assert opened(shards).meta()["epoch_size"] == TOTAL

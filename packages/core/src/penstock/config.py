@@ -49,17 +49,34 @@ DECODER = Switch(
     "simplejpeg with OpenCV elsewhere.",
 )
 
-SWITCHES = (DECODER,)
+COMPILATION_NOTICE = Switch(
+    "PENSTOCK_COMPILATION_NOTICE",
+    "on",
+    ("on", "off"),
+    "Whether a line is logged when kernels are being compiled and that takes longer than a second.",
+)
+
+SWITCHES = (DECODER, COMPILATION_NOTICE)
 
 
-def kernel_cache_folder() -> Path:
-    """Where compiled GPU kernels are kept.
-
-    ``$PENSTOCK_CACHE_DIR/kernels``, by default below ``$XDG_CACHE_HOME/penstock`` or
-    ``~/.cache/penstock``. It may be deleted at any time.
-    """
+def chosen_cache_folder(kind: str) -> Path | None:
+    """``$PENSTOCK_CACHE_DIR/<kind>``; `None` if the user chose no folder."""
     given = os.environ.get("PENSTOCK_CACHE_DIR", "").strip()
-    if given:
-        return Path(given) / "kernels"
-    home = os.environ.get("XDG_CACHE_HOME", "").strip()
-    return (Path(home) if home else Path.home() / ".cache") / "penstock" / "kernels"
+    return Path(given, kind) if given else None
+
+
+def cache_folder(kind: str) -> Path | None:
+    """Where files of this kind are kept between runs; all of them may be deleted at any time.
+
+    ``$PENSTOCK_CACHE_DIR/<kind>``, by default below ``$XDG_CACHE_HOME/penstock`` or
+    ``~/.cache/penstock``. `None` if the user has no home, as an arbitrary user of a container.
+    """
+    chosen = chosen_cache_folder(kind)
+    if chosen is not None:
+        return chosen
+    shared = os.environ.get("XDG_CACHE_HOME", "").strip()
+    try:
+        root = Path(shared) if shared else Path.home() / ".cache"
+    except RuntimeError:
+        return None
+    return root / "penstock" / kind

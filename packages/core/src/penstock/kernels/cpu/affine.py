@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.turns import radians, rotate_about, sine_and_cosine
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def multiply(first: np.ndarray, second: np.ndarray, out: np.ndarray) -> None:
     """The map that does what `second` does, and then what `first` does: ``(n, n + 1)`` each."""
     n = first.shape[0]
@@ -29,7 +29,7 @@ def multiply(first: np.ndarray, second: np.ndarray, out: np.ndarray) -> None:
             out[i, j] = total
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def placed(
     linear: np.ndarray,
     offset: np.ndarray,
@@ -80,7 +80,7 @@ def placed(
             multiply(own, other, out[f])
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def turns(degrees: np.ndarray, linear: np.ndarray) -> None:
     """Fill ``(frames, 2, 2)`` with rotations by angles ``(frames,)``, from x towards y."""
     for f in range(len(linear)):
@@ -89,7 +89,7 @@ def turns(degrees: np.ndarray, linear: np.ndarray) -> None:
         linear[f, 0, 1], linear[f, 1, 0] = -sine, sine
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def turns_about(degrees: np.ndarray, directions: np.ndarray, linear: np.ndarray) -> bool:
     """Fill ``(frames, 3, 3)`` with rotations around `directions`, ``(frames, 3)``.
 
@@ -102,14 +102,14 @@ def turns_about(degrees: np.ndarray, directions: np.ndarray, linear: np.ndarray)
     return True
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def tangents(degrees: np.ndarray, out: np.ndarray) -> None:
     """Tangents of angles, the nearest float32 to each; both are flat."""
     for k in range(len(out)):
         out[k] = np.float32(math.tan(np.float64(radians(degrees[k]))))
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def inverted(matrix: np.ndarray, out: np.ndarray) -> bool:
     """Fill `out` with the map that undoes `matrix`; both ``(n, n + 1)`` with n of 2 or 3.
 
@@ -159,7 +159,7 @@ def inverted(matrix: np.ndarray, out: np.ndarray) -> bool:
     return True
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def inverted_each(matrices: np.ndarray, out: np.ndarray) -> int:
     """`inverted` of all matrices ``(samples, n, n + 1)``; the first without inverse, or -1."""
     for i in range(len(matrices)):

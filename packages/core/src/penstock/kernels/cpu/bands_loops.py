@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.lanes import (
     LANES,
     VECTOR_BYTES,
@@ -19,7 +19,7 @@ from penstock.kernels.cpu.lanes import (
 )
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def sum_bands(
     rows: Any,
     rows_at: int,
@@ -82,7 +82,7 @@ def sum_bands(
         n += 1
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def put_rows(rows: Any, count: int, out: Any, at: int, pitch: int, lanes: int) -> None:
     """Store the first `lanes` numbers of `count` rows, `pitch` bytes apart, one row a row."""
     if lanes >= LANES:
@@ -93,7 +93,7 @@ def put_rows(rows: Any, count: int, out: Any, at: int, pitch: int, lanes: int) -
             store_first(out, at + k * pitch, load(rows, k * VECTOR_BYTES), lanes)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def put_columns(rows: Any, count: int, out: Any, at: int, pitch: int, lanes: int) -> None:
     """Store `count` rows as columns: lane n goes to `count` neighbours that begin at ``n * pitch``.
 
@@ -103,7 +103,7 @@ def put_columns(rows: Any, count: int, out: Any, at: int, pitch: int, lanes: int
         transpose(rows, k * VECTOR_BYTES, VECTOR_BYTES, out, at + 4 * k, pitch, lanes, count - k)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _take_scattered(data: Any, first: int, lanes: int, extent: int, inner: int, rows: Any) -> None:
     """Lanes `first` and following of all positions but the axis, any distance apart."""
     for lane in range(lanes):
@@ -116,7 +116,7 @@ def _take_scattered(data: Any, first: int, lanes: int, extent: int, inner: int, 
             rows[k * LANES + lane] = np.float32(0)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _put_scattered(rows: Any, first: int, lanes: int, extent: int, inner: int, out: Any) -> None:
     for lane in range(lanes):
         outer, rest = divmod(first + lane, inner)
@@ -125,7 +125,7 @@ def _put_scattered(rows: Any, first: int, lanes: int, extent: int, inner: int, o
             out[at + k * inner] = rows[k * LANES + lane]
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def apply_bands(
     data: Any,
     outer: int,

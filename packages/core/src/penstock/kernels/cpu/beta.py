@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.philox import ELEVEN, HALF, TWO_53, block
 
 _DRAW_SHIFT = 16
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _two_uniforms(
     element: int,
     draw: int,
@@ -34,7 +34,7 @@ def _two_uniforms(
     return (u + 0.5) * TWO_53, (v + 0.5) * TWO_53
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _log_gamma_variate(
     shape: float,
     element: int,
@@ -72,7 +72,7 @@ def _log_gamma_variate(
             return math.log(d * v) + boost, draw
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def beta(
     out: np.ndarray,
     alpha: float,

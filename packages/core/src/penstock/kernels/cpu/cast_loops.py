@@ -6,11 +6,12 @@ Rows are sliced before their loops: an index that cannot be negative lets the lo
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from penstock.kernels.compilation import njit
 
-@numba.njit(nogil=True, cache=True)
+
+@njit(nogil=True)
 def to_small_integers(
     source: np.ndarray,
     out: np.ndarray,
@@ -45,7 +46,7 @@ def to_small_integers(
             given[i] = np.int32(value)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def to_integers(
     source: np.ndarray,
     out: np.ndarray,
@@ -70,7 +71,7 @@ def to_integers(
             given[i] = whole if taken[i] == taken[i] else nan
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def to_long_integers(
     source: np.ndarray,
     out: np.ndarray,

@@ -9,6 +9,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import overload
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.half import narrow
 from penstock.kernels.cpu.lanes import (
     LANES,
@@ -48,7 +49,7 @@ def _saturated(value: Any, like: Any) -> Any:
     return saturate(value, like)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _sum(a: Any, b: Any, c: Any, numbers: np.ndarray, row: int) -> Any:
     """One channel of sixteen pixels."""
     total = add(multiply(a, spread(numbers[3 * row])), multiply(b, spread(numbers[3 * row + 1])))
@@ -56,7 +57,7 @@ def _sum(a: Any, b: Any, c: Any, numbers: np.ndarray, row: int) -> Any:
     return add(total, spread(numbers[9 + row]))
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _row(
     source: Any,
     place: int,
@@ -108,7 +109,7 @@ def _row(
         store_pixels(out, to, p, q, r)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _single(
     source: Any, place: int, numbers: np.ndarray, reverses: bool, out: Any, y: int, x: int
 ) -> None:
@@ -181,4 +182,4 @@ def transform(source: np.dtype, out: np.dtype) -> Any:
         *(types.boolean, types.boolean, f, f),
         types.Array(numba.from_dtype(out), 3, "C"),
     )
-    return numba.njit([signature], nogil=True, cache=True)(body)
+    return njit(signature=signature, nogil=True)(body)

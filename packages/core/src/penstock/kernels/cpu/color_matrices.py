@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
+
+from penstock.kernels.compilation import njit
 
 TO_YIQ = np.array(
     [[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]], np.float32
@@ -30,7 +31,7 @@ FROM_YIQ = np.array(
 )
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _product(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     for i in range(3):
         for j in range(3):
@@ -38,7 +39,7 @@ def _product(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
             out[i, j] = total + a[i, 2] * b[2, j]
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def color_matrices(
     hue: np.ndarray,
     saturation: np.ndarray,

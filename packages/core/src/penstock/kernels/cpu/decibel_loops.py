@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.lanes import (
     LANES,
     VECTOR_BYTES,
@@ -76,7 +76,7 @@ def where_less(typing: Any, value: Any, limit: Any, then: Any, otherwise: Any) -
     return vector(vector, vector, vector, vector), generate
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def logarithm(value: Any) -> Any:
     """Natural logarithm, lane by lane, of positive numbers, denormal ones and infinity included."""
     tiny = spread(np.float32(1.17549435e-38))
@@ -105,13 +105,13 @@ def logarithm(value: Any) -> Any:
     return where_less(value, big, y, add(big, zero))
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def decibels_of(value: Any, inverse: Any, smallest: Any, factor: Any) -> Any:
     """``factor * log(max(value * inverse, smallest))``; what is no number counts as `smallest`."""
     return multiply(logarithm(larger(multiply(value, inverse), smallest)), factor)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def largest(data: Any, size: int) -> np.float32:
     """Largest of the first `size` numbers, but at least 0."""
     zero = spread(np.float32(0))
@@ -130,7 +130,7 @@ def largest(data: Any, size: int) -> np.float32:
     return result
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def decibels(
     data: Any, out: Any, reference: np.float32, smallest: np.float32, factor: np.float32
 ) -> None:

@@ -7,8 +7,8 @@ taken it takes far longer, and the thread that draws for a whole batch has other
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu import normal, philox
 
 _uniform_float32, _uniform_float64 = philox.uniform_float32, philox.uniform_float64
@@ -16,7 +16,7 @@ _index_int64, _bernoulli_uint8 = philox.index_int64, philox.bernoulli_uint8
 _normal_float32, _normal_float64 = normal.normal_float32, normal.normal_float64
 
 
-@njit(cache=True)
+@njit()
 def uniform_float32(
     out: np.ndarray, low: float, high: float, first: int, i0: int, i1: int, k0: int, k1: int
 ) -> None:
@@ -24,7 +24,7 @@ def uniform_float32(
     _uniform_float32(out, low, high, first, i0, i1, k0, k1)
 
 
-@njit(cache=True)
+@njit()
 def uniform_float64(
     out: np.ndarray, low: float, high: float, first: int, i0: int, i1: int, k0: int, k1: int
 ) -> None:
@@ -32,7 +32,7 @@ def uniform_float64(
     _uniform_float64(out, low, high, first, i0, i1, k0, k1)
 
 
-@njit(cache=True)
+@njit()
 def index_int64(
     out: np.ndarray, choices: int, first: int, i0: int, i1: int, k0: int, k1: int
 ) -> None:
@@ -40,7 +40,7 @@ def index_int64(
     _index_int64(out, choices, first, i0, i1, k0, k1)
 
 
-@njit(cache=True)
+@njit()
 def bernoulli_uint8(
     out: np.ndarray, threshold: int, first: int, i0: int, i1: int, k0: int, k1: int
 ) -> None:
@@ -48,7 +48,7 @@ def bernoulli_uint8(
     _bernoulli_uint8(out, threshold, first, i0, i1, k0, k1)
 
 
-@njit(cache=True)
+@njit()
 def normal_float32(
     out: np.ndarray, mean: float, stddev: float, first: int, i0: int, i1: int, k0: int, k1: int
 ) -> None:
@@ -56,7 +56,7 @@ def normal_float32(
     _normal_float32(out, mean, stddev, first, i0, i1, k0, k1)
 
 
-@njit(cache=True)
+@njit()
 def normal_float64(
     out: np.ndarray, mean: float, stddev: float, first: int, i0: int, i1: int, k0: int, k1: int
 ) -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numba
 import numpy as np
 from numba.core import types
+
+from penstock.kernels.compilation import njit
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
 _END = os.SEEK_END
@@ -30,7 +31,7 @@ _read: Any = types.ExternalFunction(
 _close: Any = types.ExternalFunction("close", types.int32(types.int32))
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def read_files(names: np.ndarray, files: np.ndarray, memory: np.ndarray) -> Any:
     """Read files, whole, one behind the other, if there is memory enough for all.
 

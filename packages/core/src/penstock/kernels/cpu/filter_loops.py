@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.saturate import saturate
 
 _LANES = 64
 """Sums that are built side by side, in registers: enough to hide how long an addition takes."""
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def filter_planes(
     source: np.ndarray,
     stride: int,
@@ -63,7 +63,7 @@ def filter_planes(
             _weigh(padded, beside, column_window, out[plane, y])
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _weigh(source: np.ndarray, starts: np.ndarray, window: np.ndarray, out: np.ndarray) -> None:
     """Fill `out` with weighted sums of the runs of `source` that begin at `starts`.
 

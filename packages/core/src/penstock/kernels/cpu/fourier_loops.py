@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.lanes import (
     VECTOR_BYTES,
     add,
@@ -33,7 +33,7 @@ from penstock.kernels.cpu.lanes import (
 PAIR_BYTES = 2 * VECTOR_BYTES
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _store_turned(z: Any, at: int, real: Any, imaginary: Any, cosine: Any, sine: Any) -> None:
     """Store the product of ``real + i imaginary`` and ``cosine - i sine``."""
     store(z, at, multiply_add(imaginary, sine, multiply(real, cosine)))
@@ -41,7 +41,7 @@ def _store_turned(z: Any, at: int, real: Any, imaginary: Any, cosine: Any, sine:
     store(z, at + VECTOR_BYTES, multiply_add(imaginary, cosine, minus))
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _by_four(z: Any, size: int, length: int, cosines: Any, sines: Any, first: int) -> None:
     quarter = length // 4
     step = quarter * PAIR_BYTES
@@ -69,7 +69,7 @@ def _by_four(z: Any, size: int, length: int, cosines: Any, sines: Any, first: in
             _store_turned(z, p3, subtract(af, dg), add(bf, ch), c3, s3)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _by_two(z: Any, size: int, length: int, cosines: Any, sines: Any, first: int) -> None:
     half = length // 2
     step = half * PAIR_BYTES
@@ -85,7 +85,7 @@ def _by_two(z: Any, size: int, length: int, cosines: Any, sines: Any, first: int
             _store_turned(z, q, subtract(a, c), subtract(b, d), cosine, sine)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _by_odd(
     z: Any,
     size: int,
@@ -161,7 +161,7 @@ def _by_odd(
                 )
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def transform(z: Any, size: int, steps: Any, cosines: Any, sines: Any, scratch: Any) -> None:
     """Transform sixteen complex signals in place.
 
@@ -191,13 +191,13 @@ def transform(z: Any, size: int, steps: Any, cosines: Any, sines: Any, scratch: 
         length //= factor
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _store_size(out: Any, at: int, real: Any, imaginary: Any, squared: bool) -> None:
     size = multiply_add(real, real, multiply(imaginary, imaginary))
     store(out, at, size if squared else square_root(size))
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def sizes_of_even(
     z: Any,
     half: int,
@@ -252,7 +252,7 @@ def sizes_of_even(
         )
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def sizes_of_odd(
     z: Any, count: int, places: Any, squared: bool, out: Any, at: int, pitch: int
 ) -> None:

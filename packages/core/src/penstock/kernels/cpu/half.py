@@ -10,11 +10,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import binding, ir
 from numba.core import types
 from numba.extending import intrinsic
+
+from penstock.kernels.compilation import njit
 
 
 def _narrow(context: Any, value: Any) -> Any:
@@ -50,7 +51,7 @@ def available() -> bool:
     return bool(features.get("f16c")) or machine.startswith(("aarch64", "arm64"))
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def narrow_rows(
     source: np.ndarray, bits: np.ndarray, rows: int, width: int, stride: int, limit: float
 ) -> None:
@@ -76,7 +77,7 @@ def narrow_rows(
             given[i] = narrow(value)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def widen_rows(bits: np.ndarray, out: np.ndarray, rows: int, width: int, stride: int) -> None:
     """Convert `rows` times `width` float16 numbers, `stride` elements apart, to float32."""
     for row in range(rows):

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.philox import (
     ELEVEN,
     HALF,
@@ -30,7 +30,7 @@ _LN2 = 0.6931471805599453
 _HALF_PI = 1.5707963267948966
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def box_muller(radius: np.ndarray, angle: np.ndarray, bits: np.ndarray, pairs: int) -> None:
     """Turn uniforms into normals: `radius` from (0, 1], `angle` from [0, 1), `bits` scratch.
 
@@ -116,7 +116,7 @@ def box_muller(radius: np.ndarray, angle: np.ndarray, bits: np.ndarray, pairs: i
         angle[i] = r * d
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def normal_float32(
     out: np.ndarray,
     mean: float,
@@ -158,7 +158,7 @@ def normal_float32(
                 out[s, start + n - 1] = np.float32(mean + stddev * radius[pairs - 1])
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def normal_float64(
     out: np.ndarray,
     mean: float,

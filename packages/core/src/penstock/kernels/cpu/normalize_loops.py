@@ -7,8 +7,9 @@ enough for vectors; where even a whole block is short, plain loops are faster.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from penstock.kernels.compilation import njit
 
 _VECTOR = 16
 _SHORT = 48
@@ -18,7 +19,7 @@ _RUN = 256
 """Elements that make a loop over them worth its while."""
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _run_length(reduced: int, inner: int) -> int:
     """Elements handled at a time: a multiple of `inner`."""
     if inner >= _RUN or reduced < 2:
@@ -31,14 +32,14 @@ def _run_length(reduced: int, inner: int) -> int:
     return inner * min(times, reduced)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _repeat(values: np.ndarray, out: np.ndarray) -> None:
     for start in range(0, out.size, values.size):
         for i in range(values.size):
             out[start + i] = values[i]
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _fold(partial: np.ndarray, out: np.ndarray) -> None:
     out[:] = 0
     for start in range(0, partial.size, out.size):
@@ -46,7 +47,7 @@ def _fold(partial: np.ndarray, out: np.ndarray) -> None:
             out[i] += partial[start + i]
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _totals_of_rows(data: np.ndarray, size: int, out: np.ndarray) -> None:
     """Sums of neighbours, `size` at a time: each of a few numbers that are summed up in the end."""
     partial = np.empty(_VECTOR, np.float64)
@@ -65,7 +66,7 @@ def _totals_of_rows(data: np.ndarray, size: int, out: np.ndarray) -> None:
         out[outer, 0] = total
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract"})
+@njit(nogil=True, fastmath={"contract"})
 def _deviations_of_rows(data: np.ndarray, size: int, mean: np.ndarray, out: np.ndarray) -> None:
     partial = np.empty(_VECTOR, np.float64)
     for outer in range(out.shape[0]):
@@ -86,7 +87,7 @@ def _deviations_of_rows(data: np.ndarray, size: int, mean: np.ndarray, out: np.n
         out[outer, 0] = total
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def totals(data: np.ndarray, reduced: int, inner: int, out: np.ndarray) -> None:
     """Sum of each group.
 
@@ -119,7 +120,7 @@ def totals(data: np.ndarray, reduced: int, inner: int, out: np.ndarray) -> None:
         _fold(partial, out[outer])
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract"})
+@njit(nogil=True, fastmath={"contract"})
 def squared_deviations(
     data: np.ndarray, reduced: int, inner: int, mean: np.ndarray, out: np.ndarray
 ) -> None:
@@ -157,7 +158,7 @@ def squared_deviations(
         _fold(partial, out[outer])
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract"})
+@njit(nogil=True, fastmath={"contract"})
 def scale_deviations(
     data: np.ndarray,
     reduced: int,
@@ -210,7 +211,7 @@ def scale_deviations(
                 to[i] = np.float32(distance) * factor[i] + shift
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def normalize_by_own_moments(
     data: np.ndarray,
     reduced: int,

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 from numba.core import types
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu import half
 from penstock.kernels.cpu.lanes import (
     LANES,
@@ -44,7 +45,7 @@ STORED_AS: dict[np.dtype[Any], np.dtype[Any]] = {
 _ROWS_AHEAD = 2
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _finished(
     value: Any, mean: Any, factor: Any, rounds: bool, low: np.float32, high: np.float32
 ) -> Any:
@@ -52,7 +53,7 @@ def _finished(
     return round_away(value, low, high) if rounds else value
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _planes_of_row(
     source: Any,
     place: int,
@@ -100,7 +101,7 @@ def _planes_of_row(
             store(out, to + 2 * plane, c)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _pixels_of_row(
     source: Any,
     place: int,
@@ -168,7 +169,7 @@ def _pixels_of_row(
     return whole
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _normalize(
     source: Any,
     means: np.ndarray,
@@ -217,7 +218,7 @@ def _compiled(source: np.dtype, out: np.dtype) -> Any:
         *(flat, flat, types.boolean, f, f),
         types.Array(numba.from_dtype(out), 3, "A"),
     )
-    return numba.njit([signature], nogil=True, cache=True)(_normalize.py_func)
+    return njit(signature=signature, nogil=True)(_normalize.py_func)
 
 
 def pattern(per_channel: np.ndarray) -> np.ndarray:

@@ -18,7 +18,8 @@ gives identical numbers.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from penstock.kernels.compilation import njit
 
 _M0 = np.uint64(0xD2511F53)
 _M1 = np.uint64(0xCD9E8D57)
@@ -34,7 +35,7 @@ TILE_BLOCKS = 256
 TILE = 4 * TILE_BLOCKS
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def block(
     c0: int, c1: int, c2: int, c3: int, key0: int, key1: int
 ) -> tuple[np.uint32, np.uint32, np.uint32, np.uint32]:
@@ -57,7 +58,7 @@ def block(
     return w0, w1, w2, w3
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def fill_words(
     words: np.ndarray,
     blocks: int,
@@ -77,7 +78,7 @@ def fill_words(
         words[4 * b + 3] = w3
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def uniforms(
     count: int,
     offset: int,
@@ -101,7 +102,7 @@ def uniforms(
     return out
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def uniform_float32(
     out: np.ndarray,
     low: float,
@@ -137,7 +138,7 @@ def uniform_float32(
                 out[s, start + i] = last if value >= high32 else value
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def uniform_float64(
     out: np.ndarray,
     low: float,
@@ -172,7 +173,7 @@ def uniform_float64(
                 out[s, start + i] = last if value >= high else value
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def index_int64(
     out: np.ndarray,
     choices: int,
@@ -205,7 +206,7 @@ def index_int64(
                 out[s, start + i] = np.int64((np.uint64(words[i]) * np.uint64(choices)) >> HALF)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def bernoulli_uint8(
     out: np.ndarray,
     threshold: int,

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.philox_draws import (
     ELEMENT_STRIDE,
     SAMPLE_STRIDE,
@@ -25,7 +25,7 @@ _WORDS_SINGLE = np.uint64(1)
 _WORDS_DOUBLE = np.uint64(2)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _unit(
     single: bool, key: np.uint64, sequence: np.uint64, offset: np.uint64, place: np.ndarray
 ) -> float:
@@ -38,7 +38,7 @@ def _unit(
     return double_unit(key, sequence, offset, number)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _normal(
     single: bool,
     key: np.uint64,
@@ -63,7 +63,7 @@ def _normal(
     return y * scale
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _gamma(
     shape: float,
     single: bool,
@@ -96,7 +96,7 @@ def _gamma(
     return u ** (1.0 / shape) * d * v
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def beta(
     out: np.ndarray,
     alpha: float,

@@ -20,8 +20,8 @@ Every element can so be computed alone, at the price of a whole block of words f
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.normal import box_muller
 from penstock.kernels.cpu.philox import ELEVEN, HALF, TILE, TWO_32, TWO_53, block
 
@@ -34,7 +34,7 @@ _ONE = np.uint64(1)
 _TINY = 2.0**-33
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def word(key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint64) -> np.uint64:
     """Word `number` of the generator whose counter is (`sequence`, `offset`), phase 0."""
     low = offset + (number >> _TWO)
@@ -52,13 +52,13 @@ def word(key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint
     return np.uint64(w3)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def single_unit(key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint64) -> float:
     """A float32 of [0, 1], as a float64."""
     return np.float64(np.float32(np.float64(word(key, sequence, offset, number)))) * TWO_32
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def double_unit(key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint64) -> float:
     """A float64 of [0, 1) with 53 random bits."""
     low = word(key, sequence, offset, number)
@@ -66,7 +66,7 @@ def double_unit(key: np.uint64, sequence: np.uint64, offset: np.uint64, number: 
     return np.float64((low | (high << HALF)) >> ELEVEN) * TWO_53
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def uniform(
     out: np.ndarray,
     low: float,
@@ -100,7 +100,7 @@ def uniform(
                 out[s, e] = double_unit(key, stream, offset, number) * span + low
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def unit(
     out: np.ndarray,
     stride: np.uint64,
@@ -118,7 +118,7 @@ def unit(
             out[s, e] = double_unit(key, stream, offset, phase + np.uint64(e) * stride)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def normal(
     out: np.ndarray,
     mean: float,
@@ -159,7 +159,7 @@ def normal(
                     out[s, start + i] = value
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def bernoulli(
     out: np.ndarray,
     threshold: int,
@@ -178,7 +178,7 @@ def bernoulli(
             out[s, e] = np.uint8(1) if np.int64(drawn) < threshold else np.uint8(0)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def index(
     out: np.ndarray,
     choices: np.uint64,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.saturate import saturate
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def map_points(points: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
     """Fill `out` with the images of `points`.
 

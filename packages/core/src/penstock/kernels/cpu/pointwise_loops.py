@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.saturate import saturate
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def scale_and_shift(
     source: np.ndarray, rows: int, width: int, stride: int, out: np.ndarray, numbers: np.ndarray
 ) -> None:

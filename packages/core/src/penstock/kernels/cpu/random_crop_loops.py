@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.philox import ELEVEN, HALF, TWO_53, block
 
 _FAR = float(1 << 40)
 """More than any image has; what is beyond does not fit, however far."""
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def crop_window(
     height: int,
     width: int,
@@ -45,7 +45,7 @@ def crop_window(
     return int(first * (height - rows + 1)), int(second * (width - columns + 1)), rows, columns
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _choose(
     height: int,
     width: int,
@@ -84,7 +84,7 @@ def _choose(
     return _whole_pixels(rows * shrink), _whole_pixels(columns * shrink)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _two_uniforms(place: int, sample: int, key: tuple[int, int, int, int]) -> tuple[float, float]:
     """Numbers ``2 * place`` and ``2 * place + 1`` of a sample: those of one block."""
     w0, w1, w2, w3 = block(place, sample, *key)
@@ -93,7 +93,7 @@ def _two_uniforms(place: int, sample: int, key: tuple[int, int, int, int]) -> tu
     return np.float64(first >> ELEVEN) * TWO_53, np.float64(second >> ELEVEN) * TWO_53
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _whole_pixels(extent: float) -> int:
     """An extent without its fraction, at least 1."""
     return int(min(max(extent, 1.0), _FAR))

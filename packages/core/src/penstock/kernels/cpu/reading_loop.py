@@ -21,6 +21,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.decode.jpeg_scan import scan_one
 from penstock.kernels.cpu.semaphores import SEMAPHORE_NUMBERS, post, wait
 
@@ -123,7 +124,7 @@ def _add(typing: Any, address: Any, value: Any) -> Any:
     return types.int64(types.int64, types.int64), generate
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def serve(board: np.ndarray) -> None:
     """Read files of all jobs on a board, and of those to come, until it is closed."""
     mutex = board.ctypes.data + 8 * MUTEX
@@ -151,7 +152,7 @@ def serve(board: np.ndarray) -> None:
             _unlock(mutex)
 
 
-@numba.njit(cache=True)
+@njit()
 def put_up(board: np.ndarray, address: int) -> bool:
     """Put the job at an address on a board; whether there was a place for it."""
     mutex = board.ctypes.data + 8 * MUTEX
@@ -169,7 +170,7 @@ def put_up(board: np.ndarray, address: int) -> bool:
     return placed
 
 
-@numba.njit(cache=True)
+@njit()
 def sum_up(
     found: np.ndarray, facts: np.ndarray, addresses: np.ndarray, sizes: np.ndarray
 ) -> tuple[int, int, int, int, int]:
@@ -201,7 +202,7 @@ def sum_up(
     return unread, too_large, empty, total, plain
 
 
-@numba.njit(cache=True)
+@njit()
 def call_all(board: np.ndarray, address: int) -> None:
     """Call all threads to a job, which may be done by now, of which somebody keeps the numbers."""
     job = numba.carray(_numbers(address), (JOB_NUMBERS,))
@@ -210,7 +211,7 @@ def call_all(board: np.ndarray, address: int) -> None:
             post(board.ctypes.data + 8 * WAKE)
 
 
-@numba.njit(cache=True)
+@njit()
 def stop(board: np.ndarray, wanted: int) -> None:
     """Leave out what was not read yet of the job at an address, or of all jobs if that is 0."""
     mutex = board.ctypes.data + 8 * MUTEX
@@ -229,7 +230,7 @@ def stop(board: np.ndarray, wanted: int) -> None:
     _unlock(mutex)
 
 
-@numba.njit(cache=True)
+@njit()
 def close(board: np.ndarray) -> None:
     """Stop all jobs and let all threads of a board go."""
     _lock(board.ctypes.data + 8 * MUTEX)
@@ -240,7 +241,7 @@ def close(board: np.ndarray) -> None:
         post(board.ctypes.data + 8 * WAKE)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _job_to_read(board: np.ndarray) -> Any:
     """The oldest job with files that nobody has taken. Holds the mutex."""
     for k in range(SLOTS):
@@ -253,7 +254,7 @@ def _job_to_read(board: np.ndarray) -> Any:
     return np.int64(0)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _take_down(board: np.ndarray, address: int) -> None:
     """Take a job off the board. Holds the mutex."""
     k = 0
@@ -264,7 +265,7 @@ def _take_down(board: np.ndarray, address: int) -> None:
         k += 1
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _read_files(address: int, job: np.ndarray, board: np.ndarray, clock: np.ndarray) -> None:
     """Read files of a job until all are taken."""
     count = job[COUNT]
@@ -312,7 +313,7 @@ def _read_files(address: int, job: np.ndarray, board: np.ndarray, clock: np.ndar
                 post(board.ctypes.data + 8 * WAKE)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _content(address: int, job: np.ndarray, descriptor: int) -> Any:
     """Read an open file; what is to be noted down of it."""
     size: Any = _seek(descriptor, 0, _END)
@@ -333,7 +334,7 @@ def _content(address: int, job: np.ndarray, descriptor: int) -> Any:
     return target, size
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _now(clock: np.ndarray) -> Any:
     """Nanoseconds, of a clock that only goes on."""
     _clock(_MONOTONIC, clock.ctypes.data)

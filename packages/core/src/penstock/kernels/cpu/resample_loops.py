@@ -8,6 +8,7 @@ import numba
 import numpy as np
 from numba.core import types
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.lanes import (
     CACHE_LINE,
     LANES,
@@ -41,7 +42,7 @@ SQUARES = _WIDE * LANES * LANES
 """Numbers of scratch memory that step 1 needs before its result."""
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _vertically(
     source: Any,
     column: int,
@@ -107,7 +108,7 @@ def _vertically(
         begin += vectors * LANES
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _horizontally(
     columns: np.ndarray,
     channels: int,
@@ -157,7 +158,7 @@ def _horizontally(
             rest -= 1
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _resample(
     source: Any,
     top: int,
@@ -274,7 +275,7 @@ def _resample(
         publish()
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _blend(source: Any, first: int, weights: np.ndarray, out: np.ndarray) -> None:
     size, stride = source.itemsize, source.strides[0]
     count = out.size
@@ -317,7 +318,7 @@ def compiled_resample(source: np.dtype, out: np.dtype) -> Any:
         _array(out, 3),
         flat,
     )
-    return numba.njit([signature], nogil=True, cache=True)(_resample.py_func)
+    return njit(signature=signature, nogil=True)(_resample.py_func)
 
 
 @once
@@ -325,4 +326,4 @@ def compiled_blend(source: np.dtype) -> Any:
     """`_blend` for slices of any stride."""
     flat = types.float32[::1]
     signature = types.void(_array(source, 2, readonly=True), types.int64, flat, flat)
-    return numba.njit([signature], nogil=True, cache=True)(_blend.py_func)
+    return njit(signature=signature, nogil=True)(_blend.py_func)

@@ -30,8 +30,9 @@ import math
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-import numba
 import numpy as np
+
+from penstock.kernels.compilation import njit
 
 _USUAL_SIZE, _USUAL_COUNT = 1024, 512
 _ONE, _HALF = np.float32(1), np.float32(0.5)
@@ -170,7 +171,7 @@ def filter_table(kind: Filter) -> tuple[np.ndarray, np.float32]:
     return values.astype(np.float32), np.float32(radius)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _nearest(
     in_size: int,
     out_size: int,
@@ -198,7 +199,7 @@ def _nearest(
         first[i if step > 0 else first.size - 1 - i] = pixel
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _weigh(
     table: np.ndarray,
     units: np.float32,

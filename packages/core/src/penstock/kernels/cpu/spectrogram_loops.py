@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.bands_loops import put_columns, put_rows, sum_bands
 from penstock.kernels.cpu.decibel_loops import decibels
 from penstock.kernels.cpu.fourier_loops import PAIR_BYTES, sizes_of_even, sizes_of_odd, transform
@@ -26,7 +26,7 @@ from penstock.kernels.cpu.lanes import (
 )
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _mirrored(signal: Any, at: int) -> np.float32:
     """Element `at` of a signal that goes on backwards, the outermost elements only once."""
     last = signal.size - 1
@@ -36,7 +36,7 @@ def _mirrored(signal: Any, at: int) -> np.float32:
     return signal[np.uintp(min(at, 2 * last - at))]
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _gather(signal: Any, begin: int, length: int, reflect: bool, out: Any, first: int) -> None:
     """Copy elements `begin` and following of `signal`, which goes on beyond its ends."""
     size = signal.size
@@ -53,7 +53,7 @@ def _gather(signal: Any, begin: int, length: int, reflect: bool, out: Any, first
         out[np.uintp(first + i)] = _mirrored(signal, begin + i)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _spectra(
     signal: Any,
     begin: int,
@@ -116,7 +116,7 @@ def _spectra(
         sizes_of_even(z, size, places, joint_cosines, joint_sines, squared, out, at, pitch)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def spectrogram(
     signal: Any,
     start: int,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.sine import COSINE, LARGEST_REDUCED, SINE
 
 _DEGREE = np.float32(math.pi / 180)
@@ -17,13 +17,13 @@ _ONE = np.float32(1)
 _TINY, _HUGE = np.float32(1e-15), np.float32(1e15)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def radians(degrees: float) -> np.float32:
     """`degrees` in radians, as a float32 product."""
     return np.float32(degrees) * _DEGREE
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def sine_and_cosine(angle: np.float32) -> tuple[np.float32, np.float32]:
     """Those of `penstock.kernels.cpu.sine`."""
     x = np.float64(angle)
@@ -45,7 +45,7 @@ def sine_and_cosine(angle: np.float32) -> tuple[np.float32, np.float32]:
     return np.float32(sine), np.float32(cosine)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def rotate_about(direction: np.ndarray, angle: np.float32, turn: np.ndarray) -> bool:
     """Fill `turn`, float32 ``(3, 3)``, with the rotation by `angle` (radians) around `direction`.
 

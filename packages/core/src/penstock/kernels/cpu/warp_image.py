@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.saturate import saturate
 
 RESTART = 256
@@ -14,7 +14,7 @@ SIDE_BY_SIDE = 4
 """Rows whose coordinates are advanced together: one row alone would wait for its additions."""
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def advance(at: np.ndarray, start: np.ndarray, step: np.float32, count: int) -> None:
     """Coordinates of `count` neighbouring elements in each of `SIDE_BY_SIDE` rows."""
     a, b, c, d = start[0], start[1], start[2], start[3]
@@ -29,7 +29,7 @@ def advance(at: np.ndarray, start: np.ndarray, step: np.float32, count: int) -> 
         d += step
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def linear(
     source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.float32
 ) -> None:
@@ -101,7 +101,7 @@ def linear(
                     out[row, column, c] = saturate(a + (b - a) * low, out)
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def nearest(
     source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.ndarray
 ) -> None:
@@ -142,7 +142,7 @@ def nearest(
                 _take(elements, to, begin, pixels, count, channels, fill[0])
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _locate_nearest(
     x: np.ndarray,
     y: np.ndarray,
@@ -163,7 +163,7 @@ def _locate_nearest(
         pixels[i] = pixel if inside else -1
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _take(
     elements: np.ndarray,
     to: np.ndarray,

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.saturate import saturate
 from penstock.kernels.cpu.warp_image import RESTART, SIDE_BY_SIDE, advance
 
 _BORDER, _OUTSIDE = np.int32(-1), np.int32(-2)
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def linear_rgb(
     source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.float32
 ) -> None:
@@ -83,7 +83,7 @@ def linear_rgb(
                     )
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _locate(
     x: np.ndarray,
     y: np.ndarray,
@@ -119,7 +119,7 @@ def _locate(
         offsets[i] = offset
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _blend_row(
     pixels: np.ndarray,
     to: np.ndarray,
@@ -155,7 +155,7 @@ def _blend_row(
         _blend_pixel(pixels, to, begin, x[i], y[i], width, height, offsets[i] >= 0, fill)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _blend_pixel(
     pixels: np.ndarray,
     to: np.ndarray,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.saturate import saturate
 from penstock.kernels.cpu.warp_image import RESTART
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def linear(
     source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.float32
 ) -> None:
@@ -86,7 +86,7 @@ def linear(
                         out[plane, row, column, c] = saturate(front + (behind - front) * back, out)
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def nearest(
     source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.ndarray
 ) -> None:
@@ -132,7 +132,7 @@ def nearest(
                         ]
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _start(matrix: np.ndarray, plane: int, row: int) -> tuple[np.float32, np.float32, np.float32]:
     """Where the first element of a row comes from; the order of additions is DALI's."""
     half = np.float32(0.5)
@@ -144,7 +144,7 @@ def _start(matrix: np.ndarray, plane: int, row: int) -> tuple[np.float32, np.flo
     )
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _blend(
     top_left: float,
     top_right: float,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numba
+from penstock.kernels.compilation import njit
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -20,4 +20,4 @@ def compiled(function: _Function) -> _Function:
     Numba knows of no file but the one a function is in. What another file may change (sizes of
     tiles, limits) is an argument, so that no function that was kept works with an old value.
     """
-    return numba.njit(cache=True, error_model="numpy")(function)
+    return njit(error_model="numpy")(function)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from sys import is_finalizing
 from typing import Any
 
 import numpy as np
 
 from penstock._optional import import_optional
+from penstock.config import chosen_cache_folder
 from penstock.errors import ArgumentValueError, GpuNotAvailableError, MissingDependencyError
+from penstock.kernel_cache import writable_folder
 from penstock.tensors.gpu.driver import Driver, Launch
 from penstock.tensors.gpu.nvrtc import architecture, compiled
 
@@ -53,7 +57,23 @@ def check_cuda() -> Any:
             "The NVIDIA driver finds no GPU (is CUDA_VISIBLE_DEVICES empty?). Build the pipeline "
             "with device_id=None to run on the CPU."
         )
+    _place_compiled_code()
     return cupy
+
+
+def _place_compiled_code() -> None:
+    """Have CuPy keep the code it compiles, for operators written with it, where we keep ours.
+
+    CuPy asks the environment each time. A folder that the user gave to it stays; its own, below
+    the home, stays as long as files can be written there: CuPy fails without one.
+    """
+    if "CUPY_CACHE_DIR" in os.environ:
+        return
+    own = Path(os.path.expanduser("~"), ".cupy", "kernel_cache")
+    chosen = chosen_cache_folder("cupy")
+    folder = writable_folder(chosen or own, "cupy")
+    if folder is not None and folder != own:
+        os.environ["CUPY_CACHE_DIR"] = str(folder)
 
 
 class CudaEvent:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from penstock import kernel_cache
 from penstock._optional import import_optional
-from penstock.config import kernel_cache_folder
+from penstock.compilation_notice import compiling
 from penstock.errors import MissingDependencyError
 
 OPTIONS = ("-std=c++17", "--fmad=false", "--extra-device-vectorization")
@@ -81,13 +80,14 @@ def compiled(source: str, name: str, arch: str) -> tuple[bytes, str]:
     """
     version = _nvrtc().getVersion()
     key = "\0".join((source, name, arch, str(version), *OPTIONS))
-    path = kernel_cache_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.cubin"
-    with contextlib.suppress(OSError, ValueError):
-        lowered, _, code = path.read_bytes().partition(b"\n")
-        if lowered and code:
+    file, folders = f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.cubin", kernel_cache.folders()
+    lowered, _, code = (kernel_cache.find(file, folders) or b"").partition(b"\n")
+    if lowered and code:
+        with contextlib.suppress(ValueError):
             return code, lowered.decode()
-    code, symbol = _compile(source, name, arch)
-    _keep(path, symbol.encode() + b"\n" + code)
+    with compiling:
+        code, symbol = _compile(source, name, arch)
+    kernel_cache.keep(file, symbol.encode() + b"\n" + code, folders)
     return code, symbol
 
 
@@ -110,13 +110,3 @@ def _compile(source: str, name: str, arch: str) -> tuple[bytes, str]:
         nvrtc.destroyProgram(program)
     symbol = lowered.decode() if isinstance(lowered, bytes) else lowered
     return (code.encode() if isinstance(code, str) else code), symbol
-
-
-def _keep(path: Path, content: bytes) -> None:
-    """Write a file of the cache; a cache that cannot be written is none, and no error."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(temporary, path)

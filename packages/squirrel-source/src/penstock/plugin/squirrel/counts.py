@@ -10,25 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.config import cache_folder
 from penstock.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.plugin.squirrel.dataset import ShardFolder
-
-
-def counts_folder() -> Path:
-    """Where counts are remembered.
-
-    ``$PENSTOCK_CACHE_DIR/squirrel``, by default below ``$XDG_CACHE_HOME/penstock`` or
-    ``~/.cache/penstock``. It may be deleted at any time.
-    """
-    given = os.environ.get("PENSTOCK_CACHE_DIR", "").strip()
-    if given:
-        return Path(given) / "squirrel"
-    home = os.environ.get("XDG_CACHE_HOME", "").strip()
-    return (Path(home) if home else Path.home() / ".cache") / "penstock" / "squirrel"
 
 
 def count_samples(folder: ShardFolder, workers: int) -> tuple[list[str], list[int]]:
@@ -63,9 +51,12 @@ def count_samples(folder: ShardFolder, workers: int) -> tuple[list[str], list[in
 def _remembered_at(folder: ShardFolder, listing: Sequence[tuple[str, str]]) -> Path | None:
     if not all(version for _, version in listing) or folder.url.startswith("memory://"):
         return None
+    counts = cache_folder("squirrel")
+    if counts is None:
+        return None
     place = folder.url if "://" in folder.url else os.path.abspath(folder.url)
     text = json.dumps([1, place, listing])
-    return counts_folder() / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
+    return counts / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
 
 
 def _remembered(file: Path | None, count: int) -> list[int] | None:

@@ -7,6 +7,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.audio.bits import leading_zeros, signed, unsigned, window
 from penstock.kernels.cpu.audio.flac_residuals import FAILED, predicted
 
@@ -121,7 +122,7 @@ def _decorrelate(block: np.ndarray, count: int, kind: int) -> None:
         block[0, i], block[1, i] = first, second
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def decode_frames(
     data: np.ndarray,
     begin: int,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from penstock.kernels.compilation import njit
 
 
 def nonsilent_region(
@@ -42,7 +43,7 @@ def nonsilent_region(
     return begin, end - begin
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _find(
     source: np.ndarray, window: int, limit: Any, of_largest: bool, interval: int, zero: Any
 ) -> tuple[int, int]:

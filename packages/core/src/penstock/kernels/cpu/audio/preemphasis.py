@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.audio.border import Border
 from penstock.kernels.cpu.cast import converter
 
@@ -46,7 +46,7 @@ def preemphasize(source: np.ndarray, coefficient: float, border: Border, out: np
         first = wide(part[-1])
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _filter(source: np.ndarray, factor: float, first: float, out: np.ndarray) -> None:
     kind = out.dtype.type
     out[0] = kind(source[0]) - factor * first

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.audio.conversions import as_plain, as_sample
 
 BLOCK = 256
@@ -18,7 +18,7 @@ BLOCK = 256
 _LANES = 16
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def resample(
     source: np.ndarray,
     step: float,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.audio.conversions import as_sample, as_stored, normalized
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def convert(source: np.ndarray, out: np.ndarray) -> None:
     """Fill `out` with the samples `source` of a file, as they are stored.
 
@@ -23,7 +23,7 @@ def convert(source: np.ndarray, out: np.ndarray) -> None:
         out[i] = as_stored(source[i], out)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def mix(source: np.ndarray, channels: int, out: np.ndarray) -> None:
     """Fill `out` with the mean of the channels, computed in float32.
 
@@ -47,7 +47,7 @@ def mix(source: np.ndarray, channels: int, out: np.ndarray) -> None:
         out[i] = as_sample(total, out)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def unpack_24_bit(source: np.ndarray, out: np.ndarray) -> None:
     """Fill the int32 `out` with 24 bit integers, little-endian, in their upper bits."""
     for i in range(out.size):

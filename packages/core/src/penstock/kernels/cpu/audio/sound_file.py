@@ -16,6 +16,7 @@ import numpy as np
 from numba.core import types
 
 from penstock.errors import BadSampleError
+from penstock.kernels.compilation import cfunc
 
 _SFM_READ = 0x10
 _SEEK_SET = 0
@@ -70,7 +71,7 @@ def _library() -> tuple[Any, Any, Any, tuple[Any, ...]]:
         "read": (_read, integer(types.uintp, integer, place)),
         "tell": (_tell, integer(place)),
     }
-    compiled = {name: numba.cfunc(kind, cache=True)(code) for name, (code, kind) in made.items()}
+    compiled = {name: cfunc(kind, code) for name, (code, kind) in made.items()}
     functions = ffi.new("SF_VIRTUAL_IO*")
     for name, function in compiled.items():
         setattr(functions, name, ffi.cast(f"sf_vio_{name}", function.address))

@@ -12,6 +12,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.audio.conversions import as_sample, as_stored, normalized
 from penstock.kernels.cpu.audio.sample_loops import convert, mix
 from penstock.kernels.cpu.audio.wave_header import _read
@@ -31,7 +32,7 @@ def _pointer(typing: Any, address: Any) -> Any:
     return types.voidptr(types.uint64), generate
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def survey_waves(addresses: np.ndarray, sizes: np.ndarray, headers: np.ndarray) -> None:
     """Find out what files hold.
 
@@ -64,7 +65,7 @@ def survey_waves(addresses: np.ndarray, sizes: np.ndarray, headers: np.ndarray) 
         headers[k, IS_FLOAT] = is_float
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def decode_waves(
     addresses: np.ndarray,
     headers: np.ndarray,
@@ -106,7 +107,7 @@ def decode_waves(
             _decode(numba.carray(source, count, np.int32), channels, mixes, target)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _decode(source: np.ndarray, channels: int, mixes: bool, out: np.ndarray) -> None:
     if mixes:
         mix(source, channels, out)
@@ -121,7 +122,7 @@ def _from_24(source: np.ndarray, i: int) -> Any:
     return np.int32((np.int32(high) << 24) | (np.int32(middle) << 16) | (np.int32(low) << 8))
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _decode_24(source: np.ndarray, channels: int, mixes: bool, out: np.ndarray) -> None:
     if not mixes:
         for i in range(out.size):

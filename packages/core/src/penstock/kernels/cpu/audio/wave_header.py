@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
+
+from penstock.kernels.compilation import njit
 
 _RIFF, _WAVE = (int.from_bytes(name, "little") for name in (b"RIFF", b"WAVE"))
 _FMT, _DATA = (int.from_bytes(name, "little") for name in (b"fmt ", b"data"))
@@ -72,7 +73,7 @@ def read_wave_header(data: np.ndarray, size: int | None = None) -> WaveHeader | 
     return WaveHeader(*rest) if found else None
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _number(data: np.ndarray, at: int, count: int) -> Any:
     value = np.int64(0)
     for k in range(count):
@@ -80,7 +81,7 @@ def _number(data: np.ndarray, at: int, count: int) -> Any:
     return value
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _read(data: np.ndarray, file_size: int) -> tuple[bool, int, int, int, int, int, int, bool]:
     nothing = (False, 0, 0, 0, 0, 0, 0, False)
     length = data.size

@@ -17,6 +17,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.decode.exif import UPRIGHT
 from penstock.kernels.cpu.decode.header import MOST_PIXELS
 from penstock.kernels.cpu.decode.image_header import U8, ImageHeader
@@ -142,7 +143,7 @@ def _number_at(typing: Any, address: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
-@numba.njit(cache=True)
+@njit()
 def _find(objects: np.ndarray, head_bytes: int, places: np.ndarray) -> None:
     """Addresses and lengths of one-dimensional arrays of bytes, given as objects.
 
@@ -157,12 +158,12 @@ def _find(objects: np.ndarray, head_bytes: int, places: np.ndarray) -> None:
         places[1, i] = extent if step == 1 else np.uint64(0)
 
 
-@numba.njit(cache=True)
+@njit()
 def _scan_few(addresses: np.ndarray, sizes: np.ndarray, facts: np.ndarray) -> int:
     return _scan(addresses, sizes, facts)  # type: ignore[no-any-return]
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _scan(addresses: np.ndarray, sizes: np.ndarray, facts: np.ndarray) -> int:
     plain = 0
     for i in range(addresses.size):
@@ -172,12 +173,12 @@ def _scan(addresses: np.ndarray, sizes: np.ndarray, facts: np.ndarray) -> int:
     return plain
 
 
-@numba.njit(cache=True)
+@njit()
 def _scan_array(data: np.ndarray, facts: np.ndarray) -> None:
     scan_one(data, facts)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def scan_one(data: np.ndarray, facts: np.ndarray) -> None:
     """Write down the facts, which are 0, if `data` is a plain file. Mirrors `jpeg_header.read`."""
     size = data.size
@@ -248,7 +249,7 @@ def scan_one(data: np.ndarray, facts: np.ndarray) -> None:
         facts[4] = (_bits(height) * 32 + _bits(width)) * 8 + sampling
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _bits(number: int) -> int:
     count = 0
     while number:

@@ -19,6 +19,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.semaphores import SEMAPHORE_NUMBERS, post, wait
 from penstock.kernels.gpu.decode.turns import begin_turn, end_turn
 
@@ -82,7 +83,7 @@ def _call(typing: Any, function: Any, arguments: Any) -> Any:
     return types.int32(function, arguments), generate
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def serve(ring: np.ndarray, wake: np.ndarray, position: int, lock: np.ndarray) -> int:
     """Decode one batch after the other, until a job of another kind comes.
 
@@ -115,7 +116,7 @@ def serve(ring: np.ndarray, wake: np.ndarray, position: int, lock: np.ndarray) -
         post(address + np.uint64(8 * DONE))
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _decode(job: np.ndarray) -> None:
     functions = numba.carray(_numbers(job[FUNCTIONS]), (6,))
     event = job[EVENT]
@@ -139,7 +140,7 @@ def _decode(job: np.ndarray) -> None:
     job[STATUS] = np.uint64(status)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _set_regions(function: Any, params: Any, regions: Any, count: Any) -> Any:
     handles = numba.carray(_numbers(params), (np.int64(count),))
     extents = numba.carray(_numbers(regions), (4 * np.int64(count),))

@@ -19,9 +19,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 from numba.core import types
+
+from penstock.kernels.compilation import njit
 
 _EXCLUSIVE_IF_FREE = 2 | 4  # LOCK_EX | LOCK_NB
 _UNLOCK = 8  # LOCK_UN
@@ -64,7 +65,7 @@ def path_of(device: str) -> Path:
     return Path(tempfile.gettempdir()) / f"penstock-jpeg-engines-{name}.lock"
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def begin_turn(lock: np.ndarray) -> None:
     """Wait for the turn of this process.
 
@@ -87,14 +88,14 @@ def begin_turn(lock: np.ndarray) -> None:
         _usleep(_NAP_MICROSECONDS)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _now(lock: np.ndarray) -> int:
     """Nanoseconds, of a clock that only goes on."""
     _clock(_MONOTONIC, lock.ctypes.data + 8 * _SECONDS)
     return lock[_SECONDS] * 1_000_000_000 + lock[_NANOSECONDS]  # type: ignore[no-any-return]
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def end_turn(lock: np.ndarray) -> None:
     """Let other processes have their turns."""
     file = np.int32(lock[_FILE])

@@ -1,0 +1,166 @@
+"""Loops that are compiled once, and found again by later processes."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+
+import pytest
+
+from penstock import kernel_cache
+from penstock.kernels import compilation
+from tests.e2e.support import REPOSITORY
+
+LOOPS = """
+from penstock.kernels.compilation import cfunc, njit
+
+@njit(nogil=True)
+def twice(x):
+    return 2 * x
+
+def added_to(constant):
+    @njit()
+    def add(x):
+        return x + constant
+    return add
+
+add_one, add_ten = added_to(1), added_to(10)
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(folder))
+    return folder / "kernels"
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Import the module anew, as another process would."""
+
+    def load(text=LOOPS):
+        compilation._stamp.cache_clear()
+        path = tmp_path / "loops.py"
+        path.write_text(text)
+        spec = importlib.util.spec_from_file_location("loops", path)
+        module = importlib.util.module_from_spec(spec)
+        exec(compile(text, str(path), "exec"), module.__dict__)
+        return module
+
+    return load
+
+
+def hits(dispatcher):
+    return sum(dispatcher.stats.cache_hits.values())
+
+
+def test_compiled_code_is_found_again(load, cache):
+    first = load()
+    assert (first.twice(4), first.twice(1.5)) == (8, 3.0)
+    assert hits(first.twice) == 0
+    assert sorted(p.name.partition("-")[0] for p in cache.iterdir()) == ["loops.twice"] * 2
+    again = load()
+    assert (again.twice(4), again.twice(1.5)) == (8, 3.0)
+    assert hits(again.twice) == 2
+
+
+def test_closures_are_told_apart(load):
+    for expected in (0, 1):
+        module = load()
+        assert (module.add_one(1), module.add_ten(1)) == (2, 11)
+        assert hits(module.add_one) == hits(module.add_ten) == expected
+
+
+def test_another_text_is_compiled_anew(load, cache):
+    assert load().twice(4) == 8
+    changed = load(LOOPS.replace("2 * x", "3 * x"))
+    assert changed.twice(4) == 12
+    assert hits(changed.twice) == 0
+    assert len(list(cache.iterdir())) == 1  # the old one is written over
+    again = load(LOOPS.replace("2 * x", "3 * x"))
+    assert again.twice(4) == 12
+    assert hits(again.twice) == 1
+
+
+def test_other_options_are_compiled_anew(load):
+    assert load().twice(4) == 8
+    module = load(LOOPS.replace("nogil=True", 'error_model="numpy"'))
+    assert module.twice(4) == 8
+    assert hits(module.twice) == 0
+
+
+def test_another_version_of_the_library_compiles_anew(load, monkeypatch):
+    assert load().twice(4) == 8
+    monkeypatch.setattr(compilation, "__version__", "999")
+    module = load()
+    assert module.twice(4) == 8
+    assert hits(module.twice) == 0
+
+
+@pytest.mark.parametrize("damage", [b"", b"x" * 20, b"x" * 500, None])
+def test_damaged_files_are_compiled_anew(load, cache, damage):
+    assert load().twice(4) == 8
+    (file,) = cache.iterdir()
+    file.write_bytes(file.read_bytes()[:-1] if damage is None else damage)
+    for expected in (0, 1):
+        module = load()
+        assert module.twice(4) == 8
+        assert hits(module.twice) == expected
+
+
+def test_a_signature_is_compiled_at_once_and_alone(load, cache):
+    text = LOOPS.replace("@njit(nogil=True)", '@njit(signature="float32(float32)", nogil=True)')
+    for expected in (0, 1):
+        module = load(text)
+        assert list(cache.iterdir())
+        assert hits(module.twice) == expected
+        assert len(module.twice.signatures) == 1
+        with pytest.raises(TypeError):
+            module.twice("a")
+
+
+def test_functions_that_c_calls(load, cache):
+    text = LOOPS + '\nhalf = cfunc("float64(float64)", lambda x: x / 2)\n'
+    for expected in (0, 1):
+        module = load(text)
+        assert module.half.cache_hits == expected
+        assert module.half.ctypes(3.0) == 1.5
+    assert len(list(cache.iterdir())) == 1
+
+
+def test_only_our_own_kernels_are_announced(load, monkeypatch):
+    import numba
+
+    entered = []
+    monkeypatch.setattr(
+        type(compilation.compiling), "__enter__", lambda self: entered.append("begin")
+    )
+    monkeypatch.setattr(
+        type(compilation.compiling), "__exit__", lambda self, *_: entered.append("end")
+    )
+    assert numba.njit(lambda x: x + 1)(1) == 2
+    assert entered == []
+    assert load().twice(4) == 8
+    assert entered == ["begin", "end"]
+    assert load().twice(4) == 8  # found
+    assert entered == ["begin", "end"]
+
+
+def test_where_nothing_can_be_written(load, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    monkeypatch.setattr(kernel_cache.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(kernel_cache, "_temporary", kernel_cache._Temporary())
+    module = load()
+    with pytest.warns(RuntimeWarning, match="PENSTOCK_CACHE_DIR"):
+        assert module.twice(4) == 8
+    assert (module.twice(1.5), module.add_one(1)) == (3.0, 2)  # no more warnings
+    again = load()
+    assert again.twice(4) == 8
+    assert hits(again.twice) == 1
+
+
+def test_no_kernel_is_kept_in_another_way():
+    sources = REPOSITORY.glob("packages/*/src/**/*.py")
+    assert [p for p in sources if re.search(r"cache=True", p.read_text())] == []

@@ -1,0 +1,61 @@
+"""A program in a container: nothing can be written but the folder for temporary files."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.e2e.support import run_python
+
+PROGRAM = """
+import warnings
+warnings.simplefilter("default")
+import numpy as np
+from penstock import compilation_notice, fn, pipeline_def
+
+compilation_notice.compiling = compilation_notice.CompilationNotice(1e-3)
+
+@pipeline_def(batch_size=2, num_threads=2, device_id=None)
+def pipe():
+    images = fn.external_source(source=lambda: [np.full((8, 9, 3), 7, np.uint8)] * 2)
+    return fn.brightness(images, brightness=2.0)
+
+(images,) = pipe().run()
+assert (images.as_array() == 14).all()
+"""
+
+
+@pytest.fixture(autouse=True)
+def closed(tmp_path, monkeypatch):
+    """Every place for compiled code is below a file, which keeps root out as well."""
+    (tmp_path / "file").touch()
+    (tmp_path / "temporary").mkdir()
+    for name in ("PENSTOCK_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "file" / "home"))
+    # It stands for the folder of the sources, which a test cannot close.
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file" / "numba"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setenv("PENSTOCK_COMPILATION_NOTICE", "on")
+
+
+def test_with_nothing_but_temporary_files(tmp_path):
+    first = run_python("-c", PROGRAM).stderr
+    kept = tmp_path / "temporary" / f"penstock-{os.getuid()}"
+    assert first.count("RuntimeWarning") == 1
+    for part in (tmp_path / "file" / "numba", tmp_path / "file" / "home", kept):
+        assert str(part) in first
+    assert first.count("Penstock is compiling kernels") == 1
+    assert first.index("Penstock is compiling") < first.index("RuntimeWarning")
+    (file,) = kept.iterdir()
+    before = file.stat().st_mtime_ns
+    assert run_python("-c", PROGRAM).stderr == ""
+    assert file.stat().st_mtime_ns == before
+
+
+def test_with_a_folder_for_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path / "cache"))
+    assert "RuntimeWarning" not in run_python("-c", PROGRAM).stderr
+    assert len(list((tmp_path / "cache" / "kernels").iterdir())) == 1
+    assert run_python("-c", PROGRAM).stderr == ""
