@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from penstock import types
+from penstock import contact_sheet, types
 from penstock.errors import DataTypeError, ShapeError
 from penstock.plugin.pytorch import feed_ndarray, to_torch_type
 from penstock.plugin.pytorch.convert import to_dense, to_list
@@ -135,3 +135,13 @@ def test_feed_ndarray_into_something_else():
         feed_ndarray(batch, torch.zeros((2, 3), dtype=torch.int32))
     with pytest.raises(ShapeError, match=r"\(2, 3\).*\(3, 2\)"):
         feed_ndarray(batch, torch.zeros((3, 2), dtype=torch.int16))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.bfloat16])
+def test_contact_sheets_of_tensors(dtype):
+    levels = torch.arange(2 * 3 * 8 * 8).reshape(2, 3, 8, 8) % 200
+    images = levels.to(dtype).requires_grad_(dtype.is_floating_point)
+    expected = contact_sheet(levels.numpy().astype(np.uint8), size=8)
+    for data in (images, [{"data": images, "label": torch.zeros(2, 0)}]):
+        found = contact_sheet(data, size=8)
+        assert np.array_equal(found[34:42, :34], expected[34:42, :34])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, fn, types
-from penstock.pipeline.printing import shape_text
+from penstock.tensors._repr import shape_range
 
 
 @pytest.fixture
@@ -70,4 +70,4 @@ def test_table_for_notebooks(pipe):
     ],
 )
 def test_shapes(shapes, text):
-    assert shape_text(shapes) == text
+    assert shape_range(shapes) == text

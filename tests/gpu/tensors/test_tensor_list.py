@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from penstock import errors, types
+from penstock import contact_sheet, errors, types
 from penstock.tensors import TensorCPU, TensorGPU, TensorListCPU, TensorListGPU
 from penstock.tensors.gpu.device import get_device
 from tests.support.gpu.foreign import DLPackArray, InterfaceArray
@@ -280,3 +280,15 @@ def test_any_thread_may_work_with_batches(gpu_runtime, data):
 
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(work).result()
+
+
+def test_looking_at_a_batch(gpu_runtime):
+    images = [np.full((5 + k, 6, 3), 30 * k, np.uint8) for k in range(8)]
+    batch = late_batch(gpu_runtime, images, "HWC")
+    np.testing.assert_array_equal(
+        contact_sheet(batch, size=8), contact_sheet(TensorListCPU(images, "HWC"), size=8)
+    )
+    np.testing.assert_array_equal(contact_sheet(batch[3], size=8), contact_sheet(images[3], size=8))
+    html = batch._repr_html_()
+    assert "(12, 6, 3)" in html
+    assert "210 .. 210, mean 210" in html

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from penstock import tensors as tensors
     from penstock import types as types
     from penstock.data_node import newaxis as newaxis
+    from penstock.display import contact_sheet as contact_sheet
+    from penstock.display import show as show
     from penstock.pipeline import OperatorConcurrency as OperatorConcurrency
     from penstock.pipeline import Pipeline as Pipeline
     from penstock.pipeline import StreamPolicy as StreamPolicy
@@ -37,8 +39,10 @@ _HOME_OF_NAME = {
     "OperatorConcurrency": "penstock.pipeline",
     "Pipeline": "penstock.pipeline",
     "StreamPolicy": "penstock.pipeline",
+    "contact_sheet": "penstock.display",
     "newaxis": "penstock.data_node",
     "pipeline_def": "penstock.pipeline",
+    "show": "penstock.display",
 }
 _MODULES = frozenset(
     {

@@ -22,9 +22,9 @@ from penstock.graph.fuse import merge_expressions
 from penstock.graph.transfers import insert_transfers
 from penstock.pipeline.feeding import Feeding
 from penstock.pipeline.output_checks import check_output, per_output
-from penstock.pipeline.printing import shape_text
 from penstock.pipeline.resumable import ResumablePipeline
 from penstock.pipeline.settings import Settings
+from penstock.tensors._repr import shape_range
 from penstock.types import (
     DALIDataType,
     DataTypeLike,
@@ -390,7 +390,7 @@ class Pipeline(ResumablePipeline):
         self._skipped_in_last_outputs = iteration.skipped
         self._draw_numbers_in_last_outputs = iteration.draw_numbers
         if not self._first_shapes:
-            self._first_shapes = [shape_text(batch.shape()) for batch in batches]
+            self._first_shapes = [shape_range(batch.shape()) for batch in batches]
         self._in_use.append(batches)
         return batches
 

@@ -8,7 +8,7 @@ from penstock.graph.order import needed_nodes
 from penstock.tensors import _html
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from penstock.graph.data_node import DataNode
     from penstock.graph.nodes import OpNode
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from penstock.pipeline.pipeline import Pipeline
 
 HEADER = ("#", "operator", "device", "inputs", "outputs", "created at")
-
-Shape = tuple[int, ...]
 
 
 def pipeline_line(pipeline: Pipeline) -> str:
@@ -98,18 +96,6 @@ def output_texts(pipeline: Pipeline) -> list[str]:
         f"{_edge(known.get(r), shape)} on the {edge.device}"
         for r, shape, edge in zip(registers, shapes, outputs, strict=False)
     ]
-
-
-def shape_text(shapes: Sequence[Shape]) -> str:
-    """The shapes of the samples of a batch, as ``(4, 427..640, 3)``: extents that differ as ranges.
-
-    Samples of a batch have the same number of axes.
-    """
-    if not shapes:
-        return ""
-    spans = [(min(extents), max(extents)) for extents in zip(*shapes, strict=True)]
-    inner = ", ".join(str(low) if low == high else f"{low}..{high}" for low, high in spans)
-    return f"({inner},)" if len(spans) == 1 else f"({inner})"
 
 
 def _nodes(pipeline: Pipeline) -> list[OpNode]:

@@ -53,6 +53,18 @@ def shapes_text(shapes: list[tuple[int, ...]]) -> str:
     return f"[{first}, ..., {last}]"
 
 
+def shape_range(shapes: list[tuple[int, ...]]) -> str:
+    """The shapes of the samples of a batch, as ``(4, 427..640, 3)``: extents that differ as ranges.
+
+    Samples of a batch have the same number of axes.
+    """
+    if not shapes:
+        return ""
+    spans = [(min(extents), max(extents)) for extents in zip(*shapes, strict=True)]
+    inner = ", ".join(str(low) if low == high else f"{low}..{high}" for low, high in spans)
+    return f"({inner},)" if len(spans) == 1 else f"({inner})"
+
+
 def describe_list(
     name: str,
     shapes: list[tuple[int, ...]],
