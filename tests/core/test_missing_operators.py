@@ -37,10 +37,25 @@ def test_names_that_dali_has_not():
     for root, path in ((fn, "nonsense"), (fn, "decoders.nonsense"), (ops, "resize")):
         with pytest.raises(AttributeError, match="has no operator") as caught:
             follow(root, path)
-        assert not isinstance(caught.value, errors.PenstockError)
+        assert isinstance(caught.value, errors.UnknownOperatorError)
     assert not hasattr(fn, "nonsense")
 
 
 def test_a_program_can_ask():
     assert hasattr(fn, "resize")
     assert not any(hasattr(fn, name) for name in missing() if "." not in name)
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "meant"),
+    [
+        (fn, "resze", '"resize"'),
+        (fn, "file", '"fn.readers.file"'),
+        (fn, "decoders.imge", '"image"'),
+        (ops, "resize", '"Resize"'),
+        (ops, "Image", '"ops.decoders.Image"'),
+    ],
+)
+def test_what_was_meant(root, path, meant):
+    with pytest.raises(AttributeError, match=f"Did you mean {meant}"):
+        follow(root, path)

@@ -56,7 +56,15 @@ COMPILATION_NOTICE = Switch(
     "Whether a line is logged when kernels are being compiled and that takes longer than a second.",
 )
 
-SWITCHES = (DECODER, COMPILATION_NOTICE)
+FULL_TRACEBACK = Switch(
+    "PENSTOCK_FULL_TRACEBACK",
+    "0",
+    ("0", "1"),
+    "`1` shows the library's own frames in tracebacks, and errors that others came from. By "
+    "default an error shows the user's frames, and says where the operator was created.",
+)
+
+SWITCHES = (DECODER, COMPILATION_NOTICE, FULL_TRACEBACK)
 
 
 def chosen_cache_folder(kind: str) -> Path | None:

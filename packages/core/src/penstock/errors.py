@@ -6,7 +6,17 @@ it came from, and the user's own line that created the operator.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question to end a message with, led by a space; empty where nothing known is alike."""
+    import difflib
+
+    alike = {k.lower(): k for k in known}
+    best = difflib.get_close_matches(name.lower(), alike, n=1, cutoff=0.6)
+    return f' Did you mean "{alike[best[0]]}"?' if best else ""
 
 
 class PenstockError(Exception):
@@ -51,6 +61,10 @@ class CheckpointError(ArgumentValueError, UsageError):
 
 class UnknownArgumentError(UnknownNameError, ArgumentValueError):
     """There is no argument, or key of an argument, of that name."""
+
+
+class UnknownOperatorError(PenstockError, AttributeError):
+    """There is no operator of that name."""
 
 
 class NoOutputsError(UsageError, NotImplementedError):
@@ -134,15 +148,26 @@ class EndOfData(PenstockError, StopIteration):  # noqa: N818 - it is a StopItera
     """A source has no more data in this epoch."""
 
 
+def created_at(user_stack: tuple[str, ...]) -> str:
+    """``created at`` the innermost of the user's calls, and a line for each that led there."""
+    return "\n    called from ".join((f"created at {user_stack[0]}", *user_stack[1:]))
+
+
 @dataclass(frozen=True, slots=True)
 class Where:
     """The place an operator error belongs to; unknown parts are ``None``."""
 
     operator: str
     name: str | None = None
-    user_line: str | None = None
+    user_stack: tuple[str, ...] = ()
+    """The user's calls that created it, innermost first, each as ``file:line in function``."""
     sample: int | None = None
     source: str | None = None
+
+    @property
+    def user_line(self) -> str | None:
+        """The user's line that created the operator."""
+        return self.user_stack[0] if self.user_stack else None
 
     def describe(self) -> str:
         """One paragraph that says where, for the end of an error message."""
@@ -154,9 +179,7 @@ class Where:
         if self.source:
             parts.append(f'read from "{self.source}"')
         text = ", ".join(parts)
-        if self.user_line:
-            text += f", created at {self.user_line}"
-        return text
+        return f"{text}, {created_at(self.user_stack)}" if self.user_stack else text
 
 
 class OperatorError(PenstockError, RuntimeError):

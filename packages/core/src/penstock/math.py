@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.graph.expressions import apply
 from penstock.operators.arithmetic.operations import OPERATIONS
+from penstock.tracebacks import public
 
 if TYPE_CHECKING:
     from penstock.graph.data_node import DataNode
@@ -210,3 +211,7 @@ def acosh(input: Operand) -> DataNode:
 def atanh(input: Operand) -> DataNode:
     """Inverse hyperbolic tangent; not a number outside of [-1, 1]."""
     return apply(OPERATIONS["atanh"], input)
+
+
+for _name in __all__:
+    globals()[_name] = public(globals()[_name])

@@ -12,8 +12,10 @@ from penstock.graph.capture import check_constants
 from penstock.operators.docs import docstring_for
 from penstock.operators.schema import OpSchema
 from penstock.operators.signature import class_name, signature_for
+from penstock.tracebacks import public_methods
 
 
+@public_methods
 class OperatorInstance:
     """Base of every operator class: arguments now, inputs at the call."""
 
@@ -78,6 +80,7 @@ def class_of(schema: OpSchema, module: str) -> type[OperatorInstance]:
     )
 
 
+@public_methods
 class Compose:
     """Operators applied one after the other, as one callable."""
 

@@ -14,6 +14,7 @@ from penstock.operators.external.operator import make_feed
 from penstock.operators.external.traits import completed
 from penstock.operators.schema import OpSchema
 from penstock.operators.signature import signature_for
+from penstock.tracebacks import public
 
 
 def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
@@ -21,6 +22,7 @@ def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
     if schema.name == "external_source":
         return _finish(external_source_of(schema), schema, module)
 
+    @public
     def function(*inputs: Any, **arguments: Any) -> Any:
         return call(schema, inputs, arguments)
 
@@ -65,6 +67,7 @@ def by_name(
 def external_source_of(schema: OpSchema) -> Callable[..., Any]:
     """The function behind ``fn.external_source``: its node carries a supply line."""
 
+    @public
     def function(*positional: Any, **arguments: Any) -> Any:
         arguments = completed(by_name(schema, positional, arguments, "fn.external_source"))
         name = arguments.get("name")

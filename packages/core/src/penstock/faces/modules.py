@@ -8,15 +8,16 @@ from types import ModuleType
 from typing import Any
 
 import penstock.operators
-from penstock.errors import OperatorNotReleasedError
+from penstock.errors import OperatorNotReleasedError, UnknownOperatorError, did_you_mean
 from penstock.operators import registry
 from penstock.operators.schema import OpSchema
+from penstock.tracebacks import public
 
 assert penstock.operators  # its import registers the built-in operators
 
 
-def _missing(module: str, name: str, root: str) -> AttributeError:
-    """The error for a name that is no operator."""
+def _to_come(module: str, name: str, root: str) -> OperatorNotReleasedError | None:
+    """The error for a name that is an operator of DALI's."""
     from penstock.faces.dali_names import DALI_CLASSES
 
     known = [f"penstock.fn.{operator}" for operator in DALI_CLASSES]
@@ -31,7 +32,7 @@ def _missing(module: str, name: str, root: str) -> AttributeError:
             f"`{module.removeprefix('penstock.')}.{name}` is to come: DALI 2.4 has it, this "
             "version of Penstock does not. docs/support-matrix.md lists what there is."
         )
-    return AttributeError(f"module {module!r} has no operator {name!r}")
+    return None
 
 
 class Face:
@@ -58,7 +59,7 @@ class Face:
             return sys.modules[full]
         module = ModuleType(full, f"Operators below ``{full}``.")
         module.__path__ = []
-        module.__getattr__ = lambda name: self.lookup(full, name, root)  # type: ignore[method-assign]
+        module.__getattr__ = public(lambda name: self.lookup(full, name, root))  # type: ignore[method-assign]
         module.__dir__ = lambda: self.names(full, root)  # type: ignore[method-assign]
         sys.modules[full] = module
         parent, _, last = dotted.rpartition(".")
@@ -80,10 +81,23 @@ class Face:
                 s.module == below or s.module.startswith(below + ".") for s in self._offered()
             ):
                 return self._module(root, below)
-            raise _missing(module, name, root)
+            if name.startswith("__"):
+                raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            raise _to_come(module, name, root) or self._unknown(module, name, root)
         value = self._make(schema, module)
         setattr(sys.modules[module], name, value)
         return value
+
+    def _unknown(self, module: str, name: str, root: str) -> UnknownOperatorError:
+        """The error for a name that is nothing, with what may have been meant."""
+        shown = module.removeprefix("penstock.")
+        question = did_you_mean(name, self.names(module, root))
+        if not question:
+            elsewhere = {self._name_of(s): s for s in self._offered() if not s.hidden}
+            if name in elsewhere:
+                right = f"{elsewhere[name].module}.{name}".lstrip(".")
+                question = f' Did you mean "{root.removeprefix("penstock.")}.{right}"?'
+        return UnknownOperatorError(f"`{shown}` has no operator {name!r}.{question}")
 
     def _forget(self, root: str, schema: OpSchema) -> None:
         """Let the next look-up make the face of `schema` anew: it is declared again."""

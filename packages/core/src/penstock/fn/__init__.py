@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.faces import functions
+from penstock.tracebacks import public
 
 __path__: list[str] = []  # sub-modules are made on demand, not found on disk
 
 
+@public
 def __getattr__(name: str) -> Any:
     return functions.lookup(__name__, name)
 

@@ -22,7 +22,7 @@ from penstock.errors import (
 from penstock.graph import scope
 from penstock.graph.data_node import DataNode
 from penstock.graph.nodes import OpNode
-from penstock.graph.user_line import stack_level, user_line
+from penstock.graph.user_line import stack_level, user_line, user_stack
 from penstock.operators.registry import find
 from penstock.operators.schema import Arg, OpSchema
 from penstock.operators.signature import class_name as class_name_of
@@ -55,7 +55,8 @@ def make_node(
     schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any], attachment: Any = None
 ) -> OpNode:
     """Check a call and add its node to the current scope."""
-    line = user_line()
+    stack = user_stack()
+    line = stack[0] if stack else "an unknown line"
     kwargs = dict(kwargs)
     name = _checked_name(schema, kwargs.pop("name", None), line)
     device = kwargs.pop("device", None)
@@ -88,7 +89,7 @@ def make_node(
         inputs=edges,
         args=args,
         tensor_args=tensors,
-        user_line=line,
+        user_stack=stack,
         seed=args.get("seed") if schema.random else None,
         explicit_name=name is not None,
         preserve=bool(args.get("preserve")),

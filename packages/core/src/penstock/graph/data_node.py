@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from penstock.errors import ArgumentTypeError
 from penstock.graph.user_line import user_line
 from penstock.tensors.gpu.runtime import check_available
+from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
     from penstock.graph.nodes import OpNode
     from penstock.types import DALIDataType, DataTypeLike
 
 
+@public_methods
 class DataNode:
     """A batch that will flow along one edge of the pipeline's graph.
 

@@ -18,6 +18,7 @@ from penstock.graph.data_node import DataNode
 from penstock.graph.user_line import user_line
 from penstock.operators.arithmetic.operations import OPERATIONS, Operation
 from penstock.operators.registry import find
+from penstock.tracebacks import public
 from penstock.types import DALIDataType, ScalarConstant, to_dali_type
 from penstock.types.constant import constant_array
 
@@ -113,7 +114,7 @@ def _install() -> None:
                 method.__name__ = name
                 method.__qualname__ = f"DataNode.{name}"
                 method.__doc__ = operation.doc
-                setattr(DataNode, name, method)
+                setattr(DataNode, name, public(method))
 
 
 _install()

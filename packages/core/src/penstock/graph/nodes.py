@@ -27,7 +27,8 @@ class OpNode:
     args: dict[str, Any]
     """Converted constants of every declared argument; `None` where a tensor or nothing is given."""
     tensor_args: dict[str, DataNode]
-    user_line: str
+    user_stack: tuple[str, ...]
+    """The user's calls that created it, innermost first, each as ``file:line in function``."""
     seed: int | None = None
     """Seed of the random stream, where the user gave one."""
     explicit_name: bool = False
@@ -39,6 +40,11 @@ class OpNode:
     """What only this kind of operator needs to keep: the feed of an external source."""
     serial: int = field(default_factory=_serials.__next__)
     """Position in the order of creation."""
+
+    @property
+    def user_line(self) -> str:
+        """The user's line that created it."""
+        return self.user_stack[0] if self.user_stack else "an unknown line"
 
     @property
     def output_device(self) -> str:
@@ -55,7 +61,7 @@ class OpNode:
         return Where(
             operator=self.schema.written or f"fn.{self.schema.name}",
             name=self.name if self.explicit_name else None,
-            user_line=self.user_line,
+            user_stack=self.user_stack,
             sample=sample,
             source=source or None,
         )

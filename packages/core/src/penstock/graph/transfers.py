@@ -97,7 +97,7 @@ class _Placed:
                 inputs=[here],
                 args={a.name: a.default for a in schema.args.values()},
                 tensor_args={},
-                user_line=source.user_line,
+                user_stack=source.user_stack,
                 owner=source.owner,
             )
         node.outputs = [DataNode.of(node, 0, 1)]

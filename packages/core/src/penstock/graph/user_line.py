@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import os
 import sys
+from types import FrameType
 
+from penstock.tracebacks import own_folders
 
-@functools.cache
-def own_folders() -> tuple[str, ...]:
-    """Where the library is: its core and its plugins, which may lie elsewhere."""
-    folders = sys.modules["penstock"].__path__
-    return tuple({os.path.join(f(path), "") for path in folders for f in (str, os.path.realpath)})
+MOST_FRAMES = 12
+_INSTALLED = "-packages"
+"""What the folders that packages are installed in have in common: ``site-packages`` and so on."""
 
 
 def stack_level() -> int:
@@ -22,12 +20,41 @@ def stack_level() -> int:
     return level
 
 
+def leaves_program(file: str, inner: str) -> bool:
+    """Whether a call from `file` of what is in the file `inner` is not one of the user's."""
+    installed = _INSTALLED in file and inner != "" and _INSTALLED not in inner
+    return installed or file.startswith(own_folders())
+
+
 def user_line() -> str:
     """``file:line in function`` of the innermost caller outside of the library."""
-    frame = sys._getframe(1)
-    while frame is not None:
+    return next(iter(user_stack(1)), "an unknown line")
+
+
+def user_stack(most: int = MOST_FRAMES) -> tuple[str, ...]:
+    """The user's calls that led here, innermost first, each as ``file:line in function``.
+
+    They end where a pipeline's definition begins, at the top of a script or of a notebook's cell,
+    or where an installed package, such as a test runner, calls the user's code.
+
+    Parameters
+    ----------
+    most
+        How many calls are listed at most.
+    """
+    own = own_folders()
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(own):
+        frame = frame.f_back
+    found: list[str] = []
+    inner = ""
+    while frame is not None and len(found) < most:
         code = frame.f_code
-        if not code.co_filename.startswith(own_folders()):
-            return f"{code.co_filename}:{frame.f_lineno} in {code.co_name}"
-        frame = frame.f_back  # type: ignore[assignment]
-    return "an unknown line"
+        if leaves_program(code.co_filename, inner):
+            break
+        inner = code.co_filename
+        found.append(f"{code.co_filename}:{frame.f_lineno} in {code.co_name}")
+        if code.co_name == "<module>":
+            break
+        frame = frame.f_back
+    return tuple(found)

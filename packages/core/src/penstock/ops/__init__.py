@@ -9,10 +9,12 @@ from typing import Any
 
 from penstock.faces import classes
 from penstock.faces.classes import Compose as Compose
+from penstock.tracebacks import public
 
 __path__: list[str] = []  # sub-modules are made on demand, not found on disk
 
 
+@public
 def __getattr__(name: str) -> Any:
     return classes.lookup(__name__, name)
 

@@ -14,6 +14,7 @@ from penstock.graph.order import needed_nodes
 from penstock.graph.scope import GraphScope
 from penstock.pipeline.outputs import no_outputs, to_output_edges, warn_of_unused_outputs
 from penstock.pipeline.properties import PipelineProperties
+from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
     from penstock.graph.data_node import DataNode
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.pipeline.pipeline import Pipeline
 
 
+@public_methods
 class DefinablePipeline(PipelineProperties):
     """Collects the operators created in its scope, and knows which edges it returns."""
 

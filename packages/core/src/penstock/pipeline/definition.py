@@ -18,6 +18,7 @@ from penstock.errors import (
 from penstock.graph.user_line import stack_level
 from penstock.pipeline.pipeline import Pipeline
 from penstock.pipeline.settings import Settings
+from penstock.tracebacks import public
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _SETTINGS = frozenset(name for name, f in Settings.__dataclass_fields__.items() if f.init)
@@ -84,6 +85,7 @@ def pipeline_def(
     own = _own_parameters(fn)
     name = getattr(fn, "__name__", repr(fn))  # a functools.partial has none
 
+    @public
     @functools.wraps(fn)
     def make(*args: Any, **kwargs: Any) -> Pipeline:
         if kwargs.pop("enable_conditionals", enable_conditionals):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import ShapeError, UnknownNameError
+from penstock.errors import ShapeError, UnknownNameError, created_at
 from penstock.executor.batch import BatchBuffer, EdgeHistory
 from penstock.executor.gpu_batch import GpuBatch
 from penstock.operators.external.feed import DeviceDelivery
@@ -157,10 +157,7 @@ class Feeding:
             except StopIteration:
                 stop = True
             except Exception as error:
-                error.add_note(
-                    f"raised for iteration {self.iteration} of the external source "
-                    f'"{node.name}", created at {node.user_line}'
-                )
+                self._add_place(error, node)
                 raise
             else:
                 deliveries.append((node, registers, batches))
@@ -175,6 +172,19 @@ class Feeding:
             for r, delivery in zip(registers, batches, strict=True)
         }
         return size, fed
+
+    def _add_place(self, error: Exception, node: OpNode) -> None:
+        """Note on `error` which source raised it, unless its worker has noted that.
+
+        A source may raise the same object again in a later iteration, which replaces the note.
+        """
+        source = f'the external source "{node.name}", created at {node.user_line}'
+        whole = f'the external source "{node.name}", {created_at(node.user_stack)}'
+        own = f"raised for iteration {self.iteration} of {whole}"
+        notes = list(getattr(error, "__notes__", ()))
+        of_worker = [n.replace(source, whole) for n in notes if n.endswith(source)]
+        others = [n for n in notes if source not in n]
+        error.__notes__ = [*others, *(of_worker or [own])]
 
     def _common_size(self, deliveries: list[tuple[OpNode, list[int], list[AnyDelivery]]]) -> int:
         size = 0

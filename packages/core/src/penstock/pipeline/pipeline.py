@@ -25,6 +25,7 @@ from penstock.pipeline.output_checks import check_output, per_output
 from penstock.pipeline.resumable import ResumablePipeline
 from penstock.pipeline.settings import Settings
 from penstock.tensors._repr import shape_range
+from penstock.tracebacks import public_methods
 from penstock.types import (
     DALIDataType,
     DataTypeLike,
@@ -50,6 +51,7 @@ EXIT_SECONDS = 5.0
 """How long the end of the program waits for operators that are at work."""
 
 
+@public_methods
 class Pipeline(ResumablePipeline):
     """Runs a graph of operators, batch after batch, on threads of its own.
 

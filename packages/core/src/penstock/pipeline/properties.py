@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import NotYetSupportedError
 from penstock.pipeline.printing import pipeline_html, pipeline_line, pipeline_text
+from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
     from penstock.pipeline.settings import Settings
 
 
+@public_methods
 class PipelineProperties:
     """The properties that mirror a pipeline's settings."""
 

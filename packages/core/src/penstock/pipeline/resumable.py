@@ -15,6 +15,7 @@ from penstock.graph.user_line import stack_level
 from penstock.pipeline.checkpoint_names import check_same, names_in_checkpoints
 from penstock.pipeline.feeding import Feeding
 from penstock.pipeline.source_workers import SourceWorkers, WorkersPipeline
+from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
     from penstock.executor.executor import Executor
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.graph.nodes import OpNode
 
 
+@public_methods
 class ResumablePipeline(WorkersPipeline):
     """Knows what a pipeline's next batches depend on."""
 

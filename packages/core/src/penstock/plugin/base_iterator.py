@@ -36,6 +36,7 @@ from penstock.plugin.iterator_state import (
     found_state,
     kind_of,
 )
+from penstock.tracebacks import public_methods
 from penstock.types import PipelineAPIType
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class PipelineBatch(NamedTuple):
     kept: int | list[int]
 
 
+@public_methods
 class _DaliBaseIterator:
     """Iterates over batches of one or more pipelines, one epoch per ``for`` loop.
 

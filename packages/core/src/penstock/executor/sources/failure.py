@@ -9,19 +9,9 @@ from pathlib import Path
 from types import TracebackType
 
 from penstock.errors import SourceWorkerError
+from penstock.tracebacks import WorkerTraceback
 
 _OURS = str(Path(__file__).parents[2])
-
-
-class WorkerTraceback(Exception):  # noqa: N818 - it is shown as the cause of an error
-    """Where in a worker an error came from, as text: the frames themselves stay there."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.text = text
-
-    def __str__(self) -> str:
-        return f"\n\n{self.text.rstrip()}\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ from penstock.experimental.dynamic.thread_pools import (
     get_num_threads,
     set_num_threads,
 )
+from penstock.tracebacks import public as _public
 
 __all__ = [
     "Batch",
@@ -119,6 +120,7 @@ _calling.install(Tensor, Batch, as_input)
 del as_input
 
 
+@_public
 def __getattr__(name: str) -> _Any:
     return _functions.lookup(__name__, name)
 

@@ -18,6 +18,7 @@ from penstock.graph.expressions import constant_operand
 from penstock.operators.arithmetic.operations import OPERATIONS, Operation
 from penstock.operators.registry import find
 from penstock.operators.schema import OpSchema, Spec
+from penstock.tracebacks import hide_engine, public
 from penstock.types import DALIDataType, ScalarConstant, storage_dtype
 
 _FEW = 16
@@ -144,14 +145,22 @@ def _schema() -> OpSchema:
 
 def _forward(operation: Operation) -> Callable[..., Any]:
     def method(self: Any, *others: Any) -> Any:
-        return apply(operation, (self, *others))
+        try:
+            return apply(operation, (self, *others))
+        except Exception as error:
+            hide_engine(error)
+            raise
 
     return method
 
 
 def _reflected(operation: Operation) -> Callable[..., Any]:
     def method(self: Any, other: Any) -> Any:
-        return apply(operation, (other, self))
+        try:
+            return apply(operation, (other, self))
+        except Exception as error:
+            hide_engine(error)
+            raise
 
     return method
 
@@ -174,6 +183,7 @@ def function_of(operation: Operation) -> Callable[..., Any]:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
 
+    @public
     def function(*operands: Any, **named: Any) -> Any:
         if named or len(operands) != len(names):
             try:

@@ -21,10 +21,12 @@ from penstock.experimental.dynamic.slots import HostValue, Slot, derived, on_hos
 from penstock.experimental.dynamic.tensors import Tensor, _to_device, torch_module
 from penstock.operators.schema import Spec
 from penstock.tensors.tensor_list import TensorListCPU
+from penstock.tracebacks import public_methods
 
 _CPU = Device.CPU
 
 
+@public_methods
 class Batch(calling.Holder):
     """Samples that operators work on together.
 
@@ -318,6 +320,7 @@ def _restored(found: TensorListCPU) -> Batch:
     return Batch._of(Slot(value.spec, len(value), value))
 
 
+@public_methods
 class TensorList:
     """Some samples of a batch, in some order, as a sequence.
 

@@ -25,8 +25,8 @@ from penstock.experimental.dynamic.rng import resolve_rng
 from penstock.experimental.dynamic.sizes import checked_size
 from penstock.experimental.dynamic.slots import Slot
 from penstock.graph.capture import wanted_device
-from penstock.graph.user_line import own_folders
 from penstock.operators.registry import find
+from penstock.tracebacks import own_folders
 
 if TYPE_CHECKING:
     from penstock.operators.schema import OpSchema

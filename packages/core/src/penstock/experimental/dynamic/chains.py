@@ -137,7 +137,7 @@ def _node(schema: Any, device: str, args: dict[str, Any], serial: int) -> OpNode
         inputs=[],
         args=args,
         tensor_args={},
-        user_line="",
+        user_stack=(),
         serial=serial,
     )
 

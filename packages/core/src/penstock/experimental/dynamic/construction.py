@@ -34,6 +34,7 @@ from penstock.tensors.interop import as_host_array, dali_type
 from penstock.tensors.pool import HOST_POOL
 from penstock.tensors.tensor import TensorCPU
 from penstock.tensors.tensor_list import TensorListCPU
+from penstock.tracebacks import public
 from penstock.types import DALIDataType, storage_dtype
 from penstock.types.enums import DALIEnum, DALIImageType, DALIInterpType
 
@@ -53,6 +54,7 @@ _KEPT = frozenset(np.dtype(t) for t in ("i1", "u1", "i2", "u2", "i4", "u4", "f2"
 """What lists of NumPy's numbers may be; all else is taken for Python's numbers, as in DALI."""
 
 
+@public
 def tensor(
     data: Any,
     dtype: Any = None,
@@ -88,6 +90,7 @@ def tensor(
     return _tensor(tensor_slot(data, dtype, device, layout, copy=True, pad=pad))
 
 
+@public
 def as_tensor(
     data: Any,
     dtype: Any = None,
@@ -103,6 +106,7 @@ def as_tensor(
     return _tensor(tensor_slot(data, dtype, device, layout, copy=False, pad=pad))
 
 
+@public
 def batch(
     tensors: Any, dtype: Any = None, device: DeviceLike | None = None, layout: str | None = None
 ) -> Batch:
@@ -112,6 +116,7 @@ def batch(
     return Batch(tensors, dtype, device, layout, copy=True)
 
 
+@public
 def as_batch(
     tensors: Any, dtype: Any = None, device: DeviceLike | None = None, layout: str | None = None
 ) -> Batch:

@@ -13,11 +13,13 @@ from penstock.experimental.dynamic.evaluators import Evaluator
 from penstock.experimental.dynamic.modes import THREAD
 from penstock.experimental.dynamic.streams import Stream, as_stream, set_stream_of
 from penstock.experimental.dynamic.thread_pools import ThreadPool, get_num_threads
+from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
     from penstock.experimental.dynamic.invocations import Invocation
 
 
+@public_methods
 class EvalContext:
     """Threads and a stream for the work of calls.
 

@@ -294,10 +294,7 @@ class Evaluator:
     def _fail(self, invocation: Invocation, cause: Any) -> None:
         """Let a call fail because what it reads has."""
         if isinstance(cause, Invocation):
-            try:
-                cause.ensure()
-            except Exception as error:
-                cause = error
+            cause = cause.error
         self._settle([invocation], cause)
 
     def _flush(

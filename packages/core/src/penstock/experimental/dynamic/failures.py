@@ -21,6 +21,11 @@ def line_of(code: CodeType, instruction: int) -> int:
     return code.co_firstlineno
 
 
+def described(code: CodeType, instruction: int) -> str:
+    """``file:line in function`` of an instruction."""
+    return f"{code.co_filename}:{line_of(code, instruction)} in {code.co_name}"
+
+
 def placed(error: BaseException, invocation: Invocation) -> BaseException:
     """`error` of an operator, told of the user's line that called it.
 
@@ -31,7 +36,7 @@ def placed(error: BaseException, invocation: Invocation) -> BaseException:
     where = replace(
         error.where,
         operator=invocation.form.operation.shown,
-        user_line=invocation.user_line,
+        user_stack=invocation.user_stack,
     )
     reason, place, _ = str(error).rpartition(f"\n  {error.where.describe()}")
     cause = None if error.__cause__ is error else error.__cause__
@@ -58,8 +63,7 @@ def interruption_in(error: BaseException) -> BaseException | None:
 def surfaced(invocation: Invocation) -> BaseException:
     """The error of a call, to be raised where a result is looked at, from `invocation.error`.
 
-    It has the class of what went wrong. That error is its cause, and the last entry of its
-    traceback is the line that made the call.
+    It has the class of what went wrong. That error is its cause.
     """
     error = invocation.error
     assert error is not None
@@ -68,10 +72,10 @@ def surfaced(invocation: Invocation) -> BaseException:
     else:
         when = "An error happened during asynchronous execution"
     what = f"{when} of `{invocation.form.operation.shown}`"
-    return raised_at(error, what, (invocation.code, invocation.line))
+    return raised_at(error, what, described(invocation.code, invocation.instruction))
 
 
-def raised_at(error: BaseException, what: str, place: tuple[CodeType, int] | None) -> BaseException:
+def raised_at(error: BaseException, what: str, place: str) -> BaseException:
     """An error of the class of `error` that says `what` happened and where it was asked for.
 
     Parameters
@@ -81,13 +85,11 @@ def raised_at(error: BaseException, what: str, place: tuple[CodeType, int] | Non
     what
         The beginning of the message.
     place
-        Code and line that asked for it. The traceback of `error` is made to end there.
+        The user's line that asked for it.
     """
-    if place is not None:
-        code, line = place
-        _end_at_call(error, code, line)
-        what += f", called at {code.co_filename}:{line} in {code.co_name}"
     text = str(error)
+    if place not in text:
+        what += f", called at {place}"
     try:
         found: BaseException = type(error)(f"{what}:\n{text}")
     except Exception:  # constructors of their own
@@ -95,20 +97,3 @@ def raised_at(error: BaseException, what: str, place: tuple[CodeType, int] | Non
     if isinstance(found, OperatorError) and isinstance(error, OperatorError):
         found.where = error.where
     return found
-
-
-def _end_at_call(error: BaseException, code: CodeType, line: int) -> None:
-    """Let the traceback of `error` go through the line that made the call, once."""
-    if getattr(error, "_penstock_at_call", False):
-        return
-    text = "\n" * (line - 1) + "raise error"
-    try:
-        raising = compile(text, code.co_filename, "exec").replace(co_name=code.co_name)
-        exec(raising, {"error": error})
-    except BaseException as raised:
-        if raised is not error:
-            return
-        traceback = raised.__traceback__
-        # This function's own frame is of no interest to anybody.
-        error.__traceback__ = traceback.tb_next if traceback is not None else None
-    error._penstock_at_call = True  # type: ignore[attr-defined]

@@ -11,6 +11,7 @@ from penstock.operators import registry
 from penstock.operators.docs import docstring_for
 from penstock.operators.schema import OpSchema
 from penstock.operators.signature import signature_for
+from penstock.tracebacks import hide_engine
 
 
 def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
@@ -25,14 +26,22 @@ def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
             rng: Any = None,
             **arguments: Any,
         ) -> Any:
-            return call(schema, inputs, batch_size, device, arguments, rng)
+            try:
+                return call(schema, inputs, batch_size, device, arguments, rng)
+            except Exception as error:
+                hide_engine(error)
+                raise
 
     else:
 
         def function(
             *inputs: Any, batch_size: int | None = None, device: Any = None, **arguments: Any
         ) -> Any:
-            return call(schema, inputs, batch_size, device, arguments)
+            try:
+                return call(schema, inputs, batch_size, device, arguments)
+            except Exception as error:
+                hide_engine(error)
+                raise
 
     function.__name__ = function.__qualname__ = schema.name.rpartition(".")[2]
     function.__module__ = module

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from penstock.experimental.dynamic.slots import Slot
+from penstock.graph.user_line import leaves_program
 
 if TYPE_CHECKING:
     from penstock.experimental.dynamic.evaluators import Evaluator
     from penstock.experimental.dynamic.operations import Form
+
+_MOST_CALLERS = 6
+"""So many callers of the function that called an operator are kept."""
 
 NEW, QUEUED, RUNNING, DONE, FAILED = range(5)
 
@@ -42,6 +47,7 @@ class Invocation:
 
     __slots__ = (
         "__weakref__",
+        "callers",
         "code",
         "error",
         "evaluator",
@@ -76,9 +82,9 @@ class Invocation:
         self.state = NEW
         self.error: BaseException | None = None
         self.latch: threading.Lock | None = None
-        # Which line it is, is found out if somebody asks.
         self.code: CodeType = frame.f_code
         self.instruction = frame.f_lasti
+        self.callers = callers_of(frame)
         self.mode: Any = None
         for slot in inputs:
             slot.uses.append(None)
@@ -109,13 +115,32 @@ class Invocation:
         return [*self.inputs, *(slot for _, slot in self.tensors)]
 
     @property
-    def line(self) -> int:
-        """Number of the line that made the call."""
-        from penstock.experimental.dynamic.failures import line_of
+    def user_stack(self) -> tuple[str, ...]:
+        """The user's calls that led here, innermost first, each as ``file:line in function``."""
+        from penstock.experimental.dynamic.failures import described
 
-        return line_of(self.code, self.instruction)
+        found = [described(self.code, self.instruction)]
+        inner = self.code.co_filename
+        for code, instruction in self.callers:
+            if leaves_program(code.co_filename, inner):
+                break
+            found.append(described(code, instruction))
+            inner = code.co_filename
+        return tuple(found)
 
-    @property
-    def user_line(self) -> str:
-        """``file:line in function`` that made the call."""
-        return f"{self.code.co_filename}:{self.line} in {self.code.co_name}"
+
+def callers_of(frame: FrameType) -> Sequence[tuple[CodeType, int]]:
+    """Where the function of `frame` was called from, innermost first: code and instruction.
+
+    Which lines these are is found out if somebody asks.
+    """
+    found: list[tuple[CodeType, int]] = []
+    code = frame.f_code
+    while code.co_name != "<module>" and len(found) < _MOST_CALLERS:
+        outside = frame.f_back
+        if outside is None:
+            break
+        frame = outside
+        code = frame.f_code
+        found.append((code, frame.f_lasti))
+    return found

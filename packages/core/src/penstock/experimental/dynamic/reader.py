@@ -28,7 +28,7 @@ from penstock.experimental.dynamic.modes import THREAD, EvalMode
 from penstock.experimental.dynamic.reading import Place, ReadAhead
 from penstock.experimental.dynamic.sizes import checked_size
 from penstock.experimental.dynamic.tensors import Tensor
-from penstock.graph.user_line import own_folders
+from penstock.tracebacks import own_folders, public_methods
 
 if TYPE_CHECKING:
     from penstock.experimental.dynamic.slots import Slot
@@ -54,6 +54,7 @@ class ReaderState(str):
         return f"ReaderState({str(self)!r})"
 
 
+@public_methods
 class Reader:
     """A data set that is read epoch by epoch, in batches or sample by sample.
 
@@ -388,6 +389,7 @@ class Reader:
         return f"<{self._place.shown}{name}>"
 
 
+@public_methods
 class Epoch:
     """A loop over one epoch of a reader."""
 

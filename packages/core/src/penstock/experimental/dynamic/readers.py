@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from penstock.errors import OperatorNotReleasedError
+from penstock.errors import OperatorNotReleasedError, UnknownOperatorError, did_you_mean
 from penstock.experimental.dynamic.reader import Reader
 from penstock.faces.dali_names import DALI_CLASSES
 from penstock.operators import registry
 from penstock.operators.docs import docstring_for
 from penstock.operators.schema import OpSchema
 from penstock.operators.signature import class_name, signature_for
+from penstock.tracebacks import public
 
 _HEAD = ("max_batch_size", "name", "device", "num_inputs")
 _NO_ARGUMENTS = ("preserve", "bytes_per_sample_hint", "device", "name")
@@ -56,6 +57,7 @@ def signature_of(schema: OpSchema) -> inspect.Signature:
     return inspect.Signature([*head, *arguments, *tail])
 
 
+@public
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -66,7 +68,9 @@ def __getattr__(name: str) -> Any:
             raise OperatorNotReleasedError(
                 f"`readers.{name}` is to come: DALI 2.4 has it, this version of Penstock does not."
             )
-        raise AttributeError(f"module {__name__!r} has no reader {name!r}")
+        raise UnknownOperatorError(
+            f"`readers` has no reader {name!r}.{did_you_mean(name, offered())}"
+        )
     made = reader_class(schema)
     globals()[name] = made
     return made

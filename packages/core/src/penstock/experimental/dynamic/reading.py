@@ -16,7 +16,7 @@ import numpy as np
 
 from penstock.errors import Where, located
 from penstock.experimental.dynamic import lifetime
-from penstock.experimental.dynamic.failures import line_of, raised_at
+from penstock.experimental.dynamic.failures import described, raised_at
 from penstock.experimental.dynamic.slots import HostValue, Slot
 from penstock.operators.readers.base import Reader as Source
 from penstock.tensors.pool import HOST_POOL
@@ -137,13 +137,9 @@ class Reading:
         """
         self.wait()
         if self.error is not None:
-            code = self.code
-            line = None if code is None else (code, line_of(code, self.instruction))
-            raise raised_at(
-                self.error,
-                f"An error happened during asynchronous execution of `{self.place.shown}`",
-                line,
-            ) from self.error
+            what = f"An error happened during asynchronous execution of `{self.place.shown}`"
+            place = "" if self.code is None else described(self.code, self.instruction)
+            raise raised_at(self.error, what, place) from self.error
 
 
 class Place:
@@ -157,7 +153,7 @@ class Place:
 
     def where(self, sample: int | None = None, source: str | None = None) -> Where:
         """The place of one sample."""
-        return Where(self.shown, self.name, None, sample, source)
+        return Where(self.shown, self.name, (), sample, source)
 
 
 class ReadAhead:

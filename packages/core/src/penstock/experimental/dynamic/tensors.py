@@ -19,6 +19,7 @@ from penstock.experimental.dynamic.slots import HostValue, Slot, on_host
 from penstock.operators.registry import find
 from penstock.operators.schema import Spec
 from penstock.tensors.tensor import TensorCPU
+from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _CPU = Device.CPU
 
 
+@public_methods
 class Tensor(calling.Holder):
     """An array on the CPU or a GPU.
 

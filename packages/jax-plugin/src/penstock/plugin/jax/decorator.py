@@ -11,6 +11,7 @@ from penstock.errors import ArgumentTypeError
 from penstock.plugin.base_iterator import LastBatchPolicy
 from penstock.plugin.jax.iterator import DALIGenericIterator
 from penstock.plugin.jax.placement import Placement
+from penstock.tracebacks import public
 
 if TYPE_CHECKING:
     import jax
@@ -120,6 +121,7 @@ def make_decorator(
             raise ArgumentTypeError(f"`data_iterator` decorates a function, got {function!r}.")
         own = inspect.signature(function).parameters
 
+        @public
         @functools.wraps(function)
         def make(*args: Any, checkpoints: Sequence[bytes] | None = None, **kwargs: Any) -> Any:
             pipelines = placement.pipelines(function, own, args, kwargs, checkpoints)

@@ -10,6 +10,7 @@ from penstock.errors import ArgumentTypeError, ArgumentValueError, NotYetSupport
 from penstock.graph.capture import call
 from penstock.plugin.jax.batch_sharding import batch_sharding
 from penstock.plugin.jax.function_operator import JaxFunction
+from penstock.tracebacks import public
 
 if TYPE_CHECKING:
     from jax.sharding import Sharding
@@ -80,6 +81,7 @@ def jax_function(
         if not callable(decorated):
             raise ArgumentTypeError(f"`jax_function` decorates a function, got {decorated!r}.")
 
+        @public
         @functools.wraps(decorated)
         def in_pipeline(*inputs: Any) -> Any:
             return call(

@@ -12,6 +12,7 @@ from penstock.plugin.base_iterator import LastBatchPolicy, PipelineBatch, _DaliB
 from penstock.plugin.iterator_arguments import as_list
 from penstock.plugin.jax.arrangement import make_assembly
 from penstock.plugin.jax.assembly import Sharded, Split, assembled
+from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
     from jax.sharding import Sharding
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.pipeline import Pipeline
 
 
+@public_methods
 class DALIGenericIterator(_DaliBaseIterator):
     """Iterates over batches as JAX's arrays.
 

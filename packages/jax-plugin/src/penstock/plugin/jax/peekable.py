@@ -19,6 +19,7 @@ from penstock.plugin.jax.decorator import make_decorator
 from penstock.plugin.jax.element_spec import register_with_clu, spec_of
 from penstock.plugin.jax.iterator import DALIGenericIterator
 from penstock.plugin.jax.placement import Placement
+from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.pipeline import Pipeline
 
 
+@public_methods
 class DALIGenericPeekableIterator(DALIGenericIterator):
     """Iterates over batches as JAX's arrays, and shows the next one without handing it out.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.plugin.base_iterator import LastBatchPolicy, PipelineBatch, _DaliBaseIterator
 from penstock.plugin.pytorch.convert import to_dense
+from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.pipeline import Pipeline
 
 
+@public_methods
 class DALIGenericIterator(_DaliBaseIterator):
     """Iterates over batches as PyTorch tensors.
 
@@ -102,6 +104,7 @@ class DALIGenericIterator(_DaliBaseIterator):
         ]
 
 
+@public_methods
 class DALIClassificationIterator(DALIGenericIterator):
     """Like `DALIGenericIterator`, for pipelines with the two outputs "data" and "label"."""
 

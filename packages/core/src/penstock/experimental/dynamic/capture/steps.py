@@ -23,6 +23,7 @@ class _Site(NamedTuple):
 
     f_code: CodeType
     f_lasti: int
+    f_back: None = None
 
 
 class _Wish:
