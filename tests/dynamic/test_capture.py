@@ -478,3 +478,22 @@ def test_steps_leave_nothing_behind(root, monkeypatch):
         assert not alive
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("step_of_change", [0, 1])
+def test_what_was_drawn_irregularly_at_first_is_not_drawn_ahead(root, steps_ahead, step_of_change):
+    results = []
+    for capture in (False, True):
+        rng = ndd.random.RNG(1)
+        found = []
+        epoch = made(root).next_epoch(batch_size=SIZE, capture=capture)
+        for step, (data, _) in enumerate(epoch):
+            first = ndd.random.uniform(batch_size=SIZE, rng=rng)
+            if step == step_of_change:
+                rng.advance(3)
+            second = ndd.random.uniform(batch_size=SIZE, rng=rng)
+            found.append([*values(data + 1), *values(first), *values(second)])
+        results.append(found)
+    same(*results)
+    assert steps_ahead
+    assert "random.uniform" not in steps_ahead

@@ -224,3 +224,22 @@ def test_with_clu(files, monkeypatch):
     it = iterate(files)
     assert isinstance(it, DatasetIterator)
     assert it.element_spec["label"] == TheirSpec(np.dtype("int32"), (4, 1))
+
+
+def test_sub_classes_override_the_step(files):
+    class Labels(DALIGenericPeekableIterator):
+        def __next__(self):
+            return labels(super().__next__()["label"])
+
+    class LabelsUnderBothNames(Labels):
+        def __next__(self):
+            return super().__next__()
+
+        next = __next__
+
+    for kind in (Labels, LabelsUnderBothNames):
+        it = kind(file_pipeline(files, batch_size=4), OUTPUTS, reader_name="reader")
+        assert next(it) == [0, 1, 2, 3]
+        assert labels(it.peek()["label"]) == [4, 5, 6, 7]
+        assert it.next() == [4, 5, 6, 7]
+        assert it.get_next() == [8, 9, 10, 11]

@@ -314,3 +314,15 @@ def test_every_epoch_begins_with_data(tmp_path):
     )
     for expected in ([[0, 1], [2, 3], [5, 6], [7, 8]], [[2, 3], [5, 6], [7, 8], [0, 1]]):
         assert [[d["x"].ravel().tolist() for d in step] for step in it] == [expected]
+
+
+def test_wrappers_of_training_loops_override_the_step(files):
+    class Wrapper(DALIClassificationIterator):
+        def __next__(self):
+            return super().__next__()[0]["label"].ravel().tolist()
+
+        next = __next__
+
+    it = Wrapper(file_pipeline(files), reader_name="reader", last_batch_policy=PARTIAL)
+    assert [next(it), it.next()] == [[0, 1], [2, 3]]
+    assert [len(step) for step in it] == [2, 2, 2, 1]

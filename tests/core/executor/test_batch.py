@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from penstock import fn, pipeline_def, types
+from penstock.executor.batch import BatchBuffer, EdgeHistory
+from penstock.operators import Spec
+from penstock.tensors.pool import HostPool
 
 
 def outputs(graph, batch, **keywords):
@@ -60,3 +65,48 @@ def test_parts_and_ragged_views():
     whole, part = outputs(lambda x: (x, x[1:]), np.arange(8).reshape(2, 4))
     assert part.as_array().tolist() == [[1, 2, 3], [5, 6, 7]]
     assert whole.shape() == [(4,), (4,)]
+
+
+class CountingPool(HostPool):
+    """Ordinary memory that says how much of it was asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.bytes = 0
+
+    def empty(self, shape, dtype):
+        self.bytes += math.prod(shape) * np.dtype(dtype).itemsize
+        return super().empty(shape, dtype)
+
+
+def filled(shapes, history):
+    pool = CountingPool()
+    buffer = BatchBuffer(len(shapes), Spec(types.UINT8, 2), history, pool)
+    for index, shape in enumerate(shapes):
+        buffer.row(index, shape)[...] = index % 251
+    return buffer.tensor_list(), pool.bytes
+
+
+def test_a_large_first_sample_does_not_decide_about_all_others():
+    history = EdgeHistory()
+    small = 511 * 16
+    batch, asked = filled([(6000, 600), *[(4, 4)] * 511], history)
+    assert asked == 6000 * 600 + small
+    assert [batch.at(k).shape for k in (0, 1)] == [(6000, 600), (4, 4)]
+    batch, asked = filled([(4, 4)] * 512, history)
+    assert asked == 512 * 16
+    batch, asked = filled([(6000, 600), *[(4, 4)] * 511], history)
+    assert asked == 6000 * 600 + small
+
+
+def test_many_large_samples_of_one_shape_lie_in_one_piece():
+    history = EdgeHistory()
+    shapes = [(6000, 600)] * 80
+    whole = 80 * 6000 * 600
+    first, asked = filled(shapes, history)
+    assert first.is_dense_tensor()
+    assert [int(first.at(k)[-1, -1]) for k in (0, 1, 79)] == [0, 1, 79]
+    assert asked == 2 * whole
+    second, asked = filled(shapes, history)
+    assert second.is_dense_tensor()
+    assert asked == whole

@@ -453,3 +453,40 @@ def test_outputs_are_batches():
     pipeline = CountingPipeline(6, 2)
     pipeline.schedule_run()
     assert isinstance(pipeline.share_outputs()[0], TensorListCPU)
+
+
+class Doubled(NumberIterator):
+    """The usual wrapper: steps of another form."""
+
+    def __next__(self):
+        return [[2 * number for number in numbers] for numbers in super().__next__()]
+
+
+class DoubledUnderBothNames(Doubled):
+    """As wrappers are written that are called `next`, too."""
+
+    def __next__(self):
+        return super().__next__()
+
+    next = __next__
+
+
+class DoubledNext(NumberIterator):
+    """A wrapper of the method only."""
+
+    def next(self):
+        return [[2 * number for number in numbers] for numbers in super().next()]
+
+
+@pytest.mark.parametrize("kind", [Doubled, DoubledUnderBothNames])
+def test_sub_classes_override_the_step(kind):
+    it = kind([CountingPipeline(6, 2)], reader_name="reader")
+    assert next(it) == [[0, 2]]
+    assert it.next() == [[4, 6]]
+    assert list(it) == [[[0, 2]], [[4, 6]], [[8, 10]]]
+
+
+def test_sub_classes_override_next():
+    it = DoubledNext([CountingPipeline(6, 2)], reader_name="reader")
+    assert it.next() == [[0, 2]]
+    assert next(it) == [[2, 3]]

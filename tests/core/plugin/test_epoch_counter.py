@@ -174,3 +174,13 @@ def test_endless():
     counter.restart(None)
     counter.restore(counter.state())
     assert counter.leftover_steps() == 0
+
+
+@pytest.mark.parametrize(
+    ("size", "beyond"), [(12, [0, 0, 0]), (11, [0, 0, 1]), (9, [0, 1, 2]), (7, [1, 2, 2])]
+)
+def test_what_is_beyond_a_size_is_that_of_the_last_pipelines(size, beyond):
+    counter = SizeCounter(size, 3, 2, FILL, padded=True)
+    while counter.steps_left():
+        counter.advance([Delivery(2)] * 3)
+    assert counter.beyond(3) == beyond

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 _ALIGNMENT = 64
 _FIRST_BYTES = 1 << 20
+_LARGEST_BYTES = 64 << 20
+"""A block that is kept for further samples is not larger."""
 
 
 def _aligned_block(size: int) -> tuple[np.ndarray, int]:
@@ -22,8 +24,9 @@ def _aligned_block(size: int) -> tuple[np.ndarray, int]:
 class Arena:
     """Memory that lives until `reset`, reused for every sample so that it stays in the cache.
 
-    When a sample needs more than there is, further blocks are taken; `reset` replaces them by one
-    block of the size that was needed.
+    What does not fit gets blocks of its own, which are dropped by `release` and `reset`. `reset`
+    then takes a larger block, up to a bound: scratch of large samples is no memory to keep for each
+    thread.
     """
 
     __slots__ = ("_base", "_block", "_overflow", "_peak", "_size", "_used")
@@ -33,7 +36,8 @@ class Arena:
         self._block, self._base = _aligned_block(self._size)
         self._used = 0
         self._peak = 0
-        self._overflow: list[np.ndarray] = []
+        self._overflow: list[tuple[int, np.ndarray]] = []
+        """Blocks of what did not fit, each with the place that it has taken, in order of these."""
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """An uninitialised C-contiguous array, aligned to 64 bytes."""
@@ -41,11 +45,12 @@ class Arena:
         count = math.prod(shape) * dtype.itemsize
         start = self._used
         end = start + count
-        self._used = -(-end // _ALIGNMENT) * _ALIGNMENT
         if end > self._size:
             block, base = _aligned_block(count)
-            self._overflow.append(block)
+            self._overflow.append((start, block))
+            self._used = -(-end // _ALIGNMENT) * _ALIGNMENT
             return np.ndarray(shape, dtype, block, base)
+        self._used = -(-end // _ALIGNMENT) * _ALIGNMENT
         return np.ndarray(shape, dtype, self._block, self._base + start)
 
     def rest(self) -> np.ndarray:
@@ -61,11 +66,14 @@ class Arena:
         """Take back what was handed out since `mark`."""
         self._peak = max(self._peak, self._used)
         self._used = mark
+        overflow = self._overflow
+        while overflow and overflow[-1][0] >= mark:
+            overflow.pop()
 
     def reset(self) -> None:
         """Take everything back."""
         self.release(0)
-        if self._overflow:
-            self._overflow.clear()
-            self._size = self._peak + self._peak // 4
-            self._block, self._base = _aligned_block(self._size)
+        if self._peak > self._size < _LARGEST_BYTES:
+            size = min(self._peak + self._peak // 4, _LARGEST_BYTES)
+            self._block, self._base = _aligned_block(size)
+            self._size = size

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.runtime import Event
 
 
+_LARGEST_GUESS_BYTES = 1 << 28
+"""So much memory may be taken for a batch of which the shape of one sample is known."""
+
+_UNDECIDED = (-1,)
+"""In place of the shape of rows, where the first one was too large to go by."""
+
 _OUTSIDE, _INSIDE, _SHARED = range(3)
 """Where a row is: in memory of its own, in the memory of the whole batch, or in that of another
 batch.
@@ -33,10 +39,12 @@ batch.
 class EdgeHistory:
     """What earlier iterations taught about the shapes on one edge."""
 
-    __slots__ = ("bytes", "ragged")
+    __slots__ = ("bytes", "ragged", "shape")
 
     def __init__(self) -> None:
         self.ragged = False
+        self.shape: tuple[int, ...] | None = None
+        """The shape that all rows of the last batch had."""
         self.bytes = 0
         """What the rows of a ragged batch that is uploaded take, and some more."""
 
@@ -157,8 +165,7 @@ class BatchBuffer:
         if self._row_shape is None and not self._history.ragged:
             with self._lock:
                 if self._row_shape is None:
-                    self._dense = self._pool.empty((len(self), *shape), self._dtype)
-                    self._row_shape = tuple(shape)
+                    self._decide(tuple(shape))
         if self._dense is not None and self._row_shape == tuple(shape):
             row: np.ndarray = self._dense[index, ...]
             self._in_dense[index] = _INSIDE
@@ -169,6 +176,19 @@ class BatchBuffer:
             row = self._pool.empty(tuple(shape), self._dtype) if found is None else found
         self.rows[index] = row
         return row
+
+    def _decide(self, shape: tuple[int, ...]) -> None:
+        """Take memory for a batch of rows of this shape, the first one's. Holds the lock.
+
+        Of much memory, one sample does not tell that it is needed: the others may be small. So
+        much is taken when the last batch was of that shape.
+        """
+        size = len(self) * math.prod(shape) * self._dtype.itemsize
+        if size <= _LARGEST_GUESS_BYTES or self._history.shape == shape:
+            self._dense = self._pool.empty((len(self), *shape), self._dtype)
+            self._row_shape = shape
+        else:
+            self._row_shape = _UNDECIDED
 
     def rows_for(
         self, indices: Sequence[int], shapes: np.ndarray
@@ -313,16 +333,22 @@ class BatchBuffer:
         rows = [self.rows[index] for index in order]
         assert all(row is not None for row in rows)
         made = BatchBuffer(len(self), self.spec, EdgeHistory(), self._pool)
+        made.rows = rows
         if len({row.shape for row in rows if row is not None}) == 1:
-            dense = self._pool.empty((len(rows), *rows[0].shape), rows[0].dtype)  # type: ignore[union-attr]
-            np.stack(rows, out=dense)  # type: ignore[arg-type]
-            made.rows = [dense[index, ...] for index in range(len(rows))]
-            made.adopt(dense)
+            made._gather()
         else:
             made.rows = [self._pool.copy_of(row) for row in rows if row is not None]
         if self.sources is not None:
             made.sources = [self.sources[index] for index in order]
         return made
+
+    def _gather(self) -> None:
+        """Copy the rows, all of one shape, into one piece of memory."""
+        rows: list[np.ndarray] = self.rows  # type: ignore[assignment]
+        dense = self._pool.empty((len(rows), *rows[0].shape), rows[0].dtype)
+        np.stack(rows, out=dense)
+        self.rows = [dense[index, ...] for index in range(len(rows))]
+        self.adopt(dense)
 
     def _copied_from_gpu(self) -> TensorListCPU:
         """The finished batch in ordinary memory.
@@ -342,9 +368,15 @@ class BatchBuffer:
         """Learn from what the finished batch, which is uploaded now, takes."""
         if self.dense is None:
             history = self._history
-            history.ragged = len({row.shape for row in self.rows if row is not None}) > 1
+            self._learn_shapes()
             if self._slab is not None:
                 history.bytes = max(self._slab.wanted * 5 // 4, history.bytes * 15 // 16)
+
+    def _learn_shapes(self) -> None:
+        shapes = {row.shape for row in self.rows if row is not None}
+        history = self._history
+        history.ragged = len(shapes) > 1
+        history.shape = None if history.ragged else next(iter(shapes), None)
 
     def wait(self) -> None:
         """Wait until the samples are there."""
@@ -362,12 +394,17 @@ class BatchBuffer:
         whole = self.dense
         if whole is None:
             whole = self._shared_dense()
+        elif self._history.shape != self._row_shape:
+            self._history.shape = self._row_shape
         if whole is not None:
             return TensorListCPU._from_dense(whole, layout, self.sources, self.spec.dtype)
         # Memory for a whole batch of the first sample's shape would be wasted on ragged data, so
         # the next batch does without it, until all shapes are found equal again.
-        shapes = {row.shape for row in self.rows if row is not None}
-        self._history.ragged = len(shapes) > 1
+        self._learn_shapes()
+        if self._row_shape is _UNDECIDED and not self._history.ragged:
+            self._gather()
+            assert self._dense is not None
+            return TensorListCPU._from_dense(self._dense, layout, self.sources, self.spec.dtype)
         return TensorListCPU._from_samples(
             self.rows,  # type: ignore[arg-type]
             layout,

@@ -459,24 +459,32 @@ class Executor(LaneSide):
         """Carry samples through their stage; go on with the iteration if they were the last."""
         program = iteration.program
         assert program is not None
-        runners = self._runners[worker.number]
-        runner = runners.get(program)
-        if runner is None:
-            runner = SampleRunner(program, worker.arena, materialise_views=not self.fuse)
-            runners[program] = runner
-        runner.bind(iteration)
+        failures: list[tuple[int, BaseException]] = []
+        failed: BaseException | None = None
         beside = program.crew.busy
         start, worked = time.perf_counter(), time.thread_time()
-        failures = runner.run(samples)
+        try:
+            runners = self._runners[worker.number]
+            runner = runners.get(program)
+            if runner is None:
+                runner = SampleRunner(program, worker.arena, materialise_views=not self.fuse)
+                runners[program] = runner
+            runner.bind(iteration)
+            try:
+                failures = runner.run(samples)
+            finally:
+                runner.release()
+        except BaseException as error:  # whatever it is, somebody waits for this iteration
+            failed = error
         worked = (time.thread_time() - worked) / len(samples)
         seconds = (time.perf_counter() - start) / len(samples)
         program.note_time(seconds, worked)
-        runner.release()
         with self._lock:
             iteration.in_flight -= 1
             program.crew.leave(beside, seconds, program.processor_seconds)
-            for index, error in failures:
-                iteration.failures[index] = error
+            if failed is not None and iteration.error is None:
+                iteration.error = failed
+            iteration.failures.update(failures)
             if failures and self._policy == "raise":
                 iteration.next = iteration.size  # the rest of the batch is of no use any more
             self._advance(iteration)

@@ -212,12 +212,20 @@ class _DaliBaseIterator:
         self.reset()
         return self
 
-    def __next__(self) -> Any:
-        """The next batch of the epoch."""
-        return self.next()
-
     def next(self) -> Any:
+        """The next batch of the epoch: what `__next__` gives.
+
+        Raises
+        ------
+        StopIteration
+            At the end of the epoch.
+        """
+        return self.__next__()
+
+    def __next__(self) -> Any:
         """The next batch of the epoch.
+
+        A sub-class may override it, and may then call it `next`, too.
 
         Raises
         ------

@@ -102,7 +102,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
                 self.reset()
             return self
 
-    def next(self) -> dict[str, jax.Array]:
+    def __next__(self) -> dict[str, jax.Array]:
         """The next batch: the one that was shown, if any was.
 
         Raises
@@ -123,7 +123,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
 
     def get_next(self) -> dict[str, jax.Array]:
         """The next batch; CLU's old name of `next`."""
-        return self.next()
+        return self.__next__()
 
     def peek(self) -> dict[str, jax.Array]:
         """The next batch, which the next step gives again.
@@ -244,7 +244,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
             raise StopIteration
         if self._peeked is None:
             try:
-                found = super().next()
+                found = super().__next__()
             except StopIteration:
                 self._end_was_shown = True
                 raise
