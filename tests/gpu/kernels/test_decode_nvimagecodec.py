@@ -11,12 +11,12 @@ import pytest
 from penstock.kernels.cpu.decode.header import read_header
 from penstock.kernels.cpu.decode.pixels import Wanted
 from penstock.kernels.gpu.decode import nvimagecodec
-from penstock.kernels.gpu.decode.batch import decode_batch
 from penstock.kernels.gpu.decode.decoders import decoders_of, host_threads
 from penstock.kernels.gpu.decode.host import Sample
 from penstock.kernels.gpu.decode.nvimagecodec import DeviceDecoder
 from penstock.kernels.gpu.decode.options import DecoderOptions
 from tests.support.encoded_images import jpegs
+from tests.support.gpu.decoding import decode_batch
 from tests.support.gpu.session import gpu_session
 
 RGB = Wanted("RGB", np.dtype(np.uint8))

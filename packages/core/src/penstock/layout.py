@@ -63,8 +63,3 @@ def permutation(source: str, target: str) -> tuple[int, ...]:
 def without(layout: str, letter: str) -> str:
     """`layout` with axis `letter` removed."""
     return layout.replace(letter, "")
-
-
-def spatial_axes(layout: str) -> tuple[int, ...]:
-    """Positions of the depth, height and width axes, in order of their appearance."""
-    return tuple(i for i, letter in enumerate(layout) if letter in "DHW")

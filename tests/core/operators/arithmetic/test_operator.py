@@ -170,30 +170,6 @@ def test_errors():
         op.infer(Spec(T.UINT8, 2, "HW"), Spec(T.UINT8, 2, "WH"))
 
 
-def test_scalars_of_a_batch_at_once():
-    rng = np.random.default_rng(0)
-    angles, counts = rng.standard_normal(9).astype(np.float32), np.arange(9, dtype=np.int32)
-    for expression in (
-        ("add", ("mul", X, real(1.5)), Y),
-        ("sin", X),
-        ("gt", X, whole(0)),
-        ("floordiv", whole(7), ("add", Y, whole(1))),
-        ("clamp", ("exp", X), whole(0), whole(2)),
-    ):
-        op = find("_arithmetic_generic_op").cls({"expression": expression}, {})
-        op.infer(Spec(T.FLOAT, 0), Spec(T.INT32, 0))
-        batch = op.batch_compute(angles, counts)
-        by_sample = [compute(expression, *s) for s in zip(angles, counts, strict=True)]
-        assert batch.dtype == by_sample[0].dtype
-        np.testing.assert_array_equal(batch, by_sample)
-    op = find("_arithmetic_generic_op").cls({"expression": ("mod", whole(7), Y)}, {})
-    op.infer(Spec(T.FLOAT, 0), Spec(T.INT32, 0))
-    assert op.batch_compute(angles, counts) is None  # one is zero
-    op = find("_arithmetic_generic_op").cls({"expression": ("add", X, Y)}, {})
-    op.infer(Spec(T.FLOAT, 0), Spec(T.INT32, 1))
-    assert op.batch_compute(angles, counts) is None  # one has an axis
-
-
 TYPES = [np.uint8, np.int16, np.int32, np.uint32, np.float32, np.float64, np.bool_]
 SHAPES = [(), (1,), (3,), (5, 3), (5, 1), (1, 3), (4, 5, 3), (4, 1, 1)]
 

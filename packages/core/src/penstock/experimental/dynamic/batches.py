@@ -19,7 +19,6 @@ from penstock.experimental.dynamic.dtypes import BY_TYPE_ID, DType
 from penstock.experimental.dynamic.sizes import checked_size
 from penstock.experimental.dynamic.slots import HostValue, Slot, derived, on_host, part_of
 from penstock.experimental.dynamic.tensors import Tensor, _to_device, torch_module
-from penstock.operators.schema import Spec
 from penstock.tensors.tensor_list import TensorListCPU
 from penstock.tracebacks import public_methods
 
@@ -85,17 +84,6 @@ class Batch(calling.Holder):
         self._slot = slot
         slot.holder = weakref.ref(self)
         return self
-
-    @classmethod
-    def _of_rows(
-        cls,
-        rows: list[np.ndarray],
-        spec: Spec,
-        sources: Sequence[str] | None = None,
-        dense: np.ndarray | None = None,
-    ) -> Batch:
-        """The batch of these C-contiguous arrays, to which nobody writes any more; unchecked."""
-        return cls._of(Slot(spec, len(rows), HostValue(rows, spec, sources, dense)))
 
     @staticmethod
     def broadcast(

@@ -6,16 +6,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.executor.frames import FrameLoop, is_for_frames
 from penstock.executor.inputs import check_argument, checked
 from penstock.executor.plan import needs_batch
 from penstock.experimental.dynamic.solo import Solo
 from penstock.operators.schema import OpSchema, Spec
-
-if TYPE_CHECKING:
-    from penstock.operators.operator import Operator
 
 _MOST_OPERATIONS = 4096
 _MOST_FORMS = 64
@@ -148,8 +145,3 @@ class _AsNode(SimpleNamespace):
 
 OPERATIONS = Recent(_MOST_OPERATIONS)
 """Operations by schema, device and arguments as they were given."""
-
-
-def instance_of(op: Any) -> Operator:
-    """The operator itself, where `op` repeats it for each frame of a sequence."""
-    return getattr(op, "op", op)  # type: ignore[no-any-return]

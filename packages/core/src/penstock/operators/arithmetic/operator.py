@@ -23,8 +23,6 @@ from penstock.operators.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import StridedBatch
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
     from penstock.kernels.gpu import broadcast as _broadcast
     from penstock.kernels.gpu import pointwise_terms as _terms
     from penstock.kernels.gpu import transfer as _transfer
@@ -72,32 +70,10 @@ class ArithmeticGenericOp(Operator):
             self.program = (
                 ArrayProgram(root) if not root.is_scalar and root.kind != "input" else None
             )
-            self.batch_program = self._batch_program(inputs)
         except IntegerDivisionByZeroError:
             raise _division_by_zero() from None
         layout = root.layout if len(root.layout) == root.ndim else ""
         return Spec(root.dali_type, root.ndim, layout)
-
-    def _batch_program(self, inputs: Sequence[Spec]) -> ArrayProgram | None:
-        if not self.root.is_scalar or self.root.kind == "input":
-            return None
-        batches = [Spec(spec.dtype, 1) for spec in inputs]
-        return ArrayProgram(typed(self.args.expression, batches))
-
-    def batch_compute(self, *inputs: np.ndarray) -> np.ndarray | None:
-        """All samples of a batch at once, where no operand has axes; else `None`.
-
-        Inputs and result have the shape (batch_size,); the numbers are those that `cpu` gives
-        sample by sample. Where one of them cannot be computed the answer is `None`, too: `cpu`
-        then says for which sample.
-        """
-        if self.batch_program is None:
-            return None
-        try:
-            with np.errstate(all="ignore"):
-                return self.batch_program.run(_NewMemory(), inputs, leaves=True)
-        except IntegerDivisionByZeroError:
-            return None
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         if self.root.kind == "input":
@@ -177,16 +153,6 @@ def _common_shapes(c: BatchContext, batches: Sequence[LazyBatch]) -> np.ndarray:
             not_broadcastable([tuple(b.shapes[index].tolist()) for b in batches]), index
         )
     return shapes
-
-
-class _NewMemory:
-    """Memory as `SampleContext` hands it out, outside of any sample."""
-
-    def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
-        return np.empty(shape, dtype)
-
-    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-        return np.empty(shape, dtype)
 
 
 def _division_by_zero() -> ArgumentValueError:

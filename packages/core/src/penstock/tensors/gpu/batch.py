@@ -313,12 +313,6 @@ class DeviceBatch(LazyBatch):
             int(self.pointers[index]), shape, self.dtype, None, self.owners, size
         )
 
-    def dense_array(self) -> Any:
-        """The whole batch as one array ``(samples, ...)``, shared; only where `is_dense`."""
-        shape = (len(self), *(self.uniform_shape or ()))
-        size = int(np.prod(shape, dtype=np.int64)) * self.dtype.itemsize
-        return self.runtime.array(int(self.pointers[0]), shape, self.dtype, None, self.owners, size)
-
 
 class StridedBatch(LazyBatch):
     """Samples of device memory seen through strides: crops, flips, transpositions cost nothing.

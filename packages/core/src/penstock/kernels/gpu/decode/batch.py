@@ -30,22 +30,6 @@ Finish = Callable[["Queue"], dict[int, Exception]]
 """What ends the decoding of a batch; see `begin_decoding`."""
 
 
-def decode_batch(
-    queue: Queue, samples: list[Sample], count: int, wanted: Wanted, *args: Any, **more: Any
-) -> tuple[DeviceBatch, dict[int, Exception]]:
-    """Queue the decoding of a batch. Waits for the decoders' work on the CPU.
-
-    Parameters are those of `begin_decoding`.
-
-    Returns
-    -------
-    The batch, HWC, and for each sample that no decoder could decode its error. Those samples hold
-    arbitrary values.
-    """
-    out, finish = begin_decoding(queue, samples, count, wanted, *args, **more)
-    return out, finish(queue)
-
-
 def begin_decoding(
     queue: Queue,
     samples: list[Sample],
