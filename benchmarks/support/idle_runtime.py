@@ -166,7 +166,9 @@ class IdleRuntime:
     allocate_pinned = allocate
     free_pinned = free
 
-    def copy(self, target: int, source: int, size_bytes: int, stream: int) -> None:
+    def copy(
+        self, target: int, source: int, size_bytes: int, stream: int, *, may_wait: bool = False
+    ) -> None:
         """Call what copies."""
         self.driver.copy(target, source, size_bytes, stream)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.support.gpu.cpu_functions import KernelError
 from tests.support.gpu.memory import FRESH
 from tests.support.gpu.runtime import EmulatedRuntime
+from tests.support.gpu.streams import run_until
 
 
 @pytest.fixture(params=[True, False], ids=["late", "at once"])
@@ -66,13 +68,88 @@ def test_a_missing_wait_shows(gpu) -> None:
     writer, reader = gpu.acquire_stream(), gpu.acquire_stream()
     device, target = gpu.allocate(4), gpu.allocate(4)
     gpu.fill(device, 1, 4, writer)
-    gpu.copy(target, device, 4, reader)
-    gpu.synchronize(reader)
-    assert (view(target, 4) == FRESH).all()
+    with pytest.raises(KernelError, match=r"fill of 4 bytes on stream .* nothing waits for it"):
+        gpu.copy(target, device, 4, reader)
     gpu.wait(reader, gpu.record(writer))
     gpu.copy(target, device, 4, reader)
     gpu.synchronize(reader)
     assert (view(target, 4) == 1).all()
+
+
+def test_a_missing_wait_shows_where_the_values_are_right(gpu) -> None:
+    writer, reader, other = (gpu.acquire_stream() for _ in range(3))
+    device, target = gpu.allocate(4), gpu.allocate(4)
+    gpu.fill(device, 1, 4, writer)
+    gpu.wait(other, gpu.record(writer))
+    gpu.copy(target, device, 4, other)
+    run_until(gpu._stream(writer), 1)  # the device may be there, but nobody knows
+    with pytest.raises(KernelError, match="nothing waits for it"):
+        gpu.copy(target, device, 4, reader)
+    with pytest.raises(KernelError, match="nothing waits for it"):
+        gpu.fill(device, 2, 4, reader)
+    gpu.synchronize(other)  # and so the host knows of the writer, too
+    gpu.copy(target, device, 4, reader)
+
+
+def test_kernels_that_read_what_another_stream_writes(gpu) -> None:
+    writer, reader = gpu.acquire_stream(), gpu.acquire_stream()
+    device = gpu.allocate(4)
+    gpu.fill(device, 1, 4, writer)
+    function = gpu.function("__global__ void touch(int* p) { *p = 1; }", "touch")
+    with pytest.raises(KernelError, match=r"launch of touch on stream .* nothing waits for it"):
+        function((1, 1, 1), (1, 1, 1), (np.uint64(device),), 0, reader)
+    gpu.record(writer).synchronize()
+    function((1, 1, 1), (1, 1, 1), (np.uint64(device),), 0, reader)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_legacy_stream_waits_for_blocking_streams(gpu, number) -> None:
+    blocking, free = gpu.new_stream(blocking=True), gpu.new_stream(blocking=False)
+    device, others, target = gpu.allocate(4), gpu.allocate(4), gpu.allocate(4)
+    gpu.fill(device, 1, 4, blocking)
+    gpu.fill(others, 2, 4, free)
+    with pytest.raises(KernelError, match="nothing waits for it"):
+        gpu.copy(target, others, 4, number)
+    gpu.copy(target, device, 4, number)
+    gpu.copy(device, target, 4, blocking)  # and they wait for it
+    with pytest.raises(KernelError, match="nothing waits for it"):
+        gpu.copy(others, target, 4, free)
+    gpu.fill(device, 3, 4, blocking)
+    gpu.record(number).synchronize()
+    assert (view(device, 4) == 3).all(), "an event comes behind their work, too"
+
+
+def test_each_thread_has_a_default_stream_of_its_own(gpu) -> None:
+    device, target = gpu.allocate(4), gpu.allocate(4)
+    gpu.fill(device, 1, 4, 2)
+    gpu.copy(target, device, 4, 2)
+    found: list[str] = []
+
+    def elsewhere() -> None:
+        with gpu.active():
+            try:
+                gpu.copy(target, device, 4, 2)
+            except KernelError as error:
+                found.append(str(error))
+            gpu.copy(target, device, 4, 1)
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert "nothing waits for it" in found[0]
+
+
+def test_streams_belong_to_a_device_until_they_are_destroyed(gpu) -> None:
+    other = EmulatedRuntime(1)
+    stream = other.acquire_stream()
+    with pytest.raises(KernelError, match="GPU 0 has no stream"):
+        gpu.record(stream)
+    mine = gpu.new_stream(blocking=False)
+    event = gpu.record(mine)
+    gpu.destroy_stream(mine)
+    assert event.done()
+    with pytest.raises(KernelError, match="not any more"):
+        gpu.record(mine)
 
 
 def test_waits_reach_through_streams_in_the_order_they_were_given(gpu) -> None:
@@ -103,7 +180,9 @@ def test_plain_host_memory_is_read_and_written_before_the_call_returns(gpu) -> N
     source, target = np.ones(4, np.uint8), np.zeros(4, np.uint8)
     gpu.copy(device, source.ctypes.data, 4, stream)
     source[:] = 2
-    gpu.copy(target.ctypes.data, device, 4, stream)
+    with pytest.raises(KernelError, match="no other thread has the interpreter"):
+        gpu.copy(target.ctypes.data, device, 4, stream)
+    gpu.copy(target.ctypes.data, device, 4, stream, may_wait=True)
     assert (target == 1).all()
 
 
@@ -172,10 +251,19 @@ def test_memory_ends() -> None:
 def test_threads_say_which_device_they_use() -> None:
     runtime = EmulatedRuntime(late=False)
     device = runtime.allocate(1)
-    with pytest.raises(KernelError, match="has not called `activate`"):
-        runtime.fill(device, 0, 1, 1)
     with runtime.active():
-        runtime.fill(device, 0, 1, 1)
+        event = runtime.record(1)
+    for call in (
+        lambda: runtime.fill(device, 0, 1, 1),
+        lambda: runtime.record(1),
+        lambda: runtime.wait(1, event),
+        lambda: runtime.synchronize(1),
+    ):
+        with pytest.raises(KernelError, match="GPU 0 is not current in this thread"):
+            call()
+        with runtime.active():
+            call()
+    event.synchronize()
 
 
 def test_errors_of_queued_work_are_kept(gpu) -> None:

@@ -140,10 +140,10 @@ def test_neighbours_are_copied_to_the_host_one_by_one(emulated_gpu, monkeypatch,
     whole = CupyArray(emulated_gpu, np.concatenate([row.ravel() for row in values]))
     copy, sizes = emulated_gpu.copy, []
 
-    def logged(target, source, size_bytes, stream):
+    def logged(target, source, size_bytes, stream, **how):
         if whole.address <= source < whole.address + whole.values.nbytes:
             sizes.append(size_bytes)
-        copy(target, source, size_bytes, stream)
+        copy(target, source, size_bytes, stream, **how)
 
     monkeypatch.setattr(emulated_gpu, "copy", logged)
 

@@ -11,6 +11,7 @@ import pytest
 import penstock.kernels.gpu.strided_copy  # noqa: F401 - installs the copy that `Queue` offers
 from penstock import errors
 from penstock.tensors import TensorGPU, TensorListGPU
+from penstock.tensors.gpu import foreign_memory
 from penstock.tensors.gpu.foreign_list import all_on_gpu
 from penstock.tensors.gpu.runtime import get_runtime
 from tests.support.gpu.foreign import DLPackArray, InterfaceArray, OldDLPackArray
@@ -174,9 +175,9 @@ def copied_bytes(emulated_gpu, monkeypatch):
     sizes = []
     copy = emulated_gpu.copy
 
-    def logged(target, source, size_bytes, stream):
+    def logged(target, source, size_bytes, stream, **how):
         sizes.append(size_bytes)
-        copy(target, source, size_bytes, stream)
+        copy(target, source, size_bytes, stream, **how)
 
     monkeypatch.setattr(emulated_gpu, "copy", logged)
     return sizes
@@ -247,6 +248,24 @@ def test_other_gpus(emulated_gpu, kind):
     given[2] = kind(other, rows()[2])
     with pytest.raises(errors.ArgumentTypeError, match="sample 2 is on GPU 1, sample 0 on GPU 0"):
         TensorListGPU(given)
+    other.check()
+
+
+@pytest.mark.parametrize("kind", [*LIBRARIES, *PROTOCOLS])
+def test_a_gpu_that_is_not_current(emulated_gpu, kind):
+    """The default stream's number means that of the current GPU."""
+    other = get_runtime(1)
+    with other.active():
+        given = arrays(other, kind)
+    single = TensorGPU(given[0], device_id=1)
+    assert single.device_id() == 1
+    np.testing.assert_array_equal(single.as_cpu(), rows()[0])
+    batch = TensorListGPU(given, device_id=1)
+    assert_rows(batch, rows())
+    assert_rows(batch._make_copy(), rows())
+    del given, batch, single
+    gc.collect()
+    foreign_memory.settle()  # asks the streams of its readers for events
     other.check()
 
 

@@ -52,12 +52,14 @@ def test_settled_memory_comes_back_once_its_work_is_done(gpu_runtime):
 def test_the_stream_it_was_taken_for_waits_for_others_alone(emulated_gpu):
     pool = DevicePool(emulated_gpu)
     home, reader, third = (emulated_gpu.acquire_stream() for _ in range(3))
-    target = emulated_gpu.allocate(1000)
+    target, second = emulated_gpu.allocate(1000), emulated_gpu.allocate(1000)
     memory = pool.take(1000, home)
     address = memory.address
     emulated_gpu.fill(address, 1, 1000, home)
     memory.used_on(reader)
+    emulated_gpu.wait(reader, emulated_gpu.record(home))
     emulated_gpu.copy(target, address, 1000, reader)
+    emulated_gpu.copy(second, address, 1000, home)
     del memory
     kept = [pool.take(1000, home)]
     assert kept[0].address != address  # the reader is not done
@@ -75,6 +77,7 @@ def test_the_stream_it_was_taken_for_waits_for_others_alone(emulated_gpu):
     kept.append(pool.take(1000, third))
     assert kept[2].address == address
     emulated_gpu.free(target)
+    emulated_gpu.free(second)
     for stream in (home, reader, third):
         emulated_gpu.release_stream(stream)
 

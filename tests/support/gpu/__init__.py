@@ -37,6 +37,11 @@ What the emulated GPU finds that a real one may not:
 * **Late streams.** Queued work runs when somebody synchronizes, and not before. A missing wait, or
   memory that is used anew too early, gives wrong values every time. ``EmulatedRuntime(late=False)``
   runs it at once.
+* **The order of work.** A copy, a fill or a launch on one stream that touches what another stream
+  writes by a copy or a fill, without a wait between them, is refused, whatever has run already.
+* The rules of CUDA: work is queued where the device is current, streams belong to a device until
+  they are destroyed, the legacy default stream (1) and blocking streams (`new_stream`, 2) wait for
+  one another, and only a copy with ``may_wait`` goes to memory that is not page-locked.
 * Fresh memory is full of ``0xFD`` (a half NaN, a huge float, 253); writes beyond a piece of memory
   or to freed memory are found when it is freed or at the end of the test. In a `gpu_session` every
   piece is exactly as long as asked for, and with ``scattered=True`` each sample has its own, at an

@@ -16,10 +16,11 @@ _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
 
 
 def _free(runtime: Runtime, address: int, pinned: int, stream: int) -> None:
-    runtime.synchronize(stream)
-    runtime.release_stream(stream)
-    runtime.free(address)
-    runtime.free_pinned(pinned)
+    with runtime.active():  # on whatever thread the array is dropped
+        runtime.synchronize(stream)
+        runtime.release_stream(stream)
+        runtime.free(address)
+        runtime.free_pinned(pinned)
 
 
 class ForeignArray:

@@ -29,7 +29,9 @@ class LibraryArray(DLPackArray):
         super().__init__(runtime, values)
         self.packed = not transposed or values.ndim < 2
         self.shape = values.shape[::-1] if transposed else values.shape
-        runtime.wait(self.library.current.ptr, runtime.record(self.stream))
+        current = self.library.current.ptr if runtime.device_id == 0 else 0
+        with runtime.active():
+            runtime.wait(current, runtime.record(self.stream))
 
     def _array(self) -> Any:
         array = super()._array()
@@ -99,8 +101,13 @@ class _Stream(SimpleNamespace):
         return self.ptr  # type: ignore[no-any-return]
 
 
+_DEFAULT = _Stream(ptr=0)
+
+
 def fake_libraries(runtime: Runtime, patch: pytest.MonkeyPatch) -> list[int]:
-    """Install modules ``cupy`` and ``torch``, each with a current stream of its own.
+    """Install modules ``cupy`` and ``torch``, each with a current stream of its own on `runtime`.
+
+    On other GPUs their current stream is the default one.
 
     Returns
     -------
@@ -112,7 +119,7 @@ def fake_libraries(runtime: Runtime, patch: pytest.MonkeyPatch) -> list[int]:
         ndarray=CupyArray,
         current=streams[0],
         cuda=SimpleNamespace(
-            get_current_stream=lambda device_id=-1: streams[0],
+            get_current_stream=lambda device_id=-1: _DEFAULT if device_id > 0 else streams[0],
             runtime=SimpleNamespace(CUDARuntimeError=RuntimeError),
         ),
     )
@@ -122,7 +129,10 @@ def fake_libraries(runtime: Runtime, patch: pytest.MonkeyPatch) -> list[int]:
         current=streams[1],
         strided=object(),
         dtypes={},
-        cuda=SimpleNamespace(current_stream=lambda device: streams[1], is_initialized=lambda: True),
+        cuda=SimpleNamespace(
+            current_stream=lambda device: _DEFAULT if device > 0 else streams[1],
+            is_initialized=lambda: True,
+        ),
     )
     patch.setitem(sys.modules, "cupy", cupy)
     patch.setitem(sys.modules, "torch", torch)

@@ -7,11 +7,13 @@ import ctypes
 import functools
 import weakref
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from tests.support.gpu.cpu_functions import KernelError, sanitizing
+from tests.support.gpu.streams import HOST, LateStream
 
 FRESH = 0xFD
 """Byte of memory that nothing has been written to: a half NaN, a huge float, 253."""
@@ -31,6 +33,16 @@ def _library() -> ctypes.CDLL:
     return library
 
 
+class Write(NamedTuple):
+    """Bytes that a stream's work writes."""
+
+    begin: int
+    end: int
+    stream: LateStream
+    position: int
+    what: str
+
+
 @dataclass(slots=True)
 class Piece:
     """What one call of `allocate` gave."""
@@ -41,6 +53,29 @@ class Piece:
     """``"device"`` or ``"pinned"``."""
     base: int
     """What the C library knows it by."""
+    written: list[Write] = field(default_factory=list)
+    """What copies and fills write there that the host has not waited for."""
+
+    def check_order(self, stream: LateStream, begin: int, size_bytes: int, what: str) -> None:
+        """Check that work which `stream` is given next comes behind the writing of these bytes."""
+        for write in self.written:
+            overlaps = write.begin < begin + size_bytes and begin < write.end
+            if overlaps and not stream.is_behind(write.stream, write.position):
+                raise KernelError(
+                    f"{what} on stream {stream.number:#x}: the {write.what} on stream "
+                    f"{write.stream.number:#x} writes there, and nothing waits for it"
+                )
+
+    def note_write(self, stream: LateStream, begin: int, size_bytes: int, what: str) -> None:
+        """Note that the last work of `stream` writes these bytes."""
+        end = begin + size_bytes
+        self.written = [
+            write
+            for write in self.written
+            if HOST.get(write.stream, 0) < write.position
+            and not (begin <= write.begin and write.end <= end)
+        ]
+        self.written.append(Write(begin, end, stream, stream.queued, what))
 
 
 class Memory:

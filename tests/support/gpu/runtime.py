@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tests.support.gpu.cpu_functions import CpuFunction, KernelError, cpu_function
-from tests.support.gpu.memory import Memory
+from tests.support.gpu.memory import Memory, Piece
 from tests.support.gpu.recording import record
-from tests.support.gpu.streams import LOCK, LateEvent, LateStream, Work, run_until
+from tests.support.gpu.streams import LOCK, LateEvent, LateStream, Work, run_until, synchronize
 
 _STREAM_NUMBERS = iter(range(0x5000, 1 << 31))
 """Streams of all devices have numbers of their own."""
+_LEGACY, _PER_THREAD = 1, 2
+"""Default streams: of the device, and of the device and the thread."""
 
 
 class EmulatedFunction:
@@ -39,13 +42,16 @@ class EmulatedFunction:
         function, runtime = self._function, self._runtime
         function.check_launch(grid, block, shared_bytes)
         packed = function.packed(args)
-        addresses = [int(a) for a, kind in zip(args, function.kinds, strict=True) if kind == "p"]
+        pointers = [int(a) for a, kind in zip(args, function.kinds, strict=True) if kind == "p"]
+        addresses = [address for address in pointers if address]
+        pieces = runtime._named(function.name, addresses)
         runtime.launches.append(function.name)
         runtime._give(
             stream,
             f"launch of {function.name}",
             lambda: function.run(grid, block, packed, shared_bytes),
-            runtime._named(function.name, addresses),
+            tuple(piece.address for piece in pieces),
+            [(piece, address, 1) for piece, address in zip(pieces, addresses, strict=True)],
         )
 
 
@@ -95,7 +101,8 @@ class EmulatedRuntime:
         self.launches: deque[str] = deque(maxlen=10000)
         self.errors: list[BaseException] = []
         self._memory = Memory()
-        self._streams: dict[int, LateStream] = {}
+        self._streams: dict[Any, LateStream] = {}
+        """By number; those of threads by number and thread."""
         self._idle: list[int] = []
 
     # Threads
@@ -119,7 +126,7 @@ class EmulatedRuntime:
     def acquire_stream(self) -> int:
         """A stream for the caller alone."""
         with LOCK:
-            return self._idle.pop() if self._idle else next(_STREAM_NUMBERS)
+            return self._idle.pop() if self._idle else self.new_stream(blocking=False)
 
     def release_stream(self, stream: int) -> None:
         """Take back a stream."""
@@ -127,33 +134,81 @@ class EmulatedRuntime:
             assert stream not in self._idle, "a stream is released that nobody has"
             self._idle.append(stream)
 
-    def _stream(self, number: int) -> LateStream:
-        found = self._streams.get(number)
-        if found is None:
-            found = self._streams[number] = LateStream(number, eager=0 if self.late else 1)
+    def new_stream(self, *, blocking: bool) -> int:
+        """A stream of a user's, who may destroy it; `blocking`: it and the legacy default stream
+        wait for one another.
+        """
+        with LOCK:
+            number = next(_STREAM_NUMBERS)
+            self._make_stream(number, number, blocking=blocking)
+        return number
+
+    def destroy_stream(self, number: int) -> None:
+        """Destroy a stream, as CUDA does it: what it has been given is done still."""
+        with LOCK:
+            run_until(self._streams[number], self._streams[number].queued)
+            del self._streams[number]
+
+    def _make_stream(self, key: Any, number: int, *, blocking: bool) -> LateStream:
+        eager = 0 if self.late else 1
+        found = self._streams[key] = LateStream(number, eager=eager, blocking=blocking)
         return found
+
+    def _stream(self, number: int) -> LateStream:
+        """The stream that a number means here and now, behind what it waits for by itself."""
+        number = int(number) or _LEGACY
+        key = (number, threading.get_ident()) if number == _PER_THREAD else number
+        found = self._streams.get(key)
+        if found is None:
+            if number > _PER_THREAD:
+                raise KernelError(
+                    f"GPU {self.device_id} has no stream {number:#x}, or not any more"
+                )
+            found = self._make_stream(key, number, blocking=number == _PER_THREAD)
+        if number == _LEGACY:
+            others = [other for other in self._streams.values() if other.blocking]
+        elif found.blocking:
+            others = [other for key, other in self._streams.items() if key == _LEGACY]
+        else:
+            others = []
+        for other in others:
+            if not found.is_behind(other, other.queued):
+                found.give(Work("wait", None, LateEvent(other), ()))
+        return found
+
+    def _check_current(self, what: str) -> None:
+        if getattr(_CURRENT, "runtime", None) is not self:
+            raise KernelError(f"{what}: GPU {self.device_id} is not current in this thread")
 
     def record(self, stream: int) -> LateEvent:
         """An event behind all work of `stream` so far."""
+        self._check_current("record")
         with LOCK:
             return LateEvent(self._stream(stream))
 
     def wait(self, stream: int, event: Any) -> None:
         """Let work that follows on `stream` start behind `event`."""
+        self._check_current("wait")
         with LOCK:
             self._stream(stream).give(Work("wait", None, event, ()))
 
     def synchronize(self, stream: int) -> None:
         """Run all work of `stream`."""
+        self._check_current("synchronize")
         with LOCK:
-            found = self._stream(stream)
-            run_until(found, found.queued)
+            synchronize(self._stream(stream))
 
     def _give(
-        self, stream: int, what: str, run: Callable[[], None], memory: tuple[int, ...]
+        self,
+        number: int,
+        what: str,
+        run: Callable[[], None],
+        memory: tuple[int, ...],
+        reads: Sequence[tuple[Piece, int, int]] = (),
+        writes: Sequence[tuple[Piece, int, int]] = (),
     ) -> None:
-        if getattr(_CURRENT, "runtime", None) is not self:
-            raise KernelError(f"{what}: this thread has not called `activate`")
+        """Queue work; `reads` and `writes` are pieces, and the addresses and sizes there."""
+        self._check_current(what)
 
         def noted() -> None:
             try:
@@ -163,7 +218,12 @@ class EmulatedRuntime:
                 raise
 
         with LOCK:
-            self._stream(stream).give(Work(what, noted, None, memory))
+            stream = self._stream(number)
+            for piece, begin, size_bytes in (*reads, *writes):
+                piece.check_order(stream, begin, size_bytes, what)
+            stream.give(Work(what, noted, None, memory))
+            for piece, begin, size_bytes in writes:
+                piece.note_write(stream, begin, size_bytes, what)
 
     # Memory
 
@@ -201,37 +261,48 @@ class EmulatedRuntime:
                 self.errors.append(error)
                 raise
 
-    def _named(self, what: str, addresses: list[int]) -> tuple[int, ...]:
-        """Begins of the pieces that these addresses are in."""
+    def _named(self, what: str, addresses: list[int]) -> list[Piece]:
+        """The pieces that these addresses are in."""
         with LOCK:
             found = []
             for address in addresses:
-                piece = self._memory.piece(address) if address else None
-                if piece is not None:
-                    found.append(piece.address)
-                elif address:
+                piece = self._memory.piece(address)
+                if piece is None:
                     raise KernelError(
                         f"{what}: {address:#x} is neither device memory nor page-locked"
                     )
-            return tuple(found)
+                found.append(piece)
+            return found
 
     # Copies
 
-    def copy(self, target: int, source: int, size_bytes: int, stream: int) -> None:
+    def copy(
+        self, target: int, source: int, size_bytes: int, stream: int, *, may_wait: bool = False
+    ) -> None:
         """Queue a copy. As with CUDA, one from or to plain host memory does not return before it
         has read or written that.
         """
         what = f"copy of {size_bytes} bytes"
         with LOCK:
             pieces = [self._memory.check_range(a, size_bytes) for a in (target, source)]
+            if pieces[0] is None and not may_wait:
+                raise KernelError(
+                    f"{what} to memory that is not page-locked: no other thread has the "
+                    "interpreter until the GPU is there; pass `may_wait`"
+                )
             memory = tuple(p.address for p in pieces if p is not None)
+            writes, reads = (
+                [(piece, address, size_bytes)] if piece is not None else []
+                for piece, address in zip(pieces, (target, source), strict=True)
+            )
             if pieces[1] is None:
                 snapshot = ctypes.create_string_buffer(
                     ctypes.string_at(source, size_bytes), max(size_bytes, 1)
                 )
-                self._give(stream, what, lambda: _move(target, snapshot, size_bytes), memory)
+                run = functools.partial(_move, target, snapshot, size_bytes)
             else:
-                self._give(stream, what, lambda: _move(target, source, size_bytes), memory)
+                run = functools.partial(_move, target, source, size_bytes)
+            self._give(stream, what, run, memory, reads, writes)
             if pieces[0] is None:
                 self.synchronize(stream)
 
@@ -246,6 +317,7 @@ class EmulatedRuntime:
                 f"fill of {size_bytes} bytes",
                 lambda: _set(target, value, size_bytes),
                 (piece.address,),
+                writes=[(piece, target, size_bytes)],
             )
 
     # Kernels and arrays
@@ -281,7 +353,7 @@ class EmulatedRuntime:
         """Let NumPy's operations, which run at once, run behind the work of `stream`."""
         with LOCK:
             found = self._stream(stream)
-            run_until(found, found.queued)
+            synchronize(found)
             found.eager += 1
         try:
             with self.active():

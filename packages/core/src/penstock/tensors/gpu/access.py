@@ -63,7 +63,8 @@ class Access:
         if self.event is None or self.event.done():
             return None
         stream = self.runtime.acquire_stream()
-        self.runtime.wait(stream, self.event)
+        with self.runtime.active():
+            self.runtime.wait(stream, self.event)
         self.runtime.release_stream(stream)
         return stream
 
@@ -107,7 +108,8 @@ def joined(accesses: Iterable[Access]) -> Access:
     try:
         for access in waited:
             access.grant(stream)
-        event = runtime.record(stream)
+        with runtime.active():
+            event = runtime.record(stream)
     finally:
         runtime.release_stream(stream)
     return Access(runtime, tuple(owners.values()), None, event)

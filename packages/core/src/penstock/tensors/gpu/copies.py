@@ -95,10 +95,12 @@ def _gather(access: Access, batch: DeviceBatch, target: DeviceBatch, queue: Queu
         _copy_runs(access.runtime, _runs(batch, target.pointers.astype(np.int64)), queue.stream)
 
 
-def _copy_runs(runtime: Runtime, runs: list[tuple[int, int, int]], stream: int) -> None:
+def _copy_runs(
+    runtime: Runtime, runs: list[tuple[int, int, int]], stream: int, *, may_wait: bool = False
+) -> None:
     for target, source, size in runs:
         if size:
-            runtime.copy(target, source, size, stream)
+            runtime.copy(target, source, size, stream, may_wait=may_wait)
 
 
 def _runs(batch: DeviceBatch, targets: np.ndarray) -> list[tuple[int, int, int]]:
@@ -154,7 +156,7 @@ def downloaded(access: Access, batch: DeviceBatch) -> list[np.ndarray] | np.ndar
         try:
             for target, source, size in copies:
                 if size:
-                    runtime.copy(target, source, size, stream)
+                    runtime.copy(target, source, size, stream, may_wait=True)
         finally:
             runtime.synchronize(stream)
     return result
@@ -191,6 +193,7 @@ def copy_to_address(
     sizes = batch.sizes() * batch.dtype.itemsize
     with runtime.active():
         access.grant(stream)
-        _copy_runs(runtime, _runs(batch, address + np.cumsum(sizes) - sizes), stream)
+        runs = _runs(batch, address + np.cumsum(sizes) - sizes)
+        _copy_runs(runtime, runs, stream, may_wait=True)
         if wait:
             runtime.synchronize(stream)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from sys import is_finalizing
@@ -18,13 +19,17 @@ from penstock.errors import ArgumentValueError, GpuNotAvailableError, MissingDep
 from penstock.kernel_cache import writable_folder
 from penstock.tensors.gpu.driver import Driver, Launch
 from penstock.tensors.gpu.nvrtc import architecture, compiled
+from penstock.tensors.gpu.runtime import forked_error
 
 _INSTALL = "penstock[cuda13]"
 _SMALL_BYTES = 1 << 16
-"""Copies of so little return at once, even from memory that is not page-locked."""
+"""Copies of so little return at once, even from memory that is not page-locked. To such memory no
+copy does.
+"""
 _DEFAULT_COPY = 4  # cudaMemcpyDefault: the addresses tell what they are
 _PORTABLE = 1  # cudaHostAllocPortable
 _OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
+_NOT_INITIALISED = 3  # cudaErrorInitializationError
 _NOTHING = contextlib.nullcontext()
 
 
@@ -46,6 +51,8 @@ def check_cuda() -> Any:
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
+        if error.status == _NOT_INITIALISED:
+            raise forked_error() from error
         raise GpuNotAvailableError(
             f"CuPy is installed but CUDA does not answer: {error}. Running on a GPU needs an "
             "NVIDIA driver (580 or later for CUDA 13; `nvidia-smi` shows it) and, in a "
@@ -95,9 +102,8 @@ class CudaEvent:
             self._runtime.api.eventSynchronize(self.address)
 
     def __del__(self) -> None:
-        address = getattr(self, "address", None)
-        if address is not None and not is_finalizing():
-            self._runtime.driver.give_back_event(address)
+        # No call of CUDA and no name of a module: the interpreter may be ending, or be a fork.
+        self._runtime.driver.give_back_event(self.address)
 
 
 class CudaRuntime:
@@ -138,6 +144,14 @@ class CudaRuntime:
         self.driver = Driver(self.activate)
         self._context = 0
         """What the driver calls the device's context, once a thread has made it current."""
+        self._is_ending = is_finalizing  # the names of modules are gone before the last objects
+        _every.add(self)
+
+    def close(self) -> None:
+        """Have every further call raise, but for those that give something back."""
+        self._lock = threading.Lock()  # a thread that is not in this process may have it
+        self.driver.close(forked_error)
+        self.api = self.xp = _Closed()
 
     def activate(self) -> None:
         """Make this the current device of the calling thread."""
@@ -205,11 +219,14 @@ class CudaRuntime:
 
     def free_pinned(self, address: int) -> None:
         """Give page-locked memory back."""
-        self.api.freeHost(address)
+        if not (self.driver.is_closed or self._is_ending()):
+            self.api.freeHost(address)
 
-    def copy(self, target: int, source: int, size_bytes: int, stream: int) -> None:
-        """Queue a copy."""
-        if size_bytes <= _SMALL_BYTES:
+    def copy(
+        self, target: int, source: int, size_bytes: int, stream: int, *, may_wait: bool = False
+    ) -> None:
+        """Queue a copy; with `may_wait`, other threads have the interpreter meanwhile."""
+        if size_bytes <= _SMALL_BYTES and not may_wait:
             self.driver.copy(target, source, size_bytes, stream)
         else:
             self.api.memcpyAsync(target, source, size_bytes, _DEFAULT_COPY, stream)
@@ -253,3 +270,22 @@ class CudaRuntime:
         """Let CuPy's operations go to `stream`."""
         with self.active(), self._streams[stream]:
             yield
+
+
+class _Closed:
+    """In place of a library that must not be used any more."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise forked_error()
+
+
+_every: weakref.WeakSet[CudaRuntime] = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    for runtime in list(_every):
+        runtime.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_all)

@@ -23,7 +23,6 @@ from penstock.errors import PenstockError
 _NOT_READY = 600
 _INVALID_CONTEXT = 201
 _DISABLE_TIMING = 2
-_MOST_IDLE_EVENTS = 256
 _MOST_DYNAMIC_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _COMMON_SHARED_BYTES = 16 << 10
 """Shared memory that every kernel may ask for, beside what it has itself, without saying so before.
@@ -66,6 +65,7 @@ class Driver:
         library = _library() if library is None else library
         self._activate = activate
         self._idle_events: deque[int] = deque()
+        self.is_closed = False
 
         def entry(name: str, *types: Any) -> Any:
             function = getattr(library, name)
@@ -88,6 +88,15 @@ class Driver:
         )
         self._current = entry("cuCtxGetCurrent", ctypes.POINTER(_handle))
         self._describe = entry("cuGetErrorString", ctypes.c_int, ctypes.POINTER(ctypes.c_char_p))
+
+    def close(self, error: Callable[[], Exception]) -> None:
+        """Have every further call of an entry point raise `error`."""
+
+        def refused(*args: Any) -> int:
+            raise error()
+
+        self.is_closed = True
+        vars(self).update({name: refused for name, value in vars(self).items() if callable(value)})
 
     def current_context(self) -> int:
         """The calling thread's current context; 0 if it has none."""
@@ -148,11 +157,11 @@ class Driver:
     def give_back_event(self, event: int) -> None:
         """Take an event back, also one that has not passed: what waits for it waits for what was
         recorded when it was told to.
+
+        It is kept for the next who wants one. Events are given back by the garbage collector, also
+        where the driver must not be called.
         """
-        if len(self._idle_events) < _MOST_IDLE_EVENTS:
-            self._idle_events.append(event)
-        else:
-            self._destroy(event)
+        self._idle_events.append(event)
 
     def record(self, event: int, stream: int) -> None:
         """Put an event behind what `stream` has been given."""

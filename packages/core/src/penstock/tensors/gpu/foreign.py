@@ -100,10 +100,10 @@ def access_behind(known: libraries.Arrays, stream: Any) -> Access:
     """
     runtime = get_runtime(known.device_id)
     written_on = known.stream
-    event = runtime.record(written_on)
-    if stream is not None and stream_number(stream) != written_on:
-        written_on = stream_number(stream)
-        with runtime.active():
+    with runtime.active():
+        event = runtime.record(written_on)
+        if stream is not None and stream_number(stream) != written_on:
+            written_on = stream_number(stream)
             runtime.wait(written_on, event)
             event = runtime.record(written_on)
     memory = ForeignMemory(runtime, known.owner, is_scattered=len(known.addresses) > 1)

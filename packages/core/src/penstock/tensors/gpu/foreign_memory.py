@@ -12,6 +12,8 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from penstock.tensors.gpu.streams import noted
+
 if TYPE_CHECKING:
     from penstock.tensors.gpu.runtime import Event, Runtime
 
@@ -44,8 +46,7 @@ class ForeignMemory:
 
     def used_on(self, stream: int) -> None:
         """Note that work of `stream` reads the memory, up to when this object is dropped."""
-        if stream not in self._streams:
-            self._streams = (*self._streams, stream)
+        self._streams = noted(self._streams, stream)
 
     def __del__(self) -> None:
         # Any thread may be anywhere now, also inside `settle`: one operation that needs no lock.
@@ -67,7 +68,8 @@ def settle() -> None:
     with _lock:
         while _dropped:
             runtime, streams, owner = _dropped.popleft()
-            _waiting.append(([runtime.record(stream) for stream in streams], owner))
+            with runtime.active():
+                _waiting.append(([runtime.record(stream) for stream in streams], owner))
         for _ in range(len(_waiting)):
             events, owner = _waiting.popleft()
             for event in events:

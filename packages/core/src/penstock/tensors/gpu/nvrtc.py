@@ -11,7 +11,7 @@ from typing import Any
 from penstock import kernel_cache
 from penstock._optional import import_optional
 from penstock.compilation_notice import compiling
-from penstock.errors import MissingDependencyError
+from penstock.errors import GpuNotAvailableError, MissingDependencyError
 
 OPTIONS = ("-std=c++17", "--fmad=false", "--extra-device-vectorization")
 """How kernels are compiled. Multiplications and additions are not contracted, so that a value does
@@ -50,15 +50,33 @@ def _nvrtc() -> Any:
 def architecture(compute_capability: tuple[int, int]) -> str:
     """What to compile for so that a GPU of this compute capability runs it.
 
-    Devices newer than the compiler get the intermediate code of the newest it knows, which the
-    driver finishes.
+    Devices that the compiler does not know get the intermediate code of the newest older one that
+    it does, which the driver finishes.
+
+    Raises
+    ------
+    GpuNotAvailableError
+        If the GPU is older than all that the compiler knows: nothing it makes runs there.
     """
     wanted = 10 * compute_capability[0] + compute_capability[1]
     known = sorted(int(a) for a in _nvrtc().getSupportedArchs())
     if wanted in known:
         return f"sm_{wanted}"
     below = [a for a in known if a < wanted]
-    return f"compute_{below[-1]}" if below else f"sm_{known[0]}"
+    if not below:
+        major, minor = _nvrtc().getVersion()
+        older = (
+            "CUDA 12 makes code for older ones: `pip install 'penstock[cuda12]'` in an environment "
+            "without `penstock[cuda13]`. "
+            if major > 12
+            else ""
+        )
+        raise GpuNotAvailableError(
+            f"This GPU has compute capability {compute_capability[0]}.{compute_capability[1]}; the "
+            f"compiler of CUDA {major}.{minor} makes code for {known[0] // 10}.{known[0] % 10} and "
+            f"later. {older}To run on the CPU, build the pipeline with device_id=None."
+        )
+    return f"compute_{below[-1]}"
 
 
 def compiled(source: str, name: str, arch: str) -> tuple[bytes, str]:

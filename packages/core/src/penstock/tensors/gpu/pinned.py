@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from sys import is_finalizing
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,8 +46,7 @@ class _PinnedBlock(Block):
 
     def __del__(self) -> None:
         address = getattr(self, "_address", None)
-        # While the interpreter ends, the driver may have gone, and takes its memory with it.
-        if address is not None and not is_finalizing():
+        if address is not None:
             self._runtime.free_pinned(address)
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.tensors.gpu.streams import DEFAULT_STREAM
+from penstock.tensors.gpu.streams import DEFAULT_STREAM, noted
 from penstock.tensors.pool import size_class
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ class DeviceMemory:
 
     def used_on(self, stream: int) -> None:
         """Note that work of `stream` reads or writes the memory, up to when it is dropped."""
-        if stream not in self._streams:
-            self._streams = (*self._streams, stream)
+        self._streams = noted(self._streams, stream)
 
     def __del__(self) -> None:
         # A single operation that needs no lock: an object may be dropped at any instant, also on a
@@ -220,6 +219,7 @@ class PinnedMemory:
     """
 
     __slots__ = ("address", "size_bytes", "view")
+    is_page_locked = True
 
     def __init__(self, runtime: Runtime, size_bytes: int) -> None:
         self.address = runtime.allocate_pinned(size_bytes)
@@ -232,6 +232,7 @@ class PlainMemory:
     """A piece of host memory that is not page-locked; attributes as of `PinnedMemory`."""
 
     __slots__ = ("address", "size_bytes", "view")
+    is_page_locked = False
 
     def __init__(self, size_bytes: int) -> None:
         memory = np.empty(size_bytes, np.uint8)
@@ -249,7 +250,7 @@ class StagingPool:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._idle: deque[PlainMemory] = deque()
+        self._idle: deque[PinnedMemory | PlainMemory] = deque()
 
     def take(self, size_bytes: int) -> PinnedMemory | PlainMemory:
         """A piece of at least `size_bytes`."""
@@ -262,7 +263,7 @@ class StagingPool:
 
     def give_back(self, memory: PinnedMemory | PlainMemory) -> None:
         """Take back a piece that no copy reads any more."""
-        if isinstance(memory, PlainMemory):
-            self._idle.append(memory)
-        else:
+        if memory.is_page_locked:
             self._runtime.free_pinned(memory.address)
+        else:
+            self._idle.append(memory)

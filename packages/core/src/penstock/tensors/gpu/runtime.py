@@ -8,6 +8,7 @@ former and any framework's handle can serve as the latter.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -43,7 +44,12 @@ class Function(Protocol):
 
 
 class Runtime(Protocol):
-    """One GPU, as the engine sees it. Safe to use from any thread that has called `activate`."""
+    """One GPU, as the engine sees it.
+
+    Safe to use from any thread where it is the current device (`activate`, `active`); only events
+    may be asked and waited for, and memory be given back, from everywhere. In a fork of the process
+    every call raises `GpuNotAvailableError`, but for `free_pinned` and `release_stream`.
+    """
 
     device_id: int
     name: str
@@ -90,10 +96,20 @@ class Runtime(Protocol):
         """Address of new page-locked host memory, which kernels can read, too."""
 
     def free_pinned(self, address: int) -> None:
-        """Give page-locked memory back."""
+        """Give page-locked memory back.
 
-    def copy(self, target: int, source: int, size_bytes: int, stream: int) -> None:
-        """Queue a copy between addresses of any kind. Host memory should be page-locked."""
+        Does nothing in a fork of the process, whose parent has the memory, and while the
+        interpreter ends, when the driver may have gone.
+        """
+
+    def copy(
+        self, target: int, source: int, size_bytes: int, stream: int, *, may_wait: bool = False
+    ) -> None:
+        """Queue a copy between addresses of any kind. Host memory should be page-locked.
+
+        A copy to host memory that is not returns only when the device has done it. It needs
+        `may_wait`, with which other threads have the interpreter during the call.
+        """
 
     def fill(self, target: int, value: int, size_bytes: int, stream: int) -> None:
         """Queue setting each byte of device memory to `value`."""
@@ -129,6 +145,32 @@ _runtimes: dict[int, Runtime] = {}
 _make: Callable[[int], Runtime] | None = None
 _current: Callable[[], int] | None = None
 _is_available: bool | None = None
+_is_fork = False
+"""Whether this process was forked from one that used a GPU."""
+
+
+def forked_error() -> GpuNotAvailableError:
+    """What is raised where a fork of a process that used CUDA wants to use it."""
+    return GpuNotAvailableError(
+        f"This process ({os.getpid()}) was forked from one that had used CUDA, which then does not "
+        "work in it. Fork before the first use of the GPU, or start the process another way: "
+        '`multiprocessing.get_context("spawn")`, or `"forkserver"`; for '
+        'PyTorch\'s loader `multiprocessing_context="spawn"`.'
+    )
+
+
+def _check_process() -> None:
+    if _is_fork:
+        raise forked_error()
+
+
+def _note_fork() -> None:
+    global _is_fork
+    _is_fork = _is_fork or bool(_runtimes)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 def get_runtime(device_id: int) -> Runtime:
@@ -137,8 +179,10 @@ def get_runtime(device_id: int) -> Runtime:
     Raises
     ------
     GpuNotAvailableError
-        If there is no such device, no driver, or no CuPy; says what is missing.
+        If there is no such device, no driver, or no CuPy, or in a fork of a process that used one;
+        says what is missing.
     """
+    _check_process()
     runtime = _runtimes.get(device_id)
     if runtime is None:
         with _lock:
@@ -161,6 +205,7 @@ def check_available() -> None:
     GpuNotAvailableError
         If they cannot; says what is missing and how to install it.
     """
+    _check_process()
     if not _runtimes and _make is None:
         from penstock.tensors.gpu.cuda import check_cuda
 
@@ -187,9 +232,10 @@ def install_runtime(
     `current` tells which device is the calling thread's current one, where there are several.
     What was made by another before must not be in use any more.
     """
-    global _make, _current, _is_available
+    global _make, _current, _is_available, _is_fork
     with _lock:
         _is_available = None
+        _is_fork = False
         _make = make
         _current = current
         _runtimes.clear()
@@ -203,6 +249,7 @@ def current_device() -> int:
     GpuNotAvailableError
         If there is none.
     """
+    _check_process()
     if _make is not None:
         return min(_runtimes, default=0) if _current is None else _current()
     from penstock.tensors.gpu.cuda import check_cuda

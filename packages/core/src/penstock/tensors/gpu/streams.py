@@ -18,8 +18,34 @@ work of every stream that was not made to be independent of it.
 """
 _PER_THREAD_STREAM = 2
 
-_kept: dict[int, Any] = {}
-"""Streams of users, whose numbers are asked for events long after: nobody may destroy them."""
+
+class UserStream(int):
+    """The number of a stream that somebody else made, which exists as long as this object.
+
+    Memory that is read on the stream asks it for an event when the last reader is gone, and so
+    keeps this object, not a plain number.
+    """
+
+    owner: Any
+    """What destroys the stream when it is dropped."""
+
+    @classmethod
+    def of(cls, number: int, owner: Any) -> UserStream:
+        """The stream `number`, which belongs to `owner`."""
+        self = cls(number)
+        self.owner = owner
+        return self
+
+
+def noted(streams: tuple[int, ...], stream: int) -> tuple[int, ...]:
+    """`streams` and `stream`; of two equal numbers, one that keeps its stream stays."""
+    if stream not in streams:
+        return (*streams, stream)
+    if isinstance(stream, UserStream) and not isinstance(
+        streams[streams.index(stream)], UserStream
+    ):
+        return tuple([stream if other == stream else other for other in streams])
+    return streams
 
 
 def stream_number(stream: Any) -> int:
@@ -36,7 +62,9 @@ def stream_number(stream: Any) -> int:
     ArgumentTypeError, ArgumentValueError
         If it is nothing of the kind.
     """
-    if type(stream) is int and (stream in _kept or 0 <= stream <= _PER_THREAD_STREAM):
+    if isinstance(stream, UserStream):
+        return stream
+    if type(stream) is int and 0 <= stream <= _PER_THREAD_STREAM:
         return stream or DEFAULT_STREAM
     number = _number(stream)
     if number is None:
@@ -46,30 +74,31 @@ def stream_number(stream: Any) -> int:
         )
     if number < 0:
         raise ArgumentValueError(f"A CUDA stream cannot have the number {number}.")
-    if number > _PER_THREAD_STREAM and number not in _kept:
-        _keep(number, stream)
-    return number or DEFAULT_STREAM
+    if number <= _PER_THREAD_STREAM:
+        return number or DEFAULT_STREAM
+    owner = _owner(number, stream)
+    return number if owner is None else UserStream.of(number, owner)
 
 
 def library_stream(number: int, stream: Any) -> int:
     """The number of a stream whose library says that it is `number`."""
-    if number > _PER_THREAD_STREAM and number not in _kept:
-        _keep(number, stream)
-    return number or DEFAULT_STREAM
+    if number <= _PER_THREAD_STREAM:
+        return number or DEFAULT_STREAM
+    return UserStream.of(number, stream)
 
 
-def _keep(number: int, stream: Any) -> None:
-    if isinstance(stream, ctypes.c_void_p) or hasattr(stream, "__index__"):
-        # Consumers of DLPack give the number of what is current; PyTorch never destroys its own.
-        cupy = sys.modules.get("cupy")
-        if cupy is None:
-            return
+def _owner(number: int, stream: Any) -> Any:
+    """What keeps a stream; None if that is not known, and whoever gave the number has to."""
+    if not (isinstance(stream, ctypes.c_void_p) or hasattr(stream, "__index__")):
+        return stream
+    # Consumers of DLPack give the number of what is current; PyTorch never destroys its own.
+    cupy = sys.modules.get("cupy")
+    if cupy is not None:
         with contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError):  # it has no GPU
             current = cupy.cuda.get_current_stream()
             if current.ptr == number:
-                _kept[number] = current
-        return
-    _kept[number] = stream
+                return current
+    return None
 
 
 def _number(stream: Any) -> int | None:
@@ -105,9 +134,10 @@ def likely_streams(runtime: Runtime) -> list[int]:
     found = {DEFAULT_STREAM}
     cuda = getattr(runtime.xp, "cuda", None)
     if cuda is not None:
-        found.add(int(cuda.get_current_stream().ptr) or DEFAULT_STREAM)
+        current = cuda.get_current_stream()
+        found.add(library_stream(current.ptr, current))
     torch = sys.modules.get("torch")
     if torch is not None and cuda is not None and torch.cuda.is_initialized():
         current = torch.cuda.current_stream(runtime.device_id)
-        found.add(int(current.cuda_stream) or DEFAULT_STREAM)
+        found.add(library_stream(current.cuda_stream, current))
     return sorted(found)

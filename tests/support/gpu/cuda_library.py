@@ -1,0 +1,129 @@
+"""CuPy and the CUDA driver, as far as `CudaRuntime` calls them, on machines that have neither."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from penstock.tensors.gpu import driver
+
+
+class CudaCallError(RuntimeError):
+    """As CuPy raises it."""
+
+    status = 3
+
+
+class _Entry:
+    """A function of the driver; its types can be set, as those of `ctypes`."""
+
+    def __init__(self, run: Callable[..., int]) -> None:
+        self._run = run
+
+    def __call__(self, *args: Any) -> int:
+        return self._run(*args)
+
+
+class FakeCuda:
+    """One process' CUDA, with two devices that do nothing.
+
+    Attributes
+    ----------
+    calls
+        Names of the functions that were called, in order. In a fork of the process each of them
+        fails, as with CUDA.
+    """
+
+    def __init__(self, capability: tuple[int, int] = (9, 0)) -> None:
+        self.calls: list[str] = []
+        self._process = os.getpid()
+        self._capability = capability
+        self._device = 0
+        self._handles = itertools.count(0x100)
+        self._pinned: dict[int, Any] = {}
+        names = ("memcpyAsync", "memsetAsync", "streamSynchronize", "eventSynchronize")
+        self.cupy = SimpleNamespace(
+            cuda=SimpleNamespace(
+                runtime=SimpleNamespace(
+                    CUDARuntimeError=CudaCallError,
+                    getDeviceCount=self._runtime("getDeviceCount", lambda: 2),
+                    getDeviceProperties=self._runtime("getDeviceProperties", self._properties),
+                    setDevice=self._runtime("setDevice", self._set_device),
+                    hostAlloc=self._runtime("hostAlloc", self._pin),
+                    freeHost=self._runtime("freeHost", self._unpin),
+                    **{name: self._runtime(name, lambda *_: None) for name in names},
+                ),
+                Device=self._device_block,
+                Stream=lambda **_: SimpleNamespace(ptr=next(self._handles)),
+            )
+        )
+
+    def _runtime(self, name: str, run: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            self.calls.append(name)
+            if os.getpid() != self._process:
+                raise CudaCallError("cudaErrorInitializationError: initialization error")
+            return run(*args)
+
+        return call
+
+    def __getattr__(self, name: str) -> _Entry:
+        """An entry point of the driver."""
+        if not name.startswith("cu"):
+            raise AttributeError(name)
+
+        def run(*args: Any) -> int:
+            self.calls.append(name)
+            if os.getpid() != self._process:
+                return 3  # CUDA_ERROR_NOT_INITIALIZED
+            if name == "cuCtxGetCurrent":
+                args[0].value = 0x1000 + self._device
+            elif name == "cuEventCreate":
+                args[0]._obj.value = next(self._handles)
+            return 0
+
+        return _Entry(run)
+
+    def _set_device(self, number: int) -> None:
+        self._device = number
+
+    def _device_block(self, number: int) -> Any:
+        cuda = self
+
+        class Block:
+            def __enter__(self) -> None:
+                self.before = cuda._device
+                cuda.cupy.cuda.runtime.setDevice(number)
+
+            def __exit__(self, *_: object) -> None:
+                cuda.cupy.cuda.runtime.setDevice(self.before)
+
+        return Block()
+
+    def _properties(self, number: int) -> dict[str, Any]:
+        major, minor = self._capability
+        return {"name": b"fake", "major": major, "minor": minor, "multiProcessorCount": 1}
+
+    def _pin(self, size_bytes: int, flags: int) -> int:
+        memory = ctypes.create_string_buffer(size_bytes)
+        address = ctypes.addressof(memory)
+        self._pinned[address] = memory
+        return address
+
+    def _unpin(self, address: int) -> None:
+        del self._pinned[address]
+
+
+def install_fake_cuda(patch: pytest.MonkeyPatch) -> FakeCuda:
+    """Let `CudaRuntime` find a `FakeCuda`."""
+    found = FakeCuda()
+    patch.setitem(sys.modules, "cupy", found.cupy)
+    patch.setattr(driver, "_library", lambda: found)
+    return found
