@@ -64,9 +64,7 @@ def stream_number(stream: Any) -> int:
     """
     if isinstance(stream, UserStream):
         return stream
-    if type(stream) is int and 0 <= stream <= _PER_THREAD_STREAM:
-        return stream or DEFAULT_STREAM
-    number = _number(stream)
+    number = stream if type(stream) is int else _number(stream)
     if number is None:
         raise ArgumentTypeError(
             "A CUDA stream is an integer, a ctypes.c_void_p, a stream of PyTorch or CuPy, or an "
