@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import sys
 from typing import TYPE_CHECKING, Any
@@ -74,7 +73,10 @@ def stream_number(stream: Any) -> int:
         raise ArgumentValueError(f"A CUDA stream cannot have the number {number}.")
     if number <= _PER_THREAD_STREAM:
         return number or DEFAULT_STREAM
-    owner = _owner(number, stream)
+    is_number = (
+        type(stream) is int or isinstance(stream, ctypes.c_void_p) or hasattr(stream, "__index__")
+    )
+    owner = _current_of_cupy(number) if is_number else stream
     return number if owner is None else UserStream.of(number, owner)
 
 
@@ -85,18 +87,19 @@ def library_stream(number: int, stream: Any) -> int:
     return UserStream.of(number, stream)
 
 
-def _owner(number: int, stream: Any) -> Any:
-    """What keeps a stream; None if that is not known, and whoever gave the number has to."""
-    if not (isinstance(stream, ctypes.c_void_p) or hasattr(stream, "__index__")):
-        return stream
-    # Consumers of DLPack give the number of what is current; PyTorch never destroys its own.
+def _current_of_cupy(number: int) -> Any:
+    """CuPy's current stream, if it has this number; else None.
+
+    Consumers of DLPack give the number of what is current, and PyTorch never destroys its own.
+    """
     cupy = sys.modules.get("cupy")
-    if cupy is not None:
-        with contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError):  # it has no GPU
-            current = cupy.cuda.get_current_stream()
-            if current.ptr == number:
-                return current
-    return None
+    if cupy is None:
+        return None
+    try:
+        current = cupy.cuda.get_current_stream()
+    except cupy.cuda.runtime.CUDARuntimeError:  # it has no GPU
+        return None
+    return current if current.ptr == number else None
 
 
 def _number(stream: Any) -> int | None:
