@@ -10,8 +10,6 @@ import pytest
 
 from penstock import Pipeline, fn
 
-pytestmark = pytest.mark.gpu
-
 
 def numbers(batch):
     return [np.asarray(sample).reshape(-1)[0] for sample in batch.as_cpu()]
@@ -38,6 +36,7 @@ def test_data_of_the_host_is_uploaded(parallel, batch):
     gc.collect()
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("no_copy", [None, True])
 @pytest.mark.parametrize("batch", [True, False])
 def test_threads_may_return_data_on_the_gpu(batch, no_copy):

@@ -15,12 +15,6 @@ from tests.support.gpu.late import late_batch
 pytestmark = pytest.mark.gpu
 
 
-@pytest.fixture(autouse=True)
-def _real(gpu_runtime):
-    if gpu_runtime.xp is np:
-        pytest.skip("for a real GPU only")
-
-
 @pytest.fixture
 def data():
     return np.arange(24, dtype=np.float32).reshape(2, 3, 4)
