@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import penstock.operators
+from api_pages import api_pages, index_rows
 from generated import ROOT, write_or_check
 from penstock.operators.docs import (
     argument_default,
@@ -76,7 +77,7 @@ def dali_names() -> str:
 
 
 def reference_pages() -> dict[Path, str]:
-    """One page for each module below ``fn``, and an index."""
+    """One page for each module below ``fn``, those of everything else, and an index."""
     by_module: dict[str, list[OpSchema]] = defaultdict(list)
     for schema in public_schemas():
         by_module[schema.module].append(schema)
@@ -90,7 +91,10 @@ def reference_pages() -> dict[Path, str]:
         for schema in schemas:
             text += ["", *operator_section(schema)]
         pages[DOCS / "reference" / f"{title}.md"] = "\n".join(text) + "\n"
+    index += ["", "# Everything else", "", *index_rows()]
     pages[DOCS / "reference" / "index.md"] = "\n".join(index) + "\n"
+    for name, content in api_pages().items():
+        pages[DOCS / "reference" / name] = content
     return pages
 
 

@@ -19,7 +19,19 @@ class DataNode:
     """A batch that will flow along one edge of the pipeline's graph.
 
     Arithmetic, comparisons, indexing and `penstock.math` on it make further nodes. It has no
-    value: what it stands for exists while the pipeline runs.
+    value: what it stands for exists while the pipeline runs. Operators return nodes; nobody else
+    needs to make one.
+
+    Parameters
+    ----------
+    name
+        What it is called in messages.
+    device
+        Where the batch is wanted: ``"cpu"`` or ``"gpu"``.
+    source, index
+        The operator that makes the batch, and which of its outputs it is.
+    ndim, dtype, layout
+        Number of axes, element type and layout of the samples, where they were told.
     """
 
     __slots__ = ("device", "dtype", "index", "layout", "name", "ndim", "source")
@@ -88,16 +100,16 @@ class DataNode:
         )
 
     def shape(self, *, dtype: DataTypeLike | None = None, device: str = "cpu") -> DataNode:
-        """The shape of each sample, a 1-D tensor of `dtype` (INT64 when not given)."""
+        """The shape of each sample, a 1-D tensor of `dtype` (INT64 when not given) on `device`."""
         extra = {} if dtype is None else {"dtype": dtype}
         return _call("_shape", self, device=device, **extra)
 
     def property(self, key: str, *, device: str = "cpu") -> DataNode:
-        """A property of each sample, ``"layout"`` or ``"source_info"``, as characters (uint8)."""
+        """The property `key` (``"layout"``, ``"source_info"``) as characters, uint8 on `device`."""
         return _call("get_property", self, key=key, device=device)
 
     def source_info(self, *, device: str = "cpu") -> DataNode:
-        """Where each sample was read from, as characters (uint8)."""
+        """Where each sample was read from, as characters (uint8) on `device`."""
         return self.property("source_info", device=device)
 
     def __getitem__(self, index: Any) -> DataNode:

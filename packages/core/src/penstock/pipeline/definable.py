@@ -70,7 +70,7 @@ class DefinablePipeline(PipelineProperties):
         raise no_outputs()
 
     def set_outputs(self, *outputs: Any) -> None:
-        """Say which edges (or constants) the pipeline returns."""
+        """Say which edges (or constants) the pipeline returns: `outputs`, in their order."""
         with self:  # constants among them become operators of this pipeline
             self._outputs = to_output_edges(outputs)
 

@@ -489,7 +489,7 @@ class Pipeline(ResumablePipeline):
     # -- which way of running is in use ---------------------------------------------------------
 
     def enable_api_check(self, enable: bool) -> None:
-        """Allow (`False`) or forbid to mix `run`, the scheduling calls and iterators."""
+        """Forbid (`enable`) or allow to mix `run`, the scheduling calls and iterators."""
         self._api_checked = enable
 
     def _latch_api(self, api: PipelineAPIType) -> None:

@@ -78,7 +78,7 @@ class TensorBase:
         return self._layout
 
     def set_layout(self, layout: str | None) -> None:
-        """Name the axes; None or "" takes the names away."""
+        """Name the axes: `layout` has a letter for each; None or "" takes the names away."""
         self._layout = check_layout(layout, self.ndim(), "tensor")
 
     def source_info(self) -> str:
@@ -86,7 +86,7 @@ class TensorBase:
         return self._source
 
     def get_property(self, key: str) -> str | None:
-        """The property ``"layout"`` or ``"source_info"``; None if unset, or for any other name."""
+        """The property `key`: ``"layout"`` or ``"source_info"``; None if unset, or another key."""
         if key == "layout":
             return self._layout or None
         if key == "source_info":
@@ -130,6 +130,11 @@ class TensorBase:
 
     def reinterpret(self, new_type: DataTypeLike) -> None:
         """Take the same bytes for elements of another type of the same size.
+
+        Parameters
+        ----------
+        new_type
+            The type, as `penstock.types.as_data_type` takes it.
 
         Raises
         ------
@@ -186,7 +191,7 @@ class TensorListBase(Generic[TensorT]):
         return self._layout
 
     def set_layout(self, layout: str | None) -> None:
-        """Name the axes of the samples; None or "" takes the names away."""
+        """Name the axes of the samples: a letter of `layout` for each; None or "" for no names."""
         self._layout = check_layout(layout, self._ndim, "sample")
 
     def source_info(self) -> list[str]:
@@ -256,6 +261,11 @@ class TensorListBase(Generic[TensorT]):
 
     def reinterpret(self, new_type: DataTypeLike) -> None:
         """Take the same bytes for elements of another type of the same size.
+
+        Parameters
+        ----------
+        new_type
+            The type, as `penstock.types.as_data_type` takes it.
 
         Raises
         ------

@@ -202,7 +202,7 @@ class BatchInfo:
 
 
 class CUDAStream:
-    """A CUDA stream, given by its address."""
+    """A CUDA stream, given by its address `ptr`."""
 
     def __init__(self, ptr: int = 0) -> None:
         self._ptr = ptr

@@ -23,7 +23,23 @@ class DALIEnum(enum.IntEnum):
 
 
 class DALIDataType(DALIEnum):
-    """Element type of a tensor, or type of an argument."""
+    """Element type of a tensor, or type of an argument.
+
+    Attributes
+    ----------
+    NO_TYPE
+        Nothing is known, as of a batch without samples.
+    UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64
+        Integers of so many bits.
+    FLOAT16, FLOAT, FLOAT64
+        Real numbers of 16, 32 and 64 bits.
+    BOOL
+        Truth values, a byte each.
+    IMAGE_TYPE, DATA_TYPE, INTERP_TYPE
+        Members of the enumerations `DALIImageType`, `DALIDataType`, `DALIInterpType`, as int32.
+    STRING, FEATURE, TENSOR_LAYOUT, PYTHON_OBJECT
+        Types of arguments in DALI; no tensor has them.
+    """
 
     NO_TYPE = -1
     UINT8 = 0
@@ -57,7 +73,19 @@ class DALIDataType(DALIEnum):
 
 
 class DALIImageType(DALIEnum):
-    """Colour space of an image."""
+    """Colour space of an image.
+
+    Attributes
+    ----------
+    RGB, BGR
+        Red, green and blue, in this order or in the opposite one.
+    GRAY
+        One channel: brightness.
+    YCbCr
+        Brightness and two differences of colours, from 16 to 235 and 240 (ITU-R BT.601).
+    ANY_DATA
+        Whatever the file has: its number of channels, and its values as they are.
+    """
 
     RGB = 0
     BGR = 1
@@ -67,7 +95,24 @@ class DALIImageType(DALIEnum):
 
 
 class DALIInterpType(DALIEnum):
-    """Interpolation used when an image is resampled."""
+    """Interpolation used when an image is resampled.
+
+    Attributes
+    ----------
+    INTERP_NN
+        The nearest pixel.
+    INTERP_LINEAR
+        Between the two nearest pixels along each axis.
+    INTERP_CUBIC
+        A cubic spline over four pixels along each axis.
+    INTERP_LANCZOS3
+        A windowed sinc over six pixels along each axis.
+    INTERP_TRIANGULAR
+        A triangle that becomes wider where the image gets smaller: linear interpolation that does
+        not alias.
+    INTERP_GAUSSIAN
+        A Gaussian that becomes wider where the image gets smaller.
+    """
 
     INTERP_NN = 0
     INTERP_LINEAR = 1
@@ -78,7 +123,17 @@ class DALIInterpType(DALIEnum):
 
 
 class PipelineAPIType(enum.Enum):
-    """Which of the three ways to run a pipeline is in use; they cannot be mixed."""
+    """Which of the three ways to run a pipeline is in use; they cannot be mixed.
+
+    Attributes
+    ----------
+    BASIC
+        `Pipeline.run`.
+    ITERATOR
+        An iterator of a plugin.
+    SCHEDULED
+        `schedule_run`, `share_outputs` and `release_outputs`, or `outputs`.
+    """
 
     BASIC = 0
     ITERATOR = 1
@@ -86,7 +141,15 @@ class PipelineAPIType(enum.Enum):
 
 
 class StreamPolicy(enum.Enum):
-    """How GPU work is spread over streams."""
+    """How GPU work is spread over streams: DALI's names, which change nothing here.
+
+    Attributes
+    ----------
+    SINGLE, PER_BACKEND, PER_OPERATOR
+        One stream; one for each kind of device; one for each operator.
+    UNSPECIFIED
+        No wish.
+    """
 
     SINGLE = 16
     PER_BACKEND = 32
@@ -95,7 +158,15 @@ class StreamPolicy(enum.Enum):
 
 
 class OperatorConcurrency(enum.Enum):
-    """Which operators may run at the same time."""
+    """Which operators may run at the same time: DALI's names, which change nothing here.
+
+    Attributes
+    ----------
+    NONE, BACKEND, FULL
+        None; those of different kinds of devices; all.
+    UNSPECIFIED
+        No wish.
+    """
 
     NONE = 2
     BACKEND = 4

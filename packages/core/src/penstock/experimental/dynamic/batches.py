@@ -43,6 +43,8 @@ class Batch(calling.Holder):
         Where the samples are wanted; where the first one is when not given.
     layout
         One letter for each axis of a sample; that of the first sample when not given.
+    invocation_result
+        DALI's own way to make results, which is refused.
     copy
         Whether memory is copied where it could be shared.
 
@@ -235,7 +237,7 @@ class Batch(calling.Holder):
         return self.to_device(Device("gpu", index))
 
     def to_device(self, device: DeviceLike, force_copy: bool = False) -> Batch:
-        """The batch on a device: this one if it is there, unless a copy is asked for."""
+        """The batch on `device`: this one if it is there, unless `force_copy` asks for a copy."""
         return _to_device(self, device, force_copy)  # type: ignore[no-any-return]
 
     def torch(self, copy: bool | None = None, pad: bool = False) -> Any:

@@ -274,7 +274,7 @@ class Checkpoint:
         return json.dumps({"version": _VERSION, "states": states})
 
     def deserialize(self, data: str) -> None:
-        """Take states from a text that `serialize` made, in place of those there are.
+        """Take states from `data`, a text that `serialize` made, in place of those there are.
 
         Raises
         ------

@@ -146,7 +146,7 @@ class Device:
 
     @staticmethod
     def type_from_dlpack(dlpack_type: int) -> Literal["cpu", "gpu"]:
-        """``"cpu"`` or ``"gpu"`` for the number of a device type of DLPack: 1 or 2.
+        """``"cpu"`` or ``"gpu"`` for `dlpack_type`, the number of a device type: 1 or 2.
 
         Raises
         ------

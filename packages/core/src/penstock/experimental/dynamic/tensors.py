@@ -51,6 +51,8 @@ class Tensor(calling.Holder):
         One letter for each axis.
     batch, index_in_batch
         Instead of `data`: a sample of a batch.
+    invocation_result
+        DALI's own way to make results, which is refused.
     copy
         Whether memory is copied where it could be shared.
 
@@ -192,7 +194,7 @@ class Tensor(calling.Holder):
         return self.to_device(Device("gpu", index))
 
     def to_device(self, device: DeviceLike, force_copy: bool = False) -> Tensor:
-        """The tensor on a device: this one if it is there, unless a copy is asked for."""
+        """The tensor on `device`: this one if it is there, unless `force_copy` asks for a copy."""
         return _to_device(self, device, force_copy)  # type: ignore[no-any-return]
 
     def torch(self, copy: bool | None = False) -> Any:

@@ -144,7 +144,7 @@ class DALIGenericIterator(_DaliBaseIterator):
         return self.state_dict()
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """`load_state_dict`, under the name that Grain's iterators give it."""
+        """Go on from `state`: `load_state_dict`, under the name that Grain's iterators give it."""
         self.load_state_dict(state)
 
     def _assemble(self, batches: list[PipelineBatch]) -> dict[str, jax.Array]:

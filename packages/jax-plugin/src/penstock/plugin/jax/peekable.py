@@ -216,11 +216,11 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
             self._last_beyond = None
 
     def save(self, filename: str | PathLike[str]) -> None:
-        """Write `state_dict` to a file, as CLU does it."""
+        """Write `state_dict` to the file `filename`, as CLU does it."""
         Path(filename).write_text(json.dumps(self.state_dict()))
 
     def restore(self, filename: str | PathLike[str]) -> None:
-        """Go on where the iterator stood that was saved to a file, as CLU does it.
+        """Go on where the iterator stood that was saved to the file `filename`, as CLU does it.
 
         Raises
         ------

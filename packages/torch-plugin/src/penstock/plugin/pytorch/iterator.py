@@ -106,7 +106,15 @@ class DALIGenericIterator(_DaliBaseIterator):
 
 @public_methods
 class DALIClassificationIterator(DALIGenericIterator):
-    """Like `DALIGenericIterator`, for pipelines with the two outputs "data" and "label"."""
+    """Like `DALIGenericIterator`, for pipelines with the two outputs "data" and "label".
+
+    Parameters
+    ----------
+    pipelines, size, reader_name, auto_reset, fill_last_batch, dynamic_shape
+        See `DALIGenericIterator`.
+    last_batch_padded, last_batch_policy, prepare_first_batch
+        See `DALIGenericIterator`.
+    """
 
     def __init__(
         self,
