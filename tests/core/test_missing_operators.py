@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock import errors, fn, ops
-from penstock.faces.dali_names import DALI_CLASSES
+from penstock.dali_names import DALI_CLASSES
 from penstock.operators import registry
 
 

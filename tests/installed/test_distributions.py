@@ -211,7 +211,8 @@ def test_plugins_to_come_say_so(run_code, plugin):
     out = run_code(
         f"try:\n import penstock.plugin.{plugin}\nexcept ImportError as error:\n print(error)"
     )
-    assert "is to come in a later version" in out
+    assert "is to come" in out
+    assert "https://github.com/penstock/penstock/blob/main/docs/to-come.md" in out
 
 
 def test_type_checker_sees_the_operators(python, tmp_path):
@@ -246,6 +247,8 @@ from penstock.plugin import base_iterator
 try:
     import penstock.plugin.pytorch
 except ModuleNotFoundError as error:
-    print(error.name)
+    print(error.name, error, sep="\\n")
 """)
-    assert out.strip() == "penstock.plugin.pytorch"
+    name, text = out.strip().splitlines()
+    assert name == "penstock.plugin.pytorch"
+    assert "`pip install penstock-torch`" in text

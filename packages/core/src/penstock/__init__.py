@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 from typing import TYPE_CHECKING, Any
 
+from penstock._missing import MissingModules
 from penstock._version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 # The plugins are distributions of their own that put `penstock/plugin/<name>` elsewhere on the
 # path and ship no `__init__` above it.
 __path__ = pkgutil.extend_path(__path__, __name__)
+
+# Asked last: what is installed is found before.
+sys.meta_path.append(MissingModules)
 
 _HOME_OF_NAME = {
     "OperatorConcurrency": "penstock.pipeline",
@@ -68,7 +73,11 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = importlib.import_module(f"{__name__}.{name}")
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from penstock.to_come import missing_module
+
+        missing = missing_module(f"{__name__}.{name}")
+        text = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(text if missing is None else str(missing))
     globals()[name] = value
     return value
 

@@ -87,8 +87,12 @@ class NotYetSupportedError(PenstockError, NotImplementedError):
     """A feature that is declared but cannot be honoured by this version."""
 
 
-class PluginNotReleasedError(NotYetSupportedError, ImportError):
-    """A plugin that this version only announces; importing it says so."""
+class MissingModuleError(PenstockError, ModuleNotFoundError):
+    """A module of DALI's that is not there, and what to use or to install instead."""
+
+
+class ModuleNotReleasedError(MissingModuleError, NotYetSupportedError):
+    """A module that DALI has and this version has not yet."""
 
 
 class OperatorNotReleasedError(NotYetSupportedError, AttributeError):
@@ -97,6 +101,10 @@ class OperatorNotReleasedError(NotYetSupportedError, AttributeError):
 
 class MissingDependencyError(PenstockError, ImportError):
     """An optional library is needed; the message names the extra to install."""
+
+
+class PluginNotInstalledError(MissingModuleError, MissingDependencyError):
+    """A plugin that is a distribution of its own; the message names it."""
 
 
 class GpuNotAvailableError(MissingDependencyError, UsageError):

@@ -18,7 +18,7 @@ assert penstock.operators  # its import registers the built-in operators
 
 def _to_come(module: str, name: str, root: str) -> OperatorNotReleasedError | None:
     """The error for a name that is an operator of DALI's."""
-    from penstock.faces.dali_names import DALI_CLASSES
+    from penstock.dali_names import DALI_CLASSES
 
     known = [f"penstock.fn.{operator}" for operator in DALI_CLASSES]
     if root == "penstock.ops":

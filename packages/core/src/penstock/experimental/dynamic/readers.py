@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from penstock.dali_names import DALI_CLASSES
 from penstock.errors import OperatorNotReleasedError, UnknownOperatorError, did_you_mean
 from penstock.experimental.dynamic.reader import Reader
-from penstock.faces.dali_names import DALI_CLASSES
 from penstock.operators import registry
 from penstock.operators.docs import docstring_for
 from penstock.operators.schema import OpSchema

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.errors import PluginNotReleasedError
+from penstock.to_come import missing_module
 
-raise PluginNotReleasedError(
-    "`penstock.plugin.tf` (TensorFlow datasets) is to come in a later version of "
-    "penstock-tf; this version only reserves its place. "
-    "Until then, wrap `Pipeline.run()` in `tf.data.Dataset.from_generator`."
-)
+_error = missing_module(__name__)
+assert _error is not None
+_error.name = None  # `from penstock.plugin import tf` would drop an error of that name
+raise _error

@@ -1,0 +1,155 @@
+"""What DALI 2.4 has besides operators, and this installation or version has not.
+
+One table feeds the errors of imports, the page ``docs/to-come.md`` and the README.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.dali_names import DALI_CLASSES
+from penstock.errors import (
+    MissingModuleError,
+    ModuleNotReleasedError,
+    PluginNotInstalledError,
+)
+
+REPOSITORY = "https://github.com/penstock/penstock"
+DOCUMENTS = f"{REPOSITORY}/blob/main/docs"
+
+
+class Absent(NamedTuple):
+    """Something that DALI has.
+
+    Parameters
+    ----------
+    what
+        What it is, as part of a sentence.
+    instead
+        What to do meanwhile: sentences, or nothing.
+    """
+
+    what: str
+    instead: str = ""
+
+
+PLUGINS = {
+    "penstock.plugin.jax": ("penstock-jax", "JAX and Flax iterators"),
+    "penstock.plugin.pytorch": ("penstock-torch", "PyTorch iterators"),
+    "penstock.plugin.squirrel": ("penstock-squirrel", "Squirrel data sets as sources"),
+}
+"""Modules that distributions of their own bring: their names, and what is in them."""
+
+FEATURES = {
+    "enable_conditionals=True": Absent(
+        "`if`, `and`, `or` and `not` on data in a pipeline definition",
+        "Choose by arguments for each sample (`mirror=fn.random.coin_flip()`), or by arithmetic "
+        "with masks.",
+    ),
+    "debug=True": Absent(
+        "the debug mode of pipelines",
+        "Dynamic mode (`penstock.experimental.dynamic`) runs the same operators one by one.",
+    ),
+    "Pipeline.serialize": Absent(
+        "pipelines as bytes and files",
+        "Import the function that builds the pipeline where it is needed.",
+    ),
+}
+"""What is to come and is no module, by how it is written."""
+
+MODULES = {
+    "penstock.auto_aug": Absent(
+        "automatic augmentation: AutoAugment, RandAugment, TrivialAugment",
+        "Random arguments of operators (`fn.random`) augment too.",
+    ),
+    "penstock.experimental.torchvision": Absent(
+        "transforms with the interface of torchvision",
+        "The operators below `fn` and dynamic mode do the same work.",
+    ),
+    "penstock.plugin.numba": Absent(
+        "functions compiled by Numba as operators",
+        f"Operators can be written in Python, with kernels of Numba: {DOCUMENTS}/operators.md.",
+    ),
+    "penstock.plugin.pytorch.experimental": Absent(
+        "pipelines as transforms of a PyTorch `DataLoader`",
+        f"`fn.external_source` takes a PyTorch data set: {DOCUMENTS}/external-source.md.",
+    ),
+    "penstock.plugin.pytorch.fn": Absent(
+        "functions of PyTorch in pipelines",
+        "Apply them to the batches of an iterator.",
+    ),
+    "penstock.plugin.pytorch.loader_evaluator": Absent(
+        "measurements of how long a training waits for its data",
+        "`Pipeline.executor_statistics()` has the times of every operator.",
+    ),
+    "penstock.plugin.tf": Absent(
+        "TensorFlow data sets",
+        "Wrap `Pipeline.run()` in `tf.data.Dataset.from_generator`.",
+    ),
+    "penstock.plugin.triton": Absent("pipelines for the Triton inference server"),
+    "penstock.tfrecord": Absent(
+        "features of TFRecord files, for `fn.readers.tfrecord`",
+        "`fn.external_source` takes what any library reads.",
+    ),
+}
+"""Modules that are to come; those below them come with them."""
+
+_COMPILED = (
+    "It is a part of DALI's compiled library. `penstock.backend` and `penstock.tensors` have the "
+    "classes of data."
+)
+_INTERNAL = "It is internal to DALI."
+_IN_PYTHON = f"Operators are written in Python: {DOCUMENTS}/operators.md."
+NO_COUNTERPART = {
+    "penstock.backend_impl": _COMPILED,
+    "penstock.external_source": "Use `fn.external_source` or `ops.ExternalSource`.",
+    "penstock.internal": _INTERNAL,
+    "penstock.libdali": _COMPILED,
+    "penstock.libdali_core": _COMPILED,
+    "penstock.libdali_kernels": _COMPILED,
+    "penstock.libdali_operators": _COMPILED,
+    "penstock.plugin.jax.integration": _INTERNAL,
+    "penstock.plugin.paddle": "Batches of `Pipeline.run()` reach PaddlePaddle by DLPack.",
+    "penstock.plugin_manager": f"It loads operators compiled from C++. {_IN_PYTHON}",
+    "penstock.python_function_plugin": _INTERNAL,
+    "penstock.reducers": _INTERNAL,
+    "penstock.sysconfig": f"It has the flags to compile operators in C++. {_IN_PYTHON}",
+}
+"""Modules that are not to come, and what to use."""
+
+
+def missing_module(name: str) -> MissingModuleError | None:
+    """The error for the import of a module that is not there; `None` if DALI has none either."""
+    plugin = PLUGINS.get(name)
+    if plugin is not None:
+        distribution, what = plugin
+        return PluginNotInstalledError(
+            f"`{name}` ({what}) comes with the distribution {distribution}, which is not "
+            f"installed. Run `pip install {distribution}`. See {REPOSITORY}#install",
+            name=name,
+        )
+    if name in NO_COUNTERPART:
+        return MissingModuleError(
+            f"`{name}` is a module of DALI without a counterpart. {NO_COUNTERPART[name]} "
+            f"See {DOCUMENTS}/to-come.md",
+            name=name,
+        )
+    absent = MODULES.get(name) or _operators_to_come(name)
+    if absent is None:
+        return None
+    instead = f"Meanwhile: {absent.instead} " if absent.instead else ""
+    return ModuleNotReleasedError(
+        f"`{name}` ({absent.what}) is to come: DALI 2.4 has it, this version of Penstock does not. "
+        f"{instead}See {DOCUMENTS}/to-come.md",
+        name=name,
+    )
+
+
+def _operators_to_come(name: str) -> Absent | None:
+    """A module of operators, such as `penstock.fn.noise`, of which there is none yet."""
+    for root in ("penstock.fn.", "penstock.ops.", "penstock.experimental.dynamic."):
+        if name.startswith(root):
+            dotted = name.removeprefix(root)
+            if any(operator.startswith(f"{dotted}.") for operator in DALI_CLASSES):
+                return Absent("operators", f"{DOCUMENTS}/support-matrix.md lists what there is.")
+    return None

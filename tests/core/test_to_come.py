@@ -1,0 +1,112 @@
+"""Imports of what is not installed, or is to come."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+
+import pytest
+
+import penstock.plugin
+from penstock import errors
+from penstock.to_come import DOCUMENTS, MODULES, NO_COUNTERPART, PLUGINS, REPOSITORY
+from tests.e2e.support import REPOSITORY as ROOT
+
+PAGE = f"{DOCUMENTS}/to-come.md"
+
+
+def fails(statement):
+    with pytest.raises(ImportError) as caught:
+        exec(statement, {})
+    return caught.value
+
+
+def both_forms(name):
+    """Errors of ``import a.b`` and of ``from a import b``."""
+    package, _, last = name.rpartition(".")
+    return fails(f"import {name}"), fails(f"from {package} import {last}")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_to_come(name):
+    for error in both_forms(name):
+        assert isinstance(error, errors.ModuleNotReleasedError)
+        assert isinstance(error, ModuleNotFoundError)
+        assert isinstance(error, NotImplementedError)
+        for part in (f"`{name}`", "is to come", MODULES[name].instead, PAGE):
+            assert part in str(error)
+    assert fails(f"import {name}.part").__class__ is errors.ModuleNotReleasedError
+
+
+@pytest.mark.parametrize("name", NO_COUNTERPART)
+def test_modules_without_a_counterpart(name):
+    for error in both_forms(name):
+        assert type(error) is errors.MissingModuleError
+        assert f"`{name}`" in str(error)
+        assert NO_COUNTERPART[name] in str(error)
+        assert PAGE in str(error)
+
+
+@pytest.mark.parametrize("name", PLUGINS)
+def test_plugins_that_are_not_installed(name, monkeypatch):
+    for loaded in [m for m in sys.modules if f"{m}.".startswith(f"{name}.")]:
+        monkeypatch.delitem(sys.modules, loaded)
+    monkeypatch.delattr(penstock.plugin, name.rpartition(".")[2], raising=False)
+    own = [p for p in penstock.plugin.__path__ if "core" in p]
+    monkeypatch.setattr(penstock.plugin, "__path__", own)
+    importlib.invalidate_caches()
+    for error in both_forms(name):
+        assert isinstance(error, errors.PluginNotInstalledError)
+        assert isinstance(error, errors.MissingDependencyError)
+        assert isinstance(error, ModuleNotFoundError)
+        assert f"Run `pip install {PLUGINS[name][0]}`" in str(error)
+        assert f"{REPOSITORY}#install" in str(error)
+    assert importlib.util.find_spec(name) is None
+
+
+@pytest.mark.parametrize("name", PLUGINS)
+def test_plugins_that_are_installed_are_found_first(name):
+    spec = importlib.util.find_spec(name)
+    assert spec is not None
+    assert spec.origin.endswith("__init__.py")
+
+
+def test_modules_of_operators_to_come():
+    for error in both_forms("penstock.fn.noise"):
+        assert isinstance(error, errors.ModuleNotReleasedError)
+        assert f"{DOCUMENTS}/support-matrix.md" in str(error)
+
+
+def test_the_name_is_that_of_the_module():
+    assert fails("import penstock.auto_aug.core").name == "penstock.auto_aug"
+
+
+def test_attributes_of_the_package():
+    with pytest.raises(AttributeError, match="is to come") as caught:
+        penstock.tfrecord.FixedLenFeature  # noqa: B018
+    assert PAGE in str(caught.value)
+    assert not hasattr(penstock, "tfrecord")
+    with pytest.raises(AttributeError, match="module 'penstock' has no attribute 'nonsense'"):
+        penstock.nonsense  # noqa: B018
+
+
+def test_a_program_can_ask():
+    for name in (*MODULES, *NO_COUNTERPART):
+        if name != "penstock.plugin.tf":  # it is there, to say that it is to come
+            assert importlib.util.find_spec(name) is None
+
+
+def test_other_names_are_python_s_own_errors():
+    for error in both_forms("penstock.nonsense"):
+        assert not isinstance(error, errors.PenstockError)
+    assert fails("import penstock.plugin.nonsense").name == "penstock.plugin.nonsense"
+    assert not isinstance(fails("import nonsense"), errors.PenstockError)
+
+
+def test_addresses_are_of_pages_that_are_there():
+    texts = [*NO_COUNTERPART.values(), *(a.instead for a in MODULES.values()), PAGE]
+    pages = {word.rstrip(".") for text in texts for word in text.split() if DOCUMENTS in word}
+    assert len(pages) > 2
+    for page in pages:
+        assert (ROOT / "docs" / page.removeprefix(f"{DOCUMENTS}/")).is_file()

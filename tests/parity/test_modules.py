@@ -1,0 +1,50 @@
+"""Every public module of DALI can be imported from Penstock, or tells what to use instead."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import nvidia.dali
+
+from penstock.dali_names import DALI_CLASSES
+from penstock.errors import PenstockError
+from penstock.to_come import MODULES, NO_COUNTERPART
+
+
+def public_modules():
+    """Names of DALI's modules, below ``nvidia.dali``."""
+    root = Path(nvidia.dali.__file__).parent
+    names = set()
+    for file in root.rglob("*"):
+        packages = [p for p in file.parents if root in p.parents]
+        if file.suffix in (".py", ".so") and all((p / "__init__.py").exists() for p in packages):
+            parts = [*file.parent.relative_to(root).parts, file.name.partition(".")[0]]
+            names.add(".".join(part for part in parts if part != "__init__"))
+    names.discard("")
+    for operator in DALI_CLASSES:
+        module = operator.rpartition(".")[0]
+        while module:
+            names |= {f"fn.{module}", f"ops.{module}"}
+            module = module.rpartition(".")[0]
+    return sorted(n for n in names if not any(part.startswith("_") for part in n.split(".")))
+
+
+def test_every_module():
+    silent, there = [], []
+    for name in public_modules():
+        try:
+            importlib.import_module(f"penstock.{name}")
+        except PenstockError:
+            continue
+        except ImportError as error:
+            silent.append((name, str(error)))
+        else:
+            there.append(name)
+    assert silent == []
+    assert {"fn", "fn.readers", "ops", "types", "plugin.pytorch", "plugin.jax"} <= set(there)
+
+
+def test_the_table_names_nothing_that_dali_has_not():
+    names = {f"penstock.{name}" for name in public_modules()}
+    assert set(MODULES) | set(NO_COUNTERPART) <= names
