@@ -60,6 +60,8 @@ def _sanitized(*arguments: str) -> subprocess.CompletedProcess[str]:
         # CUDA, JAX's too, wants addresses that the sanitizer keeps for itself.
         "CUDA_VISIBLE_DEVICES": "",
         "JAX_PLATFORMS": "cpu",
+        # Plugins that happen to be installed warn of one another, and warnings are errors.
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
     environment.pop("PENSTOCK_REQUIRE_GPU", None)
     return subprocess.run(
@@ -86,7 +88,8 @@ def test_reads_beyond_the_memory_are_found(index: int) -> None:
 
 
 def test_kernels() -> None:
-    parallel = ["-n", "2"] if importlib.util.find_spec("xdist") and not _in_worker() else []
+    alone = not _in_worker() and importlib.util.find_spec("xdist") is not None
+    parallel = ["-p", "xdist.plugin", "-n", "2"] if alone else []
     done = _sanitized(
         *("-m", "pytest", "tests/gpu", "-m", "sanitize", "-q", "-x", "-p", "no:cacheprovider"),
         *parallel,
