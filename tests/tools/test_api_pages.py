@@ -39,7 +39,7 @@ def functions(api_pages):
         if issubclass(found, (enum.Enum, BaseException)):
             continue
         doc = " ".join([doc, *api_pages._fields(found)])
-        yield name, found.__init__, f"{doc} {inspect.getdoc(found.__init__) or str()}"
+        yield name, found.__init__, f"{doc} {inspect.getdoc(found.__init__) or ''}"
         for member in api_pages._members(found, []):
             value = inspect.getattr_static(found, member)
             if not api_pages._is_value(value):

@@ -7,6 +7,7 @@ have to be made up. `test_handover.py` has PyTorch's own.
 from __future__ import annotations
 
 import gc
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +16,7 @@ import torch
 
 from penstock import types
 from penstock.errors import ShapeError
-from penstock.plugin.pytorch import feed_ndarray
+from penstock.plugin.pytorch import feed_ndarray, sparse
 from penstock.plugin.pytorch.convert import to_dense, to_list
 from penstock.plugin.pytorch.sparse import to_sparse_coo
 from penstock.plugin.pytorch.torch_utils import to_torch_tensor
@@ -108,6 +109,22 @@ def test_sparse(emulated_gpu, current, ragged):
     np.testing.assert_array_equal(found, values)
     expected = [(k, *at) for k, row in enumerate(ragged) for at in np.ndindex(row.shape)]
     assert tensor.indices().T.tolist() == [list(e) for e in expected]
+
+
+def test_sparse_tensors_come_without_pytorch_s_warning(emulated_gpu, current, ragged, monkeypatch):
+    """PyTorch 2.11 gives it once, whatever it is asked for; warnings are errors here."""
+    make, given = torch.sparse_coo_tensor, []
+
+    def warning(*args, **options):
+        if not given:
+            given.append(1)
+            warnings.warn("Sparse invariant checks are implicitly disabled.", stacklevel=2)
+        return make(*args, **options)
+
+    monkeypatch.setattr(torch, "sparse_coo_tensor", warning)
+    sparse._accept_unchecked.cache_clear()
+    assert to_sparse_coo(late_batch(emulated_gpu, ragged), 4).shape == (4, 5, 3)
+    assert given
 
 
 def test_memory_comes_back_when_the_stream_is_through(emulated_gpu, current, data):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +25,7 @@ def to_sparse_coo(batch: Batch, kept: int | list[int]) -> torch.Tensor:
     shapes = np.array(batch.shape(), np.int64).reshape(len(batch), batch.ndim())
     size = int(shapes.prod(axis=1).sum())
     values = to_torch_tensor(batch.as_reshaped_tensor((size,)))
+    _accept_unchecked()
     return torch.sparse_coo_tensor(
         _indices(shapes, size, values.device),
         values,
@@ -30,6 +33,18 @@ def to_sparse_coo(batch: Batch, kept: int | list[int]) -> torch.Tensor:
         is_coalesced=True,
         check_invariants=False,
     )
+
+
+@functools.cache
+def _accept_unchecked() -> None:
+    """Take the one warning of some PyTorch releases that sparse tensors are not checked.
+
+    They give it even where ``check_invariants=False`` asks for that.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse invariant checks", category=UserWarning)
+        indices = torch.zeros((1, 0), dtype=torch.int64)
+        torch.sparse_coo_tensor(indices, torch.zeros(0), (0,), check_invariants=False)
 
 
 def _indices(shapes: np.ndarray, size: int, device: torch.device) -> torch.Tensor:
