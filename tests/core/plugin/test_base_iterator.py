@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from pathlib import Path
 
@@ -70,9 +71,12 @@ def epoch(it):
 
 
 @pytest.mark.parametrize(("case", "policy", "length", "epochs"), rows(f"{DALI}{BETTER.lstrip()}"))
-@pytest.mark.parametrize("prepare", [True, False])
-@pytest.mark.parametrize("way", ["reset", "loop", "auto_reset"])
-def test_epochs(case, policy, length, epochs, prepare, way):
+def test_epochs(case, policy, length, epochs):
+    for way, prepare in itertools.product(("reset", "loop", "auto_reset"), (True, False)):
+        check_epochs(case, policy, length, epochs, prepare, way)
+
+
+def check_epochs(case, policy, length, epochs, prepare, way):
     it = iterator(
         case,
         LastBatchPolicy[policy],

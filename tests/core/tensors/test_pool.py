@@ -224,14 +224,14 @@ def test_pool_may_go_before_its_arrays():
     assert gone() is None
 
 
-@pytest.mark.parametrize("size", [*range(1, 3000, 13), 4096, 65537, 10**6, 10**9 + 1, 2**40 + 1])
-def test_size_classes_waste_at_most_a_quarter(size):
-    found = size_class(size)
-    assert found >= size
-    assert found % ALIGNMENT_BYTES == 0
-    assert found - size < max(size / 4, ALIGNMENT_BYTES)
-    assert size_class(found) == found
-    assert size_class(found + 1) > found
+def test_size_classes_waste_at_most_a_quarter():
+    for size in [*range(1, 3000, 13), 4096, 65537, 10**6, 10**9 + 1, 2**40 + 1]:
+        found = size_class(size)
+        assert found >= size
+        assert found % ALIGNMENT_BYTES == 0
+        assert found - size < max(size / 4, ALIGNMENT_BYTES)
+        assert size_class(found) == found
+        assert size_class(found + 1) > found
 
 
 def test_next_size_up_is_used_before_new_memory(pool):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -8,17 +10,18 @@ from penstock.types import DALIDataType, DALIImageType
 from tests.support.encoded_images import everything, jpegs, unsupported
 from tests.support.run_operator import run_operator
 
+OUTPUT_TYPES = ["RGB", "GRAY", "YCbCr", "ANY_DATA"]
+
 
 def peek(data, **args):
     return run_operator("peek_image_shape", np.frombuffer(data, np.uint8), **args)
 
 
 @pytest.mark.parametrize("name", list(everything()))
-@pytest.mark.parametrize("output_type", ["RGB", "GRAY", "YCbCr", "ANY_DATA"])
-def test_it_is_the_shape_of_the_decoded_image(name, output_type):
-    kind = DALIImageType[output_type]
+def test_it_is_the_shape_of_the_decoded_image(name):
     image = everything()[name]
-    for adjust in (True, False):
+    for output_type, adjust in itertools.product(OUTPUT_TYPES, (True, False)):
+        kind = DALIImageType[output_type]
         found = peek(image, image_type=kind, adjust_orientation=adjust)
         assert found.dtype == np.int64
         try:

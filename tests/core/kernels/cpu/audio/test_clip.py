@@ -100,22 +100,19 @@ def test_headers_that_announce_too_much():
 @pytest.mark.parametrize(
     "name", [*CLIPS, "stereo_s16.wav", "mono_s24.wav", "stereo_opus.ogg", "mono_layer3.mp3"]
 )
-@pytest.mark.parametrize("seed", range(15))
-def test_damaged_files_are_read_or_refused(name, seed):
-    rng = np.random.default_rng(seed)
-    data = encoded(name).copy()
-    for _ in range(int(rng.integers(1, 20))):
-        end = data.size if rng.random() < 0.5 else min(data.size, 200)
-        at = int(rng.integers(0, end))
-        if rng.random() < 0.8:
-            data[at] = rng.integers(0, 256)
-        else:
-            data = np.delete(data, slice(at, at + int(rng.integers(1, 50))))
-    try:
-        samples = read(data)
-    except BadSampleError:
-        return
-    assert samples.dtype == np.float32
+def test_damaged_files_are_read_or_refused(name):
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        data = encoded(name).copy()
+        for _ in range(int(rng.integers(1, 20))):
+            end = data.size if rng.random() < 0.5 else min(data.size, 200)
+            at = int(rng.integers(0, end))
+            if rng.random() < 0.8:
+                data[at] = rng.integers(0, 256)
+            else:
+                data = np.delete(data, slice(at, at + int(rng.integers(1, 50))))
+        with contextlib.suppress(BadSampleError):
+            assert read(data).dtype == np.float32
 
 
 @pytest.mark.parametrize("name", ["mono_s16.wav", "mono_s16.flac", "mono_vorbis.ogg"])
@@ -129,11 +126,12 @@ def test_files_cut_off_anywhere_are_read_or_refused(name):
         assert len(samples) <= 1600
 
 
-@pytest.mark.parametrize("seed", range(300))
-def test_damaged_wave_headers(seed):
-    rng = np.random.default_rng(seed)
-    data = encoded("stereo_extensible.wav" if seed % 2 else "mono_s24.wav").copy()
-    for _ in range(int(rng.integers(1, 5))):
-        data[int(rng.integers(0, 80))] = rng.choice([0, 1, 2, 0x7F, 0x80, 0xFF, rng.integers(256)])
-    with contextlib.suppress(BadSampleError):
-        read(data[: int(rng.integers(40, data.size))] if rng.random() < 0.3 else data)
+def test_damaged_wave_headers():
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        data = encoded("stereo_extensible.wav" if seed % 2 else "mono_s24.wav").copy()
+        for _ in range(int(rng.integers(1, 5))):
+            values = [0, 1, 2, 0x7F, 0x80, 0xFF, rng.integers(256)]
+            data[int(rng.integers(0, 80))] = rng.choice(values)
+        with contextlib.suppress(BadSampleError):
+            read(data[: int(rng.integers(40, data.size))] if rng.random() < 0.3 else data)
