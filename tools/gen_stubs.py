@@ -28,6 +28,7 @@ from penstock.operators.signature import (
     default_text,
     signature_for,
 )
+from stub_variants import Variant, variants
 
 if TYPE_CHECKING:
     from penstock.operators.schema import OpSchema
@@ -51,6 +52,7 @@ _IMPORTS = {
     "DataTypeLike": "from penstock.types import DataTypeLike",
     "DataNode": "from penstock.graph.data_node import DataNode",
     "Iterable": "from collections.abc import Iterable",
+    "Literal": "from typing import Literal",
     "Mapping": "from collections.abc import Mapping",
     "OperatorInstance": "from penstock.faces.classes import OperatorInstance",
     "Sequence": "from collections.abc import Sequence",
@@ -130,37 +132,59 @@ def function_text(schema: OpSchema) -> str:
     """Stub of ``fn.<name>``."""
     signature = signature_for(schema, "fn")
     name = schema.name.rpartition(".")[2]
-    doc = docstring_for(schema, "fn")
-    single = _definition(name, signature, doc)
+    ways = variants(schema)
     first = next(iter(signature.parameters.values()), None)
-    if first is None or first.kind is not Parameter.POSITIONAL_ONLY or not schema.num_outputs:
-        return single
-    # A list in the place of an input runs the operator once for each of its elements.
-    several = _definition(
-        name,
-        Signature(
-            [
-                first.replace(annotation=SourceText("list[DataNode]"), default=Parameter.empty),
-                Parameter(
-                    "inputs",
-                    Parameter.VAR_POSITIONAL,
-                    annotation=SourceText("DataNode | ArrayLike | list[DataNode]"),
-                ),
-                Parameter("arguments", Parameter.VAR_KEYWORD, annotation=SourceText("Any")),
-            ],
-            return_annotation=SourceText("list[Any]"),
-        ),
-        None,
-    )
-    return f"@overload\n{single}\n@overload\n{several}"
+    found = [w.applied(signature).replace(return_annotation=_returned("DataNode", w)) for w in ways]
+    if first is not None and first.kind is Parameter.POSITIONAL_ONLY and schema.num_outputs:
+        # A list in the place of an input runs the operator once for each of its elements.
+        found += [_for_each(w.applied(signature), _returned("list[DataNode]", w)) for w in ways]
+    texts = [_definition(name, found[0], docstring_for(schema, "fn"))]
+    if len(found) == 1:
+        return texts[0]
+    texts += [_definition(name, one, None) for one in found[1:]]
+    return "\n".join(f"@overload\n{text}" for text in texts)
+
+
+def _returned(node: str, variant: Variant) -> SourceText:
+    """What a call returns, a node being what is given: one, a list of them, or nothing."""
+    kinds = {"None" if c == 0 else node if c == 1 else f"list[{node}]" for c in variant.counts}
+    return SourceText(" | ".join(sorted(kinds, key=len)))
+
+
+def _for_each(signature: Signature, returned: SourceText) -> Signature:
+    """The signature for lists of inputs, of which the first is one."""
+    inputs = 0
+    parameters = []
+    for parameter in signature.parameters.values():
+        if parameter.kind in (Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL):
+            text = f"{parameter.annotation} | list[DataNode]"
+            if not inputs:
+                text = "list[DataNode]"
+                parameter = parameter.replace(default=Parameter.empty)
+            parameter = parameter.replace(annotation=SourceText(text))
+            inputs += 1
+        parameters.append(parameter)
+    return signature.replace(parameters=parameters, return_annotation=returned)
 
 
 def class_text(schema: OpSchema) -> str:
     """Stub of the operator's class."""
     constructor = _definition("__init__", signature_for(schema, "ops"), None, method=True)
-    call = _definition("__call__", call_signature_for(schema), None, method=True)
     doc = _docstring(docstring_for(schema, "ops"), indent="    ")
-    return f"class {class_name(schema)}(OperatorInstance):\n{doc}\n{constructor}{call}"
+    return f"class {class_name(schema)}(OperatorInstance):\n{doc}\n{constructor}{_calls(schema)}"
+
+
+def _calls(schema: OpSchema) -> str:
+    """Stub of calling an instance; what it returns may be decided where it was made."""
+    signature = call_signature_for(schema)
+    single = _definition("__call__", signature, None, method=True)
+    first = next(iter(signature.parameters.values()), None)
+    if first is None or first.kind is not Parameter.POSITIONAL_ONLY or not schema.num_outputs:
+        return single
+    decided_before = callable(schema.num_outputs)
+    returned = "Any" if decided_before else _returned("list[DataNode]", variants(schema)[0])
+    each = _definition("__call__", _for_each(signature, SourceText(returned)), None, method=True)
+    return f"    @overload\n{single}    @overload\n{each}"
 
 
 def _definition(name: str, signature: Signature, doc: str | None, *, method: bool = False) -> str:

@@ -2,7 +2,7 @@
 
 from builtins import bool as _bool
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Literal, overload
 
 from numpy.typing import ArrayLike
 
@@ -2623,11 +2623,11 @@ def resize(
     roi_end: float | Sequence[float] | Tensor | Batch | None = None,
     roi_relative: _bool | None = False,
     roi_start: float | Sequence[float] | Tensor | Batch | None = None,
-    save_attrs: _bool | None = False,
+    save_attrs: Literal[False] | None = False,
     size: float | Sequence[float] | Tensor | Batch | None = None,
     subpixel_scale: _bool | None = True,
     temp_buffer_hint: int | None = 0,
-) -> Any: ...
+) -> Batch: ...
 @overload
 def resize(
     data: Tensor | Batch | ArrayLike,
@@ -2652,11 +2652,127 @@ def resize(
     roi_end: float | Sequence[float] | Tensor | Batch | None = None,
     roi_relative: _bool | None = False,
     roi_start: float | Sequence[float] | Tensor | Batch | None = None,
-    save_attrs: _bool | None = False,
+    save_attrs: Literal[False] | None = False,
     size: float | Sequence[float] | Tensor | Batch | None = None,
     subpixel_scale: _bool | None = True,
     temp_buffer_hint: int | None = 0,
-) -> Any: ...
+) -> Batch: ...
+@overload
+def resize(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    antialias: _bool | None = True,
+    dtype: DataTypeLike | None = None,
+    image_type: DALIImageType | None = None,
+    interp_type: DALIInterpType | Tensor | Batch | None = None,
+    mag_filter: DALIInterpType | Tensor | Batch | None = None,
+    max_size: float | Sequence[float] | None = None,
+    min_filter: DALIInterpType | Tensor | Batch | None = None,
+    minibatch_size: int | None = 32,
+    mode: str | None = None,
+    resize_longer: float | Tensor | Batch | None = None,
+    resize_shorter: float | Tensor | Batch | None = None,
+    resize_x: float | Tensor | Batch | None = None,
+    resize_y: float | Tensor | Batch | None = None,
+    resize_z: float | Tensor | Batch | None = None,
+    roi_end: float | Sequence[float] | Tensor | Batch | None = None,
+    roi_relative: _bool | None = False,
+    roi_start: float | Sequence[float] | Tensor | Batch | None = None,
+    save_attrs: Literal[False] | None = False,
+    size: float | Sequence[float] | Tensor | Batch | None = None,
+    subpixel_scale: _bool | None = True,
+    temp_buffer_hint: int | None = 0,
+) -> Tensor | Batch: ...
+@overload
+def resize(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    antialias: _bool | None = True,
+    dtype: DataTypeLike | None = None,
+    image_type: DALIImageType | None = None,
+    interp_type: DALIInterpType | Tensor | Batch | None = None,
+    mag_filter: DALIInterpType | Tensor | Batch | None = None,
+    max_size: float | Sequence[float] | None = None,
+    min_filter: DALIInterpType | Tensor | Batch | None = None,
+    minibatch_size: int | None = 32,
+    mode: str | None = None,
+    resize_longer: float | Tensor | Batch | None = None,
+    resize_shorter: float | Tensor | Batch | None = None,
+    resize_x: float | Tensor | Batch | None = None,
+    resize_y: float | Tensor | Batch | None = None,
+    resize_z: float | Tensor | Batch | None = None,
+    roi_end: float | Sequence[float] | Tensor | Batch | None = None,
+    roi_relative: _bool | None = False,
+    roi_start: float | Sequence[float] | Tensor | Batch | None = None,
+    save_attrs: Literal[True],
+    size: float | Sequence[float] | Tensor | Batch | None = None,
+    subpixel_scale: _bool | None = True,
+    temp_buffer_hint: int | None = 0,
+) -> tuple[Batch, Batch]: ...
+@overload
+def resize(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    antialias: _bool | None = True,
+    dtype: DataTypeLike | None = None,
+    image_type: DALIImageType | None = None,
+    interp_type: DALIInterpType | Tensor | Batch | None = None,
+    mag_filter: DALIInterpType | Tensor | Batch | None = None,
+    max_size: float | Sequence[float] | None = None,
+    min_filter: DALIInterpType | Tensor | Batch | None = None,
+    minibatch_size: int | None = 32,
+    mode: str | None = None,
+    resize_longer: float | Tensor | Batch | None = None,
+    resize_shorter: float | Tensor | Batch | None = None,
+    resize_x: float | Tensor | Batch | None = None,
+    resize_y: float | Tensor | Batch | None = None,
+    resize_z: float | Tensor | Batch | None = None,
+    roi_end: float | Sequence[float] | Tensor | Batch | None = None,
+    roi_relative: _bool | None = False,
+    roi_start: float | Sequence[float] | Tensor | Batch | None = None,
+    save_attrs: Literal[True],
+    size: float | Sequence[float] | Tensor | Batch | None = None,
+    subpixel_scale: _bool | None = True,
+    temp_buffer_hint: int | None = 0,
+) -> tuple[Batch, Batch]: ...
+@overload
+def resize(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    antialias: _bool | None = True,
+    dtype: DataTypeLike | None = None,
+    image_type: DALIImageType | None = None,
+    interp_type: DALIInterpType | Tensor | Batch | None = None,
+    mag_filter: DALIInterpType | Tensor | Batch | None = None,
+    max_size: float | Sequence[float] | None = None,
+    min_filter: DALIInterpType | Tensor | Batch | None = None,
+    minibatch_size: int | None = 32,
+    mode: str | None = None,
+    resize_longer: float | Tensor | Batch | None = None,
+    resize_shorter: float | Tensor | Batch | None = None,
+    resize_x: float | Tensor | Batch | None = None,
+    resize_y: float | Tensor | Batch | None = None,
+    resize_z: float | Tensor | Batch | None = None,
+    roi_end: float | Sequence[float] | Tensor | Batch | None = None,
+    roi_relative: _bool | None = False,
+    roi_start: float | Sequence[float] | Tensor | Batch | None = None,
+    save_attrs: Literal[True],
+    size: float | Sequence[float] | Tensor | Batch | None = None,
+    subpixel_scale: _bool | None = True,
+    temp_buffer_hint: int | None = 0,
+) -> tuple[Tensor | Batch, Tensor | Batch]: ...
 @overload
 def resize(
     data: Tensor | Batch | ArrayLike,
@@ -2685,7 +2801,7 @@ def resize(
     size: float | Sequence[float] | Tensor | Batch | None = None,
     subpixel_scale: _bool | None = True,
     temp_buffer_hint: int | None = 0,
-) -> Any:
+) -> Tensor | Batch | tuple[Tensor | Batch, Tensor | Batch]:
     """Resizes images and volumes.
 
     The size is given in one of four ways: `size`, any of `resize_x`, `resize_y` and `resize_z`,

@@ -1,0 +1,104 @@
+"""In how many ways an operator is called, where its arguments decide what it returns.
+
+Type checkers choose between overloads by the literals and types of arguments. Which arguments
+decide is found by asking the declaration how many outputs there are with and without each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING
+
+from penstock.operators.argument_types import BoolArg, IntArg
+from penstock.operators.signature import SourceText
+
+if TYPE_CHECKING:
+    from penstock.operators.schema import Arg, OpSchema
+
+
+@dataclass
+class Variant:
+    """One way to call an operator."""
+
+    counts: tuple[int | None, ...]
+    """How many outputs there may be then; `None` for a list of a number that is not known."""
+    types: dict[str, str] = field(default_factory=dict)
+    """What the arguments that decide are."""
+    needed: tuple[str, ...] = ()
+    """What has to be given."""
+    by_name: tuple[str, ...] = ()
+    """What is given by name, though it could be by position."""
+
+    def applied(self, signature: Signature) -> Signature:
+        """The signature, as far as it is about this way."""
+        parameters = []
+        for parameter in signature.parameters.values():
+            name = parameter.name
+            if name in self.types:
+                parameter = parameter.replace(annotation=SourceText(self.types[name]))
+            if name in self.needed:
+                parameter = parameter.replace(default=Parameter.empty)
+            if name in self.by_name:
+                parameter = parameter.replace(kind=Parameter.KEYWORD_ONLY)
+            parameters.append(parameter)
+        return signature.replace(parameters=parameters)
+
+
+def variants(schema: OpSchema) -> list[Variant]:
+    """All ways to call an operator, the usual one first and the one that covers all others last."""
+    count = schema.num_outputs
+    if not callable(count):
+        return [Variant((count,))]
+    defaults = {a.name: (None if a.required else a.default) for a in schema.args.values()}
+    flags = [a for a in schema.args.values() if a.type is BoolArg and _decides(a, count, defaults)]
+    if flags:
+        flags.sort(key=lambda arg: not arg.default)  # what is there without being asked for
+        return _of_flags(flags, count, defaults)
+    numbers = [
+        a.name
+        for a in schema.args.values()
+        if a.type is IntArg and count({**defaults, a.name: 3}) == 3
+    ]
+    if len(numbers) != 1:
+        raise NotImplementedError(f"what decides how many outputs {schema.name} has?")
+    return _of_number(numbers[0], schema.positional)
+
+
+def _decides(arg: Arg, count: Callable[[dict[str, object]], int], args: dict[str, object]) -> bool:
+    return count({**args, arg.name: True}) != count({**args, arg.name: False})
+
+
+def _of_flags(
+    flags: list[Arg], count: Callable[[dict[str, object]], int], defaults: dict[str, object]
+) -> list[Variant]:
+    """One output without all of the flags, a list with any of them."""
+    none = {**defaults, **{a.name: False for a in flags}}
+    assert count(none) == 1
+    without = Variant(
+        (1,),
+        {a.name: "Literal[False]" + ("" if a.default else " | None") for a in flags},
+        tuple([a.name for a in flags if a.default]),
+    )
+    found = [without]
+    for flag in flags:
+        with_flag = Variant(
+            (count({**none, flag.name: True}) if len(flags) == 1 else None,),
+            {flag.name: "Literal[True]" + (" | None" if flag.default else "")},
+            () if flag.default else (flag.name,),
+        )
+        found.append(with_flag)
+    either = tuple(c for variant in found[:2] for c in variant.counts)
+    if any(a.default for a in flags):
+        found = [*found[1:], without]
+    return [*found, Variant(either)]
+
+
+def _of_number(name: str, positional: tuple[str, ...]) -> list[Variant]:
+    """One output without the number, a list with it."""
+    found = [Variant((1,), {name: "None"}), Variant((None,), {name: "int"}, (name,), (name,))]
+    if name in positional:
+        before = positional[: positional.index(name) + 1]
+        found.append(Variant((None,), {name: "int"}, before))
+    return [*found, Variant((1, None))]
