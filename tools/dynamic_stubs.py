@@ -43,6 +43,7 @@ _IMPORTS = {
     "Mapping": "from collections.abc import Mapping",
     "RNG": f"from {_ROOT}.rng import RNG",
     "Reader": f"from {_ROOT}.reader import Reader",
+    "PathLike": "from os import PathLike",
     "Sequence": "from collections.abc import Sequence",
     "Tensor": f"from {_ROOT}.tensors import Tensor",
     "_bool": "from builtins import bool as _bool",

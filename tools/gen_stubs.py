@@ -1,4 +1,4 @@
-"""Write the .pyi files of ``fn``, ``ops`` and dynamic mode from the operators' declarations.
+"""Write the .pyi files of ``fn``, ``ops``, dynamic mode and `pipeline_def` from declarations.
 
 They are made when they are imported, so that type checkers and editors see nothing of them without
 these files. They are checked in; a test runs this tool with ``--check``.
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import penstock.operators
+from definition_stub import definition_files
 from dynamic_stubs import dynamic_files
 from generated import ROOT, write_or_check
 from penstock.operators.docs import docstring_for
@@ -55,7 +56,9 @@ _IMPORTS = {
     "Literal": "from typing import Literal",
     "Mapping": "from collections.abc import Mapping",
     "OperatorInstance": "from penstock.faces.classes import OperatorInstance",
+    "PathLike": "from os import PathLike",
     "Sequence": "from collections.abc import Sequence",
+    "SourceWithTraits": "from penstock.operators.external.traits import SourceWithTraits",
     "overload": "from typing import overload",
 }
 
@@ -142,11 +145,14 @@ def function_text(schema: OpSchema) -> str:
     if len(found) == 1:
         return texts[0]
     texts += [_definition(name, one, None) for one in found[1:]]
-    return "\n".join(f"@overload\n{text}" for text in texts)
+    # A blank line behind a body, none behind `...`: the formatter's rule for stubs.
+    return f"@overload\n{texts[0]}\n" + "".join(f"@overload\n{text}" for text in texts[1:])
 
 
 def _returned(node: str, variant: Variant) -> SourceText:
     """What a call returns, a node being what is given: one, a list of them, or nothing."""
+    if not variant.counts:
+        return SourceText("Any")
     kinds = {"None" if c == 0 else node if c == 1 else f"list[{node}]" for c in variant.counts}
     return SourceText(" | ".join(sorted(kinds, key=len)))
 
@@ -158,6 +164,8 @@ def _for_each(signature: Signature, returned: SourceText) -> Signature:
     for parameter in signature.parameters.values():
         if parameter.kind in (Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL):
             text = f"{parameter.annotation} | list[DataNode]"
+            if " | None" in text:
+                text = f"{text.replace(' | None', '')} | None"
             if not inputs:
                 text = "list[DataNode]"
                 parameter = parameter.replace(default=Parameter.empty)
@@ -250,8 +258,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="fail if a stub is not up to date")
     check = parser.parse_args().check
     dynamic = dynamic_files(PACKAGE, _definition, _docstring, _merged)
-    files = {**stub_files("fn"), **stub_files("ops"), **dynamic}
-    owned = tuple((PACKAGE / api, "*.pyi") for api in ("fn", "ops", "experimental"))
+    files = {**stub_files("fn"), **stub_files("ops"), **dynamic, **definition_files(PACKAGE)}
+    owned = tuple((PACKAGE / api, "*.pyi") for api in ("fn", "ops", "experimental", "pipeline"))
     return write_or_check(files, check=check, owned=owned)
 
 

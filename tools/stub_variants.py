@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING
 
-from penstock.operators.argument_types import BoolArg, IntArg
+from penstock.operators.argument_types import BoolArg
 from penstock.operators.signature import SourceText
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ class Variant:
     """One way to call an operator."""
 
     counts: tuple[int | None, ...]
-    """How many outputs there may be then; `None` for a list of a number that is not known."""
+    """How many outputs there may be then; `None` for a list of a number that is not known. Empty
+    where only values tell.
+    """
     types: dict[str, str] = field(default_factory=dict)
     """What the arguments that decide are."""
     needed: tuple[str, ...] = ()
@@ -56,14 +58,9 @@ def variants(schema: OpSchema) -> list[Variant]:
     if flags:
         flags.sort(key=lambda arg: not arg.default)  # what is there without being asked for
         return _of_flags(flags, count, defaults)
-    numbers = [
-        a.name
-        for a in schema.args.values()
-        if a.type is IntArg and count({**defaults, a.name: 3}) == 3
-    ]
-    if len(numbers) != 1:
-        raise NotImplementedError(f"what decides how many outputs {schema.name} has?")
-    return _of_number(numbers[0], schema.positional)
+    if schema.name != "external_source":
+        raise NotImplementedError(f"what decides how many outputs `fn.{schema.name}` has?")
+    return _OF_SOURCES
 
 
 def _decides(arg: Arg, count: Callable[[dict[str, object]], int], args: dict[str, object]) -> bool:
@@ -95,10 +92,12 @@ def _of_flags(
     return [*found, Variant(either)]
 
 
-def _of_number(name: str, positional: tuple[str, ...]) -> list[Variant]:
-    """One output without the number, a list with it."""
-    found = [Variant((1,), {name: "None"}), Variant((None,), {name: "int"}, (name,), (name,))]
-    if name in positional:
-        before = positional[: positional.index(name) + 1]
-        found.append(Variant((None,), {name: "int"}, before))
-    return [*found, Variant((1, None))]
+_OF_SOURCES = [
+    # A source that is made for it may say itself what it has.
+    Variant((), {"source": "SourceWithTraits", "num_outputs": "None"}, ("source",)),
+    Variant((1,), {"num_outputs": "None"}),
+    Variant((None,), {"num_outputs": "int"}, ("num_outputs",), ("num_outputs",)),
+    Variant((None,), {"num_outputs": "int"}, ("source", "num_outputs")),
+    Variant((1, None)),
+]
+"""The ways to call `fn.external_source`."""

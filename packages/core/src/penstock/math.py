@@ -7,17 +7,14 @@ float32 for integers, and the operand's own type otherwise; none takes booleans 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.graph.expressions import apply
 from penstock.operators.arithmetic.operations import OPERATIONS
 from penstock.tracebacks import public
 
 if TYPE_CHECKING:
-    from penstock.graph.data_node import DataNode
-
-Operand = Any
-"""A `DataNode`, or what can be made a constant."""
+    from penstock.graph.data_node import DataNode, Operand
 
 __all__ = [
     "abs",

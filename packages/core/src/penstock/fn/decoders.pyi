@@ -730,8 +730,8 @@ def image_slice(
 @overload
 def image_slice(
     data: list[DataNode],
-    anchor: DataNode | ArrayLike | None | list[DataNode] = None,
-    shape_input: DataNode | ArrayLike | None | list[DataNode] = None,
+    anchor: DataNode | ArrayLike | list[DataNode] | None = None,
+    shape_input: DataNode | ArrayLike | list[DataNode] | None = None,
     /,
     *,
     adjust_orientation: bool | None = True,

@@ -135,7 +135,7 @@ def choice(
 @overload
 def choice(
     a: list[DataNode],
-    shape_like: DataNode | ArrayLike | None | list[DataNode] = None,
+    shape_like: DataNode | ArrayLike | list[DataNode] | None = None,
     /,
     *,
     bytes_per_sample_hint: int | Sequence[int] | None = None,

@@ -164,6 +164,12 @@ FloatListArg = ArgType(
     _vector_sample(float),
 )
 StringListArg = ArgType("str or list of str", "str | Sequence[str]", _vector(_str, "strings"))
+PathArg = ArgType("str", "str | PathLike[str]", _str)
+PathListArg = ArgType(
+    "str or list of str",
+    "str | PathLike[str] | Sequence[str | PathLike[str]]",
+    _vector(_str, "strings"),
+)
 DataTypeArg = ArgType("DALIDataType", "DataTypeLike", as_data_type)
 """An element type, of the library or of any framework; see `types.as_data_type`."""
 ImageTypeArg = ArgType(

@@ -3013,7 +3013,7 @@ class Reinterpret(OperatorInstance):
     def __call__(
         self,
         data: list[DataNode],
-        shape_input: DataNode | ArrayLike | None | list[DataNode] = None,
+        shape_input: DataNode | ArrayLike | list[DataNode] | None = None,
         /,
         *,
         bytes_per_sample_hint: int | Sequence[int] | None = None,
@@ -3106,7 +3106,7 @@ class Reshape(OperatorInstance):
     def __call__(
         self,
         data: list[DataNode],
-        shape_input: DataNode | ArrayLike | None | list[DataNode] = None,
+        shape_input: DataNode | ArrayLike | list[DataNode] | None = None,
         /,
         *,
         bytes_per_sample_hint: int | Sequence[int] | None = None,
@@ -3886,8 +3886,8 @@ class Slice(OperatorInstance):
     def __call__(
         self,
         data: list[DataNode],
-        anchor: DataNode | ArrayLike | None | list[DataNode] = None,
-        shape_input: DataNode | ArrayLike | None | list[DataNode] = None,
+        anchor: DataNode | ArrayLike | list[DataNode] | None = None,
+        shape_input: DataNode | ArrayLike | list[DataNode] | None = None,
         /,
         *,
         axes: int | Sequence[int] | DataNode | None = None,
@@ -4348,7 +4348,7 @@ class WarpAffine(OperatorInstance):
     def __call__(
         self,
         data: list[DataNode],
-        transform: DataNode | ArrayLike | None | list[DataNode] = None,
+        transform: DataNode | ArrayLike | list[DataNode] | None = None,
         /,
         *,
         bytes_per_sample_hint: int | Sequence[int] | None = None,

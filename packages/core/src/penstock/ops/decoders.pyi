@@ -884,8 +884,8 @@ class ImageSlice(OperatorInstance):
     def __call__(
         self,
         data: list[DataNode],
-        anchor: DataNode | ArrayLike | None | list[DataNode] = None,
-        shape_input: DataNode | ArrayLike | None | list[DataNode] = None,
+        anchor: DataNode | ArrayLike | list[DataNode] | None = None,
+        shape_input: DataNode | ArrayLike | list[DataNode] | None = None,
         /,
         *,
         adjust_orientation: bool | None = True,

@@ -163,7 +163,7 @@ class Choice(OperatorInstance):
     def __call__(
         self,
         a: list[DataNode],
-        shape_like: DataNode | ArrayLike | None | list[DataNode] = None,
+        shape_like: DataNode | ArrayLike | list[DataNode] | None = None,
         /,
         *,
         bytes_per_sample_hint: int | Sequence[int] | None = None,

@@ -7,7 +7,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
 from penstock.errors import (
     ArgumentTypeError,
@@ -20,7 +20,17 @@ from penstock.pipeline.pipeline import Pipeline
 from penstock.pipeline.settings import Settings
 from penstock.tracebacks import public
 
+if TYPE_CHECKING:
+    # For type checkers only: there is a .pyi file of this module, which tools/gen_stubs.py writes.
+    from penstock.pipeline.definition_types import (
+        PipelineArguments,
+        PipelineDecorator,
+        PipelineDefinition,
+        PipelineOutputs,
+    )
+
 _F = TypeVar("_F", bound=Callable[..., Any])
+_P = ParamSpec("_P")
 _SETTINGS = frozenset(name for name, f in Settings.__dataclass_fields__.items() if f.init)
 
 
@@ -40,15 +50,18 @@ def do_not_convert(func: _F) -> _F:
 
 
 @overload
-def pipeline_def(fn: Callable[..., Any], /) -> Callable[..., Pipeline]: ...
+def pipeline_def(
+    fn: Callable[_P, PipelineOutputs],
+    *,
+    enable_conditionals: bool = False,
+    **pipeline_kwargs: Unpack[PipelineArguments],
+) -> PipelineDefinition[_P]: ...
 @overload
 def pipeline_def(
-    *, enable_conditionals: bool = False, **pipeline_kwargs: Any
-) -> Callable[[Callable[..., Any]], Callable[..., Pipeline]]: ...
-@overload
-def pipeline_def(
-    fn: Callable[..., Any], *, enable_conditionals: bool = False, **pipeline_kwargs: Any
-) -> Callable[..., Pipeline]: ...
+    *,
+    enable_conditionals: bool = False,
+    **pipeline_kwargs: Unpack[PipelineArguments],
+) -> PipelineDecorator: ...
 def pipeline_def(
     fn: Callable[..., Any] | None = None,
     *,

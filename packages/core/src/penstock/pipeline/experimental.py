@@ -3,18 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, Unpack, overload
 
 from penstock.errors import NotYetSupportedError
 from penstock.pipeline import definition
 
+if TYPE_CHECKING:
+    from penstock.pipeline.definition_types import (
+        PipelineArguments,
+        PipelineDecorator,
+        PipelineDefinition,
+        PipelineOutputs,
+    )
+
 __all__ = ["pipeline_def"]
+
+_P = ParamSpec("_P")
 
 
 def __dir__() -> list[str]:
     return [*__all__]
 
 
+@overload
+def pipeline_def(
+    fn: Callable[_P, PipelineOutputs],
+    *,
+    enable_conditionals: bool = False,
+    debug: bool = False,
+    **pipeline_kwargs: Unpack[PipelineArguments],
+) -> PipelineDefinition[_P]: ...
+@overload
+def pipeline_def(
+    *,
+    enable_conditionals: bool = False,
+    debug: bool = False,
+    **pipeline_kwargs: Unpack[PipelineArguments],
+) -> PipelineDecorator: ...
 def pipeline_def(
     fn: Callable[..., Any] | None = None,
     *,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 
 class SourceTraits(NamedTuple):
@@ -14,6 +14,14 @@ class SourceTraits(NamedTuple):
     """Whether it wants a `BatchInfo`, which tells the epoch as well, to find its place."""
     gives_away: bool = False
     """Whether nobody writes to its arrays any more, so that they need not be copied."""
+
+
+class SourceWithTraits(Protocol):
+    """A source that says how it wants to be used."""
+
+    @property
+    def external_source_traits(self) -> SourceTraits:
+        """How."""
 
 
 def completed(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.errors import ArgumentValueError, BadSampleError
-from penstock.operators.argument_types import BoolArg, IntListArg, StringArg, StringListArg
+from penstock.operators.argument_types import (
+    BoolArg,
+    IntListArg,
+    PathArg,
+    PathListArg,
+    StringListArg,
+)
 from penstock.operators.operator import operator
 from penstock.operators.readers.base import EPOCH_SHUFFLE_ARGS, READER_ARGS, Reader
 from penstock.operators.readers.listing import (
@@ -35,19 +41,19 @@ if TYPE_CHECKING:
     args=(
         Arg(
             "file_root",
-            StringArg,
+            PathArg,
             None,
             "Directory whose sub-directories are the classes; with `files` or `file_list`, what "
             "their names are relative to.",
         ),
         Arg(
             "file_list",
-            StringArg,
+            PathArg,
             None,
             'Text file with lines "name label". Names are relative to `file_root`, or without it '
             "to the directory of the text file.",
         ),
-        Arg("files", StringListArg, None, "The files to read, in this order."),
+        Arg("files", PathListArg, None, "The files to read, in this order."),
         Arg(
             "labels",
             IntListArg,

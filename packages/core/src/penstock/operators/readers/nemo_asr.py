@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, BadSampleError
-from penstock.operators.argument_types import BoolArg, DataTypeArg, FloatArg, StringListArg
+from penstock.operators.argument_types import BoolArg, DataTypeArg, FloatArg, PathListArg
 from penstock.operators.audio.decoding import QUALITY, AudioDecoding
 from penstock.operators.operator import operator
 from penstock.operators.readers.base import EPOCH_SHUFFLE_ARGS, READER_ARGS, Reader
@@ -37,7 +37,7 @@ def _count_outputs(args: dict[str, Any]) -> int:
     args=(
         Arg(
             "manifest_filepaths",
-            StringListArg,
+            PathListArg,
             REQUIRED,
             'The manifests: files with a JSON object for each utterance, of which "audio_filepath" '
             'is needed and "text", "offset" and "duration" (in seconds) may be there.',

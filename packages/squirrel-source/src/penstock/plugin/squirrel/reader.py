@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, BadSampleError
-from penstock.operators.argument_types import BoolArg, IntArg, ObjectArg, StringArg
+from penstock.operators.argument_types import BoolArg, IntArg, ObjectArg, PathArg
 from penstock.operators.operator import operator
 from penstock.operators.readers.base import READER_ARGS, Reader
 from penstock.operators.readers.order import ReadingOrder
@@ -176,7 +176,7 @@ def _without_beginning(segment: Segment, needed: bytes, begin: int) -> Segment:
             settings.READAHEAD_BYTES,
             "How much may be decoded before it is asked for, in bytes.",
         ),
-        Arg("cache", StringArg, None, "Folder in which inflated shards are kept for later epochs."),
+        Arg("cache", PathArg, None, "Folder in which inflated shards are kept for later epochs."),
         Arg(
             "allow_pickle",
             BoolArg,

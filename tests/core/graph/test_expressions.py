@@ -1,0 +1,20 @@
+"""Arithmetic on nodes of the graph."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+
+from penstock.graph import data_node
+from penstock.operators.arithmetic.operations import OPERATIONS
+
+
+def test_type_checkers_see_the_operators_that_there_are():
+    [found] = [
+        {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+        for node in ast.walk(ast.parse(inspect.getsource(data_node.DataNode)))
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    methods = {name for o in OPERATIONS.values() for name in (o.dunder, o.reflected) if name}
+    assert found == methods
+    assert methods <= vars(data_node.DataNode).keys()
