@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
+import socket
+import warnings
+from pathlib import Path
 
 import cv2
+import numpy as np
 import pytest
+import torch
+from PIL import Image
 
 from tests.e2e.support import REPOSITORY, one_file_a_class
 
@@ -21,10 +27,11 @@ def run_page(tmp_path, monkeypatch):
     one_file_a_class(tmp_path / "photos", 20)
     monkeypatch.chdir(tmp_path)
 
-    def run(page, **names):
-        names["__name__"] = page
-        for program in programs(page):
-            exec(compile(program, f"docs/{page}", "exec"), names)
+    def run(page, *numbers):
+        names = {"__name__": page}
+        found = programs(page)
+        for number in numbers or range(len(found)):
+            exec(compile(found[number], f"docs/{page}", "exec"), names)
         return names
 
     return run
@@ -49,3 +56,79 @@ def test_looking(run_page, tmp_path, capsys):
 def test_checkpointing(run_page):
     names = run_page("checkpointing.md")
     assert sum(1 for _ in names["loader"]) == 1
+
+
+def test_bad_samples(run_page, capsys):
+    run_page("bad-samples.md")
+    printed = capsys.readouterr().out.splitlines()
+    text = (REPOSITORY / "docs/bad-samples.md").read_text()
+    error, report = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    shown = [*error.splitlines(), *report.splitlines()]
+    assert [line.partition(" created at ")[0] for line in printed] == [
+        line.partition(" created at ")[0] for line in shown
+    ]
+
+
+def test_determinism(run_page):
+    names = run_page("determinism.md")
+    assert not np.array_equal(names["a"].at(0), names["a"].at(1)), "there is something to compare"
+
+
+def test_pytorch(run_page, monkeypatch):
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    settings = {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "localhost", "MASTER_PORT": port}
+    for name, value in settings.items():
+        monkeypatch.setenv(name, str(value))
+    names = run_page("pytorch.md", 0, 1)
+    assert len(names["loader"]) == 3
+    saved = torch.load("rank0.pt", weights_only=True)
+    names["loader"].load_state_dict(saved["loader"])
+
+
+@pytest.mark.parametrize(
+    ("library", "program", "steps"),
+    [("lightning", 2, [0, 1, 2]), ("accelerate", 3, [0, 1, 2, 1, 2])],
+)
+def test_trainers(library, program, steps, run_page, monkeypatch):
+    """A trainer that goes on in the middle of an epoch sees the batches that were left."""
+    pytest.importorskip(library)
+    from penstock.plugin.pytorch import DALIGenericIterator
+
+    seen = []
+    assemble = DALIGenericIterator._assemble
+
+    def noted(self, batches):
+        found = assemble(self, batches)
+        seen.append(found[0]["label"].ravel().tolist())
+        return found
+
+    monkeypatch.setattr(DALIGenericIterator, "_assemble", noted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # theirs
+        names = run_page("pytorch.md", 0, program)
+    del names
+    batches = seen[-len(steps) :]
+    epoch = batches[:2] + batches[-1:]
+    assert batches == [epoch[k] for k in steps]
+    assert sorted(k for batch in epoch for k in batch) == list(range(20))
+
+
+def test_from_torchvision(run_page):
+    names = run_page("from-torchvision.md")
+    assert names["images"].as_tensor().shape() == [8, 3, 224, 224]
+    paths = sorted(Path("photos").rglob("*.jpg"))
+    for number in range(8):
+        image = Image.open(paths[number])
+        width, height = image.size
+        scale = 256 / min(width, height)
+        image = image.resize(
+            (round(width * scale), round(height * scale)), Image.Resampling.BILINEAR
+        )
+        left, top = (image.width - 224) / 2, (image.height - 224) / 2
+        box = (round(left), round(top), round(left) + 224, round(top) + 224)
+        pixels = np.asarray(image.crop(box), np.float32)
+        expected = (pixels - np.float32(names["MEAN"])) / np.float32(names["STD"])
+        found = names["images"].at(number).transpose(1, 2, 0)
+        assert np.abs(found - expected).mean() < 0.05, "levels of a byte are 0.017 apart"
