@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from penstock.errors import DataTypeError
+from penstock.errors import DataTypeError, ShapeError
 from penstock.executor.slab import Slab
 from penstock.tensors.pool import ALIGNMENT_BYTES, HOST_POOL, HostPool
 from penstock.tensors.tensor_list import TensorListCPU
@@ -87,6 +87,7 @@ class BatchBuffer:
         "_history",
         "_in_dense",
         "_lock",
+        "_ndim",
         "_pieces",
         "_pool",
         "_row_shape",
@@ -111,6 +112,7 @@ class BatchBuffer:
         """Behind which the samples are there, where they are copied from a GPU."""
         self._pool = pool
         self._dtype = storage_dtype(spec.dtype)
+        self._ndim = spec.ndim
         self._history = history
         self._dense: np.ndarray | None = None
         self._row_shape: tuple[int, ...] | None = None
@@ -138,6 +140,7 @@ class BatchBuffer:
         self.event = None
         self._pool = pool
         self._dtype = values.dtype
+        self._ndim = values.ndim - 1
         self._history = history
         self._lock = threading.Lock()
         self._shared = None
@@ -159,6 +162,35 @@ class BatchBuffer:
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """Memory that suits rows, to be adopted as such."""
         return self._pool.empty(shape, dtype)
+
+    def check(self, shape: Sequence[int], dtype: DTypeLike) -> None:
+        """Check that samples are what the declaration of their operator says.
+
+        Raises
+        ------
+        DataTypeError
+            If elements are of another type.
+        ShapeError
+            If there is another number of axes; where the declaration does not tell it, than in
+            other samples of the batch.
+        """
+        if dtype != self._dtype:
+            raise DataTypeError(
+                f"The operator made elements of type {np.dtype(dtype)} where its declaration says "
+                f"{self._dtype}; its `infer` has to tell the type, or the value be converted."
+            )
+        if len(shape) == self._ndim:
+            return
+        with self._lock:
+            if self._ndim is None:
+                self._ndim = len(shape)
+        if len(shape) != self._ndim:
+            whose = "other samples have" if self.spec.ndim is None else "its declaration says"
+            raise ShapeError(
+                f"The operator made a sample of {len(shape)} axes, of shape {tuple(shape)}, where "
+                f"{whose} {self._ndim}; all samples of a batch have as many axes, and its `infer` "
+                "has to tell how many."
+            )
 
     def row(self, index: int, shape: tuple[int, ...]) -> np.ndarray:
         """Memory for sample `index`."""
@@ -279,11 +311,7 @@ class BatchBuffer:
 
     def put(self, index: int, value: np.ndarray) -> None:
         """Make `value` sample `index`; it is copied unless it is the row that was handed out."""
-        if value.dtype != self._dtype:
-            raise DataTypeError(
-                f"The operator made elements of type {value.dtype} where its declaration says "
-                f"{self._dtype}; its `infer` has to tell the type, or the value be converted."
-            )
+        self.check(value.shape, value.dtype)
         if self.rows[index] is not value:
             np.copyto(self.row(index, value.shape), value)
 
@@ -299,6 +327,7 @@ class BatchBuffer:
             or row is None
             or base is not (row.base if row.base is not None else row)
             or value.dtype != self._dtype
+            or value.ndim != self._ndim
             or not value.flags.c_contiguous
         ):
             return False

@@ -47,7 +47,9 @@ class BatchContext:
         self, index: int, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0
     ) -> np.ndarray:
         """Memory for sample `index` of an output."""
-        return self._buffers[output].row(index, shape)
+        buffer = self._buffers[output]
+        buffer.check(shape, dtype)
+        return buffer.row(index, shape)
 
     def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """Scratch memory that lives until the operator returns."""

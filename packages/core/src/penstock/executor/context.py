@@ -52,12 +52,14 @@ class Context:
         buffer = self.buffers[output]
         if buffer is None:
             return self.arena.empty(shape, dtype)
+        buffer.check(shape, dtype)
         return buffer.row(self.index, shape)
 
     def adopt(self, value: np.ndarray) -> np.ndarray:
         """Make `value`, which nothing else writes to, the first output without a copy."""
         buffer = self.buffers[0]
         if buffer is not None:
+            buffer.check(value.shape, value.dtype)
             buffer.adopt_row(self.index, value)
         return value
 

@@ -56,6 +56,7 @@ class Together:
         buffer = self._buffers[output]
         if buffer is None:
             return cut_rows(shapes, np.dtype(dtype), self._arena.empty)
+        buffer.check(shapes[0], dtype)
         return buffer.rows_for(self._indices, shapes)
 
     def is_read(self, output: int) -> bool:

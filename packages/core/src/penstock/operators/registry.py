@@ -20,10 +20,10 @@ def register(schema: OpSchema) -> None:
     Raises
     ------
     ArgumentValueError
-        If the name is taken by another class.
+        If the name is taken by another class, or by one of the same name in another module.
     """
     known = _schemas.get(schema.name)
-    if known is not None and known.cls.__qualname__ != schema.cls.__qualname__:
+    if known is not None and _place(known.cls) != _place(schema.cls):
         raise ArgumentValueError(
             f"There is an operator `{schema.name}` already, declared by {known.cls.__module__}."
             f"{known.cls.__qualname__}; give the new one another name."
@@ -32,6 +32,10 @@ def register(schema: OpSchema) -> None:
     if known is not None:
         for forget in _on_replacement:
             forget(known)
+
+
+def _place(cls: type) -> tuple[str, str]:
+    return cls.__module__, cls.__qualname__
 
 
 def on_replacement(forget: Callable[[OpSchema], None]) -> None:
