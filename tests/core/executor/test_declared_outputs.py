@@ -135,7 +135,7 @@ def test_a_name_of_the_library_is_not_taken_silently():
             return value
 
     for way in (declare, declare_function):
-        with pytest.raises(errors.ArgumentValueError, match="`flip` already.*another name"):
+        with pytest.raises(errors.ArgumentValueError, match=r"`flip` already.*another name"):
             way()
 
 

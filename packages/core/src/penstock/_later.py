@@ -14,6 +14,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from penstock._forking import no_fork
+
 
 class _Later:
     """Takes over what is asked of it from the module, when it is asked for the first time."""
@@ -22,7 +24,9 @@ class _Later:
         self.__name__ = name
 
     def __getattr__(self, attribute: str) -> Any:
-        found = getattr(importlib.import_module(self.__name__), attribute)
+        with no_fork:
+            module = importlib.import_module(self.__name__)
+        found = getattr(module, attribute)
         setattr(self, attribute, found)  # it is found without asking from now on
         return found
 

@@ -11,6 +11,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import penstock.kernels.gpu.strided_copy  # noqa: F401 - tells queues how to copy through strides
+from penstock._forking import no_fork
 from penstock.executor.batch import BatchBuffer, EdgeHistory
 from penstock.executor.gpu_batch import GpuBatch
 from penstock.executor.worker import track
@@ -195,7 +196,8 @@ class LaneThread(threading.Thread):
         try:
             while (task := self._next_task()) is not None:
                 executor, iteration, lane = task
-                begun = executor.run_on_lane(iteration, lane)
+                with no_fork:
+                    begun = executor.run_on_lane(iteration, lane)
                 if begun is not None:
                     self._leave_to_ender(executor, iteration, begun)
                 del task, executor, iteration, begun

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from penstock._forking import no_fork
 from penstock.executor.program import Program
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Programs:
         key = number, tuple(specs)
         program = self._programs.get(key)
         if program is None:
-            with self._making:  # two threads may come to it at once
+            with no_fork, self._making:  # two threads may come to it at once
                 program = self._programs.get(key)
                 if program is None:
                     known = {r: spec for r, spec in enumerate(specs) if spec is not None}

@@ -9,6 +9,7 @@ import time
 import weakref
 from typing import TYPE_CHECKING
 
+from penstock._forking import no_fork
 from penstock.executor.arena import Arena
 
 if TYPE_CHECKING:
@@ -113,19 +114,20 @@ class Worker(threading.Thread):
         self._bind()
         while (task := self._next_task()) is not None:
             executor, iteration, work = task
-            if work is None:
-                executor.proceed(iteration)
-            elif isinstance(work, list):
-                executor.run_samples(iteration, work, self)
-            else:
-                if not self._has_device:
-                    # Once: it lets go of the interpreter, which takes long to get back.
-                    work.activate()
-                    self._has_device = True
-                begun = executor.run_on_lane(iteration, work)
-                if begun is not None:
-                    executor.end_on_lane(iteration, work, begun)
-                del begun
+            with no_fork:
+                if work is None:
+                    executor.proceed(iteration)
+                elif isinstance(work, list):
+                    executor.run_samples(iteration, work, self)
+                else:
+                    if not self._has_device:
+                        # Once: it lets go of the interpreter, which takes long to get back.
+                        work.activate()
+                        self._has_device = True
+                    begun = executor.run_on_lane(iteration, work)
+                    if begun is not None:
+                        executor.end_on_lane(iteration, work, begun)
+                    del begun
             # Nothing of a finished iteration may stay alive in a waiting thread: its memory
             # belongs to the user, and returns to the pool when the user lets go.
             del task, executor, iteration, work

@@ -26,6 +26,7 @@ from numba.core.errors import NumbaWarning
 from numba.core.serialize import dumps
 
 from penstock import kernel_cache
+from penstock._forking import no_fork
 from penstock._version import __version__
 from penstock.compilation_notice import compiling
 
@@ -167,4 +168,15 @@ class _Listener(event.Listener):  # type: ignore[misc]
             compiling.__exit__()
 
 
+class _LockListener(event.Listener):  # type: ignore[misc]
+    """Has forks wait for a thread that has Numba's lock, or waits for it."""
+
+    def on_start(self, started: event.Event) -> None:
+        no_fork.__enter__()
+
+    def on_end(self, ended: event.Event) -> None:
+        no_fork.__exit__()
+
+
 event.register("numba:compile", _Listener())
+event.register("numba:compiler_lock", _LockListener())

@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from penstock._later import later
 from penstock.kernels.cpu.rows import read_only
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu import bands_loops
+else:
+    bands_loops = later("penstock.kernels.cpu.bands_loops")
 
 _LANES = 16
 
@@ -196,7 +202,7 @@ def apply_bands(data: np.ndarray, axis: int, bands: Bands, out: np.ndarray) -> N
     """
     if out.size == 0:
         return
-    from penstock.kernels.cpu.bands_loops import apply_bands as compiled
+    compiled = bands_loops.apply_bands
 
     shape = data.shape
     extent = shape[axis]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock._forking import no_fork
 from penstock.kernels.cpu.rows import as_rows
 
 Converter = Callable[[np.ndarray, np.ndarray], None]
@@ -83,7 +84,8 @@ def _to_float(source: np.dtype, target: np.dtype, *, saturate: bool) -> Converte
 
 def _half() -> Any:
     """The compiled loops for float16, or `None` where the processor lacks the instructions."""
-    from penstock.kernels.cpu import half
+    with no_fork:
+        from penstock.kernels.cpu import half
 
     return half if half.available() else None
 
@@ -131,7 +133,8 @@ def _integer_to_integer(source: np.dtype, target: np.dtype) -> Converter:
 
 
 def _float_to_integer(source: np.dtype, target: np.dtype, rounded: bool) -> Converter:
-    from penstock.kernels.cpu import cast_loops
+    with no_fork:
+        from penstock.kernels.cpu import cast_loops
 
     if source.itemsize == 2:
         widen = converter(source, np.dtype(np.float32))

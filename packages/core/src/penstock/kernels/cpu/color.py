@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from penstock._later import later
 from penstock.kernels.cpu import half
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.normalize_pixels import LIMITS
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu import color_loops
+else:
+    color_loops = later("penstock.kernels.cpu.color_loops")
 
 
 def transform_pixels(
@@ -46,7 +54,7 @@ def transform_pixels(
         with np.errstate(over="ignore"):
             out[...] = wide
         return
-    from penstock.kernels.cpu.color_loops import transform
+    transform = color_loops.transform
 
     target = out.view(np.uint16) if out.dtype == np.float16 else out
     loop = transform(source.dtype, target.dtype)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from penstock._later import later
 from penstock.kernels.cpu.rows import read_only
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu import decibel_loops
+else:
+    decibel_loops = later("penstock.kernels.cpu.decibel_loops")
 
 
 class DecibelScale(NamedTuple):
@@ -54,6 +60,6 @@ def to_decibels(data: np.ndarray, scale: DecibelScale, out: np.ndarray) -> None:
     """
     if out.size == 0:
         return
-    from penstock.kernels.cpu.decibel_loops import decibels
+    decibels = decibel_loops.decibels
 
     decibels(read_only(np.ascontiguousarray(data).reshape(-1)), out.reshape(-1), *scale)

@@ -5,11 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock._later import later
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.rows import as_rows, read_only
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu import filter_loops
+else:
+    filter_loops = later("penstock.kernels.cpu.filter_loops")
 
 _ONE = np.ones(1, np.float32)
 _DIRECT = (np.dtype(np.uint8), np.dtype(np.float32))
@@ -109,7 +116,7 @@ def _filter_planes(
     row_window: np.ndarray,
     column_window: np.ndarray,
 ) -> None:
-    from penstock.kernels.cpu.filter_loops import filter_planes
+    filter_planes = filter_loops.filter_planes
 
     flat, rows, run, stride = as_rows(source)
     if rows == 1:

@@ -5,17 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._later import later
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.rows import read_only
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu import normalize_loops
+else:
+    normalize_loops = later("penstock.kernels.cpu.normalize_loops")
 
 
 def totals(data: np.ndarray, axes: Sequence[int]) -> np.ndarray:
     """Sums along `axes`, float64; summed axes stay with an extent of 1."""
-    from penstock.kernels.cpu.normalize_loops import totals as compiled
+    compiled = normalize_loops.totals
 
     outer, reduced, inner, shape = in_blocks(data.shape, tuple(axes))
     partial = np.empty((outer, inner), np.float64)
@@ -28,7 +34,7 @@ def squared_deviations(data: np.ndarray, mean: np.ndarray, axes: Sequence[int]) 
 
     `mean` is anything that can be broadcast to an extent of 1 along `axes`.
     """
-    from penstock.kernels.cpu.normalize_loops import squared_deviations as compiled
+    compiled = normalize_loops.squared_deviations
 
     outer, reduced, inner, shape = in_blocks(data.shape, tuple(axes))
     center = _spread(mean, shape, np.float64, (outer, inner))
@@ -54,7 +60,7 @@ def normalize(
     """
     if data.size == 0:
         return
-    from penstock.kernels.cpu.normalize_loops import scale_deviations
+    scale_deviations = normalize_loops.scale_deviations
 
     shared = [
         k
@@ -126,9 +132,7 @@ def _as_whole_blocks(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int
 
 @cache
 def _normalize_by_own_moments() -> Any:
-    from penstock.kernels.cpu.normalize_loops import normalize_by_own_moments
-
-    return normalize_by_own_moments
+    return normalize_loops.normalize_by_own_moments
 
 
 def needs_double(dtype: np.dtype) -> bool:

@@ -7,6 +7,8 @@ from functools import wraps
 from threading import RLock
 from typing import Any
 
+from penstock._forking import no_fork
+
 
 def once(make: Callable[..., Any]) -> Callable[..., Any]:
     """Like `functools.cache`, but threads that ask at the same time wait for one of them.
@@ -21,7 +23,7 @@ def once(make: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return made[key]
         except KeyError:
-            with lock:
+            with no_fork, lock:
                 if key not in made:
                     made[key] = make(*key)
                 return made[key]

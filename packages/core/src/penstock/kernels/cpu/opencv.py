@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from types import ModuleType
 
+from penstock._forking import no_fork
+
 
 @cache
 def cv2() -> ModuleType:
@@ -13,7 +15,8 @@ def cv2() -> ModuleType:
     Samples are already spread over worker threads; OpenCV's own threads would only compete with
     them, so they are switched off, and so is OpenCL.
     """
-    import cv2
+    with no_fork:
+        import cv2
 
     cv2.setNumThreads(1)
     cv2.ocl.setUseOpenCL(False)

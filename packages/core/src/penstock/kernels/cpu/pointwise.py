@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from penstock._later import later
 from penstock.kernels.cpu.rows import as_rows
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu import pointwise_loops
+else:
+    pointwise_loops = later("penstock.kernels.cpu.pointwise_loops")
 
 
 def brightness_contrast(
@@ -26,7 +34,7 @@ def brightness_contrast(
         Contiguous, of the shape of `source` and any of these types. The arithmetic is float32;
         integers are rounded, halves away from zero, and saturate.
     """
-    from penstock.kernels.cpu.pointwise_loops import scale_and_shift
+    scale_and_shift = pointwise_loops.scale_and_shift
 
     flat, rows, width, stride = as_rows(source)
     if rows == 0:

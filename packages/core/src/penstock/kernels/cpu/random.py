@@ -15,6 +15,7 @@ from types import ModuleType
 
 import numpy as np
 
+from penstock._forking import no_fork
 from penstock.kernels.cpu.philox_state import DrawSeed
 
 _WORD = 0xFFFFFFFF
@@ -23,21 +24,24 @@ _FEW = 4096
 
 @functools.cache
 def _philox() -> ModuleType:
-    from penstock.kernels.cpu import philox
+    with no_fork:
+        from penstock.kernels.cpu import philox
 
     return philox
 
 
 @functools.cache
 def _draws() -> ModuleType:
-    from penstock.kernels.cpu import philox_draws
+    with no_fork:
+        from penstock.kernels.cpu import philox_draws
 
     return philox_draws
 
 
 @functools.cache
 def _draws_beta() -> ModuleType:
-    from penstock.kernels.cpu import philox_beta
+    with no_fork:
+        from penstock.kernels.cpu import philox_beta
 
     return philox_beta
 
@@ -61,14 +65,16 @@ def _place(seed: DrawSeed, first_sample: int) -> tuple[np.uint64, ...]:
 
 @functools.cache
 def _normal() -> ModuleType:
-    from penstock.kernels.cpu import normal
+    with no_fork:
+        from penstock.kernels.cpu import normal
 
     return normal
 
 
 @functools.cache
 def _few() -> ModuleType:
-    from penstock.kernels.cpu import few_draws
+    with no_fork:
+        from penstock.kernels.cpu import few_draws
 
     return few_draws
 
@@ -80,7 +86,8 @@ def _are_few(out: np.ndarray) -> bool:
 
 @functools.cache
 def _beta() -> ModuleType:
-    from penstock.kernels.cpu import beta
+    with no_fork:
+        from penstock.kernels.cpu import beta
 
     return beta
 

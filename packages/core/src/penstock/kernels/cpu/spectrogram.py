@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._later import later
 from penstock.kernels.cpu.bands import NO_BANDS, Bands, apply_bands
 from penstock.kernels.cpu.decibels import NO_DECIBELS, DecibelScale, to_decibels
 from penstock.kernels.cpu.fourier import spectrum_of
 from penstock.kernels.cpu.rows import read_only
+
+if TYPE_CHECKING:
+    from scipy import fft
+
+    from penstock.kernels.cpu import spectrogram_loops
+else:
+    fft = later("scipy.fft")
+    spectrogram_loops = later("penstock.kernels.cpu.spectrogram_loops")
 
 LANES = 16
 """Frames that are worked on together."""
@@ -150,7 +159,7 @@ class SpectrumPlan:
             return
         compiled = self._compiled
         if compiled is None:
-            from penstock.kernels.cpu.spectrogram_loops import spectrogram as compiled
+            compiled = spectrogram_loops.spectrogram
 
             self._compiled = compiled
         frames = self.frames
@@ -182,7 +191,7 @@ class SpectrumPlan:
         scale: DecibelScale | None,
     ) -> None:
         """The same for lengths with large prime factors, for which SciPy knows a way."""
-        from scipy.fft import rfft
+        rfft = fft.rfft
 
         frames = self.frames
         count = out.shape[0 if time_first else 1]

@@ -9,10 +9,20 @@ to the last bit: positions that are only equal within rounding would move severa
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from penstock._later import later
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.rows import read_only
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu import warp_image, warp_rgb, warp_volume
+else:
+    warp_image = later("penstock.kernels.cpu.warp_image")
+    warp_rgb = later("penstock.kernels.cpu.warp_rgb")
+    warp_volume = later("penstock.kernels.cpu.warp_volume")
 
 _CACHE_LINE_BYTES = 64
 _FITS_INTO_CACHE_BYTES = 1 << 20
@@ -74,7 +84,7 @@ def _linear(source: np.ndarray, out: np.ndarray, matrix: np.ndarray, fill: float
     if fill is not None:
         outside = np.float32(saturated_number(saturated_number(fill, out.dtype), source.dtype))
     if source.ndim == 4:
-        from penstock.kernels.cpu.warp_volume import linear
+        linear = warp_volume.linear
 
         linear(source, out, matrix, fill is None, outside)
         return
@@ -86,11 +96,11 @@ def _linear(source: np.ndarray, out: np.ndarray, matrix: np.ndarray, fill: float
         and source.size >= 16
         and source.size < 2**31
     ):
-        from penstock.kernels.cpu.warp_rgb import linear_rgb
+        linear_rgb = warp_rgb.linear_rgb
 
         linear_rgb(source, out, matrix, fill is None, outside)
         return
-    from penstock.kernels.cpu.warp_image import linear as linear_image
+    linear_image = warp_image.linear
 
     linear_image(source, out, matrix, fill is None, outside)
 
@@ -108,11 +118,11 @@ def _nearest(source: np.ndarray, out: np.ndarray, matrix: np.ndarray, fill: floa
         # Elements are only moved: one compiled loop an element size is enough.
         source, out, outside = (array.view(np.int32) for array in (source, out, outside))
     if source.ndim == 4:
-        from penstock.kernels.cpu.warp_volume import nearest
+        nearest = warp_volume.nearest
 
         nearest(read_only(source), out, matrix, fill is None, outside)
         return
-    from penstock.kernels.cpu.warp_image import nearest as nearest_image
+    nearest_image = warp_image.nearest
 
     nearest_image(read_only(source), out, matrix, fill is None, outside)
 

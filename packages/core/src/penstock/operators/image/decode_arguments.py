@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import DataTypeError, ShapeError
 from penstock.kernels.cpu.decode.header import read_header
 from penstock.kernels.cpu.decode.image_header import ImageHeader
@@ -27,9 +28,12 @@ from penstock.types import DALIDataType, DALIImageType, to_numpy_type
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.kernels.cpu.decode import jpeg_scan
     from penstock.kernels.gpu.decode.cache import CacheOptions
     from penstock.kernels.gpu.decode.options import DecoderOptions
     from penstock.tensors.gpu.batch import DeviceBatch
+else:
+    jpeg_scan = later("penstock.kernels.cpu.decode.jpeg_scan")
 
 ENCODED = Input(
     "input",
@@ -263,6 +267,4 @@ def open_encoded(encoded: np.ndarray) -> tuple[np.ndarray, ImageHeader]:
 @cache
 def _plain_header() -> Callable[[np.ndarray], ImageHeader | None]:
     # Numba is imported when data comes, never by a declaration.
-    from penstock.kernels.cpu.decode.jpeg_scan import plain_header
-
-    return plain_header
+    return jpeg_scan.plain_header

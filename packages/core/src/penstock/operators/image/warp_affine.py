@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
 from penstock.operators.argument_types import ArgType, BoolArg, FloatListArg
 from penstock.operators.image.warping import (
@@ -21,7 +22,10 @@ from penstock.tensors.gpu.batch import LazyBatch, plain
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
+    from penstock.kernels.cpu import affine
     from penstock.tensors.gpu.batch import DeviceBatch
+else:
+    affine = later("penstock.kernels.cpu.affine")
 
 _MATRIX = ArgType(
     FloatListArg.name,
@@ -186,7 +190,7 @@ class WarpAffine(WarpingOperator):
                     raise c.located(error, index) from error
         if not self._inverts:
             return found
-        from penstock.kernels.cpu.affine import inverted_each
+        inverted_each = affine.inverted_each
 
         out = np.empty_like(found)
         wrong = inverted_each(found, out)
@@ -227,7 +231,7 @@ def _wrong_shape(shape: tuple[int, ...], rank: int) -> ShapeError:
 
 
 def _inverse(matrix: np.ndarray) -> np.ndarray:
-    from penstock.kernels.cpu.affine import inverted
+    inverted = affine.inverted
 
     out = np.empty_like(matrix)
     if not inverted(matrix, out):

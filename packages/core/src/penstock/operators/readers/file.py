@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock._forking import no_fork
 from penstock.errors import ArgumentValueError, BadSampleError
 from penstock.operators.argument_types import (
     BoolArg,
@@ -137,7 +138,8 @@ class FileReader(Reader):
 
     @cached_property
     def _local_files(self) -> FileNames | None:
-        from penstock.kernels.cpu.reading_threads import FileNames
+        with no_fork:
+            from penstock.kernels.cpu.reading_threads import FileNames
 
         return FileNames.of(self._listing.names, self._listing.root)
 

@@ -6,11 +6,17 @@ import errno
 import os
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError, BadSampleError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu import file_reading
+else:
+    file_reading = later("penstock.kernels.cpu.file_reading")
 
 _LARGEST_READ = 1 << 30  # Linux reads at most 2 GiB - 4 KiB at once
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -89,7 +95,8 @@ def read_together(
     together = "\0".join((*paths, ""))
     if not _HAS_PREADV or "://" in together or together.count("\0") != len(paths):
         return [None] * len(paths)
-    from penstock.kernels.cpu.file_reading import UNOPENED, read_files
+    unopened = file_reading.UNOPENED
+    read_files = file_reading.read_files
 
     text = np.frombuffer(os.fsencode(together), np.uint8)
     files = np.empty((len(paths), 4), np.int64)
@@ -98,7 +105,7 @@ def read_together(
     else:
         lengths = [len(os.fsencode(path)) + 1 for path in paths[:-1]]
     files[:, 0] = [0, *accumulate(lengths)]
-    files[:, 1] = UNOPENED
+    files[:, 1] = unopened
     memory = _NO_MEMORY if free is None else free
     needed = read_files(text, files, memory)
     if needed <= memory.size:

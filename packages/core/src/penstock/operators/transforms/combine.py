@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ShapeError
 from penstock.operators.operator import Operator, SampleContext, operator
 from penstock.operators.schema import Spec
@@ -17,6 +19,11 @@ from penstock.operators.transforms.transform import (
     checked_transforms,
     transform_spec,
 )
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu import affine
+else:
+    affine = later("penstock.kernels.cpu.affine")
 
 _NO_CENTER = np.empty((0, 1), np.float32)
 _FIRST = replace(TRANSFORM, optional=False, doc="The transform that is done first.")
@@ -75,7 +82,7 @@ class Combine(Operator):
         return out
 
     def _combined(self, stacks: list[np.ndarray], frames: int) -> np.ndarray:
-        from penstock.kernels.cpu.affine import placed
+        placed = affine.placed
 
         found = stacks[0]
         n = found.shape[1]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError, UsageError
 from penstock.operators.argument_types import DataTypeArg, FrameFloatListArg
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
@@ -14,7 +15,10 @@ from penstock.operators.transforms.transform import MOST_AXES, identities, sprea
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
+    from penstock.kernels.cpu import points as points_on_cpu
     from penstock.tensors.gpu.batch import DeviceBatch
+else:
+    points_on_cpu = later("penstock.kernels.cpu.points")
 
 _TYPES = (
     DALIDataType.FLOAT,
@@ -101,8 +105,6 @@ class CoordTransform(Operator):
         return data._replace(dtype=dtype)
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        from penstock.kernels.cpu.points import map_points
-
         data = inputs[0]
         n = data.shape[-1]
         if not self.tensor_args:
@@ -112,7 +114,7 @@ class CoordTransform(Operator):
         out = c.empty((*data.shape[:-1], len(matrix)), self._dtype)
         if out.size:
             points = np.ascontiguousarray(data).reshape(-1, n)
-            map_points(points, matrix, out.reshape(-1, len(matrix)))
+            points_on_cpu.map_points(points, matrix, out.reshape(-1, len(matrix)))
         return out
 
     def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:

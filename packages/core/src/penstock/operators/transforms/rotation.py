@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError
 from penstock.operators.argument_types import FrameFloatArg, FrameFloatListArg
 from penstock.operators.operator import operator
@@ -19,6 +22,11 @@ from penstock.operators.transforms.transform import (
     check_finite,
     no_offset,
 )
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu import affine
+else:
+    affine = later("penstock.kernels.cpu.affine")
 
 
 @operator(
@@ -61,7 +69,8 @@ class Rotation(Transform):
     numbers = ("angle", "axis", "center")
 
     def parts(self, values: Values, rank: int) -> Parts:
-        from penstock.kernels.cpu.affine import turns, turns_about
+        turns = affine.turns
+        turns_about = affine.turns_about
 
         angles = values["angle"]
         if angles.shape[1] != 1:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
 from penstock.operators.argument_types import FrameFloatListArg
 from penstock.operators.operator import operator
@@ -19,6 +22,11 @@ from penstock.operators.transforms.transform import (
     identities,
     no_offset,
 )
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu import affine
+else:
+    affine = later("penstock.kernels.cpu.affine")
 
 _ORDER = "(xy, yx), or in space (xy, xz, yx, yz, zx, zy): of the first axis by the second"
 
@@ -73,7 +81,7 @@ class Shear(Transform):
             )
 
     def parts(self, values: Values, rank: int) -> Parts:
-        from penstock.kernels.cpu.affine import tangents
+        tangents = affine.tangents
 
         name = "shear" if "shear" in values else "angles"
         given = values[name]

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.operators.argument_types import BoolArg, FrameFloatListArg
 from penstock.operators.operator import Operator, SampleContext
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu import affine
+else:
+    affine = later("penstock.kernels.cpu.affine")
 
 MOST_AXES = 6
 """Transforms of spaces of more dimensions are refused, as DALI does."""
@@ -150,7 +156,7 @@ class Transform(Operator):
         """Raise if a tensor argument, of one frame, has a shape that means nothing."""
 
     def _made(self, values: Values, given: np.ndarray | None, frames: int) -> np.ndarray:
-        from penstock.kernels.cpu.affine import placed
+        placed = affine.placed
 
         rank = 0 if given is None else given.shape[1]
         values = dict(values)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock._later import later
 from penstock.kernels.cpu.audio.sinc_window import SincWindow
 from penstock.kernels.cpu.audio.widening import widen
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu.audio import resample_loops
+else:
+    resample_loops = later("penstock.kernels.cpu.audio.resample_loops")
 
 Allocate = Callable[[tuple[int, ...], np.dtype], np.ndarray]
 
@@ -48,8 +55,6 @@ def resample(
     """
     if not out.size:
         return
-    from penstock.kernels.cpu.audio import resample_loops
-
     channels = out.shape[1] if out.ndim == 2 else 1
     source = source.reshape(-1, channels)
     if (

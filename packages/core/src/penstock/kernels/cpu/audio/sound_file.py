@@ -15,6 +15,7 @@ import numba
 import numpy as np
 from numba.core import types
 
+from penstock._forking import no_fork
 from penstock.errors import BadSampleError
 from penstock.kernels.compilation import cfunc
 
@@ -61,7 +62,8 @@ def _tell(state: Any) -> Any:
 @cache
 def _library() -> tuple[Any, Any, Any, tuple[Any, ...]]:
     """Soundfile's library and declarations, and the functions of a file in memory."""
-    import soundfile
+    with no_fork:
+        import soundfile
 
     library, ffi = soundfile._snd, soundfile._ffi
     integer, place = types.int64, _state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from penstock._forking import no_fork
 from penstock.config import DECODER
 from penstock.errors import MissingDependencyError
 
@@ -20,7 +21,8 @@ def has_nvimagecodec() -> bool:
     choice = DECODER.value()
     if choice == "opencv":
         return False
-    from penstock.kernels.cpu.decode import nvimagecodec
+    with no_fork:
+        from penstock.kernels.cpu.decode import nvimagecodec
 
     try:
         nvimagecodec.module()

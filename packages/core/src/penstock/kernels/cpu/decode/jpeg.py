@@ -11,10 +11,13 @@ from types import ModuleType
 
 import numpy as np
 
+from penstock._forking import no_fork
+
 
 @cache
 def _simplejpeg() -> ModuleType:
-    import simplejpeg
+    with no_fork:
+        import simplejpeg
 
     return simplejpeg
 

@@ -10,6 +10,8 @@ import threading
 from collections.abc import Mapping
 from types import ModuleType
 
+from penstock._forking import no_fork
+
 _lock = threading.Lock()
 
 
@@ -27,7 +29,7 @@ def import_quietly(
     environment
         Variables set during the import, unless the user has set them.
     """
-    with _lock:
+    with no_fork, _lock:
         added = {name: value for name, value in environment.items() if name not in os.environ}
         os.environ.update(added)
         try:

@@ -1,0 +1,76 @@
+"""A fork waits until no thread of the engine is at work.
+
+A forked process has one thread, the one that forked. What another thread had locked then stays
+locked in it for ever: a module that was being imported, Numba's compiler, a library's cache. So
+threads of the engine work inside `no_fork`, and so does whoever imports or compiles in another
+thread; `os.fork` waits for all of these, and none begins meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging  # noqa: F401  what it does at a fork is to be done around ours
+import os
+import threading
+
+_PATIENCE_SECONDS = 60.0
+"""Nobody waits longer: a thread may itself wait for the one that forks."""
+
+
+class NoFork:
+    """A context in which the process is not forked by other threads; any number may be in it.
+
+    A thread that is in it may fork, and may enter it again.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(threading.Lock())
+        """Its lock guards all else, and is held while the process is forked."""
+        self._inside: dict[int, int] = {}
+        """How often each thread has entered, by its number."""
+        self._forking: set[int] = set()
+        """Threads that wait to fork."""
+
+    def __enter__(self) -> None:
+        thread = threading.get_ident()
+        with self._changed:
+            if self._forking and thread not in self._inside:
+                self._changed.wait_for(lambda: not self._forking, _PATIENCE_SECONDS)
+            self._inside[thread] = self._inside.get(thread, 0) + 1
+
+    def __exit__(self, *_: object) -> None:
+        thread = threading.get_ident()
+        with self._changed:
+            self._inside[thread] -= 1
+            if not self._inside[thread]:
+                del self._inside[thread]
+                if self._forking:
+                    self._changed.notify_all()
+
+    def _others_are_out(self) -> bool:
+        return self._inside.keys() <= self._forking
+
+    def _before(self) -> None:
+        self._changed.acquire()
+        self._forking.add(threading.get_ident())
+        self._changed.wait_for(self._others_are_out, _PATIENCE_SECONDS)
+
+    def _after_in_parent(self) -> None:
+        self._forking.discard(threading.get_ident())
+        self._changed.notify_all()
+        self._changed.release()
+
+    def _after_in_child(self) -> None:
+        thread = threading.get_ident()
+        self._changed = threading.Condition(threading.Lock())
+        self._inside = {t: n for t, n in self._inside.items() if t == thread}
+        self._forking = set()
+
+
+no_fork = NoFork()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=no_fork._before,
+        after_in_parent=no_fork._after_in_parent,
+        after_in_child=no_fork._after_in_child,
+    )
