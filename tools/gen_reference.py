@@ -261,10 +261,8 @@ def to_come() -> str:
 
 
 def compact_to_come() -> str:
-    """The same in a few lines, for the README."""
-    features = "; ".join(f"{a.what} (`{name}`)" for name, a in FEATURES.items())
-    modules = "; ".join(f"{a.what} (`{name}`)" for name, a in MODULES.items())
-    return f"- {features}\n- {modules}"
+    """The same in a line each, for the README."""
+    return "\n".join(f"- `{name}`: {a.what}" for name, a in {**FEATURES, **MODULES}.items())
 
 
 def _linked(text: str) -> str:

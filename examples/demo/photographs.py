@@ -18,6 +18,7 @@ The pieces are cut out, resized, and changed in brightness. Nothing is downloade
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import cv2
@@ -44,11 +45,18 @@ def photographs() -> dict[str, np.ndarray]:
     return {name: np.ascontiguousarray(image[..., :3]) for name, image in found.items()}
 
 
-def write_dataset(folder: Path, count: int, *, seed: int = 0, quality: int = 90) -> Path:
+def write_dataset(
+    folder: Path,
+    count: int,
+    *,
+    seed: int = 0,
+    quality: int = 90,
+    on_written: Callable[[], object] = lambda: None,
+) -> Path:
     """Write `count` JPEGs of about 400x550 pixels (4:2:0) into a folder for each photograph.
 
     Each is a random piece of its photograph, of varying size and brightness. A folder that already
-    has them is kept. Returns `folder`.
+    has them is kept. `on_written` is called after each file. Returns `folder`.
 
     Raises
     ------
@@ -74,6 +82,7 @@ def write_dataset(folder: Path, count: int, *, seed: int = 0, quality: int = 90)
         piece = _piece(sources[name], rng)
         encoded = simplejpeg.encode_jpeg(piece, quality=quality, colorsubsampling="420")
         (target / f"{number:05}.jpg").write_bytes(encoded)
+        on_written()
     return folder
 
 

@@ -4,12 +4,13 @@
 
 makes a data set of photographs, trains for a few epochs with a progress bar, prints samples per
 second and validation accuracy, and writes ``contact_sheet.png``: one augmented batch as the network
-sees it.
+sees it. The network of the best epoch is what remains.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import itertools
 import time
 from pathlib import Path
@@ -108,27 +109,40 @@ def main() -> None:
     console = Console()
     torch.manual_seed(0)
 
-    console.print(f"Cutting {args.images} photographs into [bold]{args.folder}[/] ...")
-    train_root = write_dataset(args.folder / "train", args.images, seed=1)
-    val_root = write_dataset(args.folder / "val", args.images // 5, seed=2)
-    names = sorted(p.name for p in train_root.iterdir())
-
-    train = loader(training_pipeline(str(train_root), args.size, batch_size=args.batch_size))
-    val = loader(validation_pipeline(str(val_root), args.size, batch_size=args.batch_size))
-    model = network(len(names))
-    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    loss_of = nn.CrossEntropyLoss()
-    sheet = args.folder / "contact_sheet.png"
-
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
+    for_validation = args.images // 5
     with Progress(*columns, console=console) as progress:
+        total = args.images + for_validation
+        task = progress.add_task("cutting photographs", total=total)
+        train_root, val_root = (
+            write_dataset(
+                args.folder / name, count, seed=seed, on_written=lambda: progress.advance(task)
+            )
+            for name, count, seed in (("train", args.images, 1), ("val", for_validation, 2))
+        )
+        progress.update(task, completed=total)  # those that were there already
+    names = sorted(p.name for p in train_root.iterdir())
+
+    train = loader(training_pipeline(str(train_root), args.size, batch_size=args.batch_size))
+    val = loader(validation_pipeline(str(val_root), args.size, batch_size=args.batch_size))
+    model = network(len(names))
+    optimiser = torch.optim.AdamW(model.parameters())
+    # The rate falls to nothing towards the end, so that the last epochs settle.
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, max_lr=5e-3, total_steps=args.epochs * len(train)
+    )
+    best, best_weights = -1.0, model.state_dict()
+    loss_of = nn.CrossEntropyLoss()
+    sheet = args.folder / "contact_sheet.png"
+
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("training", total=args.epochs * len(train))
         for epoch in range(args.epochs):
-            task = progress.add_task(f"epoch {epoch + 1}/{args.epochs}", total=len(train))
             samples, start = 0, time.perf_counter()
             for number, (batch,) in enumerate(train):
                 if epoch == number == 0:
@@ -140,14 +154,18 @@ def main() -> None:
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
+                schedule.step()
                 samples += len(batch["image"])
                 progress.advance(task)
             rate = samples / (time.perf_counter() - start)
-            progress.update(
-                task,
-                description=f"epoch {epoch + 1}/{args.epochs}  loss {loss.item():.3f}  "
-                f"{rate:,.0f} samples/s  validation {accuracy(model, val):.1%}",
+            reached = accuracy(model, val)
+            if reached >= best:
+                best, best_weights = reached, copy.deepcopy(model.state_dict())
+            console.print(
+                f"epoch {epoch + 1}/{args.epochs}  loss {loss.item():.3f}  "
+                f"{rate:,.0f} samples/s  validation {reached:.1%}"
             )
+    model.load_state_dict(best_weights)
 
     pipeline_only = time.perf_counter()
     count = sum(len(batch["image"]) for (batch,) in train)
