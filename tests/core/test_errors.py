@@ -48,3 +48,15 @@ def test_classes_of_refused_constants(arguments, classes):
             pytest.raises(kind, match=next(iter(arguments))),
         ):
             fn.crop(np.ones((3, 3, 1), np.uint8), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("num_thread", ' Did you mean "num_threads"?'),
+        ("NUM_THREADS", ' Did you mean "num_threads"?'),
+        ("colour", ""),
+    ],
+)
+def test_what_was_meant(name, meant):
+    assert errors.did_you_mean(name, ["num_threads", "batch_size"]) == meant

@@ -107,7 +107,6 @@ nodes(
     copied=graph(lambda lib, x: copy.copy(x)),
     numpy_on_the_left=graph(lambda lib, x: np.float32(2) * x),
     numpy_function=inside(lambda lib, x: np.sqrt(x)),
-    array_of_a_node=inside(lambda lib, x: np.asarray(x).dtype.kind),
     max_of_nodes=inside(lambda lib, x: max(x, x)),
     sorted_nodes=inside(lambda lib, x: sorted([x, x])),
     # shape, properties
@@ -207,6 +206,7 @@ def source_of_a_label(lib):
 
 # Scenario, what DALI does, what Penstock does.
 DIFFERENT = {
+    "array_of_a_node": (inside(lambda lib, x: np.asarray(x).dtype.kind), "O", TypeError),
     "key_of_another_type": (
         graph(lambda lib, x: x.property(3)),
         RuntimeError,

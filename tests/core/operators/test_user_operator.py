@@ -69,7 +69,7 @@ def test_other_output_type():
         (lambda x: fn.solarize(x), "CHW", ValueError, 'has the layout "CHW".*expected "HWC"'),
         (lambda x: fn.solarize(x, threshold="a"), "HWC", TypeError, "threshold.*expected a number"),
         (lambda x: fn.solarize(x, level=1), "HWC", KeyError, '"level" is not defined'),
-        (lambda x: fn.solarize(x, x), "HWC", ValueError, "expects 1 inputs, but received 2"),
+        (lambda x: fn.solarize(x, x), "HWC", ValueError, "expects 1 input, but received 2"),
         (lambda x: fn.solarize(x, threshold=x), "HWC", ValueError, "threshold.*scalar.*sample 0"),
     ],
     ids=["layout", "argument type", "unknown argument", "inputs", "tensor argument"],

@@ -76,9 +76,23 @@ def test_crop_windows(layout, extents, arguments, window):
 
 def test_whole():
     assert CropWindow(operator(), "HWC").whole
-    assert CropWindow(operator(crop=(0, -1)), "HWC").whole
+    assert CropWindow(operator(crop=(0, 0)), "HWC").whole
     assert not CropWindow(operator(crop=(0, 5)), "HWC").whole
     assert not CropWindow(operator(("crop",)), "HWC").whole
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"crop": (-5, 10)}, {"crop": (0, 3, -0.5)}, {"crop_h": 4, "crop_w": -1}]
+)
+def test_extents_that_are_negative(arguments):
+    with pytest.raises(ArgumentValueError, match="negative"):
+        CropWindow(operator(**arguments), "HWC")
+
+
+def test_extents_of_a_sample_that_are_negative():
+    window = CropWindow(operator(("crop",)), "HWC")
+    with pytest.raises(ArgumentValueError, match=r"`crop`.*-5.*negative"):
+        window(SimpleNamespace(crop=(-5.0, 6.0), crop_pos_x=0.5, crop_pos_y=0.5), (10, 8, 3))
 
 
 def test_crop_arguments_of_a_sample():

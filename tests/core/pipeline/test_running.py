@@ -79,8 +79,22 @@ def test_end_of_an_iterable(source):
         with pytest.raises(StopIteration):
             pipe.run()
     pipe.reset()
-    with pytest.raises(StopIteration):  # what has come to its end without `cycle` stays there
-        pipe.run()
+    empty = r'This epoch is empty.*test_running.py.*`cycle="raise"`'
+    with pytest.warns(UserWarning, match=empty), pytest.raises(StopIteration):
+        pipe.run()  # what has come to its end without `cycle` stays there
+
+
+def test_an_empty_epoch_that_is_meant():
+    @pipeline_def(batch_size=2, num_threads=1)
+    def p():
+        return fn.external_source(source=[np.zeros((2, 1))], cycle="no")
+
+    pipe = p()
+    pipe.run()
+    for _ in range(2):
+        with pytest.raises(StopIteration):  # without a warning
+            pipe.run()
+        pipe.reset()
 
 
 @pytest.mark.parametrize(("cycle", "expected"), [("quiet", [0, 1, 0, 1]), (True, [0, 1, 0, 1])])

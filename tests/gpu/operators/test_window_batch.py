@@ -151,7 +151,7 @@ def crops(draw):
             arguments[name] = per_sample(draw, count, usual, 0, np.float32)
     way = draw(st.integers(0, 3))
     if way == 0:
-        arguments["crop"] = draw(st.lists(st.integers(-1, 14), min_size=2, max_size=3))
+        arguments["crop"] = draw(st.lists(st.integers(0, 14), min_size=2, max_size=3))
     elif way == 1:
         arguments["crop"] = per_sample(draw, count, sizes, draw(st.integers(2, 3)), np.float32)
     elif way == 2:

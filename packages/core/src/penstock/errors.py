@@ -43,6 +43,14 @@ class UnknownNameError(PenstockError, KeyError):
         return str(self.args[0]) if self.args else ""
 
 
+class NoReaderError(UnknownNameError, RuntimeError):
+    """There is no reader of that name."""
+
+
+class CheckpointNotFoundError(PenstockError, FileNotFoundError):
+    """There is no checkpoint where one was to be loaded from."""
+
+
 class ConversionError(ArgumentTypeError, ArgumentValueError):
     """A value cannot be made into what an argument takes."""
 
@@ -107,6 +115,10 @@ class PluginNotInstalledError(MissingModuleError, MissingDependencyError):
     """A plugin that is a distribution of its own; the message names it."""
 
 
+class NoTorchError(MissingDependencyError, RuntimeError):
+    """PyTorch is not installed."""
+
+
 class GpuNotAvailableError(MissingDependencyError, UsageError):
     """There is no GPU that can be used; the message says what is missing."""
 
@@ -132,6 +144,10 @@ class BadSamplesError(PenstockError, RuntimeError):
         super().__init__(f"{first}{more}")
 
 
+class NoGoodSampleError(PenstockError, RuntimeError):
+    """Every sample that was tried turned out bad, so there is nothing to make a batch of."""
+
+
 class SourceWorkerError(PenstockError, RuntimeError):
     """A worker of a parallel source died, hung, or raised what cannot be passed on."""
 
@@ -146,6 +162,10 @@ class DataTypeError(ArgumentTypeError, RuntimeError):
 
 class ShapeError(ArgumentValueError, RuntimeError):
     """Data has a shape that an operator does not take."""
+
+
+class TooManyIndicesError(ShapeError, OutOfRangeError):
+    """There are more indices than axes."""
 
 
 class ExportError(PenstockError, BufferError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.errors import ArgumentValueError, OperatorError, PenstockError
+from penstock.errors import ArgumentValueError, OperatorError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -73,7 +73,3 @@ def find_replacements(size: int, bad: Collection[int]) -> dict[int, int] | None:
         before = [g for g in good if g < index]
         found[index] = before[-1] if before else good[0]
     return found
-
-
-class NoGoodSampleError(PenstockError, RuntimeError):
-    """Every sample that was tried turned out bad, so there is nothing to make a batch of."""

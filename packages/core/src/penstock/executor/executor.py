@@ -12,7 +12,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import EndOfData, UsageError
+from penstock.errors import BadSampleError, EndOfData, UsageError
 from penstock.executor.chunks import chunk_size
 from penstock.executor.helping import Help, may_help
 from penstock.executor.iteration import Iteration
@@ -40,6 +40,12 @@ if TYPE_CHECKING:
 _LOOKS_UP_SECONDS = 0.5
 """A Ctrl-C that comes just as a thread falls asleep does not wake it, so the consumer wakes now and
 then by itself."""
+
+_WAY_OUT = (
+    'A pipeline made with `on_bad_sample="skip"`, or "replace", goes on without bad samples and '
+    "lists them in `Pipeline.bad_samples`."
+)
+"""For errors that end an iteration because of one sample that cannot be read."""
 
 
 class Executor(LaneSide):
@@ -230,6 +236,8 @@ class Executor(LaneSide):
             help.went(went)
         if iteration.error is not None:
             error, iteration.error = iteration.error, None
+            if isinstance(error, BadSampleError) and self._policy == "raise" and self.plan.readers:
+                error.add_note(_WAY_OUT)
             raise error
         return iteration
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import BadSampleError
+from penstock.errors import BadSampleError, NoGoodSampleError
 from penstock.executor.bad_samples import (
     BadSample,
-    NoGoodSampleError,
     check_policy,
     find_replacements,
     report,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import numbers
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -18,11 +19,13 @@ from penstock.errors import (
     NotYetSupportedError,
     UnknownArgumentError,
     UsageError,
+    did_you_mean,
 )
 from penstock.graph import scope
 from penstock.graph.data_node import DataNode
 from penstock.graph.nodes import OpNode
 from penstock.graph.user_line import stack_level, user_line, user_stack
+from penstock.operators.argument_types import FloatArg
 from penstock.operators.registry import find
 from penstock.operators.schema import Arg, OpSchema
 from penstock.operators.signature import class_name as class_name_of
@@ -175,8 +178,8 @@ def _known_argument(schema: OpSchema, name: str, line: str) -> Arg | None:
     arg = schema.args.get(name)
     if arg is None and name != "seed":
         raise UnknownArgumentError(
-            f'Argument "{name}" is not defined for operator `fn.{schema.name}`, used at {line}. '
-            f"It takes: {', '.join(schema.args)}."
+            f'Argument "{name}" is not defined for operator `fn.{schema.name}`, used at {line}.'
+            f"{did_you_mean(name, schema.args)} It takes: {', '.join(schema.args)}."
         )
     return arg
 
@@ -196,13 +199,29 @@ def _convert_constant(schema: OpSchema, arg: Arg, value: Any, line: str) -> Any:
     try:
         converted = arg.type.constant(value)
     except (TypeError, ValueError) as error:
-        raise ConversionError(f"{place}: {error}.") from error
+        hint = ""
+        if arg.per_sample and arg.type.constant is FloatArg.constant and _is_pair(value):
+            low, high = value
+            hint = (
+                " A value for each sample is drawn by "
+                f"`{arg.name}=fn.random.uniform(range=[{low}, {high}])`."
+            )
+        raise ConversionError(f"{place}: {error}.{hint}") from error
     if arg.choices and converted not in arg.choices:
         allowed = ", ".join(repr(c) for c in arg.choices)
         raise ArgumentChoiceError(f"{place}: {converted!r} is not one of {allowed}.")
     if arg.unsupported is not None and converted != arg.default:
         raise NotYetSupportedError(f"{place}: {arg.unsupported}.")
     return converted
+
+
+def _is_pair(value: Any) -> bool:
+    """Whether `value` looks like a range of random values."""
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) == 2
+        and all(isinstance(v, numbers.Real) for v in value)
+    )
 
 
 def _check_tensor_argument(schema: OpSchema, arg: Arg, value: DataNode, line: str) -> DataNode:
@@ -225,10 +244,24 @@ def _check_input_count(schema: OpSchema, count: int) -> None:
     high = (schema.max_inputs or 999) if schema.variadic else len(schema.inputs)
     if not low <= count <= high:
         expected = str(low) if low == high else f"from {low} to {high}"
+        hint = ""
+        if count > high and schema.args:
+            names = "".join(f"{i.name}, " for i in schema.inputs)
+            hint = (
+                " Only inputs are given by position, arguments are given by name: "
+                f"`fn.{schema.name}({names}{_example_argument(schema)}=...)`."
+            )
         raise ArgumentValueError(
-            f"Operator `fn.{schema.name}`, used at {user_line()}, expects {expected} inputs, "
-            f"but received {count}."
+            f"Operator `fn.{schema.name}`, used at {user_line()}, expects {expected} "
+            f"input{'' if expected == '1' else 's'}, but received {count}.{hint}"
         )
+
+
+def _example_argument(schema: OpSchema) -> str:
+    """The argument that one would give first."""
+    required = [a.name for a in schema.args.values() if a.required]
+    usual = [a.name for a in schema.args.values() if a.name in ("size", "crop", "angle", "axes")]
+    return next(iter((*required, *usual, *schema.args)))
 
 
 def _check_device(schema: OpSchema, device: str | None, edges: list[DataNode]) -> str:

@@ -131,7 +131,12 @@ class DataNode:
         )
 
     def __bool__(self) -> bool:
-        self._no("used in conditional context")
+        raise ArgumentTypeError(
+            f'"DataNode" was used in conditional context at {user_line()}. `if`, `and`, `or` and '
+            "`not` on data need `enable_conditionals=True` in `@pipeline_def`, which this version "
+            "does not have yet. Let an argument choose for each sample, as in `fn.flip(images, "
+            "horizontal=fn.random.coin_flip())`, or use comparisons and arithmetic."
+        )
 
     def __len__(self) -> int:
         self._no("asked for its length")
@@ -177,7 +182,13 @@ class DataNode:
     else:
 
         def __iter__(self):
-            self._no("iterated over: its samples are not iterable")
+            raise ArgumentTypeError(
+                f'"DataNode" was iterated over at {user_line()}. Its samples are not iterable: '
+                "operators take the whole batch and work on each sample of it."
+            )
+
+        def __array__(self, dtype=None, copy=None):
+            self._no("converted to a NumPy array")
 
         def __contains__(self, item):
             self._no("searched with `in`")

@@ -27,20 +27,21 @@ def leaves_program(file: str, inner: str) -> bool:
 
 
 def user_line() -> str:
-    """``file:line in function`` of the innermost caller outside of the library."""
-    return next(iter(user_stack(1)), "an unknown line")
+    """``file:line in function`` of the innermost caller outside of the library.
+
+    Where that is an installed package, such as NumPy, it is who called that, if it is none.
+    """
+    stack = user_stack()
+    return next((line for line in stack if _INSTALLED not in line), (*stack, "an unknown line")[0])
 
 
-def user_stack(most: int = MOST_FRAMES) -> tuple[str, ...]:
+def user_stack() -> tuple[str, ...]:
     """The user's calls that led here, innermost first, each as ``file:line in function``.
 
     They end where a pipeline's definition begins, at the top of a script or of a notebook's cell,
     or where an installed package, such as a test runner, calls the user's code.
 
-    Parameters
-    ----------
-    most
-        How many calls are listed at most.
+    There are `MOST_FRAMES` of them at most.
     """
     own = own_folders()
     frame: FrameType | None = sys._getframe(1)
@@ -48,7 +49,7 @@ def user_stack(most: int = MOST_FRAMES) -> tuple[str, ...]:
         frame = frame.f_back
     found: list[str] = []
     inner = ""
-    while frame is not None and len(found) < most:
+    while frame is not None and len(found) < MOST_FRAMES:
         code = frame.f_code
         if leaves_program(code.co_filename, inner):
             break

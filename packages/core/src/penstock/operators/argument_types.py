@@ -96,6 +96,8 @@ def _vector(item: Callable[[Any], Any], expected: str) -> Callable[[Any], tuple[
 
 
 def _enum(cls: type, expected: str) -> Callable[[Any], Any]:
+    members: dict[str, Any] = cls.__members__  # type: ignore[attr-defined]
+
     def convert(value: Any) -> Any:
         if isinstance(value, cls):
             return value
@@ -104,7 +106,12 @@ def _enum(cls: type, expected: str) -> Callable[[Any], Any]:
                 return cls(int(value))
             except ValueError:
                 raise ArgumentValueError(f"{value!r} is not a {expected}") from None
-        raise _not(value, f"a {expected}")
+        wrong = _not(value, f"a {expected}")
+        if isinstance(value, str):
+            alike = [m for m in members if m.endswith(f"_{value.upper()}")]
+            known = alike[:1] or members
+            raise ArgumentTypeError(f"{wrong}, such as {', '.join(f'types.{m}' for m in known)}")
+        raise wrong
 
     return convert
 

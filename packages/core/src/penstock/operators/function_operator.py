@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.errors import DataTypeError, ShapeError
+from penstock.errors import ArgumentTypeError, DataTypeError, ShapeError
 from penstock.operators.operator import BatchContext, Operator, SampleContext
 from penstock.operators.schema import Spec
 from penstock.types import as_data_type, storage_dtype
@@ -77,6 +77,52 @@ def operator_class(function: Callable[..., Any], infer: Infer | None) -> type[Op
     FunctionOperator.__module__ = function.__module__
     FunctionOperator.__doc__ = function.__doc__
     return FunctionOperator
+
+
+def check_parameters(
+    function: Callable[..., Any],
+    name: str,
+    inputs: Sequence[Any],
+    arguments: Sequence[str],
+    traits: Mapping[str, Any],
+) -> None:
+    """Check that a function can be called as `operator_class` says.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it takes no array module, not as many inputs as are declared, or, without a default,
+        what is no argument of the operator.
+    """
+    parameters = list(inspect.signature(function).parameters.values())
+    kinds = inspect.Parameter
+    positional = [
+        p for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
+    ]
+    if any(p.kind is kinds.VAR_POSITIONAL for p in parameters):
+        return
+    count = len(inputs)
+    form = f"`{function.__name__}(xp{''.join(f', {i.name}' for i in inputs)}, ...)`"
+    wrong = ""
+    if not positional or not (positional[0].name == "xp" or positional[0].name[0] == "_"):
+        first = f"`{positional[0].name}`" if positional else "no parameter"
+        wrong = f"its first parameter must be `xp`, the array module, but is {first}"
+    elif not traits.get("variadic") and len(positional) < 1 + count:
+        wrong = f"{count} inputs are declared, and it takes {len(positional) - 1} behind `xp`"
+    elif not traits.get("variadic"):
+        others = [p for p in parameters if p not in positional[: 1 + count]]
+        unknown = [
+            p.name
+            for p in others
+            if p.default is p.empty and p.kind is not kinds.VAR_KEYWORD and p.name not in arguments
+        ]
+        if unknown:
+            wrong = f"`{unknown[0]}` is neither one of its {count} inputs nor an argument (`args=`)"
+    if wrong:
+        raise ArgumentTypeError(
+            f"The function `{function.__name__}` of operator `{name}` cannot be called as {form}: "
+            f"{wrong}."
+        )
 
 
 def _checked(xp: Any, output: Any, spec: Spec) -> Any:

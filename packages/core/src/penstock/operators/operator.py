@@ -274,13 +274,15 @@ def operator(
         Any other field of `OpSchema`.
     """
     input_specs = (inputs,) if isinstance(inputs, Input) else tuple(inputs)
+    args = tuple(args)
 
     def declare(declared: Any) -> type[Operator]:
         cls: type[Operator] = declared
         if not isinstance(declared, type):
-            from penstock.operators.function_operator import operator_class
+            from penstock.operators.function_operator import check_parameters, operator_class
 
             cls = operator_class(declared, infer)
+            check_parameters(declared, name, input_specs, [a.name for a in args], traits)
         every = [*args, _PRESERVE, _BYTES_PER_SAMPLE]
         if traits.get("random") and not any(a.name == "seed" for a in every):
             every.append(_SEED)

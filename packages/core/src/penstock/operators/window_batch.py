@@ -175,12 +175,12 @@ def _crops(window: CropWindow, c: BatchContext, extents: np.ndarray) -> _Found |
                 if by_sample is None:
                     return None
                 by_sample = np.concatenate([np.zeros((c.size, 1)), by_sample], axis=1)
-            wrong |= ~np.isfinite(by_sample).all(axis=1)
+            wrong |= ~(np.isfinite(by_sample) & (by_sample >= 0)).all(axis=1)
         sizes, places = (np.repeat(given, count, axis=1) for given in (sizes, places))
         for k, (_, slot, size, size_name, place, place_name) in enumerate(window.cut):
             if size is None:
                 values = by_sample[:, slot] if by_sample is not None else _numbers(c, size_name)
-                wrong |= ~np.isfinite(values)
+                wrong |= ~(np.isfinite(values) & (values >= 0))
                 sizes[k] = whole_each(values)
             if place is None:
                 places[k] = _numbers(c, place_name)

@@ -112,7 +112,7 @@ class CropWindow:
     UsageError
         If arguments are given together that exclude each other, or one without its companion.
     ArgumentValueError
-        If `crop` has neither two nor three values or `rounding` is unknown.
+        If `crop` has neither two nor three values, an extent is negative, or `rounding` is unknown.
     """
 
     __slots__ = ("cut", "sized_by_sample", "truncates", "whole")
@@ -197,6 +197,11 @@ class CropWindow:
 def _extent(value: float, name: str) -> int:
     if not math.isfinite(value):
         raise ArgumentValueError(f"`{name}` must be finite, got {value}.")
+    if value < 0:
+        raise ArgumentValueError(
+            f"`{name}` has the extent {value:g}, which is negative; give pixels, or 0 to keep an "
+            "axis whole."
+        )
     return int(value)
 
 

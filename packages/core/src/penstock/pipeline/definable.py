@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
-from penstock.errors import UsageError
+from penstock.errors import ArgumentTypeError, UsageError
 from penstock.graph import scope
 from penstock.graph.dot import to_dot
 from penstock.graph.order import needed_nodes
@@ -68,6 +68,13 @@ class DefinablePipeline(PipelineProperties):
     def define_graph(self) -> Any:
         """Return the outputs; for sub-classes that define their graph so."""
         raise no_outputs()
+
+    def __iter__(self) -> NoReturn:
+        """Refuse: batches are asked for, or looped over by an iterator."""
+        raise ArgumentTypeError(
+            "A pipeline is not iterable. `pipe.run()` returns the next batch; iterators loop over "
+            "epochs, as `penstock.plugin.pytorch.DALIGenericIterator(pipe, [...])`."
+        )
 
     def set_outputs(self, *outputs: Any) -> None:
         """Say which edges (or constants) the pipeline returns: `outputs`, in their order."""

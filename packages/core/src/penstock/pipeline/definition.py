@@ -14,6 +14,7 @@ from penstock.errors import (
     ArgumentValueError,
     NoOutputsError,
     NotYetSupportedError,
+    did_you_mean,
 )
 from penstock.graph.user_line import stack_level
 from penstock.pipeline.pipeline import Pipeline
@@ -90,6 +91,7 @@ def pipeline_def(
     if unknown:
         raise ArgumentTypeError(
             f"`pipeline_def` got an unexpected keyword argument: {', '.join(sorted(unknown))}."
+            f"{did_you_mean(min(unknown), _SETTINGS)}"
         )
     if not callable(fn):
         raise ArgumentTypeError(f"`pipeline_def` decorates a function, got {fn!r}.")
@@ -120,6 +122,7 @@ def pipeline_def(
                 raise ArgumentTypeError(
                     f"`{name}` got an unexpected argument `{key}`: it is neither one of its own "
                     f"({', '.join(sorted(own)) or 'none'}) nor one of a Pipeline."
+                    f"{did_you_mean(key, own | _SETTINGS)}"
                 )
         pipeline = Pipeline(**for_pipeline)
         with pipeline:

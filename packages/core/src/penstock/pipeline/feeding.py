@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import ShapeError, UnknownNameError, created_at
+from penstock.errors import ShapeError, UnknownNameError, created_at, did_you_mean
 from penstock.executor.batch import BatchBuffer, EdgeHistory
 from penstock.executor.gpu_batch import GpuBatch
+from penstock.graph.user_line import stack_level
 from penstock.operators.external.feed import DeviceDelivery
 from penstock.tensors.pool import HOST_POOL
 
@@ -73,7 +75,8 @@ class Feeding:
                 return node.attachment  # type: ignore[no-any-return]
         known = ", ".join(f'"{n.name}"' for n in self._plan.feeds) or "none"
         raise UnknownNameError(
-            f'Could not find an input operator with name "{name}". External sources of this '
+            f'Could not find an input operator with name "{name}".'
+            f"{did_you_mean(name, [n.name for n in self._plan.feeds])} External sources of this "
             f"pipeline: {known}. One whose output is not used is left out."
         )
 
@@ -83,6 +86,20 @@ class Feeding:
         for feed, batch in prepared:
             feed.append(batch)
         self.note_change()
+
+    def warn_of_empty_epoch(self) -> None:
+        """Warn where an epoch ends before its first batch, as iterables were at their end."""
+        if self.epoch == 0 or self.iteration > 0:
+            return
+        for node in self._plan.feeds:
+            if node.attachment.ends_for_good:
+                warnings.warn(
+                    f"This epoch is empty: the iterable of {_place(node)}, has come to its end and "
+                    'is not begun anew. `cycle="raise"` begins it anew in every epoch; instead of '
+                    "a generator, pass the generator function.",
+                    UserWarning,
+                    stacklevel=stack_level(),
+                )
 
     def starving(self) -> list[str]:
         """Names of the sources that would have to be fed before the next iteration."""

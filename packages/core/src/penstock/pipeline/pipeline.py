@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import (
     ArgumentTypeError,
+    NoReaderError,
     OutOfRangeError,
-    UnknownNameError,
     UsageError,
+    did_you_mean,
 )
 from penstock.executor.executor import Executor
 from penstock.executor.iteration import Iteration
@@ -368,6 +369,7 @@ class Pipeline(ResumablePipeline):
             if executor.pending():
                 break
             if self._feeding.ended or not self._owed:
+                self._feeding.warn_of_empty_epoch()
                 raise StopIteration
             starving = self._feeding.starving()
             if starving and self._feeding.may_wait():
@@ -520,9 +522,10 @@ class Pipeline(ResumablePipeline):
         if name is None:
             return named
         if name not in named:
-            raise _NoReaderError(
-                f"Operator {name} not found or does not expose valid metadata. Readers of this "
-                f"pipeline: {', '.join(named) or 'none'}. Name one with `name=`."
+            raise NoReaderError(
+                f"Operator {name} not found or does not expose valid metadata."
+                f"{did_you_mean(str(name), named)} Readers of this pipeline: "
+                f"{', '.join(named) or 'none'}. Name one with `name=`."
             )
         return dict(named[name])
 
@@ -579,10 +582,6 @@ class Pipeline(ResumablePipeline):
             self._shutdown()
         elif hasattr(self, "_py_pool"):
             self._py_pool.close()
-
-
-class _NoReaderError(UnknownNameError, RuntimeError):
-    """There is no reader of that name."""
 
 
 @atexit.register

@@ -61,6 +61,7 @@ class Settings:
     """Number of batches that are worked on ahead: less where nothing may be."""
 
     def __post_init__(self) -> None:
+        self._check_sizes()
         self._check_device()
         self._check_seed()
         self._check_deprecated()
@@ -74,6 +75,21 @@ class Settings:
         self.output_dtype = _each_output("output_dtype", self.output_dtype, _checked_dtype)
         self.output_ndim = _each_output("output_ndim", self.output_ndim, _checked_ndim)
         self.output_layout = _each_output("output_layout", self.output_layout, _checked_layout)
+
+    def _check_sizes(self) -> None:
+        if self.batch_size is not None:
+            self.batch_size = _whole("batch_size", self.batch_size)
+            if self.batch_size <= 0:
+                raise ArgumentValueError(
+                    f"Invalid batch size: {self.batch_size}. Please set a positive integer."
+                )
+        if self.num_threads is not None:
+            self.num_threads = _whole("num_threads", self.num_threads)
+            if self.num_threads < 1:
+                raise ArgumentValueError(
+                    f"`num_threads` is {self.num_threads}; running a pipeline needs at least one. "
+                    "Without it, there is one for each processor."
+                )
 
     def _check_device(self) -> None:
         if self.device_id == CPU_ONLY_DEVICE_ID:
@@ -165,22 +181,12 @@ class Settings:
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If the batch size, the number of threads or the prefetch depth cannot be used.
+            If there is no batch size, or the prefetch depth cannot be used.
         """
         if self.batch_size is None:
             raise ArgumentValueError("The batch size must be set: Pipeline(batch_size=...).")
-        self.batch_size = _whole("batch_size", self.batch_size)
-        if self.batch_size <= 0:
-            raise ArgumentValueError(
-                f"Invalid batch size: {self.batch_size}. Please set a positive integer."
-            )
         if self.num_threads is None:
             self.num_threads = available_cpus()
-        self.num_threads = _whole("num_threads", self.num_threads)
-        if self.num_threads < 1:
-            raise ArgumentValueError(
-                f"`num_threads` is {self.num_threads!r}; running a pipeline needs at least one."
-            )
         if self.queue_size < 1:
             raise ArgumentValueError(
                 f"`prefetch_queue_depth` is {self.queue_size}; it must be greater than 0."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import ArgumentValueError
+from penstock.errors import ArgumentTypeError, ArgumentValueError
 from penstock.graph.user_line import stack_level
 from penstock.plugin.epoch_counter import LastBatchPolicy, ReaderCounter
 
@@ -29,6 +29,17 @@ def as_list(pipelines: Pipeline | Sequence[Pipeline]) -> list[Pipeline]:
     found: list[Any] = list(pipelines) if isinstance(pipelines, (list, tuple)) else [pipelines]
     if not found or None in found:
         raise ArgumentValueError("An iterator needs at least one pipeline.")
+    for pipeline in found:
+        if getattr(pipeline, "_is_pipeline_def", False):
+            name = pipeline.__name__
+            raise ArgumentTypeError(
+                f"`{name}` is the definition of a pipeline; the iterator takes the pipeline that "
+                f"calling it makes: `{name}(...)`."
+            )
+        if not hasattr(pipeline, "share_outputs"):
+            raise ArgumentTypeError(
+                f"An iterator takes a pipeline or a list of them, got {pipeline!r}."
+            )
     return found
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from penstock.errors import (
     ArgumentTypeError,
     ArgumentValueError,
-    PenstockError,
+    CheckpointNotFoundError,
     UnknownNameError,
     UsageError,
 )
@@ -26,10 +26,6 @@ __all__ = ["Checkpoint", "current"]
 _VERSION = 2
 _AUTOMATIC = "__op_"
 _EXAMPLE = '"state_{seq:04d}.json"'
-
-
-class CheckpointNotFoundError(PenstockError, FileNotFoundError):
-    """There is no file of a checkpoint."""
 
 
 @dataclass(slots=True)

@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from penstock.errors import ConversionError, OutOfRangeError, ShapeError
+from penstock.errors import ConversionError, ShapeError, TooManyIndicesError
 from penstock.experimental.dynamic import calling
 from penstock.operators.registry import find
 from penstock.types import ScalarConstant
-
-
-class TooManyIndicesError(ShapeError, OutOfRangeError):
-    """There are more indices than axes."""
 
 
 def subscript(holder: Any, index: Any) -> Any:

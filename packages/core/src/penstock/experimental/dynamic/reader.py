@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 from penstock.errors import (
     ArgumentTypeError,
@@ -16,6 +16,7 @@ from penstock.errors import (
     MisusedArgumentError,
     NotYetSupportedError,
     UsageError,
+    did_you_mean,
     located,
 )
 from penstock.experimental.dynamic.arguments import converted as converted_argument
@@ -176,6 +177,14 @@ class Reader:
 
             return captured_epoch(self, batch_size, ctx)
         return Epoch(self, batch_size, ctx)
+
+    def __iter__(self) -> NoReturn:
+        """Refuse: what to loop over is an epoch."""
+        raise ArgumentTypeError(
+            f"`{self._place.shown}` is not iterable itself: loop over an epoch of it, as in "
+            "`for ... in reader.next_epoch(batch_size=32):`, or without `batch_size` over single "
+            "samples."
+        )
 
     def __call__(self, *, batch_size: int | None = None) -> Any:
         """Read on: one sample, or a batch.
@@ -482,7 +491,8 @@ def _converted(schema: OpSchema, name: str, arguments: dict[str, Any]) -> dict[s
         if arg is None or key in _NO_ARGUMENTS:
             known = ", ".join(a for a in schema.args if a not in _NO_ARGUMENTS)
             raise ArgumentTypeError(
-                f"{name}() got an unexpected keyword argument '{key}'. It takes: {known}."
+                f"{name}() got an unexpected keyword argument '{key}'."
+                f"{did_you_mean(key, schema.args)} It takes: {known}."
             )
         value = plain(value)
         if value is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from penstock.errors import ArgumentTypeError, ArgumentValueError, MissingDependencyError
+from penstock.errors import ArgumentTypeError, ArgumentValueError, NoTorchError
 from penstock.experimental.dynamic import arithmetic, calling, indexing
 from penstock.experimental.dynamic.devices import Device, DeviceLike
 from penstock.experimental.dynamic.devices import device as as_device
@@ -208,7 +208,7 @@ class Tensor(calling.Holder):
 
         Raises
         ------
-        MissingDependencyError
+        NoTorchError
             If PyTorch is not installed; it is a `RuntimeError`, too.
         """
         found = torch_module().from_dlpack(self)
@@ -305,10 +305,6 @@ def torch_module() -> Any:
         raise NoTorchError(
             "PyTorch is not installed; `pip install penstock-torch` brings it."
         ) from error
-
-
-class NoTorchError(MissingDependencyError, RuntimeError):
-    """PyTorch is needed and not installed."""
 
 
 def _to_device(holder: Any, device: DeviceLike, force_copy: bool) -> Any:

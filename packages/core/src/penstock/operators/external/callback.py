@@ -76,6 +76,7 @@ class Callback:
         self._batch = batch
         self._batch_info = batch_info
         self._cycle = cycle_policy(cycle)
+        self._cycle_is_open = cycle is None
         self._iterable: Iterable[Any] | Callable[[], Iterable[Any]] | None = None
         self._iterator: Iterator[Any] | None = None
         self._function: Callable[..., Any] | None = None
@@ -94,6 +95,11 @@ class Callback:
     def rewinds(self) -> bool:
         """Whether a new epoch starts at the beginning again after the end was reached."""
         return self._takes_position or self._cycle == "raise"
+
+    @property
+    def ends_for_good(self) -> bool:
+        """Whether the source is an iterable of which nobody has said what is behind its end."""
+        return self._iterable is not None and self._cycle_is_open
 
     @property
     def takes_position(self) -> bool:

@@ -47,7 +47,10 @@ def _import(value: Any) -> np.ndarray:
     if isinstance(value, (np.ndarray, np.generic)):
         return np.asarray(value)
     if value is None:
-        raise DataTypeError("External data is None where numbers were expected.")
+        raise DataTypeError(
+            "External data is None where numbers were expected: the source has returned nothing. "
+            "Return the data, or raise StopIteration at its end."
+        )
     if isinstance(value, (bytes, bytearray, memoryview)):
         return np.frombuffer(value, np.uint8)
     if isinstance(value, bool):

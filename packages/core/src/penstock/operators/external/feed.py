@@ -194,6 +194,11 @@ class Feed:
             self._callback.restore(state)
 
     @property
+    def ends_for_good(self) -> bool:
+        """Whether the source is an iterable of which nobody has said what is behind its end."""
+        return self._callback is not None and self._callback.ends_for_good
+
+    @property
     def is_under_way(self) -> bool:
         """Whether the source is a generator that cannot be begun at its beginning any more."""
         return self._callback is not None and self._callback.is_under_way
@@ -305,6 +310,12 @@ class Feed:
         if declared.ndim is not None and declared.ndim != ndim:
             raise ShapeError(
                 f"External source expected data with {declared.ndim} dimensions and got {ndim}."
+                + (
+                    f' The layout "{declared.layout}" is to name the axes of one sample; a batch '
+                    "has no axis of its own in it."
+                    if declared.layout
+                    else ""
+                )
             )
         if fed_layout is not None and not isinstance(fed_layout, str):
             raise ArgumentTypeError(f"The layout of a batch is a string, got {fed_layout!r}.")

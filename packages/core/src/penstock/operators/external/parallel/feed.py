@@ -101,6 +101,11 @@ class ParallelFeed(Feed):
         self._ahead.restore(state)
 
     @property
+    def ends_for_good(self) -> bool:
+        """Whether the source is an iterable of which nobody has said what is behind its end."""
+        return self.traits.kind == "iterable" and self.traits.cycle is None
+
+    @property
     def is_under_way(self) -> bool:
         """Whether the source is a generator that cannot be begun at its beginning any more."""
         source = self.source

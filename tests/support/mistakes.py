@@ -1,0 +1,306 @@
+"""Mistakes that new users make, each a small program for Penstock and for DALI."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+IMAGES = [np.zeros((20, 30, 3), np.uint8) for _ in range(4)]
+
+
+class Library:
+    """The modules of one of the two libraries, by the names that programs give them."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.folder = folder
+        """A data set of four images in the folder ``images``; the third file is no image."""
+
+    def _module(self, path: str = "") -> Any:
+        return importlib.import_module(f"{self.name}{path}")
+
+    fn = cached_property(lambda self: self._module(".fn"))
+    types = cached_property(lambda self: self._module(".types"))
+    torch = cached_property(lambda self: self._module(".plugin.pytorch"))
+    ndd = cached_property(lambda self: self._module(".experimental.dynamic"))
+    pipeline_def = cached_property(lambda self: self._module().pipeline_def)
+    Pipeline = cached_property(lambda self: self._module().Pipeline)
+
+    def images(self, **options: Any) -> Any:
+        return self.fn.external_source(source=lambda: IMAGES, **{"layout": "HWC", **options})
+
+    def files(self, folder: str = "images", **options: Any) -> Any:
+        return self.fn.readers.file(file_root=str(self.folder / folder), **options)
+
+    def made(self, graph: Callable[[], Any], **options: Any) -> Any:
+        """A pipeline of what `graph` returns."""
+        arguments = {"batch_size": 4, "num_threads": 2, "device_id": None, **options}
+        return self.pipeline_def(**arguments)(lambda: graph())()
+
+    def run(self, graph: Callable[[], Any], times: int = 1, **options: Any) -> None:
+        pipe = self.made(graph, **options)
+        pipe.build()
+        for _ in range(times):
+            pipe.run()
+
+    def loop(self, graph: Callable[[], Any], output_map: Any = ("x",), **options: Any) -> None:
+        for _ in self.torch.DALIGenericIterator(self.made(graph), list(output_map), **options):
+            break
+
+
+# -- while a pipeline is defined ---------------------------------------------------------------
+
+
+def misspelt_operator(lib: Library) -> None:
+    lib.made(lambda: lib.fn.resze(lib.images(), size=[8, 8]))
+
+
+def misspelt_argument(lib: Library) -> None:
+    lib.made(lambda: lib.fn.rotate(lib.images(), angel=10.0))
+
+
+def arguments_by_position(lib: Library) -> None:
+    lib.made(lambda: lib.fn.resize(lib.images(), 10, 10))
+
+
+def negative_crop(lib: Library) -> None:
+    lib.run(lambda: lib.fn.crop(lib.images(), crop=(-5, 10)))
+
+
+def list_for_random_values(lib: Library) -> None:
+    lib.run(lambda: lib.fn.rotate(lib.images(), angle=[-10.0, 10.0]))
+
+
+def image_for_a_number(lib: Library) -> None:
+    lib.run(lambda: lib.fn.rotate(lib.images(), angle=lib.images()))
+
+
+def text_for_interpolation(lib: Library) -> None:
+    lib.made(lambda: lib.fn.resize(lib.images(), size=[8, 8], interp_type="linear"))
+
+
+def misspelt_element_type(lib: Library) -> None:
+    lib.made(lambda: lib.fn.cast(lib.images(), dtype="flot32"))
+
+
+def range_of_one_number(lib: Library) -> None:
+    lib.run(lambda: lib.fn.random.uniform(range=10.0))
+
+
+def condition_on_data(lib: Library) -> None:
+    def graph() -> Any:
+        images = lib.images()
+        if lib.fn.random.coin_flip():
+            images = lib.fn.flip(images)
+        return images
+
+    lib.made(graph)
+
+
+def loop_over_a_batch(lib: Library) -> None:
+    lib.made(lambda: tuple(lib.fn.flip(image) for image in lib.images()))
+
+
+def numpy_on_data(lib: Library) -> None:
+    lib.made(lambda: np.mean(lib.images()))
+
+
+def text_returned(lib: Library) -> None:
+    lib.made(lambda: (lib.images(), "label"))
+
+
+def nothing_returned(lib: Library) -> None:
+    lib.made(lambda: None)
+
+
+def edge_of_another_pipeline(lib: Library) -> None:
+    edges: list[Any] = []
+    lib.made(lambda: edges.append(lib.images()) or edges[0])
+    lib.made(lambda: lib.fn.flip(edges[0])).build()
+
+
+def no_data_set(lib: Library) -> None:
+    lib.made(lambda: lib.fn.readers.file()[0]).build()
+
+
+def folder_that_is_not_there(lib: Library) -> None:
+    lib.made(lambda: lib.files("imges")[0]).build()
+
+
+def folder_without_classes(lib: Library) -> None:
+    lib.made(lambda: lib.files("images/a")[0]).build()
+
+
+def shard_beyond_the_last(lib: Library) -> None:
+    lib.made(lambda: lib.files(num_shards=2, shard_id=2)[0]).build()
+
+
+# -- settings of a pipeline ---------------------------------------------------------------------
+
+
+def misspelt_setting(lib: Library) -> None:
+    lib.pipeline_def(batch_size=4, num_thread=2, device_id=None)(lambda: lib.images())()
+
+
+def misspelt_setting_at_the_call(lib: Library) -> None:
+    @lib.pipeline_def(num_threads=2, device_id=None)
+    def train() -> Any:
+        return lib.images()
+
+    train(batch_sise=4)
+
+
+def no_threads(lib: Library) -> None:
+    lib.run(lib.images, num_threads=0)
+
+
+def batch_size_as_float(lib: Library) -> None:
+    lib.run(lib.images, batch_size=4.0)
+
+
+def no_batch_size(lib: Library) -> None:
+    lib.run(lib.images, batch_size=None)
+
+
+# -- data of one's own ---------------------------------------------------------------------------
+
+
+def source_at_its_end_returns_none(lib: Library) -> None:
+    batches = iter([IMAGES, None])
+    lib.run(lambda: lib.fn.external_source(source=lambda: next(batches)), times=2)
+
+
+def second_epoch_of_a_generator(lib: Library) -> None:
+    def batches() -> Any:
+        yield IMAGES
+
+    pipe = lib.made(lambda: lib.fn.external_source(source=batches()))
+    loader = lib.torch.DALIGenericIterator(pipe, ["x"], auto_reset=True)
+    for _ in range(2):
+        list(loader)
+
+
+def more_samples_than_the_batch_size(lib: Library) -> None:
+    lib.run(lambda: lib.fn.external_source(source=lambda: IMAGES * 2))
+
+
+def sources_of_different_batch_sizes(lib: Library) -> None:
+    lib.run(lambda: (lib.images(), lib.fn.external_source(source=lambda: IMAGES[:3])))
+
+
+def layout_of_another_rank(lib: Library) -> None:
+    lib.run(lambda: lib.images(layout="NHWC"))
+
+
+def source_that_was_not_fed(lib: Library) -> None:
+    lib.run(lambda: lib.fn.external_source(name="images"))
+
+
+def feeding_an_unknown_name(lib: Library) -> None:
+    pipe = lib.made(lambda: lib.fn.external_source(name="images"))
+    pipe.build()
+    pipe.feed_input("image", IMAGES)
+
+
+# -- while a pipeline runs ----------------------------------------------------------------------
+
+
+def corrupt_file(lib: Library) -> None:
+    lib.run(lambda: lib.fn.decoders.image(lib.files()[0]))
+
+
+def decoded_twice(lib: Library) -> None:
+    lib.run(lambda: lib.fn.decoders.image(lib.images()))
+
+
+def channels_first(lib: Library) -> None:
+    channels_first = [np.zeros((3, 20, 30), np.uint8)] * 4
+    source = {"source": lambda: channels_first, "layout": "XYZ"}
+    lib.run(lambda: lib.fn.resize(lib.fn.external_source(**source), size=[8, 8]))
+
+
+def crop_larger_than_the_image(lib: Library) -> None:
+    lib.run(lambda: lib.fn.crop(lib.images(), crop=(33, 4)))
+
+
+def means_of_other_channels(lib: Library) -> None:
+    lib.run(lambda: lib.fn.crop_mirror_normalize(lib.images(), mean=[1.0, 2.0], std=[1.0, 1.0]))
+
+
+def images_of_different_sizes_as_an_array(lib: Library) -> None:
+    ragged = [np.zeros((2 + k, 3), np.uint8) for k in range(4)]
+    pipe = lib.made(lambda: lib.fn.external_source(source=lambda: ragged))
+    pipe.build()
+    pipe.run()[0].as_array()
+
+
+# -- iterators -----------------------------------------------------------------------------------
+
+
+def images_of_different_sizes_for_pytorch(lib: Library) -> None:
+    ragged = [np.zeros((2 + k, 3), np.uint8) for k in range(4)]
+    lib.loop(lambda: lib.fn.external_source(source=lambda: ragged))
+
+
+def definition_in_place_of_a_pipeline(lib: Library) -> None:
+    @lib.pipeline_def(batch_size=4, num_threads=2, device_id=None)
+    def train() -> Any:
+        return lib.images()
+
+    lib.torch.DALIGenericIterator(train, ["x"])
+
+
+def misspelt_reader(lib: Library) -> None:
+    lib.loop(lambda: lib.files(name="Reader")[0], reader_name="Raeder")
+
+
+def names_for_other_outputs(lib: Library) -> None:
+    lib.loop(lib.images, ["image", "label"])
+
+
+def loop_over_a_pipeline(lib: Library) -> None:
+    for _ in lib.made(lib.images):
+        break
+
+
+def run_beside_an_iterator(lib: Library) -> None:
+    pipe = lib.made(lib.images)
+    lib.torch.DALIGenericIterator(pipe, ["x"])
+    pipe.run()
+
+
+# -- dynamic mode, operators of one's own ------------------------------------------------------
+
+
+def loop_over_a_reader(lib: Library) -> None:
+    for _ in lib.ndd.readers.File(file_root=str(lib.folder / "images")):
+        pass
+
+
+def epoch_of_another_batch_size(lib: Library) -> None:
+    reader = lib.ndd.readers.File(file_root=str(lib.folder / "images"))
+    for size in (2, 4):
+        list(reader.next_epoch(batch_size=size))
+
+
+def operator_without_xp(lib: Library) -> None:
+    operators = lib._module(".operators")
+
+    @operators.operator("mistakes.invert", inputs=operators.Input("image"), hidden=True)
+    def invert(image: Any) -> Any:
+        """Invert an image."""
+        return 255 - image
+
+    lib.run(lambda: lib.fn.mistakes.invert(lib.images()))
+
+
+MISTAKES: dict[str, Callable[[Library], None]] = {
+    name: value
+    for name, value in list(vars().items())
+    if callable(value) and getattr(value, "__annotations__", {}).get("lib") == "Library"
+}
