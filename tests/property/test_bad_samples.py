@@ -11,7 +11,7 @@ from hypothesis import given
 import tests.support.counting_reader
 from penstock import errors, fn, pipeline_def, types
 from penstock.operators import Input, Operator, Spec, operator
-from penstock.operators.argument_types import INT, INTS
+from penstock.operators.argument_types import IntArg, IntListArg
 from penstock.operators.schema import Arg
 
 assert tests.support.counting_reader
@@ -43,7 +43,7 @@ class Paint(Operator):
 @operator(
     "testing.refuse_some",
     inputs=(Input("value"), Input("number")),
-    args=(Arg("bad", INTS, (), "Numbers to fail on."),),
+    args=(Arg("bad", IntListArg, (), "Numbers to fail on."),),
     hidden=True,
 )
 class RefuseSome(Operator):
@@ -61,7 +61,7 @@ class RefuseSome(Operator):
 @operator(
     "testing.rotate_batch",
     inputs=Input(),
-    args=(Arg("by", INT, 1, "How many samples further on each comes from."),),
+    args=(Arg("by", IntArg, 1, "How many samples further on each comes from."),),
     hidden=True,
 )
 class RotateBatch(Operator):

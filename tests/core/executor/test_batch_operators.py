@@ -110,3 +110,42 @@ def test_error_in_a_batch_operator_names_it():
 
     with pytest.raises(ValueError, match=r"not this batch\n  in operator `fn.testing.no_batch`"):
         p().run()
+
+
+@operator("testing.hand_on_rows", inputs=Input(), hidden=True)
+class HandOnRows(Operator):
+    """Gives back rows of the memory it was given, the first one twice."""
+
+    needs_batch = True
+
+    def cpu_batch(self, c, samples):
+        """The whole batch."""
+        return [samples[0], *samples[:-1]]
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+@pytest.mark.parametrize("fed", [False, True])
+def test_rows_that_were_given_may_be_handed_on(fed, ragged):
+    batch = [np.full(3 + ragged * k, k, np.int32) for k in range(4)]
+
+    @pipeline_def(batch_size=4, num_threads=2, device_id=None)
+    def p():
+        value = fn.external_source(lambda: batch)
+        value = value if fed else value + 10
+        moved = fn.testing.hand_on_rows(value)
+        return value, moved, fn.testing.hand_on_rows(moved) * 2
+
+    pipe = p()
+    for _ in range(3):
+        value, moved, twice = pipe.run()
+        first = 0 if fed else 10
+        expected = [first + k for k in (0, 0, 1, 2)]
+        lengths = [len(batch[k]) for k in (0, 0, 1, 2)]
+        assert [np.asarray(s).tolist() for s in moved] == [
+            [v] * n for v, n in zip(expected, lengths, strict=True)
+        ]
+        assert [int(np.asarray(s)[0]) for s in twice] == [2 * first + 2 * k for k in (0, 0, 0, 1)]
+        moved.at(0)[:] = -1  # memory of its own: nobody else sees that
+        assert [int(np.asarray(s)[0]) for s in value] == [first + k for k in range(4)]
+        assert int(moved.at(1)[0]) == first
+    assert [sample[0] for sample in batch] == [0, 1, 2, 3]
