@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, fn
+from penstock.plugin.base_iterator import PipelineBatch, _DaliBaseIterator
 from tests.support.images import encoded
 
 
@@ -54,3 +55,22 @@ def test_resumed(files: list[str], before: int) -> None:
     for _ in range(6):
         assert values(resumed.run()) == values(whole.run())
     assert resumed.checkpoint() == whole.checkpoint()
+
+
+class Batches(_DaliBaseIterator):
+    """Gives the values of whole batches."""
+
+    def _assemble(self, batches: list[PipelineBatch]) -> list[list[Any]]:
+        return values(batches[0].outputs)
+
+
+def test_resumed_in_place(files: list[str]) -> None:
+    one, other = (Batches(pipeline(files, num_threads=2, seed=seed)) for seed in (1, 2))
+    for _ in range(3):
+        one.next()
+    state = one.state_dict()
+    expected = [one.next() for _ in range(4)]
+    other.next()
+    for iterator in (one, other, other):
+        iterator.load_state_dict(state)
+        assert [iterator.next() for _ in range(4)] == expected

@@ -273,6 +273,7 @@ class ResumablePipeline(WorkersPipeline):
             if self._executor is not None:
                 self._executor.cancel()
             self._shutdown()
+            self._py_pool.close()  # also where the last build failed
             self._py_pool = SourceWorkers(self._settings)
             for node in self._nodes:
                 if node.attachment is not None:
