@@ -11,6 +11,7 @@ from penstock.dali_names import DALI_CLASSES
 from penstock.errors import (
     MissingModuleError,
     ModuleNotReleasedError,
+    NotYetSupportedError,
     PluginNotInstalledError,
 )
 
@@ -137,11 +138,19 @@ def missing_module(name: str) -> MissingModuleError | None:
     absent = MODULES.get(name) or _operators_to_come(name)
     if absent is None:
         return None
+    return ModuleNotReleasedError(_text(name, absent), name=name)
+
+
+def missing_feature(name: str) -> NotYetSupportedError:
+    """The error for the use of one of `FEATURES`."""
+    return NotYetSupportedError(_text(name, FEATURES[name]))
+
+
+def _text(name: str, absent: Absent) -> str:
     instead = f"Meanwhile: {absent.instead} " if absent.instead else ""
-    return ModuleNotReleasedError(
+    return (
         f"`{name}` ({absent.what}) is to come: DALI 2.4 has it, this version of Penstock does not. "
-        f"{instead}See {DOCUMENTS}/to-come.md",
-        name=name,
+        f"{instead}See {DOCUMENTS}/to-come.md"
     )
 
 

@@ -13,12 +13,12 @@ from penstock.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     NoOutputsError,
-    NotYetSupportedError,
     did_you_mean,
 )
 from penstock.graph.user_line import stack_level
 from penstock.pipeline.pipeline import Pipeline
 from penstock.pipeline.settings import Settings
+from penstock.to_come import missing_feature
 from penstock.tracebacks import public
 
 if TYPE_CHECKING:
@@ -104,11 +104,9 @@ def pipeline_def(
     @functools.wraps(fn)
     def make(*args: Any, **kwargs: Any) -> Pipeline:
         if kwargs.pop("enable_conditionals", enable_conditionals):
-            raise NotYetSupportedError(
-                "`enable_conditionals`: conditionals in a pipeline definition are to come."
-            )
+            raise missing_feature("enable_conditionals=True")
         if "debug" not in own and kwargs.pop("debug", False):
-            raise NotYetSupportedError("`debug`: the debug mode of pipelines is to come.")
+            raise missing_feature("debug=True")
         for_pipeline = dict(pipeline_kwargs)
         for_function = {}
         for key, value in kwargs.items():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, Unpack, overload
 
-from penstock.errors import NotYetSupportedError
 from penstock.pipeline import definition
+from penstock.to_come import missing_feature
 
 if TYPE_CHECKING:
     from penstock.pipeline.definition_types import (
@@ -57,7 +57,7 @@ def pipeline_def(
         Run operators one by one when they are called: to come.
     """
     if debug:
-        raise NotYetSupportedError("`debug`: the debug mode of pipelines is to come.")
+        raise missing_feature("debug=True")
     if fn is None:
         return definition.pipeline_def(enable_conditionals=enable_conditionals, **pipeline_kwargs)
     return definition.pipeline_def(fn, enable_conditionals=enable_conditionals, **pipeline_kwargs)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import NotYetSupportedError
 from penstock.pipeline.printing import pipeline_html, pipeline_line, pipeline_text
+from penstock.to_come import missing_feature
 from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
@@ -142,15 +142,15 @@ class PipelineProperties:
 
     def serialize(self, define_graph: Any = None, filename: str | None = None) -> bytes:
         """To come: the graph as bytes."""
-        raise NotYetSupportedError("Serialising a pipeline is to come.")
+        raise missing_feature("Pipeline.serialize")
 
     @classmethod
     def deserialize(
         cls, serialized_pipeline: bytes | None = None, filename: str | None = None, **kwargs: Any
     ) -> PipelineProperties:
         """To come: a pipeline from bytes."""
-        raise NotYetSupportedError("Deserialising a pipeline is to come.")
+        raise missing_feature("Pipeline.serialize")
 
     def deserialize_and_build(self, serialized_pipeline: bytes) -> None:
         """To come: take the graph from bytes."""
-        raise NotYetSupportedError("Deserialising a pipeline is to come.")
+        raise missing_feature("Pipeline.serialize")
