@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import random
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from collections.abc import Iterator
 import hypothesis
 import numpy as np
 import pytest
+
+from tests.support.sweeps import is_nightly
 
 hypothesis.settings.register_profile("default", deadline=None, max_examples=30)
 hypothesis.settings.register_profile(
@@ -39,6 +42,20 @@ def _has_gpu() -> bool:
     except ImportError:
         return False
     return bool(cupy.is_available())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what sweeps leave to nightly runs."""
+    sweeps: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sweep") is not None:
+            sweeps.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for name, cases in sweeps.items():
+        # A value is the same object in all cases, and need not be hashable.
+        values = [{n: id(v) for n, v in item.callspec.params.items()} for item in cases]
+        for item in itertools.compress(cases, is_nightly(name, values)):
+            item.add_marker("nightly")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -54,6 +54,7 @@ def test_main_path(dtype, layout, mirror, pad):
     exact(_normalize(**kwargs, crop=(9, 5), output_layout=layout), RAGGED, layouts="HWC")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint16, np.int32, np.float16, np.float32])
 @pytest.mark.parametrize("out", OUT_TYPES)
 def test_types(dtype, out):

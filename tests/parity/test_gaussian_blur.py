@@ -38,6 +38,7 @@ def noise(*shape: int, dtype: str = "uint8", seed: int = 0) -> np.ndarray:
     return (np.random.default_rng(seed).random(shape) * 120).astype(dtype)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 def test_layouts(layout, dtype):

@@ -109,6 +109,7 @@ def test_whole_array_as_mean():
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("source", DALI_NAME)
 @pytest.mark.parametrize("target", DALI_NAME)
 def test_element_types(source, target):

@@ -78,6 +78,7 @@ def test_canvas_of_many_sizes_and_angles():
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("source", TYPES)
 @pytest.mark.parametrize("target", TYPES)
 def test_element_types(source, target):

@@ -93,6 +93,7 @@ LOOKS = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_images(look, dtype):

@@ -50,6 +50,7 @@ def check(rows, shapes, dtype, matrices, **given):
         np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("fill", [None, 7.5, -300.0])
 @pytest.mark.parametrize("nearest", [False, True])
 @pytest.mark.parametrize("types", TYPES, ids=" to ".join)
@@ -59,6 +60,7 @@ def test_types(types, nearest, fill):
     check(rows, shapes, types[1], matrices(2, 4), nearest=nearest, fill=fill)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("fill", [None, 7.5])
 @pytest.mark.parametrize("nearest", [False, True])
 @pytest.mark.parametrize("channels", [1, 2, 4, 5])
@@ -75,6 +77,7 @@ def test_samples_of_different_channels():
     check(rows, shapes, "uint8", matrices(2, 4), nearest=False, fill=None)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("fill", [None, 7.5])
 @pytest.mark.parametrize("nearest", [False, True])
 @pytest.mark.parametrize("channels", [1, 3])

@@ -78,6 +78,7 @@ def test_sizes_of_elements(itemsize, policy):
     check(*random_case(3, dtype=f"u{itemsize}", seed=itemsize), policy, fill=(9,))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 @pytest.mark.parametrize("source", TYPES, ids=str)
 def test_conversions(source, target):

@@ -65,6 +65,7 @@ def test_resample_channels(channels):
     same("audio_resample", clips(channels=(channels,)), scale=1.4)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", [*INTEGERS, "float32"])
 @pytest.mark.parametrize("source", ["uint8", "int16", "uint32", "int32", "float32"])
 def test_resample_types(source, target):
@@ -105,6 +106,7 @@ def test_preemphasis_borders(border):
     same("preemphasis_filter", [*clips(), noise(2), noise(5000)], border=border)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", [*WIDE, "float64"])
 @pytest.mark.parametrize("source", ["uint8", "int16", "uint32", "int64", "float32", "float64"])
 def test_preemphasis_types(source, target):

@@ -111,6 +111,7 @@ DEFINITIONS = [
 ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("data", [RAGGED, UNIFORM], ids=["ragged", "uniform"])
 @pytest.mark.parametrize("define", DEFINITIONS)
 def test_values_do_not_depend_on_fusion(define, data):
@@ -146,6 +147,7 @@ NORMALISED = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("view", [False, True])
 @pytest.mark.parametrize("dtype", ["UINT8", "INT16", "FLOAT16"])
 @pytest.mark.parametrize("arguments", NORMALISED.values(), ids=NORMALISED)

@@ -22,6 +22,7 @@ def same(rows, layout="HWC", **arguments):
     return assert_same_values("crop_mirror_normalize", rows, layout, **arguments)
 
 
+@pytest.mark.sweep
 @pytest.mark.sanitize
 @pytest.mark.parametrize("dtype", OUT_TYPES)
 @pytest.mark.parametrize("given", ["uint8", "int16", "uint16", "int32", "float16", "float32"])
@@ -39,6 +40,7 @@ def test_types(given, dtype):
         )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("layout", ["".join(axes) for axes in itertools.permutations("HWC")])
 @pytest.mark.parametrize("given", ["HWC", "CHW"])
 def test_layouts(given, layout):

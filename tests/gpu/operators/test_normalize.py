@@ -41,6 +41,7 @@ def same(data, layout="", **arguments):
     return found
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "int32"])
 def test_every_set_of_axes(shape, dtype):
@@ -51,6 +52,7 @@ def test_every_set_of_axes(shape, dtype):
     same(data, ddof=1, epsilon=0.3, scale=2.0, shift=0.5)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("to", [DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.UINT32])
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "uint32", "float32"])
 def test_types(dtype, to):

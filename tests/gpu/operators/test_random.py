@@ -56,6 +56,7 @@ def test_streams(name, seed, iteration):
     assert len({row.tobytes() for row in got}) == 5
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", FLOATING + INTEGERS)
 @pytest.mark.parametrize("name", ["uniform", "normal"])
 def test_types(name, dtype):
@@ -183,6 +184,7 @@ def test_states_of_generators(name, words):
     assert len({row.tobytes() for row in got}) == 5
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", FLOATING + INTEGERS)
 @pytest.mark.parametrize("name", ["uniform", "normal"])
 def test_types_by_states_of_generators(name, dtype):

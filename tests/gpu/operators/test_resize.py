@@ -26,6 +26,7 @@ def test_filters(interpolation, antialias):
         same(random_rows(*IMAGES), size=size, interp_type=interpolation, antialias=antialias)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16", "float32"])
 @pytest.mark.parametrize("size", [(23, 29), (70, 61)])
 def test_types(dtype, size):
@@ -63,6 +64,7 @@ def test_layouts(layout, shapes, dtype):
     same(rows, layout, size=(0, 41))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("layout", "shapes"),
     [

@@ -57,6 +57,7 @@ NORMALIZED = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("resize", [{}, {"interp_type": types.INTERP_NN}, {"antialias": False}])
 @pytest.mark.parametrize("arguments", NORMALIZED.values(), ids=NORMALIZED.keys())
 def test_resized_and_normalized(arguments, resize):

@@ -99,6 +99,7 @@ NORMALIZED = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
 @pytest.mark.parametrize("given", NORMALIZED.values(), ids=NORMALIZED)
 def test_normalized(warp, given):
@@ -157,6 +158,7 @@ def cropped_once(x):
     return fn.crop(x, crop=(24, 26), crop_pos_y=0.2)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
 @pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
 def test_chains(warp, chain):
@@ -177,6 +179,7 @@ def test_chains_are_normalized():
     assert_fusion_changes_nothing(graph)
 
 
+@pytest.mark.sweep
 @pytest.mark.sanitize
 @pytest.mark.parametrize("dtype", [np.int16, np.int32, np.float32])
 @pytest.mark.parametrize("channels", [1, 2, 4, 5])
