@@ -103,6 +103,7 @@ PAGES = (
                     "OperatorConcurrency",
                     "PipelineAPIType",
                     "CUDAStream",
+                    "as_data_type",
                     "to_numpy_type",
                     "to_dali_type",
                 ),

@@ -6,6 +6,7 @@ import pytest
 
 import penstock.experimental.dynamic as ndd
 from penstock import types
+from penstock.experimental.dynamic import calling
 from penstock.experimental.dynamic.dtypes import MEMBERS
 
 
@@ -88,3 +89,12 @@ def test_what_is_no_type(given, error):
 def test_type_id_takes_types_only():
     with pytest.raises(ValueError, match="f32"):
         ndd.type_id("f32")
+
+
+@pytest.mark.parametrize("given", [ndd.uint8, np.uint8, np.dtype("u1"), "uint8", "torch"], ids=repr)
+def test_a_call_is_prepared_once(given, monkeypatch):
+    if given == "torch":
+        given = pytest.importorskip("torch").uint8
+    ndd.cast(np.ones(1), dtype=given)
+    monkeypatch.setattr(calling, "made", None)
+    assert ndd.cast(np.ones(1), dtype=given).dtype is ndd.uint8

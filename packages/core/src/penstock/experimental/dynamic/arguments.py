@@ -11,6 +11,7 @@ import numpy as np
 from penstock.errors import (
     ArgumentChoiceError,
     ArgumentTypeError,
+    ArgumentValueError,
     ConversionError,
     NotYetSupportedError,
 )
@@ -19,16 +20,16 @@ from penstock.experimental.dynamic.dtypes import BY_NAME, DType
 from penstock.experimental.dynamic.operations import Operation
 from penstock.graph.user_line import stack_level
 from penstock.operators.argument_types import DataTypeArg
-from penstock.types import DALIDataType, DALIImageType, DALIInterpType
+from penstock.types import DALIDataType, DALIImageType, DALIInterpType, as_data_type
 
 if TYPE_CHECKING:
     from penstock.experimental.dynamic.slots import Slot
     from penstock.operators.schema import Arg, OpSchema
 
 _NOT_ARGUMENTS = frozenset(("preserve", "seed", "bytes_per_sample_hint"))
-PLAIN = frozenset((int, str, bool, type(None), DALIDataType, DALIImageType, DALIInterpType))
+PLAIN = frozenset((int, str, bool, type(None), DALIDataType, DALIImageType, DALIInterpType, DType))
 """Types of constants that are equal only where operators cannot tell them apart."""
-_NEVER_CHANGE = (np.generic, np.dtype, DType, type)
+_NEVER_CHANGE = (np.generic, np.dtype, type)
 
 
 def key_of(value: Any) -> Any:
@@ -42,6 +43,17 @@ def key_of(value: Any) -> Any:
         return kind, value.dtype, value.shape, value.tobytes()
     # What may change without becoming another object cannot be looked up by what it is.
     return (kind, value) if kind in PLAIN or isinstance(value, _NEVER_CHANGE) else []
+
+
+def element_type(schema: OpSchema, name: str, value: Any) -> Any:
+    """What `value` stands for, if an element type is wanted and it is one; `value` if not."""
+    arg = schema.args.get(name)
+    if arg is None or arg.type is not DataTypeArg:
+        return value
+    try:
+        return as_data_type(value)
+    except (ArgumentTypeError, ArgumentValueError):
+        return value  # the call is refused with all that is said of it
 
 
 def made(

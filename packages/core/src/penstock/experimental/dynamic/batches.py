@@ -21,6 +21,7 @@ from penstock.experimental.dynamic.slots import HostValue, Slot, derived, on_hos
 from penstock.experimental.dynamic.tensors import Tensor, _to_device, torch_module
 from penstock.tensors.tensor_list import TensorListCPU
 from penstock.tracebacks import public_methods
+from penstock.types import DataTypeLike
 
 _CPU = Device.CPU
 
@@ -62,7 +63,7 @@ class Batch(calling.Holder):
     def __init__(
         self,
         tensors: Any = None,
-        dtype: Any = None,
+        dtype: DataTypeLike | None = None,
         device: DeviceLike | None = None,
         layout: str | None = None,
         invocation_result: Any = None,
@@ -92,7 +93,7 @@ class Batch(calling.Holder):
         sample: Any,
         batch_size: int,
         device: DeviceLike | None = None,
-        dtype: Any = None,
+        dtype: DataTypeLike | None = None,
     ) -> Batch:
         """A batch whose samples are all `sample`, shared.
 

@@ -14,7 +14,7 @@ from penstock.errors import (
     MisusedArgumentError,
     NotYetSupportedError,
 )
-from penstock.experimental.dynamic.arguments import PLAIN, key_of, made
+from penstock.experimental.dynamic.arguments import PLAIN, element_type, key_of, made
 from penstock.experimental.dynamic.contexts import EvalContext
 from penstock.experimental.dynamic.devices import Device
 from penstock.experimental.dynamic.devices import device as as_device
@@ -169,7 +169,10 @@ def call(
                         tensors = [*(tensors or ()), (name, value._slot)]
                         key.append((name, Holder))
                         continue
-                key.append((name, key_of(value)))
+                part = key_of(value)
+                if type(part) is list:
+                    part = key_of(element_type(schema, name, value))
+                key.append((name, part))
         if tensors is not None and len(tensors) > 1:
             tensors.sort(key=_name)
         if constants is None:

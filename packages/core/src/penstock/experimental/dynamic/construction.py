@@ -41,6 +41,7 @@ from penstock.types.enums import DALIEnum, DALIImageType, DALIInterpType
 if TYPE_CHECKING:
     from penstock.experimental.dynamic.batches import Batch
     from penstock.experimental.dynamic.tensors import Tensor
+    from penstock.types import DataTypeLike
 
 _ENUMS: dict[type, DALIDataType] = {
     DALIDataType: DALIDataType.DATA_TYPE,
@@ -57,7 +58,7 @@ _KEPT = frozenset(np.dtype(t) for t in ("i1", "u1", "i2", "u2", "i4", "u4", "f2"
 @public
 def tensor(
     data: Any,
-    dtype: Any = None,
+    dtype: DataTypeLike | None = None,
     device: DeviceLike | None = None,
     layout: str | None = None,
     pad: bool = False,
@@ -93,7 +94,7 @@ def tensor(
 @public
 def as_tensor(
     data: Any,
-    dtype: Any = None,
+    dtype: DataTypeLike | None = None,
     device: DeviceLike | None = None,
     layout: str | None = None,
     pad: bool = False,
@@ -108,7 +109,10 @@ def as_tensor(
 
 @public
 def batch(
-    tensors: Any, dtype: Any = None, device: DeviceLike | None = None, layout: str | None = None
+    tensors: Any,
+    dtype: DataTypeLike | None = None,
+    device: DeviceLike | None = None,
+    layout: str | None = None,
 ) -> Batch:
     """A batch of copies of `tensors`; parameters are those of `Batch`."""
     from penstock.experimental.dynamic.batches import Batch
@@ -118,7 +122,10 @@ def batch(
 
 @public
 def as_batch(
-    tensors: Any, dtype: Any = None, device: DeviceLike | None = None, layout: str | None = None
+    tensors: Any,
+    dtype: DataTypeLike | None = None,
+    device: DeviceLike | None = None,
+    layout: str | None = None,
 ) -> Batch:
     """A batch of `tensors`, which shares their memory where that is possible.
 

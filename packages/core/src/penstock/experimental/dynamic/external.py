@@ -24,6 +24,7 @@ from penstock.experimental.dynamic.dtypes import dtype as as_dtype
 from penstock.experimental.dynamic.sizes import checked_size
 from penstock.experimental.dynamic.tensors import Tensor
 from penstock.operators.external.callback import cycle_policy, kind_of
+from penstock.types import DataTypeLike
 
 
 class ExternalSource:
@@ -65,7 +66,7 @@ class ExternalSource:
         cycle: str | bool | None = None,
         device: DeviceLike | None = "cpu",
         layout: str | Sequence[str | None] | None = None,
-        dtype: Any = None,
+        dtype: DataTypeLike | Sequence[DataTypeLike | None] | None = None,
     ) -> None:
         if isinstance(num_outputs, bool) or not hasattr(num_outputs, "__index__"):
             raise ArgumentTypeError(f"`num_outputs` is an integer, got {num_outputs!r}.")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from penstock.experimental.dynamic.batches import Batch
     from penstock.tensors.gpu.tensor import TensorGPU
+    from penstock.types import DataTypeLike
 
 _CPU = Device.CPU
 
@@ -71,7 +72,7 @@ class Tensor(calling.Holder):
     def __init__(
         self,
         data: Any = None,
-        dtype: Any = None,
+        dtype: DataTypeLike | None = None,
         device: DeviceLike | None = None,
         layout: str | None = None,
         batch: Batch | None = None,

@@ -14,7 +14,7 @@ from penstock.plugin.squirrel.folder_passes import FolderPasses
 from penstock.plugin.squirrel.read_ahead import SKIPPED
 from penstock.plugin.squirrel.recognise import folder_of, is_squirrel
 from penstock.plugin.squirrel.stream import StreamPasses
-from penstock.types import BatchInfo, SampleInfo
+from penstock.types import BatchInfo, DataTypeLike, SampleInfo
 
 _ORDERS = ("sequential", "interleave", "shuffle")
 _LAST_BATCHES = ("partial", "fill", "drop")
@@ -24,7 +24,7 @@ def source(
     data: Any,
     fields: str | Sequence[str] | None = None,
     *,
-    dtype: Any = None,
+    dtype: DataTypeLike | Mapping[str, DataTypeLike | None] | None = None,
     num_workers: int | None = None,
     order: str = "sequential",
     readahead_bytes: int = settings.READAHEAD_BYTES,
