@@ -155,6 +155,10 @@ def misspelt_setting_at_the_call(lib: Library) -> None:
     train(batch_sise=4)
 
 
+def misspelt_setting_of_a_class(lib: Library) -> None:
+    lib.Pipeline(batch_size=4, num_thread=2, device_id=None)
+
+
 def no_threads(lib: Library) -> None:
     lib.run(lib.images, num_threads=0)
 
@@ -259,6 +263,10 @@ def misspelt_reader(lib: Library) -> None:
     lib.loop(lambda: lib.files(name="Reader")[0], reader_name="Raeder")
 
 
+def misspelt_argument_of_an_iterator(lib: Library) -> None:
+    lib.loop(lambda: lib.files(name="Reader")[0], reader_nam="Reader")
+
+
 def names_for_other_outputs(lib: Library) -> None:
     lib.loop(lib.images, ["image", "label"])
 
@@ -280,6 +288,10 @@ def run_beside_an_iterator(lib: Library) -> None:
 def loop_over_a_reader(lib: Library) -> None:
     for _ in lib.ndd.readers.File(file_root=str(lib.folder / "images")):
         pass
+
+
+def misspelt_argument_of_a_call(lib: Library) -> None:
+    lib.ndd.resize(lib.ndd.tensor(IMAGES[0], layout="HWC"), sizee=[8, 8])
 
 
 def epoch_of_another_batch_size(lib: Library) -> None:

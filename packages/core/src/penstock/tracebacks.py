@@ -9,14 +9,15 @@ never touched: they are mistakes in the library, and a report of one needs every
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FunctionType, TracebackType
 from typing import Any, TypeVar, cast
 
 from penstock.config import FULL_TRACEBACK
-from penstock.errors import OperatorError, PenstockError
+from penstock.errors import OperatorError, PenstockError, did_you_mean
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type)
@@ -58,10 +59,24 @@ def public(function: _F) -> _F:
         except StopIteration:
             raise
         except Exception as error:
+            if kwargs and type(error) is TypeError:
+                _add_suggestion(error, function, kwargs)
             hide_engine(error)
             raise  # without a value, which would put this frame into the traceback
 
     return cast("_F", call)
+
+
+def _add_suggestion(error: TypeError, function: Callable[..., Any], given: Iterable[str]) -> None:
+    """Note which argument may have been meant, where Python has refused one of that name."""
+    trace = error.__traceback__
+    if trace is None or trace.tb_next is not None or "Did you mean" in str(error):
+        return  # raised in the function, or Python has said so
+    known = inspect.signature(function).parameters
+    for name in given:
+        question = "" if name in known else did_you_mean(name, known)
+        if question:
+            error.add_note(question.strip())
 
 
 def public_methods(cls: _C) -> _C:

@@ -14,6 +14,7 @@ from penstock.errors import (
     ArgumentValueError,
     ConversionError,
     NotYetSupportedError,
+    did_you_mean,
 )
 from penstock.experimental.dynamic.capture.invariants import plain
 from penstock.experimental.dynamic.dtypes import BY_NAME, DType
@@ -114,7 +115,8 @@ def _declared(schema: OpSchema, key: str, name: str) -> Arg:
     if arg is None or key in _NOT_ARGUMENTS:
         known = ", ".join(a for a in schema.args if a not in _NOT_ARGUMENTS)
         raise ArgumentTypeError(
-            f"{name}() got an unexpected keyword argument '{key}'. It takes: {known or 'none'}."
+            f"{name}() got an unexpected keyword argument '{key}'."
+            f"{did_you_mean(key, schema.args)} It takes: {known or 'none'}."
         )
     return arg
 
