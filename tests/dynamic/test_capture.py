@@ -285,14 +285,20 @@ def test_a_bad_file_belongs_to_its_step(root):
 def test_errors_of_operators_name_their_line(root):
     reader = made(root)
     seen = []
+
+    def reshaped(data):
+        return ndd.reshape(data, shape=[4])
+
     for data, _ in reader.next_epoch(batch_size=SIZE, capture=True):
-        result = ndd.reshape(data, shape=[4])
+        result = reshaped(data)
         with pytest.raises(ValueError) as caught:
             values(result)
         seen.append(str(caught.value))
     assert len(seen) == 8
     assert len({text.partition(":\n")[0] for text in seen}) == 1
     assert "test_capture.py" in seen[-1]
+    assert len({text.partition("created at")[2] for text in seen}) == 1  # with those that led there
+    assert "called from" in seen[-1]
 
 
 def test_errors_come_up_in_the_call_in_synchronous_modes(root):

@@ -64,7 +64,7 @@ calls(
     no_type_required=graph(lambda lib, x: lib.fn.cast(x, dtype=lib.types.NO_TYPE)),
     argument_none=graph(lambda lib, x: lib.fn.reshape(x, shape=[6], layout=None)),
     wrong_type=graph(lambda lib, x: lib.fn.reshape(x, shape="ab")),
-    wrong_type_of_an_enum=graph(lambda lib, x: lib.fn.cast(x, dtype="int32")),
+    wrong_type_of_an_enum=graph(lambda lib, x: lib.fn.cast(x, dtype="whole")),
     float_for_an_int=graph(lambda lib, x: lib.fn.reshape(x, shape=[6.0])),
     scalar_for_a_list=graph(lambda lib, x: lib.fn.reshape(x, shape=6)),
     array_for_a_list=graph(lambda lib, x: lib.fn.reshape(x, shape=np.array([6]))),

@@ -13,6 +13,7 @@ from penstock.experimental.dynamic import calling
 from penstock.experimental.dynamic.capture.plan import Call, Plan, Reference, make_plan
 from penstock.experimental.dynamic.capture.steps import Step
 from penstock.experimental.dynamic.contexts import EvalContext
+from penstock.experimental.dynamic.invocations import callers_of
 from penstock.experimental.dynamic.modes import THREAD, EvalMode
 from penstock.experimental.dynamic.reader import Epoch, user_frame
 from penstock.graph.user_line import stack_level
@@ -349,6 +350,7 @@ class Recorder:
                 rng,
                 seed.place if rng is not None else 0,
                 made,
+                callers_of(frame),
             )
         )
 

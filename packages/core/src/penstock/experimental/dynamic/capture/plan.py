@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.kernels.cpu.philox_state import SEED_WORDS, DrawSeed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import CodeType
 
     from penstock.experimental.dynamic.operations import Operation
@@ -33,6 +34,8 @@ class Call:
         How many there are.
     code, instruction
         The place in the program.
+    callers
+        The places in the program that led there, innermost first.
     rng, place
         The generator that a random operator drew from, and how many words it had given before.
     """
@@ -47,6 +50,7 @@ class Call:
     place: int = 0
     slots: tuple[Slot, ...] = ()
     """The outputs, kept while the step is traced: what refers to them must not be mistaken."""
+    callers: Sequence[tuple[CodeType, int]] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -153,6 +157,7 @@ def _in_common(
                         call.instruction,
                         call.rng,
                         call.place,
+                        callers=call.callers,
                     )
                 )
                 places.append(other.place)

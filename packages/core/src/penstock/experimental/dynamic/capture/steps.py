@@ -87,6 +87,7 @@ class Step:
             self._evaluator,
             _Site(call.code, call.instruction),  # type: ignore[arg-type]
         )
+        invocation.callers = call.callers
         invocation.mode = EvalMode.eager
         for k, slot in enumerate(invocation.slots):
             outputs[number, k] = slot
