@@ -176,7 +176,7 @@ def test_what_a_ctrl_c_interrupts_is_done_once_more(emulated_gpu, monkeypatch):
     expected, number, tries = 0, 1, 0
     while True:
         tries += 1
-        assert tries < 4000
+        assert tries < 40_000  # on a busy machine, lanes are often faster than the consumer
         interrupter, before = Interrupter(number), sys.gettrace()
         sys.settrace(interrupter if expected > 4 else before)
         try:

@@ -215,6 +215,6 @@ def test_workers_are_killed_at_random():
     _kill_rounds(12, seed=1)
 
 
-@pytest.mark.big
+@pytest.mark.nightly
 def test_workers_are_killed_at_random_many_times():
     _kill_rounds(200, seed=2)
