@@ -6,6 +6,7 @@ import gc
 import itertools
 import os
 import random
+import signal
 from collections.abc import Iterator
 
 import hypothesis
@@ -31,6 +32,10 @@ if VIRTUAL_DEVICES not in os.environ.get("XLA_FLAGS", ""):
 
 # Programs that tests run say nothing, whether or not their kernels were compiled before.
 os.environ.setdefault("PENSTOCK_COMPILATION_NOTICE", "off")
+
+# A shell that starts tests in its background has them, and all that they start, ignore Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Of a GPU that many test processes share, it would take three quarters.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
