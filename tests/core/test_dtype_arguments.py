@@ -7,8 +7,9 @@ import pytest
 
 import penstock.experimental.dynamic as ndd
 from penstock import Pipeline, errors, fn, ops, types
-from penstock.operators import Input, Spec, operator, registry
+from penstock.operators import Input, Operator, Spec, operator, registry
 from penstock.operators.argument_types import DataTypeArg
+from penstock.operators.registry import _schemas
 
 ONE = np.ones(1, np.int32)
 
@@ -28,13 +29,29 @@ def reinterpreted(tensor, dtype):
 @pytest.fixture(scope="module", autouse=True)
 def _operators():
     @operator(
-        "t_halves",
+        "test_halves",
         inputs=Input(dtypes=(np.int32,)),
         infer=lambda data: Spec("float16", 1),
     )
     def halves(xp, data):
         """Its input as halves."""
         return data.astype(xp.float16)
+
+    @operator("test_bytes", inputs=Input())
+    class Bytes(Operator):
+        """Its input as bytes."""
+
+        def infer(self, data):
+            return Spec(np.uint8, 1)
+
+        def cpu(self, c, data):
+            return data.astype(np.uint8)
+
+    yield
+    for name in ("test_halves", "test_bytes"):
+        _schemas.pop(name)
+        for module in (fn, ndd):
+            vars(module).pop(name, None)
 
 
 PLACES = {
@@ -89,9 +106,11 @@ def test_what_data_must_have(given):
 
 
 def test_declarations_of_users():
-    assert output(lambda: fn.t_halves(ONE)).dtype == types.FLOAT16
+    assert output(lambda: fn.test_halves(ONE)).dtype == types.FLOAT16
+    assert output(lambda: fn.test_bytes(ONE)).dtype is types.UINT8
+    assert ndd.test_bytes(ONE).dtype is ndd.uint8
     with pytest.raises(TypeError, match="INT32"):
-        output(lambda: fn.t_halves(np.ones(1, np.float32)))
+        output(lambda: fn.test_halves(np.ones(1, np.float32)))
 
 
 def test_every_argument_that_is_an_element_type_is_declared_as_one():

@@ -11,7 +11,7 @@ import numpy as np
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.executor.context import FrameContext
 from penstock.operators.operator import Operator
-from penstock.operators.schema import Spec
+from penstock.operators.schema import Spec, as_specs
 from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
@@ -60,9 +60,7 @@ class FrameLoop:
             _of_frame(spec) if framed else spec
             for spec, framed in zip(inputs[1:], self.framed, strict=True)
         ]
-        outputs = self.op.infer(frame, *others)
-        if isinstance(outputs, Spec):
-            outputs = (outputs,)
+        outputs = as_specs(self.op.infer(frame, *others))
         axis = self.axis
         self._type_of_empty = (
             storage_dtype(outputs[0].dtype) if getattr(self.op, "keeps_shape", False) else None

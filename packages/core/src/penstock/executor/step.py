@@ -14,7 +14,7 @@ from penstock.executor.arena import Arena
 from penstock.executor.context import Context
 from penstock.executor.frames import FrameLoop, is_for_frames
 from penstock.executor.inputs import check_argument, checked
-from penstock.operators.schema import Spec
+from penstock.operators.schema import Spec, as_specs
 
 if TYPE_CHECKING:
     from penstock.executor.plan import Plan
@@ -83,8 +83,7 @@ class StepMaker:
             op = node.schema.cls(node.args, tensors)
         if is_for_frames(node.schema, inputs):
             op = self._frames(op, inputs, {k: s.layout for k, s in tensors.items()})
-        specs = op.infer(*inputs)
-        return op, (specs,) if isinstance(specs, Spec) else tuple(specs)
+        return op, as_specs(op.infer(*inputs))
 
     def _specs_of(self, node: OpNode) -> tuple[list[Spec], dict[str, Spec]]:
         register = self.plan.register

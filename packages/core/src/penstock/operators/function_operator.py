@@ -10,8 +10,8 @@ import numpy as np
 
 from penstock.errors import ArgumentTypeError, DataTypeError, ShapeError
 from penstock.operators.operator import BatchContext, Operator, SampleContext
-from penstock.operators.schema import Spec
-from penstock.types import as_data_type, storage_dtype
+from penstock.operators.schema import Spec, as_specs
+from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
@@ -38,9 +38,7 @@ def operator_class(function: Callable[..., Any], infer: Infer | None) -> type[Op
 
     class FunctionOperator(Operator):
         def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
-            found = inputs[0] if infer is None else infer(*inputs)
-            specs = (found,) if isinstance(found, Spec) else tuple(found)
-            self._specs = tuple([s._replace(dtype=as_data_type(s.dtype)) for s in specs])
+            self._specs = as_specs(inputs[0] if infer is None else infer(*inputs))
             return self._specs
 
         def cpu(self, c: SampleContext, *inputs: np.ndarray) -> Any:

@@ -6,7 +6,7 @@ argument checks, docstring, stub and line in the support matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,6 +35,12 @@ class Spec(NamedTuple):
     dtype: DALIDataType
     ndim: int | None
     layout: str = ""
+
+
+def as_specs(found: Spec | Iterable[Spec]) -> tuple[Spec, ...]:
+    """What `infer` has returned, one for each output, with element types as members."""
+    specs = (found,) if isinstance(found, Spec) else found
+    return tuple([s._replace(dtype=as_data_type(s.dtype)) for s in specs])
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from penstock.executor.frames import FrameLoop, is_for_frames
 from penstock.executor.inputs import check_argument, checked
 from penstock.executor.plan import needs_batch
 from penstock.experimental.dynamic.solo import Solo
-from penstock.operators.schema import OpSchema, Spec
+from penstock.operators.schema import OpSchema, Spec, as_specs
 
 _MOST_OPERATIONS = 4096
 _MOST_FORMS = 64
@@ -116,8 +116,7 @@ class Operation:
         op: Any = schema.cls(self.args, tensors)
         if is_for_frames(schema, inputs):
             op = _frame_loop(self.device)(op, inputs, {k: s.layout for k, s in tensors.items()})
-        found = op.infer(*inputs)
-        specs = (found,) if isinstance(found, Spec) else tuple(found)
+        specs = as_specs(op.infer(*inputs))
         whole = self.device == "cpu" and needs_batch(_AsNode(schema, self.args))  # type: ignore[arg-type]
         return Form(self, op, specs, whole)
 

@@ -29,6 +29,7 @@ from penstock.experimental.dynamic.modes import THREAD, EvalMode
 from penstock.experimental.dynamic.reading import Place, ReadAhead
 from penstock.experimental.dynamic.sizes import checked_size
 from penstock.experimental.dynamic.tensors import Tensor
+from penstock.operators.schema import as_specs
 from penstock.tracebacks import own_folders, public_methods
 
 if TYPE_CHECKING:
@@ -277,10 +278,9 @@ class Reader:
         ahead = self._ahead
         if ahead is None:
             source = self._found()
-            specs = cast("Any", source.infer())
             ahead = self._ahead = ReadAhead(
                 source,
-                specs if isinstance(specs[0], tuple) else (specs,),
+                as_specs(source.infer()),
                 self._place,
                 keep_states=self._checkpointing,
             )
