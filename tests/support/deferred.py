@@ -9,7 +9,7 @@ import numpy as np
 from penstock.operators.registry import find
 from penstock.operators.schema import Spec
 from penstock.types import DALIDataType
-from tests.support.run_operator import PlainContext
+from tests.support.run_operator import PlainContext, call
 
 
 def defer(name: str, encoded: np.ndarray, **args: Any) -> Any:
@@ -19,5 +19,5 @@ def defer(name: str, encoded: np.ndarray, **args: Any) -> Any:
     for key, value in args.items():
         values[key] = schema.args[key].type.constant(value)
     op = schema.cls(values, {})
-    op.infer(Spec(DALIDataType.UINT8, 1))
-    return op.defer(PlainContext(op.args), encoded)
+    specs = op.infer(Spec(DALIDataType.UINT8, 1))
+    return call(op, specs, PlainContext(op.args), encoded, method="defer")

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from penstock.executor.planning import Planner
 from penstock.kernels.cpu.random import sample_uniforms
+from penstock.operators.planning import Samples
 from penstock.operators.registry import find
 from penstock.operators.schema import Spec
 from penstock.types import DALIDataType, to_numpy_type
@@ -23,6 +25,19 @@ class PlainContext:
         self.source = ""
         self.seed = seed
         self.iteration = 0
+        self.plans: Any = None
+
+    @property
+    def row(self) -> Any:
+        return self.plans.rows[0]
+
+    @property
+    def shape(self) -> Any:
+        return self.plans.shapes[0][0]
+
+    @property
+    def out(self) -> np.ndarray:
+        return np.empty(self.shape, self.plans.dtypes[0])
 
     def empty(self, shape: tuple[int, ...], dtype: Any, output: int = 0) -> np.ndarray:
         return np.empty(shape, dtype)
@@ -37,7 +52,7 @@ class PlainContext:
 
 
 def run_operator(name: str, *inputs: np.ndarray, layout: str = "", **args: Any) -> Any:
-    """Output of operator `name` for one sample.
+    """Output of operator `name` for one sample, planned alone.
 
     Arguments are constants; a NumPy array for a per-sample argument is taken as that sample's
     value.
@@ -54,8 +69,40 @@ def run_operator(name: str, *inputs: np.ndarray, layout: str = "", **args: Any) 
             constants[key] = arg.type.constant(value)
     specs = {k: Spec(_DALI_OF[v.dtype], v.ndim) for k, v in tensors.items()}
     op = schema.cls(constants, specs)
-    op.infer(*(Spec(_DALI_OF[x.dtype], x.ndim, layout) for x in inputs))
+    found = op.infer(*(Spec(_DALI_OF[x.dtype], x.ndim, layout) for x in inputs))
     values = type(op.args)(**vars(op.args))
     for key, value in tensors.items():
         setattr(values, key, schema.args[key].type.sample(value))
-    return op.cpu(PlainContext(values), *inputs)
+    return call(op, found, PlainContext(values), *inputs)
+
+
+def call(op: Any, specs: Any, context: PlainContext, *inputs: Any, method: str = "cpu") -> Any:
+    """What `cpu`, or `defer`, makes of one sample that is planned alone.
+
+    Parameters
+    ----------
+    op
+        The operator, after its `infer`.
+    specs
+        What `infer` returned.
+    context
+        With the sample's arguments, converted.
+    """
+    function = getattr(op, method)
+    if getattr(op, "plan", None) is None or not op.needs_plan:
+        return function(context, *inputs)
+    planner = Planner(
+        op, context.args, [specs] if isinstance(specs, Spec) else specs, constant=False
+    )
+    context.plans = planner.plan(
+        [Samples([x]) for x in inputs],
+        {},
+        [context.index],
+        seed=context.seed,
+        iteration=context.iteration,
+        sources=[context.source],
+    )
+    if context.plans.values is None:
+        return function(context, *inputs)
+    outputs = tuple(each[0, ...] for each in context.plans.values)
+    return outputs if len(outputs) > 1 else outputs[0]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from penstock.operators.deferred import DeferredMirror, DeferredWindow, pixels
 from penstock.operators.registry import find
 from penstock.operators.schema import Spec
-from penstock.types import DALIDataType
-from tests.support.run_operator import PlainContext
+from penstock.types import DALIDataType, to_dali_type
+from tests.support.run_operator import PlainContext, call
 
 
 class Image:
@@ -36,13 +36,26 @@ def image(height: int = 12, width: int = 17) -> Image:
     return Image(np.arange(height * width * 3, dtype=np.uint16).reshape(height, width, 3))
 
 
-def made(name: str, **arguments: Any) -> tuple[Any, PlainContext]:
+class Made:
+    """An operator and its context."""
+
+    def __init__(self, op: Any, specs: Any, context: PlainContext) -> None:
+        self._made = op, specs, context
+
+    def cpu(self, data: Any) -> Any:
+        return call(*self._made, data)
+
+    def defer(self, data: Any) -> Any:
+        return call(*self._made, data, method="defer")
+
+
+def made(name: str, given: Any = np.uint16, **arguments: Any) -> Made:
     schema = find(name)
     args = {a.name: a.default for a in schema.args.values()}
     args |= {k: schema.args[k].type.constant(v) for k, v in arguments.items()}
     op = schema.cls(args)
-    op.infer(Spec(DALIDataType.UINT16, 3, "HWC"))
-    return op, PlainContext(SimpleNamespace(**args))
+    specs = op.infer(Spec(to_dali_type(given), 3, "HWC"))
+    return Made(op, specs, PlainContext(SimpleNamespace(**args)))
 
 
 CASES = [
@@ -65,47 +78,43 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "arguments"), CASES)
 def test_deferred_or_not_is_the_same(name, arguments):
-    op, context = made(name, **arguments)
+    op = made(name, **arguments)
     source = image()
-    wanted = op.cpu(context, source.array)
-    np.testing.assert_array_equal(op.cpu(context, source), wanted)
-    np.testing.assert_array_equal(pixels(op.defer(context, source)), wanted)
-    np.testing.assert_array_equal(pixels(op.defer(context, source.array)), wanted)
-    deferred = op.defer(context, source)
+    wanted = op.cpu(source.array)
+    np.testing.assert_array_equal(op.cpu(source), wanted)
+    np.testing.assert_array_equal(pixels(op.defer(source)), wanted)
+    np.testing.assert_array_equal(pixels(op.defer(source.array)), wanted)
+    deferred = op.defer(source)
     assert deferred.shape == wanted.shape
     assert deferred.dtype == wanted.dtype
 
 
 @pytest.mark.parametrize(("name", "arguments"), CASES)
 def test_chains(name, arguments):
-    first, context = made(name, **arguments)
+    first = made(name, **arguments)
     source = image()
-    once, later = first.cpu(context, source.array), first.defer(context, source)
+    once, later = first.cpu(source.array), first.defer(source)
     for second, options in (("flip", {"vertical": 1}), ("crop", {"crop": (2, 0), "crop_pos_y": 1})):
         if second == "crop" and once.shape[0] < 2:
             continue
-        op, context = made(second, **options)
-        np.testing.assert_array_equal(
-            pixels(op.defer(context, later)), op.cpu(context, np.ascontiguousarray(once))
-        )
+        op = made(second, once.dtype, **options)
+        np.testing.assert_array_equal(pixels(op.defer(later)), op.cpu(np.ascontiguousarray(once)))
 
 
 def test_only_the_window_is_asked_for():
-    flip, flip_context = made("flip", vertical=1)
-    crop, crop_context = made("crop", crop=(4, 5), crop_pos_x=0.0, crop_pos_y=0.0)
+    flip = made("flip", vertical=1)
+    crop = made("crop", crop=(4, 5), crop_pos_x=0.0, crop_pos_y=0.0)
     source = image()
-    recipe = crop.defer(crop_context, flip.defer(flip_context, source))
+    recipe = crop.defer(flip.defer(source))
     assert source.asked == []
     pixels(recipe)
     assert source.asked == [(8, 12, 12, 17)]
 
 
 def test_padding_asks_only_for_what_shows():
-    crop, context = made(
-        "slice", start=(-3, 15), shape=(5, 9), axes=(0, 1), out_of_bounds_policy="pad"
-    )
+    crop = made("slice", start=(-3, 15), shape=(5, 9), axes=(0, 1), out_of_bounds_policy="pad")
     source = image()
-    crop.cpu(context, source)
+    crop.cpu(source)
     assert source.asked == [(0, 15, 2, 17)]
 
 

@@ -1,7 +1,8 @@
-"""Windows of whole batches: sample by sample they are those of the CPU, errors included."""
+"""Windows of whole batches are those of each sample alone, errors included."""
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP, Decimal
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from penstock.errors import OperatorError, PenstockError, Where
 from penstock.executor.gpu_context import GpuContext
 from penstock.operators.operator import Operator
+from penstock.operators.planning import Alone, Planned, Samples, plan_batch, sample_of
 from penstock.operators.schema import Spec
 from penstock.operators.window import (
     CROP_ARGS,
@@ -22,8 +24,7 @@ from penstock.operators.window import (
     OutOfBounds,
     SliceWindow,
 )
-from penstock.operators.window_arithmetic import round_each, round_half_away
-from penstock.operators.window_batch import crop_windows, settled_windows, slice_windows
+from penstock.operators.window_arithmetic import round_each
 from penstock.types import DALIDataType as T
 
 ARGS = {a.name: a for a in (*CROP_ARGS, *SLICE_ARGS, *OUT_OF_BOUNDS_ARGS)}
@@ -56,13 +57,6 @@ def made(arguments: dict[str, Any], size: int) -> tuple[Operator, GpuContext]:
     return Operator(dict(constants), specs), context
 
 
-def outcome(do: Any) -> Any:
-    """The windows that `do` returns, or class, text and sample of the error it raises."""
-    return outcome_of(
-        lambda: [tuple(tuple(np.asarray(p).tolist()) for p in window) for window in do()]
-    )
-
-
 def outcome_of(do: Any) -> Any:
     """What `do` returns, or class, text and sample of the error it raises."""
     try:
@@ -72,47 +66,43 @@ def outcome_of(do: Any) -> Any:
         return type(cause), str(cause), error.where.sample
 
 
-def each_sample(context: GpuContext, do: Any) -> Any:
-    """`do` of the number and the arguments of each sample."""
-    columns = {name: context.values(name) for name in ARGS}
-    found = []
-    for index in range(context.size):
-        args = SimpleNamespace(**{name: values[index] for name, values in columns.items()})
-        try:
-            found.append(do(index, args))
-        except PenstockError as error:
-            raise context.located(error, index) from error
-    return found
+class _Cut:
+    """Plans windows as `crop` and `slice` do."""
+
+    plans_values = True
+    schema = SimpleNamespace(random=False)
+
+    def __init__(self, op: Operator, windows: Any) -> None:
+        self._windows = windows
+        self._bounds = OutOfBounds(op)
+        self.tensor_args = op.tensor_args
+
+    def plan(self, c: Any, data: Samples, *positional: Samples) -> Planned:
+        rows = [each.rows for each in positional]
+        found = self._windows.plan(c, data.shapes, *rows)
+        anchors, shapes, outside = self._bounds.plan(*found, data.shapes)
+        return Planned(shapes, (anchors, outside))
 
 
 def compare(op: Operator, context: GpuContext, windows: Any, extents: np.ndarray, *rows: Any):
-    """First the windows, then what becomes of them: at once and one by one."""
-    sizes = [tuple(s) for s in extents.tolist()]
+    """All windows at once and one by one."""
+    cut = _Cut(op, windows)
+    inputs = [Samples(shapes=extents), *(Samples(each) for each in rows)]
 
-    def of_sample(index, args):
-        return windows(args, sizes[index], *(values[index] for values in rows))
+    def listed(planned: Planned) -> Any:
+        return planned.shapes[0].tolist(), *(each.tolist() for each in planned.table)
 
-    find = slice_windows if isinstance(windows, SliceWindow) else crop_windows
-    expected = outcome(lambda: each_sample(context, of_sample))
-    got = outcome(lambda: list(zip(*find(windows, context, extents, *rows), strict=True)))
-    assert got == expected
-    if isinstance(got, tuple):
-        return
-    bounds = OutOfBounds(op)
-    anchors, shapes = (np.array([w[k] for w in got], np.int64) for k in (0, 1))
+    def one_by_one() -> Any:
+        alone, found = Alone(cut, context), []
+        for k in range(context.size):
+            try:
+                planned = cut.plan(alone.context(k), *(sample_of(each, k) for each in inputs))
+            except PenstockError as error:
+                raise context.located(error, k) from error
+            found.append(listed(planned))
+        return tuple([row for (row,) in column] for column in zip(*found, strict=True))
 
-    def settled(index, _):
-        return bounds.settle(*got[index], sizes[index])
-
-    def settled_at_once():
-        *found, outside = settled_windows(bounds, context, anchors, shapes, extents)
-        return [(*w, not o) for *w, o in zip(*found, outside, strict=True)]
-
-    def plain(windows):
-        return [(tuple(a), tuple(s), bool(i)) for a, s, i in windows]
-
-    expected = outcome_of(lambda: plain(each_sample(context, settled)))
-    assert outcome_of(lambda: plain(settled_at_once())) == expected
+    assert outcome_of(lambda: listed(plan_batch(cut, context, *inputs))) == outcome_of(one_by_one)
 
 
 def compare_crops(arguments, extents, policy):
@@ -216,7 +206,7 @@ def test_named_slices(case):
     if any(abs(v) > 1 << 62 for v in case[0].get("start", ()) if isinstance(v, int)):
         op, context = made(case[0], 1)
         windows = SliceWindow(op, Spec(T.UINT8, 3, "HWC"))
-        _, shapes = slice_windows(windows, context, np.array(case[1]))
+        _, shapes = windows.plan(context, np.array(case[1]))
         assert shapes.tolist() == [[0, 5, 3]]  # both lie beyond all data
         return
     compare_slices(*case)
@@ -250,11 +240,12 @@ def test_positional_slices(case):
 
 @given(st.lists(st.one_of(st.floats(-1e6, 1e6), st.integers(-9, 9).map(lambda n: n / 2))))
 def test_rounding(values):
-    assert round_each(np.array(values, np.float64)).tolist() == list(map(round_half_away, values))
+    nearest = [int(Decimal(v).quantize(0, ROUND_HALF_UP)) for v in values]
+    assert round_each(np.array(values, np.float64)).tolist() == nearest
 
 
 def test_axes_that_do_not_exist_name_a_sample():
     op, context = made({"start": (1,), "axes": [np.array([5], np.int32)] * 2}, 2)
     windows = SliceWindow(op, Spec(T.UINT8, 3))
     with pytest.raises(IndexError, match=r"(?s)`axes` has 5.*at sample 0"):
-        slice_windows(windows, context, np.array([[4, 4, 3]] * 2))
+        plan_batch(_Cut(op, windows), context, Samples(shapes=np.array([[4, 4, 3]] * 2)))

@@ -15,7 +15,7 @@ from penstock.tensors.gpu.runtime import Runtime
 from penstock.types import storage_dtype
 from tests.support.gpu.prepared import Prepared
 from tests.support.gpu.session import GpuSession, gpu_session
-from tests.support.run_operator import PlainContext
+from tests.support.run_operator import PlainContext, call
 
 Rows = list[np.ndarray]
 
@@ -127,7 +127,9 @@ def run_cpu_operator_on_batch(
     if needs_batch(prepared.node):
         results = prepared.op.cpu_batch(_BatchContext(contexts, seed, iteration), *inputs)
         return tuple(map(list, results)) if isinstance(results, tuple) else list(results)
-    results = [prepared.op.cpu(c, *(rows[c.index] for rows in inputs)) for c in contexts]
+    results = [
+        call(prepared.op, prepared.specs, c, *(rows[c.index] for rows in inputs)) for c in contexts
+    ]
     if isinstance(results[0], tuple):
         return tuple([np.asarray(r[k]) for r in results] for k in range(len(results[0])))
     return [np.asarray(r) for r in results]

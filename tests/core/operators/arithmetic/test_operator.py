@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from penstock.errors import ArgumentValueError, LayoutError, ShapeError
 from penstock.operators.arithmetic import program
 from penstock.operators.arithmetic.expression import typed
+from penstock.operators.planning import Samples
 from penstock.operators.registry import find
 from penstock.operators.schema import Spec
 from penstock.types import DALIDataType as T
@@ -168,6 +169,34 @@ def test_errors():
     op = find("_arithmetic_generic_op").cls({"expression": ("add", X, Y)}, {})
     with pytest.raises(LayoutError):
         op.infer(Spec(T.UINT8, 2, "HW"), Spec(T.UINT8, 2, "WH"))
+
+
+def planned(expression, *columns):
+    """The outputs of all samples, worked out at once."""
+    op = find("_arithmetic_generic_op").cls({"expression": expression}, {})
+    op.infer(*[Spec(to_dali_type(c.dtype), c.ndim - 1) for c in columns])
+    (found,) = op.plan(None, *[Samples(values=c) for c in columns]).values
+    return found
+
+
+def test_small_values_of_all_samples_are_computed_at_once():
+    rng = np.random.default_rng(0)
+    angles, counts = rng.standard_normal(9).astype(np.float32), np.arange(9, dtype=np.int32)
+    points = rng.standard_normal((9, 3)).astype(np.float32)
+    for expression in (
+        ("add", ("mul", X, real(1.5)), Y),
+        ("sin", X),
+        ("gt", X, whole(0)),
+        ("floordiv", whole(7), ("add", Y, whole(1))),
+        ("clamp", ("exp", X), whole(0), whole(2)),
+    ):
+        for first in (angles, points):
+            batch = planned(expression, first, counts)
+            by_sample = [compute(expression, *s) for s in zip(first, counts, strict=True)]
+            assert batch.dtype == by_sample[0].dtype
+            np.testing.assert_array_equal(batch, by_sample)
+    with pytest.raises(ArgumentValueError, match="division by zero"):
+        planned(("mod", whole(7), Y), angles, counts)
 
 
 TYPES = [np.uint8, np.int16, np.int32, np.uint32, np.float32, np.float64, np.bool_]

@@ -14,7 +14,7 @@ from penstock.operators.deferred import pixels
 from penstock.operators.image.resized_image import ResizedImage
 from penstock.operators.registry import find
 from penstock.operators.schema import Spec
-from tests.support.run_operator import PlainContext
+from tests.support.run_operator import PlainContext, call
 
 
 class Pixels:
@@ -89,7 +89,7 @@ def test_fused_equals_unfused(
     spec = Spec(FLOAT if dtype == np.float32 else UINT8, 3, "HWC")
     resize, c, resized = make(name, spec, **arguments)
     height, width = arguments["size"]
-    normalize, n, _ = make(
+    normalize, n, specs = make(
         "crop_mirror_normalize",
         resized,
         crop=(max(1, int(height * fraction[0])), max(1, int(width * fraction[1]))),
@@ -104,8 +104,8 @@ def test_fused_equals_unfused(
         out_of_bounds_policy="pad",
         fill_values=3.25,
     )
-    want = normalize.cpu(n, resize.cpu(c, image))
-    got = normalize.cpu(n, resize.defer(c, Pixels(image) if deferred else image))
+    want = call(normalize, specs, n, resize.cpu(c, image))
+    got = call(normalize, specs, n, resize.defer(c, Pixels(image) if deferred else image))
     assert got.dtype == want.dtype
     np.testing.assert_array_equal(got.view(f"u{got.itemsize}"), want.view(f"u{want.itemsize}"))
 

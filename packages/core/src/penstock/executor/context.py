@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from penstock.executor.arena import Arena
     from penstock.executor.batch import BatchBuffer
+    from penstock.executor.planning import SamplePlans
     from penstock.graph.nodes import OpNode
 
 
@@ -29,6 +30,9 @@ class Context:
         "index",
         "iteration",
         "node",
+        "plans",
+        "position",
+        "row",
         "seed",
         "source",
     )
@@ -46,6 +50,23 @@ class Context:
         self.ahead: Any = None
         """What a reader has read for this sample together with others."""
         self.buffers: list[BatchBuffer | None] = [None] * outputs
+        self.row: Any = None
+        self.plans: SamplePlans | None = None
+        """The plans of the samples at hand, where the operator has any."""
+        self.position = 0
+        """Which of them is this sample's."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the first output, as `plan` gave it."""
+        assert self.plans is not None
+        return self.plans.shapes[0][self.position]
+
+    @property
+    def out(self) -> np.ndarray:
+        """Memory for the only output, of the shape that `plan` gave."""
+        assert self.plans is not None
+        return self.empty(self.plans.shapes[0][self.position], self.plans.dtypes[0])
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
         """Memory for an output: its row of the batch if it leaves the segment, else scratch."""
@@ -79,7 +100,7 @@ class Context:
 class FrameContext:
     """The context of one frame of a sequence: outputs are slots of the sequence's memory."""
 
-    __slots__ = ("_axis", "_count", "_frame", "_outputs", "_whole", "args")
+    __slots__ = ("_axis", "_count", "_frame", "_outputs", "_whole", "args", "plans")
 
     def __init__(self, whole: Any, count: int, axis: int, args: SimpleNamespace) -> None:
         self._whole = whole
@@ -88,6 +109,8 @@ class FrameContext:
         self._frame = 0
         self._outputs: dict[int, np.ndarray] = {}
         self.args = args
+        self.plans: SamplePlans | None = None
+        """The plans of all frames, where the operator has any."""
 
     def at(self, frame: int) -> FrameContext:
         """Point at frame number `frame`."""
@@ -121,6 +144,24 @@ class FrameContext:
         slot = self.slot(output, shape, dtype)
         # A frame of another shape than the first has no place; whoever stores it says so.
         return slot if slot.shape == tuple(shape) else self.temp(shape, dtype)
+
+    @property
+    def row(self) -> Any:
+        """What `plan` has worked out for this frame."""
+        assert self.plans is not None
+        return self.plans.rows[self._frame]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the first output of this frame, as `plan` gave it."""
+        assert self.plans is not None
+        return self.plans.shapes[0][self._frame]
+
+    @property
+    def out(self) -> np.ndarray:
+        """Memory for this frame's only output."""
+        assert self.plans is not None
+        return self.empty(self.plans.shapes[0][self._frame], self.plans.dtypes[0])
 
     def slot(self, output: int, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """The place of this frame in the output sequence."""

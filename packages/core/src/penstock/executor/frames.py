@@ -10,7 +10,9 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.executor.context import FrameContext
+from penstock.executor.planning import Planner, SamplePlans
 from penstock.operators.operator import Operator
+from penstock.operators.planning import Samples
 from penstock.operators.schema import Spec, as_specs
 from penstock.types import storage_dtype
 
@@ -61,6 +63,9 @@ class FrameLoop:
             for spec, framed in zip(inputs[1:], self.framed, strict=True)
         ]
         outputs = as_specs(self.op.infer(frame, *others))
+        self._planner = None
+        if self.op.plan is not None and self.op.needs_plan:
+            self._planner = Planner(self.op, None, outputs, constant=False)
         axis = self.axis
         self._type_of_empty = (
             storage_dtype(outputs[0].dtype) if getattr(self.op, "keeps_shape", False) else None
@@ -97,6 +102,8 @@ class FrameLoop:
             shared = self.shared(sequence if self.repeats else sequence[(*lead, 0)], each)
             args.update({name: [value] * count for name, value in shared.items()})
         outputs = 1
+        if self._planner is not None:
+            context.plans = self._planned(c, args, count, sequence, others)
         for f in range(count):
             if args:
                 context.args.__dict__.update(c.args.__dict__)
@@ -116,6 +123,32 @@ class FrameLoop:
                 _store(context, k, output)
         whole = tuple(context.output(k) for k in range(outputs))
         return whole[0] if outputs == 1 else whole
+
+    def _planned(
+        self,
+        c: Any,
+        args: dict[str, list[Any]],
+        count: int,
+        sequence: np.ndarray,
+        others: Sequence[np.ndarray],
+    ) -> SamplePlans:
+        """The plans of all frames of one sequence."""
+        assert self._planner is not None
+        inputs = [
+            Samples(
+                [sequence] * count if self.repeats else list(np.moveaxis(sequence, self.axis, 0))
+            )
+        ]
+        for data, framed in zip(others, self.framed, strict=True):
+            inputs.append(Samples(list(data) if framed else [data] * count))
+        return self._planner.plan(
+            inputs,
+            {name: (Samples(values), None) for name, values in args.items()},
+            [c.index] * count,
+            seed=c.seed,
+            iteration=c.iteration,
+            args=c.args,
+        )
 
     def _frame_arguments(self, args: Any, count: int) -> dict[str, list[Any]]:
         found = {}

@@ -176,6 +176,12 @@ class FramesContext:
         if loop.frame_args and loop.shared is not None:
             self._shared = self._find_shared(loop.shared, sequences.dtype)
 
+    @property
+    def indices(self) -> list[int]:
+        """Positions of the frames' sequences in their batch."""
+        found: list[int] = self._owner.tolist()
+        return found
+
     def _find_shared(self, shared: Any, dtype: np.dtype) -> dict[str, list[Any]]:
         """What all frames of a sequence have in common, where arguments differ by frame."""
         names = self._loop.op.schema.args

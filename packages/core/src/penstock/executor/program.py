@@ -62,6 +62,7 @@ class Program:
             *(r for r, _ in self.constants),
         ]
         """Registers that hold batches before the first sample runs."""
+        self.known_ahead = self._known_ahead()
         self.reads_only = len(self.steps) == 1 and self.steps[0].is_reader and not self.batch_steps
         """Whether all there is to do is to read samples."""
         self.has_work = bool(self.steps or self.batch_steps)
@@ -86,6 +87,19 @@ class Program:
             self.drawn.append((step, Derived(step, dict(self.constants))))
         else:
             self.steps.append(step)
+
+    def _known_ahead(self) -> list[int]:
+        """Registers that are there when samples have been read, and that something done for
+        several samples at once asks for.
+        """
+        there = {*self.reads, *(r for s in self.steps if s.is_reader for r in s.outputs)}
+        asked = {
+            r
+            for s in self.steps
+            if s.planner is not None or s.together is not None
+            for r in (*s.inputs, *(r for _, r, _ in s.planned_args))
+        }
+        return sorted(there & asked)
 
     def _are_whole(self, step: Step) -> bool:
         """Whether all that a step reads is there for the whole batch, as one array."""
@@ -113,7 +127,7 @@ class Program:
     def _join(self) -> None:
         """Let steps behind the light ones do several samples at once, where they can."""
         for step in self.steps:
-            if step.is_light:
+            if step.is_light or step.planner is not None:
                 continue
             step.together = function_for_several(step, self.plan)
             if step.together is None:

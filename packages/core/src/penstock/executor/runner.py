@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock.errors import PenstockError, ShapeError, located
 from penstock.executor.together import Together
+from penstock.operators.planning import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.executor.batch import BatchBuffer
     from penstock.executor.context import Context
     from penstock.executor.iteration import Iteration
+    from penstock.executor.planning import Planner, SamplePlans
     from penstock.executor.program import Program
     from penstock.executor.step import Step
 
@@ -27,10 +29,10 @@ _Sample = tuple[int, list[Any], list[str]]
 class SampleRunner:
     """Carries samples through a program, on one worker.
 
-    A few samples are taken at a time. What is mere interpreter work (opening files, deciding about
-    windows) is done for all of them first, step by step: the interpreter's own code and data stay
-    in the cache for that long, which the work on pixels drives out. Then each sample goes through
-    the remaining steps alone, while its pixels are hot.
+    A few samples are taken at a time. They are read, and all that can be worked out ahead of their
+    pixels is, for all of them at once: geometry, and whatever follows from shapes and small values
+    (see `Operator.plan`). Then each sample goes through the steps on pixels alone, while these are
+    hot in the cache.
     """
 
     def __init__(self, program: Program, arena: Arena, *, materialise_views: bool) -> None:
@@ -38,10 +40,8 @@ class SampleRunner:
         self._arena = arena
         self._materialise = materialise_views
         steps = [(step, step.context(arena)) for step in program.steps]
-        light = next((k for k, (s, _) in enumerate(steps) if not s.is_light), len(steps))
-        self._light, rest = steps[:light], steps[light:]
-        joint = next((k for k, (s, _) in enumerate(rest) if s.together is None), len(rest))
-        self._joint, self._heavy = rest[:joint], rest[joint:]
+        self._readers = [(s, c) for s, c in steps if s.is_reader]
+        self._operators = [(s, c) for s, c in steps if not s.is_reader]
         self._steps = steps
         self._sample_bytes = 0
         """How long samples that are read together are about."""
@@ -75,12 +75,12 @@ class SampleRunner:
             if not indices:
                 return failures
         samples = [self._begun(index) for index in indices]
-        for step, context in self._light:
-            failed = []
-            ahead = self._load_ahead(step, context, samples) if step.is_reader else None
+        for step, context in self._readers:
+            ahead = self._load_ahead(step, context, samples)
             todo = samples
             if ahead is not None:
                 todo, ahead = self._hand_on(step, context, samples, ahead)
+            failed = []
             for number, sample in enumerate(todo):
                 context.ahead = None if ahead is None else ahead[number]
                 try:
@@ -91,23 +91,130 @@ class SampleRunner:
             if failed:
                 samples = [s for s in samples if s[0] not in failed]
             context.ahead = None
-        for step, context in self._joint:
-            samples = self._do_together(step, context, samples, failures)
-        if not self._heavy:
-            return failures
+        if samples:
+            self._carry(samples, failures)
+        return failures
+
+    def _carry(self, samples: list[_Sample], failures: list[tuple[int, BaseException]]) -> None:
+        """Take samples that have been read through all operators.
+
+        What can be worked out for all of them at once comes first, step by step; then what hardly
+        touches data; then each sample goes through the rest alone.
+        """
+        known = {
+            r: Samples([registers[r] for _, registers, _ in samples])
+            for r in self._program.known_ahead
+        }
+        left: list[tuple[Step, Context]] = []
+        for step, context in self._operators:
+            context.plans = None
+            if step.planner is not None:
+                plans = self._planned(step, context, samples, known)
+                if plans is not None and plans.values is not None:
+                    self._keep_values(step, context, plans.values, samples, known)
+                    continue
+                context.plans = plans
+                if plans is not None:
+                    for r, shapes in zip(step.outputs, plans.shapes, strict=True):
+                        known[r] = Samples(shapes=shapes)
+            elif step.together is not None and _are_there(step, known):
+                count = len(samples)
+                samples = self._do_together(step, context, samples, failures)
+                if not samples:
+                    return
+                if len(samples) == count:
+                    for r in step.outputs:
+                        known[r] = Samples([registers[r] for _, registers, _ in samples])
+                else:  # what is known has a row too many: the others are planned one by one
+                    known.clear()
+                    for _, before in left:
+                        before.plans = None
+                continue
+            left.append((step, context))
+        light = next((k for k, (s, _) in enumerate(left) if not s.is_light), len(left))
+        numbered = list(enumerate(samples))
+        for step, context in left[:light]:
+            good = []
+            for position, sample in numbered:
+                try:
+                    self._do(step, context, sample, position)
+                except BaseException as error:  # whatever it is, somebody waits for the batch
+                    failures.append((sample[0], error))
+                else:
+                    good.append((position, sample))
+            numbered = good
+        heavy = left[light:]
+        if not heavy:
+            return
+        arena = self._arena
         mark = arena.mark()
-        for sample in samples:
+        for position, sample in numbered:
             index, _, sources = sample
-            for step, context in self._light:  # their recipes may still ask for it
+            for step, context in left[:light]:  # their lazy values may still ask for it
                 context.index = index
                 context.source = sources[step.outputs[0]] if step.outputs else ""
             try:
-                for step, context in self._heavy:
-                    self._do(step, context, sample)
+                for step, context in heavy:
+                    self._do(step, context, sample, position)
             except BaseException as error:
                 failures.append((index, error))
             arena.release(mark)
-        return failures
+
+    def _planned(
+        self, step: Step, context: Context, samples: list[_Sample], known: dict[int, Samples]
+    ) -> SamplePlans | None:
+        """The plans of samples for a step; `None` where they have to be planned one by one."""
+        try:
+            inputs = [known[r] for r in step.inputs]
+            tensors = {name: (known[r], convert) for name, r, convert in step.planned_args}
+        except KeyError:
+            return None
+        if not all(s.are_there for s, _ in tensors.values()):
+            return None
+        planner = step.planner
+        assert planner is not None
+        sources = None
+        if step.node.schema.reads_metadata and step.inputs:
+            sources = [found[step.inputs[0]] for _, _, found in samples]
+        try:
+            return planner.plan(
+                inputs,
+                tensors,
+                [index for index, _, _ in samples],
+                seed=context.seed,
+                iteration=context.iteration,
+                sources=sources,
+            )
+        except Exception:  # one of them is bad: each is planned alone, and that one says so
+            return None
+
+    def _keep_values(
+        self,
+        step: Step,
+        context: Context,
+        values: tuple[np.ndarray, ...],
+        samples: list[_Sample],
+        known: dict[int, Samples],
+    ) -> None:
+        """Make what was worked out for all samples the outputs of a step."""
+        for r, buffer, each in zip(step.outputs, context.buffers, values, strict=True):
+            if buffer is not None:
+                buffer.put_rows([index for index, _, _ in samples], each)
+            known[r] = Samples(values=each)
+            for k, (_, registers, _) in enumerate(samples):
+                registers[r] = each[k, ...]
+        if not step.inputs:
+            return
+        for index, _, sources in samples:
+            source = sources[step.inputs[0]]
+            if source:
+                self._note_source(step, index, source, sources)
+
+    def _note_source(self, step: Step, index: int, source: str, sources: list[str]) -> None:
+        for r in step.outputs:
+            sources[r] = source
+        for k in step.leaving:
+            self._iteration.set_source(step.outputs[k], index, source)
 
     def _read(self, step: Step, context: Context, indices: list[int]) -> list[int]:
         """Read samples at once; return those that `load` has to see, each by itself."""
@@ -186,10 +293,7 @@ class SampleRunner:
                     registers[r] = values[k]
                 source = "" if origin is None else sources[origin]
                 if source:
-                    for r in step.outputs:
-                        sources[r] = source
-                    for k_out in step.leaving:
-                        self._iteration.set_source(step.outputs[k_out], index, source)
+                    self._note_source(step, index, source, sources)
             good.append(sample)
         return good
 
@@ -256,8 +360,8 @@ class SampleRunner:
                 sources[r] = batch.sources[index]
         return index, registers, sources
 
-    def _do(self, step: Step, context: Context, sample: _Sample) -> None:
-        """Take one sample through one step.
+    def _do(self, step: Step, context: Context, sample: _Sample, position: int = 0) -> None:
+        """Take one sample, at a position among those that were planned together, through one step.
 
         Raises
         ------
@@ -268,10 +372,23 @@ class SampleRunner:
         inputs = step.inputs
         context.index = index
         context.source = sources[inputs[0]] if inputs else ""
+        alone = False
         try:
-            if step.tensor_args:
+            if step.planner is not None and step.planner.is_needed:
+                alone = context.plans is None
+                if alone:
+                    position = 0
+                    context.plans = self._planned_alone(step, step.planner, context, sample)
+                context.position = position
+                if context.plans.values is None:  # type: ignore[union-attr]
+                    context.row = context.plans.rows[position]  # type: ignore[union-attr]
+            if step.sample_args:
                 _set_arguments(step, context.args, registers)
-            if step.is_reader:
+            if alone and context.plans.values is not None:  # type: ignore[union-attr]
+                result: Any = tuple(
+                    [each[0, ...] for each in context.plans.values]  # type: ignore[union-attr]
+                )
+            elif step.is_reader:
                 entry = self._iteration.entries[id(step.node)][index]
                 context.source = step.op.source_info(entry)
                 result = step.function(context, entry)
@@ -290,12 +407,25 @@ class SampleRunner:
                 self._store_several(step, context, result, registers)
         except BaseException as error:
             raise located(error, step.node.where(index, context.source)) from error
+        finally:
+            if alone:
+                context.plans = None
         source = context.source
         if source:
-            for r in step.outputs:
-                sources[r] = source
-            for k in step.leaving:
-                self._iteration.set_source(step.outputs[k], index, source)
+            self._note_source(step, index, source, sources)
+
+    def _planned_alone(
+        self, step: Step, planner: Planner, context: Context, sample: _Sample
+    ) -> SamplePlans:
+        index, registers, _ = sample
+        return planner.plan(
+            [Samples([registers[r]]) for r in step.inputs],
+            {name: (Samples([registers[r]]), convert) for name, r, convert in step.planned_args},
+            [index],
+            seed=context.seed,
+            iteration=context.iteration,
+            sources=[context.source],
+        )
 
     def _store(
         self,
@@ -325,8 +455,14 @@ class SampleRunner:
             self._store(value, r, buffer, context.index, registers)
 
 
+def _are_there(step: Step, known: dict[int, Samples]) -> bool:
+    """Whether all samples that a step reads are there."""
+    found = [known.get(r) for r in step.inputs]
+    return all(samples is not None and samples.are_there for samples in found)
+
+
 def _set_arguments(step: Step, args: Any, registers: list[Any]) -> None:
-    for name, r, convert in step.tensor_args:
+    for name, r, convert in step.sample_args:
         try:
             setattr(args, name, convert(registers[r]))
         except (TypeError, ValueError) as error:

@@ -14,6 +14,7 @@ from penstock.executor.arena import Arena
 from penstock.executor.context import Context
 from penstock.executor.frames import FrameLoop, is_for_frames
 from penstock.executor.inputs import check_argument, checked
+from penstock.executor.planning import Planner
 from penstock.operators.schema import Spec, as_specs
 
 if TYPE_CHECKING:
@@ -38,6 +39,12 @@ class Step:
     is_reader: bool
     is_light: bool = False
     """Whether the step hardly touches data: it reads a file, or hands on a recipe."""
+    planner: Planner | None = None
+    """What works out samples ahead of their data, where the operator can."""
+    planned_args: tuple[tuple[str, int, Callable[[np.ndarray], Any]], ...] = ()
+    """Those of `tensor_args` that it looks at."""
+    sample_args: tuple[tuple[str, int, Callable[[np.ndarray], Any]], ...] = ()
+    """Those of `tensor_args` that `function` finds in its context."""
     together: Callable[..., Any] | None = None
     """What does several samples at once, where they are to be done so."""
 
@@ -115,6 +122,15 @@ class StepMaker:
             )
             for name, edge in node.tensor_args.items()
         )
+        planner = None
+        planned_args: Any = ()
+        sample_args = tensor_args
+        if getattr(op, "plan", None) is not None:
+            arguments = SimpleNamespace(**vars(op.args))
+            planned_args = tuple(a for a in tensor_args if a[0] not in op.unplanned)
+            planner = Planner(op, arguments, specs, constant=not planned_args)
+            if op.needs_plan:
+                sample_args = tuple(a for a in tensor_args if a[0] in op.unplanned)
         return Step(
             node=node,
             op=op,
@@ -127,6 +143,9 @@ class StepMaker:
             seed=self.plan.seeds.get(id(node), 0),
             is_reader=node.schema.reader,
             is_light=node.schema.reader,
+            planner=planner,
+            planned_args=planned_args,
+            sample_args=sample_args,
         )
 
 

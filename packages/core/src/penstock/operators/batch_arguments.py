@@ -9,10 +9,10 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from penstock.operators.operator import BatchContext
+    from penstock.operators.planning import PlanContext
 
 
-def scalars(c: BatchContext, name: str, dtype: DTypeLike) -> np.ndarray | None:
+def scalars(c: PlanContext, name: str, dtype: DTypeLike) -> np.ndarray | None:
     """Argument `name`, one number a sample, as an array ``(samples,)``; `None` if not given.
 
     Raises

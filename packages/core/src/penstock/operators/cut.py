@@ -15,9 +15,9 @@ from penstock.operators.argument_types import DataTypeArg, ImageTypeArg
 from penstock.operators.deferred import DeferredImage, DeferredWindow, pixels
 from penstock.operators.fill import fill_of_type
 from penstock.operators.partial_batch import partial_batch, strided_batch
+from penstock.operators.planning import Planned
 from penstock.operators.schema import Arg
 from penstock.operators.window import OutOfBounds, slices
-from penstock.operators.window_batch import settled_windows
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, shape_rows
 from penstock.types import DALIDataType, to_numpy_type
 
@@ -85,16 +85,23 @@ class Cutter:
                     f'"{data.layout}" has no channels (C). Give a single value.'
                 )
 
-    def cut(
-        self,
-        c: SampleContext,
-        data: np.ndarray | DeferredImage,
-        anchor: tuple[int, ...],
-        shape: tuple[int, ...],
-    ) -> np.ndarray:
+    def plan(self, extents: np.ndarray, anchors: np.ndarray, shapes: np.ndarray) -> Planned:
+        """The plan of windows in samples of these extents; int64 ``(samples, ndim)`` all."""
+        anchors, shapes, outside = self._bounds.plan(anchors, shapes, extents)
+        if len(self._fill) > 1 and self._bounds.policy == "constant":
+            wrong = outside & (shapes[:, self._channel_axis] != len(self._fill))
+            if wrong.any():
+                raise ShapeError(
+                    f"`fill_values` has {len(self._fill)} values, one a channel, but the output "
+                    f"has {shapes[int(wrong.argmax()), self._channel_axis]} channels."
+                )
+        return Planned(shapes, (anchors, outside))
+
+    def cut(self, c: SampleContext, data: np.ndarray | DeferredImage) -> np.ndarray:
         """The window of `data`, a view of it where nothing has to be computed."""
-        anchor, shape, inside = self._bounds.settle(anchor, shape, data.shape)
-        if not inside:
+        anchor, outside = c.row
+        shape = c.shape
+        if outside:
             return self._padded(c, data, anchor, shape)
         if isinstance(data, np.ndarray):
             view = data if shape == data.shape else data[slices(anchor, shape)]
@@ -107,36 +114,31 @@ class Cutter:
                 view = view[..., first : first + shape[2]]
         if self._convert is None:
             return view
-        out = c.empty(shape, self._numpy_type)
+        out = c.out
         self._convert(view, out)
         return out
 
     def defer(
-        self,
-        c: SampleContext,
-        data: np.ndarray | DeferredImage,
-        anchor: tuple[int, ...],
-        shape: tuple[int, ...],
+        self, c: SampleContext, data: np.ndarray | DeferredImage
     ) -> np.ndarray | DeferredImage:
         """Like `cut`, but the window of a deferred image stays deferred wherever it can."""
-        if isinstance(data, np.ndarray) or self._convert is not None:
-            return self.cut(c, data, anchor, shape)
-        settled, size, inside = self._bounds.settle(anchor, shape, data.shape)
-        if not inside or size[2] != data.shape[2] or 0 in size:
-            return self.cut(c, data, anchor, shape)
-        if size == data.shape:
+        anchor, outside = c.row
+        shape = c.shape
+        if isinstance(data, np.ndarray) or self._convert is not None or outside:
+            return self.cut(c, data)
+        if shape[2] != data.shape[2] or 0 in shape:
+            return self.cut(c, data)
+        if shape == data.shape:
             return data
-        return DeferredWindow(data, settled[0], settled[1], size[0], size[1])
+        return DeferredWindow(data, anchor[0], anchor[1], shape[0], shape[1])
 
-    def cut_batch(
-        self, c: BatchContext, data: LazyBatch, anchors: np.ndarray, shapes: np.ndarray
-    ) -> LazyBatch:
+    def cut_batch(self, c: BatchContext, data: LazyBatch, planned: Planned) -> LazyBatch:
         """The windows of a batch: views of it where possible.
 
-        They are int64 ``(samples, ndim)``, or ``(1, ndim)`` for samples that are all alike.
+        The plan has a row a sample, or one for samples that are all alike.
         """
+        (shapes,), (anchors, outside) = planned.shapes, planned.table
         extents = data.shapes if len(anchors) == len(data) else shape_rows(data)
-        anchors, shapes, outside = settled_windows(self._bounds, c, anchors, shapes, extents)
         if self._convert is None and not np.count_nonzero(outside):
             if np.array_equal(shapes, extents):
                 return data
@@ -148,15 +150,12 @@ class Cutter:
             anchors, shapes = (np.broadcast_to(a, extents.shape) for a in (anchors, shapes))
             outside = np.broadcast_to(outside, len(data))
         policy = self._bounds.policy if outside.any() else "constant"
-        if policy == "constant":
-            if len(self._fill) > 1 and outside.any():
-                self._check_fill(c, shapes, outside)
-            if not isinstance(data, (DeviceBatch, StridedBatch)):
-                first = np.clip(anchors, 0, extents)
-                last = np.clip(anchors + shapes, first, extents)
-                # A recipe makes no more of the data than is seen of it.
-                data = partial_batch(c, data).window(first, last - first)
-                anchors = anchors - first
+        if policy == "constant" and not isinstance(data, (DeviceBatch, StridedBatch)):
+            first = np.clip(anchors, 0, extents)
+            last = np.clip(anchors + shapes, first, extents)
+            # A lazy batch makes no more of the data than is seen of it.
+            data = partial_batch(c, data).window(first, last - first)
+            anchors = anchors - first
         out = c.empty(shapes, self._numpy_type)
         _window_kernels.window(
             c.queue,
@@ -169,20 +168,11 @@ class Cutter:
         )
         return out
 
-    def _check_fill(self, c: BatchContext, shapes: np.ndarray, outside: np.ndarray) -> None:
-        wrong = outside & (shapes[:, self._channel_axis] != len(self._fill))
-        if wrong.any():
-            index = int(np.flatnonzero(wrong)[0])
-            try:
-                self._fill_for(tuple(shapes[index].tolist()))
-            except ShapeError as error:
-                raise c.located(error, index) from error
-
     def _padded(
         self,
         c: SampleContext,
         data: np.ndarray | DeferredImage,
-        anchor: tuple[int, ...],
+        anchor: Sequence[int],
         shape: tuple[int, ...],
     ) -> np.ndarray:
         if not isinstance(data, np.ndarray):
@@ -190,30 +180,24 @@ class Cutter:
                 data, anchor = _needed(data, anchor, shape)
             else:
                 data = pixels(data)
-        out = c.empty(shape, self._numpy_type)
+        out = c.out
         fill = None
         if self._bounds.policy == "constant":
-            fill = self._fill_for(shape)
+            fill = self._fill_for(len(shape))
         pad_window(data, anchor, out, policy=self._bounds.policy, fill=fill, move=self._convert)
         return out
 
-    def _fill_for(self, shape: Sequence[int]) -> np.ndarray:
+    def _fill_for(self, ndim: int) -> np.ndarray:
         fill = self._fill
         if len(fill) == 1:
             return fill
-        axis = self._channel_axis
-        if shape[axis] != len(fill):
-            raise ShapeError(
-                f"`fill_values` has {len(fill)} values, one a channel, but the output has "
-                f"{shape[axis]} channels."
-            )
-        extents = [1] * len(shape)
-        extents[axis] = len(fill)
+        extents = [1] * ndim
+        extents[self._channel_axis] = len(fill)
         return fill.reshape(extents)
 
 
 def _needed(
-    image: DeferredImage, anchor: tuple[int, ...], shape: tuple[int, ...]
+    image: DeferredImage, anchor: Sequence[int], shape: tuple[int, ...]
 ) -> tuple[np.ndarray, tuple[int, ...]]:
     """The part of `image` that a window shows, and the window's anchor in it."""
     height, width, channels = image.shape

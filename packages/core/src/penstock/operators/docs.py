@@ -75,6 +75,7 @@ def devices_with_code(schema: OpSchema) -> tuple[str, ...]:
     # By sample, by batch, or as a reader; external data is fed and needs no code of an operator's.
     methods = (getattr(schema.cls, name, None) for name in ("cpu", "cpu_batch", "load"))
     runs = schema.name == "external_source" or any(m not in (None, Operator.cpu) for m in methods)
+    runs |= schema.cls.plan is not None and bool(schema.cls.plans_values)  # its outputs themselves
     gpu = schema.name == "external_source" or schema.has_gpu
     return tuple(d for d in schema.devices if (runs if d == "cpu" else gpu))
 

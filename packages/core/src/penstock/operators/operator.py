@@ -13,10 +13,12 @@ from penstock.errors import NotYetSupportedError
 from penstock.operators.argument_types import BoolArg, IntArg, IntListArg
 from penstock.operators.registry import register
 from penstock.operators.schema import Arg, Input, OpSchema, Spec
+from penstock.operators.shape_memo import ShapeMemo
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from penstock.operators.planning import Planned
     from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch
     from penstock.tensors.gpu.queue import Queue
 
@@ -25,7 +27,24 @@ class SampleContext(Protocol):
     """What an operator is handed, besides its inputs, while it works on one sample."""
 
     args: Any
-    """Arguments of this sample by name, converted; `None` where not given and without default."""
+    """Arguments of this sample by name, converted; `None` where not given and without default. Of
+    an operator with a `plan`, the constant ones only."""
+
+    @property
+    def row(self) -> Any:
+        """What `plan` has worked out for this sample: its row of the table."""
+
+    @property
+    def out(self) -> np.ndarray:
+        """Memory for the only output, of the shape that `plan` gave and the type that `infer` gave:
+        its row of the batch wherever possible. Not to be asked for by what returns a view.
+        """
+        ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the first output, as `plan` gave it."""
+        ...
 
     @property
     def index(self) -> int:
@@ -122,6 +141,11 @@ class BatchContext(Protocol):
     iteration: int
     """Number of the iteration since the pipeline was built."""
 
+    @property
+    def indices(self) -> Sequence[int]:
+        """Positions of the samples in their batch: all of them."""
+        ...
+
     def values(self, name: str) -> list[Any]:
         """Argument `name` of each sample, converted as for `cpu`."""
         ...
@@ -179,6 +203,8 @@ class Operator:
     def __init__(self, args: dict[str, Any], tensor_args: dict[str, Spec] | None = None) -> None:
         self.args: Any = SimpleNamespace(**args)
         self.tensor_args: dict[str, Spec] = tensor_args or {}
+        self.batch_plans: ShapeMemo[Planned] = ShapeMemo()
+        """Plans of batches on the GPU, where these follow from shapes alone."""
 
     def given(self, name: str) -> bool:
         """Whether the user gave argument `name`, as a constant or as a tensor."""
@@ -195,6 +221,27 @@ class Operator:
         inputs. Memory for outputs comes from ``c.empty``, scratch from ``c.temp``.
         """
         raise NotYetSupportedError(f"`{self.schema.name}` has no CPU implementation.")
+
+    plan: ClassVar[Callable[..., Planned | None] | None] = None
+    """A method ``plan(c, *inputs)`` that works out what has to be known before pixels are touched,
+    for several samples at once: shapes of the outputs, windows, matrices, or the outputs themselves
+    where they follow from shapes and small values. `c` is a `PlanContext`, and each input a
+    `Samples` (on the GPU a batch). Returns a `Planned`. What it raises is the error of a sample:
+    where several were planned, each is planned alone, so that the error finds its own. `None` where
+    shapes of outputs show only in the data; `cpu` then works with what the data says."""
+
+    plans_values: ClassVar[bool] = False
+    """Whether `plan` looks at the values of inputs, or makes those of outputs, and does not follow
+    from shapes alone."""
+
+    unplanned: ClassVar[tuple[str, ...]] = ()
+    """Arguments that `plan` does not look at: `cpu` finds them as ``c.args.<name>``, also where
+    they differ by sample, and plans are remembered all the same."""
+
+    needs_plan: ClassVar[bool] = True
+    """Whether `cpu` works with what `plan` has found. Otherwise `plan` is only called where several
+    samples can be planned at once, may return `None` where it has nothing to say, and `cpu` finds
+    its arguments as if there were none."""
 
     cpu_together: ClassVar[Callable[..., Any] | None] = None
     """A method ``cpu_together(c, *inputs)`` that does several samples in one call, where such calls
@@ -217,7 +264,7 @@ class Operator:
         Inputs are `DeviceBatch`, or recipes of the classes in `gpu_takes`; those declared with
         ``device="cpu"`` are `HostBatch`. Outputs are a `DeviceBatch`, which may share memory with
         an input, or a `LazyBatch`. Nothing here may wait for the device, and nothing may be done
-        sample by sample that NumPy, or a loop that `penstock.kernels.gpu.compiled` makes, can do
+        sample by sample that NumPy, or a loop that `penstock.kernels.plan.compiled` makes, can do
         for the whole batch.
         """
         raise NotYetSupportedError(f"`{self.schema.name}` has no GPU implementation.")

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-Window = tuple[tuple[int, ...], tuple[int, ...]]
-"""Anchor and shape of a window, one entry an axis of the data."""
-
+Windows = tuple[np.ndarray, np.ndarray]
+"""Anchors and shapes of windows, int64 ``(samples, ndim)`` each, one entry an axis of the data."""
 
 FARTHEST = 1 << 61
 """Coordinates of batches are cut off here: sums of two are no larger than int64 can be."""
@@ -19,19 +18,11 @@ def slices(anchor: Sequence[int], shape: Sequence[int]) -> tuple[slice, ...]:
     return tuple([slice(a, a + s) for a, s in zip(anchor, shape, strict=True)])
 
 
-def round_half_away(value: float) -> int:
-    """`value` rounded to the nearest integer, halves away from zero (C's ``llround``)."""
-    whole = int(value)
-    rest = value - whole
-    if rest >= 0.5:
-        return whole + 1
-    if rest <= -0.5:
-        return whole - 1
-    return whole
-
-
 def round_each(values: np.ndarray) -> np.ndarray:
-    """The same for each of an array, as int64; integers stay, and what is huge is cut off."""
+    """Each rounded to the nearest integer, halves away from zero (C's ``llround``), as int64.
+
+    Integers stay, what is huge is cut off, and NaN is 0.
+    """
     values = _limited(values)
     if values.dtype.kind == "i":
         return values

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from penstock._later import later
 from penstock.errors import ArgumentValueError, OutOfRangeError, ShapeError
 from penstock.operators.argument_types import FloatListArg, StringArg
 from penstock.operators.schema import Arg
 from penstock.operators.window_arithmetic import as_float32
+from penstock.tensors.gpu.batch import plain
 
 if TYPE_CHECKING:
+    from penstock.kernels.plan import windows as _windows
     from penstock.operators.operator import Operator
+else:
+    _windows = later("penstock.kernels.plan.windows")
 
 _POLICIES = {
     "error": "error",
@@ -70,40 +76,41 @@ class OutOfBounds:
         self.policy = _POLICIES[given]
         self.fill = tuple(map(as_float32, op.args.fill_values)) or (0.0,)
 
-    def settle(
-        self, anchor: tuple[int, ...], shape: tuple[int, ...], extents: Sequence[int]
-    ) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
-        """The window after the policy, and whether it now lies inside of the data.
+    def plan(
+        self, anchors: np.ndarray, shapes: np.ndarray, extents: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The windows after the policy, and which of them now leave their samples.
 
-        Where it does not, the pixels outside are to be made up according to `policy`.
+        All are int64 ``(samples, ndim)``, but for the last: bool ``(samples,)``. Where a window
+        leaves its sample, what is outside is to be made up according to `policy`.
 
         Raises
         ------
         OutOfRangeError
-            If the window leaves the data and the policy is ``"error"``.
+            If a window leaves its sample and the policy is ``"error"``.
+        ShapeError
+            If a sample is empty, so that it has nothing that the policy could repeat.
         """
-        for a, s, extent in zip(anchor, shape, extents, strict=True):
-            if a < 0 or a + s > extent:
-                break
-        else:
-            return anchor, shape, True
+        outside = np.empty(len(anchors), np.bool_)
+        if not _windows.leaves(plain(anchors), plain(shapes), plain(extents), outside):
+            return anchors, shapes, outside
         if self.policy == "trim_to_shape":
-            first = [min(max(a, 0), e) for a, e in zip(anchor, extents, strict=True)]
-            last = [min(max(a + s, 0), e) for a, s, e in zip(anchor, shape, extents, strict=True)]
-            return (
-                tuple(first),
-                tuple([b - a for a, b in zip(first, last, strict=True)]),
-                True,
-            )
+            first = np.clip(anchors, 0, extents)
+            return first, np.clip(anchors + shapes, 0, extents) - first, np.zeros_like(outside)
         if self.policy == "error":
+            index = int(outside.argmax())
+            anchor, shape, extent = (tuple(a[index].tolist()) for a in (anchors, shapes, extents))
             raise OutOfRangeError(
                 f"The window leaves the data: anchor {anchor}, window shape {shape}, data shape "
-                f"{tuple(extents)}. Make it smaller or choose another `out_of_bounds_policy` "
+                f"{extent}. Make it smaller or choose another `out_of_bounds_policy` "
                 '("pad", "trim_to_shape", ...).'
             )
-        if self.policy != "constant" and 0 in extents and 0 not in shape:
-            raise ShapeError(
-                f"The data is empty (shape {tuple(extents)}), so there is nothing that "
-                f'`out_of_bounds_policy="{self.policy}"` could repeat; use "constant".'
-            )
-        return anchor, shape, False
+        if self.policy != "constant":
+            empty = outside & (extents == 0).any(axis=1) & (shapes != 0).all(axis=1)
+            if empty.any():
+                raise ShapeError(
+                    f"The data is empty (shape {tuple(extents[int(empty.argmax())].tolist())}), so "
+                    f'there is nothing that `out_of_bounds_policy="{self.policy}"` could repeat; '
+                    'use "constant".'
+                )
+        return anchors, shapes, outside

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from penstock._later import later
 from penstock.errors import ArgumentValueError, UsageError
 from penstock.operators.argument_types import FloatArg, FloatListArg, StringArg
+from penstock.operators.batch_arguments import scalars
 from penstock.operators.schema import Arg
-from penstock.operators.window_arithmetic import Window, as_float32, round_half_away
+from penstock.operators.window_arithmetic import FARTHEST, Windows, as_float32, whole_each
+from penstock.tensors.gpu.batch import plain
 
 if TYPE_CHECKING:
+    from penstock.kernels.plan import windows as _windows
     from penstock.operators.operator import Operator
+    from penstock.operators.planning import PlanContext
+else:
+    _windows = later("penstock.kernels.plan.windows")
 
 CROP_ARGS: tuple[Arg, ...] = (
     Arg(
@@ -115,7 +124,7 @@ class CropWindow:
         If `crop` has neither two nor three values, an extent is negative, or `rounding` is unknown.
     """
 
-    __slots__ = ("cut", "sized_by_sample", "truncates", "whole")
+    __slots__ = ("_axes", "_places", "_sizes", "cut", "differ", "sized_by_sample", "truncates")
 
     def __init__(self, op: Operator, layout: str) -> None:
         args = op.args
@@ -161,37 +170,73 @@ class CropWindow:
             if axis >= 0 and (constants[slot] is None or constants[slot] > 0)  # type: ignore[operator]
         )
         """The axes that are cut, or may be."""
-        self.whole = not self.cut
-        """Whether no argument asks for a crop, so that every window is the whole sample."""
+        self.differ = any(cut.size is None or cut.place is None for cut in self.cut)
+        """Whether windows of samples of the same extents may differ."""
+        self._axes = np.array([cut.axis for cut in self.cut], np.int64)
+        self._sizes = np.array([[min(cut.size or 0, FARTHEST)] for cut in self.cut], np.int64)
+        self._places = np.array([[cut.place or 0.0] for cut in self.cut], np.float64)
 
-    def __call__(self, args: Any, extents: Sequence[int]) -> Window:
-        """Anchor and shape of the window in a sample with these extents.
+    def plan(self, c: PlanContext, extents: np.ndarray) -> Windows:
+        """The windows in samples of these extents, int64 ``(samples, ndim)``.
 
         Raises
         ------
         ArgumentValueError
-            If a position lies outside of [0, 1].
+            If a position lies outside of [0, 1], or a size is not finite.
         """
-        anchor = [0] * len(extents)
-        shape = list(extents)
-        by_sample = _three_extents(args.crop) if self.sized_by_sample else None
-        for axis, slot, constant, extent_name, place, place_name in self.cut:
-            if constant is not None:
-                size = constant
-            elif by_sample is not None:
-                size = by_sample[slot]
-            else:
-                size = _extent(getattr(args, extent_name), extent_name)
-            if size <= 0:
-                continue
-            if place is None:
-                place = getattr(args, place_name)
-            if not 0.0 <= place <= 1.0:
-                raise ArgumentValueError(f"`{place_name}` must lie between 0 and 1, got {place:g}.")
-            start = place * (extents[axis] - size)
-            anchor[axis] = int(start) if self.truncates else round_half_away(start)
-            shape[axis] = size
-        return tuple(anchor), tuple(shape)
+        count = len(extents)
+        wrong = np.zeros(count, np.bool_)
+        sizes: np.ndarray = self._sizes.reshape(-1, 1)
+        places: np.ndarray = self._places.reshape(-1, 1)
+        if self.differ:
+            by_sample = self._by_sample(c) if self.sized_by_sample else None
+            sizes, places = (np.repeat(given, count, axis=1) for given in (sizes, places))
+            for k, (_, slot, size, size_name, place, place_name) in enumerate(self.cut):
+                if size is None:
+                    found = _numbers(c, size_name) if by_sample is None else by_sample[:, slot]
+                    _check_extents(found, "crop" if by_sample is not None else size_name)
+                    sizes[k] = whole_each(found)
+                if place is None:
+                    places[k] = _numbers(c, place_name)
+        extents = plain(extents)
+        anchors, shapes = np.empty_like(extents), np.empty_like(extents)
+        _windows.cut_windows(
+            extents, self._axes, sizes, places, self.truncates, anchors, shapes, wrong
+        )
+        if np.count_nonzero(wrong):
+            index = int(wrong.argmax())
+            for k, cut in enumerate(self.cut):
+                place = float(places[k, index if places.shape[1] > 1 else 0])
+                size = sizes[k, index if sizes.shape[1] > 1 else 0]
+                if size > 0 and not 0.0 <= place <= 1.0:
+                    raise ArgumentValueError(
+                        f"`{cut.place_name}` must lie between 0 and 1, got {place:g}."
+                    )
+        return anchors, shapes
+
+    @staticmethod
+    def _by_sample(c: PlanContext) -> np.ndarray:
+        """Depth (0 for whole), height and width of `crop`, float64 ``(samples, 3)``."""
+        found = c.array("crop", np.float64)
+        assert found is not None
+        found = found.reshape(c.size, -1)
+        if found.shape[1] not in (2, 3):
+            _three_extents([0.0] * found.shape[1])
+        if found.shape[1] == 2:
+            found = np.concatenate([np.zeros((c.size, 1)), found], axis=1)
+        return found
+
+
+def _numbers(c: PlanContext, name: str) -> np.ndarray:
+    found = scalars(c, name, np.float64)
+    assert found is not None
+    return found
+
+
+def _check_extents(values: np.ndarray, name: str) -> None:
+    good = np.isfinite(values) & (values >= 0)
+    if not good.all():
+        _extent(float(values[int(good.argmin())]), name)
 
 
 def _extent(value: float, name: str) -> int:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import (
     ArgumentValueError,
     DataTypeError,
@@ -17,12 +20,17 @@ from penstock.errors import (
 from penstock.operators.argument_types import BoolArg, FloatListArg, IntListArg, LayoutArg
 from penstock.operators.axes import checked_axes, named_axes
 from penstock.operators.schema import Arg
-from penstock.operators.window_arithmetic import Window, as_float32, round_half_away
+from penstock.operators.window_arithmetic import FARTHEST, Windows, as_float32, round_each
+from penstock.tensors.gpu.batch import plain
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
+    from penstock.kernels.plan import windows as _windows
     from penstock.operators.operator import Operator
+    from penstock.operators.planning import PlanContext
     from penstock.operators.schema import Spec
+else:
+    _windows = later("penstock.kernels.plan.windows")
 
 _EXCLUSIVE = "Not to be combined with positional anchor and shape inputs."
 
@@ -183,26 +191,131 @@ class SliceWindow:
                 self.normalized_anchor = op.args.normalized_anchor
                 self.normalized_shape = op.args.normalized_shape
 
-    def __call__(self, args: Any, extents: Sequence[int], *positional: np.ndarray) -> Window:
-        """Anchor and shape of the window in a sample with these extents.
+    def plan(
+        self, c: PlanContext, extents: np.ndarray, *positional: Sequence[np.ndarray] | np.ndarray
+    ) -> Windows:
+        """The windows in samples of these extents, int64 ``(samples, ndim)``.
 
-        `positional` holds this sample's anchor and shape inputs, if there are any.
+        Without arguments that differ by sample, one row is enough for samples that are all alike.
+        `positional` holds the anchor and shape inputs, one row a sample, or one array for each, if
+        there are any.
 
         Raises
         ------
         ShapeError
             If the number of coordinates is not the number of axes.
         ArgumentValueError
-            If a coordinate is not finite, a shape negative, or the end lies before the start.
+            If a coordinate is not finite, a shape negative, or the end lies before the start; or
+            if samples have different axes, which cannot be planned together.
         """
-        axes = self.axes(args, len(extents))
-        anchor = [0] * len(extents)
-        shape = list(extents)
-        if self.positional:
-            self._place_positional(axes, extents, positional, anchor, shape)
-        else:
-            self._place_named(axes, extents, args, anchor, shape)
-        return tuple(anchor), tuple(shape)
+        axes = self._axes_of(c, extents.shape[1])
+        if positional:
+            return self._positional_windows(extents, axes, positional)
+        begins = self._coordinates(c, self.start, self.constant_start, len(axes))
+        ends = self._coordinates(c, self.end, self.constant_end, len(axes))
+        extents = plain(extents)
+        anchors, shapes = np.empty_like(extents), np.empty_like(extents)
+        wrong = np.empty(len(extents), np.bool_)
+        if _windows.slice_spans(
+            extents,
+            np.array(axes, np.int64),
+            _windows.BEGINS[self.start],
+            *begins,
+            _windows.ENDS[self.end],
+            *ends,
+            FARTHEST,
+            anchors,
+            shapes,
+            wrong,
+        ):
+            index = int(wrong.argmax())
+            self._refuse(axes, extents[index], _row(begins, index), _row(ends, index))
+        return anchors, shapes
+
+    def _axes_of(self, c: PlanContext, ndim: int) -> list[int]:
+        """The sliced axes of all samples."""
+        args = c.args
+        if self.axes_by_sample:
+            asked = c.values("axes")
+            if any(axes != asked[0] for axes in asked):
+                raise ArgumentValueError("`axes` differ from sample to sample.")
+            args = SimpleNamespace(axes=asked[0])
+        return list(self.axes(args, ndim))
+
+    def _positional_windows(
+        self,
+        extents: np.ndarray,
+        axes: Sequence[int],
+        positional: Sequence[Sequence[np.ndarray] | np.ndarray],
+    ) -> Windows:
+        starts, sizes = (_joined(rows, len(extents)) for rows in positional)
+        if not starts.shape[1] == sizes.shape[1] == len(axes):
+            raise ShapeError(
+                f"The anchor and shape inputs must have one value for each of the {len(axes)} "
+                f"sliced axes, got {starts.shape[1]} and {sizes.shape[1]}."
+            )
+        extent = extents[:, axes]
+        # What is not valid is found out below; until then it may become whatever it likes.
+        with np.errstate(invalid="ignore", over="ignore"):
+            relative_start, relative_size = self.normalized_anchor, self.normalized_shape
+            if relative_start and relative_size:
+                # Sum before the only multiplication: fractions that add up to one reach the end.
+                begins, ends = starts * extent, (starts + sizes) * extent
+            else:
+                begins = starts * extent if relative_start else starts
+                ends = begins + (sizes * extent if relative_size else sizes)
+            good = np.isfinite(begins) & np.isfinite(ends) & (ends >= begins)
+        if not good.all():
+            index, k = np.argwhere(~good)[0].tolist()
+            _refuse_span(begins[index, k].item(), ends[index, k].item(), axes[k])
+        anchors, shapes = np.zeros_like(extents), extents.copy()
+        anchors[:, axes] = first = round_each(begins)
+        shapes[:, axes] = round_each(ends) - first
+        return anchors, shapes
+
+    def _refuse(
+        self, axes: Sequence[int], extents: np.ndarray, begins: np.ndarray, ends: np.ndarray
+    ) -> None:
+        """Raise what is wrong with the coordinates of a sample."""
+        for k, axis in enumerate(axes):
+            extent = int(extents[axis])
+            start = 0.0
+            if self.start:
+                start = begins[k] * extent if self.start == "rel_start" else begins[k]
+            end = float(extent)
+            if self.end:
+                end = float(ends[k])
+                if self.end in ("shape", "rel_shape") and not end >= 0:
+                    raise ArgumentValueError(
+                        f"`{self.end}` must not be negative, got {end:g} for axis {axis}."
+                    )
+                if self.end.startswith("rel_"):
+                    end *= extent
+                if self.end.endswith("shape"):
+                    end += start
+            if not (math.isfinite(start) and math.isfinite(end) and end >= start):
+                _refuse_span(start, end, axis)
+
+    def _coordinates(
+        self, c: PlanContext, name: str, constant: tuple[float, ...] | None, count: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Values of a named argument, ``(samples, count)`` or ``(1, count)``, as integers or as
+        fractions; the other has no columns.
+        """
+        if not name:
+            return _NO_INTEGERS, _NO_FRACTIONS
+        if constant is not None:
+            return _constant_coordinates(name, constant, count)
+        whole = not name.startswith("rel_")
+        found = c.array(name, np.int64 if whole else np.float64)
+        assert found is not None
+        found = found.reshape(len(found), -1)
+        if found.shape[1] == 1:
+            found = np.broadcast_to(found, (len(found), count))
+        _check_count(name, found.shape[1], count)
+        if whole:
+            return plain(np.clip(found, -FARTHEST, FARTHEST)), _NO_FRACTIONS
+        return _NO_INTEGERS, plain(found)
 
     def axes(self, args: Any, ndim: int) -> Sequence[int]:
         """The sliced axes of a sample, counted from the front."""
@@ -212,86 +325,6 @@ class SliceWindow:
         if isinstance(asked, str):
             asked = named_axes(asked, _implied_layout(ndim))
         return checked_axes(asked, ndim) if asked else range(ndim)
-
-    def _place_positional(
-        self,
-        axes: Sequence[int],
-        extents: Sequence[int],
-        positional: Sequence[np.ndarray],
-        anchor: list[int],
-        shape: list[int],
-    ) -> None:
-        starts, sizes = positional[0].reshape(-1).tolist(), positional[1].reshape(-1).tolist()
-        if not len(starts) == len(sizes) == len(axes):
-            raise ShapeError(
-                f"The anchor and shape inputs must have one value for each of the {len(axes)} "
-                f"sliced axes, got {len(starts)} and {len(sizes)}."
-            )
-        relative_start, relative_size = self.normalized_anchor, self.normalized_shape
-        for axis, start, size in zip(axes, starts, sizes, strict=True):
-            extent = extents[axis]
-            if relative_start and relative_size:
-                # Sum before the only multiplication: fractions that add up to one reach the end.
-                end = (start + size) * extent
-                start = start * extent
-            else:
-                if relative_start:
-                    start = start * extent
-                end = start + (size * extent if relative_size else size)
-            anchor[axis], shape[axis] = _span(start, end, axis)
-
-    def _place_named(
-        self,
-        axes: Sequence[int],
-        extents: Sequence[int],
-        args: Any,
-        anchor: list[int],
-        shape: list[int],
-    ) -> None:
-        starts = self._values(self.start, self.constant_start, args, len(axes))
-        ends = self._values(self.end, self.constant_end, args, len(axes))
-        for i, axis in enumerate(axes):
-            extent = extents[axis]
-            start: float = 0
-            if starts is not None:
-                start = starts[i]
-                if self.start == "rel_start":
-                    start = as_float32(start * extent)
-            end: float = extent
-            if ends is not None:
-                end = ends[i]
-                if self.end == "rel_end":
-                    end = as_float32(end * extent)
-                elif self.end != "end":
-                    if not end >= 0:
-                        raise ArgumentValueError(
-                            f"`{self.end}` must not be negative, got {end:g} for axis {axis}."
-                        )
-                    if self.end == "shape":
-                        end = start + end
-                    elif self.start == "rel_start":
-                        # Summed before the only multiplication, which is not rounded to float32:
-                        # fractions that add up to one reach the end.
-                        end = (starts[i] + end) * extent  # type: ignore[index]
-                    else:
-                        end = start + as_float32(end * extent)
-            anchor[axis], shape[axis] = _span(start, end, axis)
-
-    @staticmethod
-    def _values(
-        name: str, constant: Sequence[float] | None, args: Any, count: int
-    ) -> Sequence[float] | None:
-        if not name:
-            return None
-        values: Sequence[float] = constant if constant is not None else getattr(args, name)
-        if len(values) != count:
-            if len(values) == 1:
-                return list(values) * count
-            raise ShapeError(
-                f"`{name}` must have one value for each of the {count} sliced axes, "
-                f"got {len(values)}."
-            )
-        return values
 
 
 _POSITIONAL_TYPES = (DALIDataType.INT32, DALIDataType.INT64, DALIDataType.FLOAT)
@@ -319,17 +352,54 @@ def _implied_layout(ndim: int | None) -> str:
     return {2: "HW", 3: "HWC", 4: "DHWC"}.get(ndim or 0, "")
 
 
-def _span(start: float, end: float, axis: int) -> tuple[int, int]:
-    """First coordinate and extent between two coordinates, each rounded by itself."""
+_NO_INTEGERS, _NO_FRACTIONS = np.empty((1, 0), np.int64), np.empty((1, 0), np.float64)
+
+
+@lru_cache(maxsize=256)
+def _constant_coordinates(
+    name: str, constant: tuple[float, ...], count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    values = constant * count if len(constant) == 1 else constant
+    _check_count(name, len(values), count)
+    if name.startswith("rel_"):
+        return _NO_INTEGERS, np.array([values], np.float64).reshape(1, count)
+    limited = [min(max(int(v), -FARTHEST), FARTHEST) for v in values]
+    return np.array([limited], np.int64).reshape(1, count), _NO_FRACTIONS
+
+
+def _check_count(name: str, found: int, count: int) -> None:
+    if found != count:
+        raise ShapeError(
+            f"`{name}` must have one value for each of the {count} sliced axes, got {found}."
+        )
+
+
+def _row(coordinates: tuple[np.ndarray, np.ndarray], index: int) -> np.ndarray:
+    """The coordinates of a sample, of whichever kind they are."""
+    found = coordinates[0] if coordinates[0].shape[1] else coordinates[1]
+    row: np.ndarray = found[index if len(found) > 1 else 0]
+    return row
+
+
+def _joined(rows: Sequence[np.ndarray] | np.ndarray, count: int) -> np.ndarray:
+    """Numbers of all samples, ``(samples, numbers)``: int64, or float64."""
+    if not isinstance(rows, np.ndarray):
+        if any(row.size != rows[0].size for row in rows):
+            raise ShapeError("Samples have different numbers of coordinates.")
+        rows = np.concatenate([row.reshape(1, -1) for row in rows])
+    joined = rows.reshape(count, -1)
+    if joined.dtype.kind == "i":
+        return np.clip(joined.astype(np.int64), -FARTHEST, FARTHEST)
+    return joined.astype(np.float64)
+
+
+def _refuse_span(start: float, end: float, axis: int) -> None:
+    """Raise what is wrong with a window between two coordinates."""
     if not (math.isfinite(start) and math.isfinite(end)):
         raise ArgumentValueError(
             f"The slice must have finite coordinates, got start {start} and end {end} "
             f"for axis {axis}."
         )
-    if end < start:
-        raise ArgumentValueError(
-            f"The end of the slice lies before its start: start {start:g}, end {end:g}, "
-            f"axis {axis}."
-        )
-    first = round_half_away(start)
-    return first, round_half_away(end) - first
+    raise ArgumentValueError(
+        f"The end of the slice lies before its start: start {start:g}, end {end:g}, axis {axis}."
+    )

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.executor.arena import Arena
+from penstock.executor.planning import Planner
 from penstock.experimental.dynamic.slots import HostValue
 from penstock.kernels.cpu.random import sample_uniforms
+from penstock.operators.planning import Samples
 from penstock.tensors.pool import HOST_POOL
 from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from penstock.executor.planning import SamplePlans
     from penstock.experimental.dynamic.operations import Form
 
 _SMALL_BYTES = 2048
@@ -40,7 +43,18 @@ SCRATCH = _Scratch()
 class Lone:
     """The `SampleContext` of a sample that is alone: outputs have memory of their own."""
 
-    __slots__ = ("_arena", "_handed", "ahead", "args", "index", "iteration", "seed", "source")
+    __slots__ = (
+        "_arena",
+        "_handed",
+        "ahead",
+        "args",
+        "index",
+        "iteration",
+        "plans",
+        "row",
+        "seed",
+        "source",
+    )
 
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
@@ -51,6 +65,20 @@ class Lone:
         self.seed: Any = 0
         self.source = ""
         self.ahead = None
+        self.row: Any = None
+        self.plans: SamplePlans | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the first output, as `plan` gave it."""
+        assert self.plans is not None
+        return self.plans.shapes[0][0]
+
+    @property
+    def out(self) -> np.ndarray:
+        """Memory for the only output, of the shape that `plan` gave."""
+        assert self.plans is not None
+        return self.empty(self.plans.shapes[0][0], self.plans.dtypes[0])
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
         """Memory for an output."""
@@ -102,8 +130,10 @@ class Solo:
         "_draw",
         "_dtypes",
         "_outputs",
+        "_planner",
         "_same",
         "_specs",
+        "_unplanned",
         "seconds",
     )
 
@@ -121,6 +151,12 @@ class Solo:
             for arg in form.operation.schema.args.values()
         }
         self._dtypes = [storage_dtype(spec.dtype) for spec in form.specs]
+        self._planner = None
+        self._unplanned: frozenset[str] = frozenset()
+        if getattr(op, "plan", None) is not None and op.needs_plan:
+            constant = op.tensor_args.keys() <= set(op.unplanned)
+            self._planner = Planner(op, self._args, form.specs, constant=constant)
+            self._unplanned = frozenset(op.unplanned)
         self.seconds = 1.0
 
     def run(
@@ -155,6 +191,22 @@ class Solo:
         scratch = SCRATCH
         context = scratch.idle.pop() if scratch.idle else Lone(scratch.arena)
         try:
+            planner = self._planner
+            if planner is not None:
+                plans = planner.plan(
+                    [Samples(value.rows) for value in inputs],
+                    {name: (value, convert) for name, value, convert in tensors},
+                    (0,),
+                    seed=seed,
+                )
+                if plans.values is not None:
+                    sources = inputs[0].sources if inputs else None
+                    return [
+                        HostValue([each[0, ...]], spec, sources)
+                        for each, spec in zip(plans.values, self._specs, strict=True)
+                    ]
+                context.plans, context.row = plans, plans.rows[0]
+                tensors = tuple([t for t in tensors if t[0] in self._unplanned])
             if tensors:
                 args = SimpleNamespace(**vars(self._args))
                 for name, value, convert in tensors:
@@ -181,6 +233,7 @@ class Solo:
             ]
         finally:
             context._handed = None
+            context.plans = None
             scratch.arena.reset()
             scratch.idle.append(context)
         self.seconds += (time.perf_counter() - start - self.seconds) / 4

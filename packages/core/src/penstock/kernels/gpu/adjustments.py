@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.kernels.gpu.compiled import compiled
+from penstock.kernels.plan.compiled import compiled
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 

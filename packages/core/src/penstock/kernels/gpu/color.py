@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.records import launch_counted
+from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import StridedBatch, contiguous_strides, rows_in_common, shape_rows
 
 if TYPE_CHECKING:

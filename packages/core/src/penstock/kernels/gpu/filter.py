@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import plain, shape_rows
 
 if TYPE_CHECKING:

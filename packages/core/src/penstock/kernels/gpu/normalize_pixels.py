@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_counted
+from penstock.kernels.plan.compiled import compiled
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.color import PixelColors

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.kernels.cpu.random_crop_loops import crop_window
-from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.resample_axes import AXIS
+from penstock.kernels.plan.compiled import compiled
 
 _WORD = 0xFFFFFFFF
 
@@ -52,52 +52,6 @@ def random_crops(
     key = iteration & _WORD, iteration >> 32, seed & _WORD, (seed >> 32) & _WORD
     good = _draw(axes, extents, size, area, aspect_ratio, num_attempts, key, *filters)
     return axes if good else None
-
-
-def crop_regions(
-    extents: np.ndarray,
-    area: tuple[float, float],
-    aspect_ratio: tuple[float, float],
-    num_attempts: int,
-    seed: int,
-    iteration: int,
-) -> np.ndarray:
-    """Random windows of the images of a batch, in pixels.
-
-    Parameters
-    ----------
-    extents
-        Heights and widths, ``(samples, 2)``; not positive where an image needs no window.
-    area, aspect_ratio, num_attempts, seed, iteration
-        As of `random_crops`.
-
-    Returns
-    -------
-    numpy.ndarray
-        int64 ``(samples, 4)``: first row and column, and one past the last.
-    """
-    sizes = np.maximum(extents, 1).astype(np.int64)
-    regions = np.empty((len(sizes), 4), np.int64)
-    key = iteration & _WORD, iteration >> 32, seed & _WORD, (seed >> 32) & _WORD
-    _cut(regions, sizes, area, aspect_ratio, num_attempts, key)
-    return regions
-
-
-@compiled
-def _cut(
-    regions: np.ndarray,
-    extents: np.ndarray,
-    area: tuple[float, float],
-    aspect_ratio: tuple[float, float],
-    num_attempts: int,
-    key: tuple[int, int, int, int],
-) -> None:
-    for i in range(len(regions)):
-        row, column, rows, columns = crop_window(
-            extents[i, 0], extents[i, 1], area, aspect_ratio, num_attempts, i, key
-        )
-        regions[i, 0], regions[i, 1] = row, column
-        regions[i, 2], regions[i, 3] = row + rows, column + columns
 
 
 @compiled

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.normalize_pixels import PIXELS, PLANES, SCATTERED, UNITS
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import launch_counted, launch_records, quotient_up
+from penstock.kernels.plan.compiled import compiled
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.resample_layout import Frames, Target

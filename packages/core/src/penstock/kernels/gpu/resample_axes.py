@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.kernels.cpu.resample_taps import Filter
-from penstock.kernels.gpu.compiled import compiled
+from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import plain
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.kernels.gpu.compiled import compiled
+from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import shape_row, shape_rows
 
 if TYPE_CHECKING:

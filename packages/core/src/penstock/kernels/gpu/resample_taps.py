@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from penstock.kernels.cpu.resample_taps import Filter, filter_table
-from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.plan.compiled import compiled
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.resample_axes import AxesSampling

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from penstock.kernels.gpu.compiled import compiled
+from penstock.kernels.plan.compiled import compiled
 
 _DEFAULT, _NOT_LARGER = 0, 2
 

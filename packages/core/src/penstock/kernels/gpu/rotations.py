@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from penstock.kernels.cpu.turns import radians, rotate_about, sine_and_cosine
-from penstock.kernels.gpu.compiled import compiled
+from penstock.kernels.plan.compiled import compiled
 
 _HALF = np.float32(0.5)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.kernels.gpu.compiled import compiled
+from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, rows_in_common
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import launch_counted
 from penstock.kernels.gpu.strided_axes import Axes, follow
 from penstock.kernels.gpu.transpose import copy_tiles
+from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import in_one_piece, plain
 from penstock.tensors.gpu.queue import install_strided_copy
 

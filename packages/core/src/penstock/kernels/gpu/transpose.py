@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.strided_axes import Axes
 from penstock.kernels.gpu.transpose_direct import copy_far_tiles
 from penstock.kernels.gpu.transpose_tiles import NESTED_BYTES, copy_near_tiles
+from penstock.kernels.plan.compiled import compiled
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.queue import Queue

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import launch_counted
+from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import plain
 
 if TYPE_CHECKING:

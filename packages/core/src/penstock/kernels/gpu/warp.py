@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.kernels.cpu.warp import saturated_number
-from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.warp_matrices import DeviceMatrices
+from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import shape_rows
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.kernels.gpu.compiled import compiled
 from penstock.kernels.gpu.program import C_TYPES, kernel
 from penstock.kernels.gpu.warp import (
     MOST_CHANNELS,
@@ -23,6 +22,7 @@ from penstock.kernels.gpu.warp import (
 )
 from penstock.kernels.gpu.warp_chain import chain_kernel, chain_of
 from penstock.kernels.gpu.warp_matrices import DeviceMatrices
+from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import shape_rows
 
 if TYPE_CHECKING:

@@ -12,17 +12,20 @@ from penstock._later import later
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.arithmetic import IntegerDivisionByZeroError
 from penstock.operators.argument_types import ObjectArg
-from penstock.operators.arithmetic.expression import typed
+from penstock.operators.arithmetic.expression import inputs_of, typed
 from penstock.operators.arithmetic.program import ArrayProgram
 from penstock.operators.arithmetic.scalars import compile_scalar
 from penstock.operators.arithmetic.shapes import not_broadcastable
 from penstock.operators.color_batch import ColorBatch
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.planning import PlanContext, Planned, Samples
 from penstock.operators.pointwise_batch import MappedBatch, PointwiseBatch, pointwise
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import StridedBatch
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
     from penstock.kernels.gpu import broadcast as _broadcast
     from penstock.kernels.gpu import pointwise_terms as _terms
     from penstock.kernels.gpu import transfer as _transfer
@@ -70,10 +73,52 @@ class ArithmeticGenericOp(Operator):
             self.program = (
                 ArrayProgram(root) if not root.is_scalar and root.kind != "input" else None
             )
+            self._inputs = inputs
+            self._used = set(inputs_of(self.args.expression))
+            self._column_programs: dict[int, ArrayProgram] = {}
         except IntegerDivisionByZeroError:
             raise _division_by_zero() from None
         layout = root.layout if len(root.layout) == root.ndim else ""
         return Spec(root.dali_type, root.ndim, layout)
+
+    plans_values = True
+    needs_plan = False
+
+    def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
+        values = [samples.values for samples in inputs]
+        if any(each is None for each in values):
+            return Planned(self._common_shapes(inputs))
+        ndim = max(values[k].ndim for k in self._used)  # type: ignore[union-attr]
+        columns: list[Any] = list(values)
+        for k in self._used:
+            columns[k] = _with_axes(columns[k], ndim)
+        if self.root.kind == "input":
+            return Planned(values=columns[self.root.value])
+        try:
+            with np.errstate(all="ignore"):
+                found = self._column_program(ndim).run(_NewMemory(), columns, leaves=True)
+        except IntegerDivisionByZeroError:
+            raise _division_by_zero() from None
+        return Planned(values=found)
+
+    def _common_shapes(self, inputs: Sequence[Samples]) -> np.ndarray:
+        if self.root.kind == "input":
+            found: np.ndarray = inputs[self.root.value].shapes
+            return found
+        shapes, bad = _broadcast.common_shapes([samples.shapes for samples in inputs])
+        if bad.size:
+            index = int(bad[0])
+            raise not_broadcastable([samples.shape_tuples[index] for samples in inputs])
+        return shapes
+
+    def _column_program(self, ndim: int) -> ArrayProgram:
+        """What computes the expression for columns: several samples, along a first axis."""
+        found = self._column_programs.get(ndim)
+        if found is None:
+            specs = [Spec(spec.dtype, ndim) for spec in self._inputs]
+            found = ArrayProgram(typed(self.args.expression, specs))
+            self._column_programs[ndim] = found
+        return found
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         if self.root.kind == "input":
@@ -153,6 +198,24 @@ def _common_shapes(c: BatchContext, batches: Sequence[LazyBatch]) -> np.ndarray:
             not_broadcastable([tuple(b.shapes[index].tolist()) for b in batches]), index
         )
     return shapes
+
+
+def _with_axes(column: np.ndarray, ndim: int) -> np.ndarray:
+    """`column`, ``(samples, ...)``, with so many axes: new ones stand behind the first."""
+    if column.ndim == ndim:
+        return column
+    found: np.ndarray = column.reshape(len(column), *[1] * (ndim - column.ndim), *column.shape[1:])
+    return found
+
+
+class _NewMemory:
+    """Memory as `SampleContext` hands it out, outside of any sample."""
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
+        return np.empty(shape, dtype)
+
+    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        return np.empty(shape, dtype)
 
 
 def _division_by_zero() -> ArgumentValueError:

@@ -11,6 +11,7 @@ from penstock.kernels.cpu.cast import converter
 from penstock.operators.argument_types import DataTypeArg
 from penstock.operators.color_batch import ColorBatch
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.planning import PlanContext, Planned, Samples
 from penstock.operators.pointwise_batch import MappedBatch, PointwiseBatch, pointwise
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import StridedBatch
@@ -36,6 +37,19 @@ class _Conversion(Operator):
         self._source, self._target = source, target
         self._convert = None if source == target else converter(source, target)
         return data._replace(dtype=dtype)
+
+    plans_values = True
+    needs_plan = False
+
+    def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
+        values = inputs[0].values
+        if values is None:
+            return Planned(inputs[0].shapes)
+        if self._convert is None:
+            return Planned(values=values)
+        out = np.empty(values.shape, self._target)
+        self._convert(values, out)
+        return Planned(values=out)
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         data = inputs[0]

@@ -8,7 +8,8 @@ import numpy as np
 
 from penstock.errors import DataTypeError
 from penstock.operators.argument_types import DataTypeArg
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, operator
+from penstock.operators.planning import PlanContext, Planned, Samples
 from penstock.operators.registry import register
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import LazyBatch
@@ -48,10 +49,10 @@ class Shape(Operator):
         self.dtype = np.dtype(to_numpy_type(dtype))
         return Spec(dtype, 1)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        out = c.empty((inputs[0].ndim,), self.dtype)
-        out[:] = inputs[0].shape
-        return out
+    plans_values = True
+
+    def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
+        return Planned(values=inputs[0].shapes.astype(self.dtype))
 
     gpu_takes: ClassVar = (LazyBatch,)
 

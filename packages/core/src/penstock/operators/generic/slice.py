@@ -9,10 +9,10 @@ import numpy as np
 from penstock.operators.cut import CUT_DTYPE_ARGS, Cutter
 from penstock.operators.deferred import DeferredImage
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.planning import PlanContext, Planned, plan_batch
 from penstock.operators.schema import Input, Spec
 from penstock.operators.window import OUT_OF_BOUNDS_ARGS, SLICE_ARGS, SliceWindow
-from penstock.operators.window_batch import slice_windows
-from penstock.tensors.gpu.batch import LazyBatch, shape_rows
+from penstock.tensors.gpu.batch import LazyBatch
 
 
 @operator(
@@ -64,22 +64,22 @@ class Slice(Operator):
         self._window = SliceWindow(self, *inputs)
         return data._replace(dtype=self._cutter.dtype)
 
+    def plan(self, c: PlanContext, *inputs: Any) -> Planned:
+        extents = inputs[0].shapes
+        positional = [s.rows if s.dense is None else s.dense for s in inputs[1:]]
+        return self._cutter.plan(extents, *self._window.plan(c, extents, *positional))
+
+    @property
+    def plans_values(self) -> bool:  # type: ignore[override]
+        return self._window.positional
+
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
-        anchor, shape = self._window(c.args, data.shape, *inputs[1:])
-        return self._cutter.cut(c, data, anchor, shape)
+        return self._cutter.cut(c, inputs[0])
 
     def defer(self, c: SampleContext, *inputs: Any) -> np.ndarray | DeferredImage:
-        data = inputs[0]
-        anchor, shape = self._window(c.args, data.shape, *inputs[1:])
-        return self._cutter.defer(c, data, anchor, shape)
+        return self._cutter.defer(c, inputs[0])
 
     gpu_takes: ClassVar = (LazyBatch,)
 
     def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
-        data: LazyBatch = inputs[0]
-        positional = [batch.rows if batch.dense is None else batch.dense for batch in inputs[1:]]
-        alike = not (positional or self.tensor_args)
-        extents = shape_rows(data) if alike else data.shapes
-        windows = slice_windows(self._window, c, extents, *positional)
-        return self._cutter.cut_batch(c, data, *windows)
+        return self._cutter.cut_batch(c, inputs[0], plan_batch(self, c, *inputs))

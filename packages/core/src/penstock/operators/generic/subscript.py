@@ -12,6 +12,7 @@ from penstock.errors import ArgumentValueError, DataTypeError, OutOfRangeError, 
 from penstock.operators.argument_types import IntArg
 from penstock.operators.batch_arguments import scalars
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.planning import PlanContext, Planned, Samples
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
 from penstock.operators.subscript_batch import Subscripted, clipped
 from penstock.operators.window_arithmetic import FARTHEST
@@ -134,6 +135,15 @@ class TensorSubscript(Operator):
             index[axis] = slice(getattr(args, f"lo_{axis}"), getattr(args, f"hi_{axis}"), step)
         # The ellipsis makes NumPy return an array where no axis is left, not a scalar.
         return (*index, ...)
+
+    plans_values = True
+    needs_plan = False
+
+    def plan(self, c: PlanContext, *inputs: Samples) -> Planned | None:
+        values = inputs[0].values
+        if values is None or self.fixed is None:
+            return None
+        return Planned(values=values[(slice(None), *self.fixed)])
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         data = inputs[0]

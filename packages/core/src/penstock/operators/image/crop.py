@@ -9,10 +9,10 @@ import numpy as np
 from penstock.operators.cut import CUT_DTYPE_ARGS, Cutter
 from penstock.operators.deferred import DeferredImage
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.schema import Input, Spec
 from penstock.operators.window import CROP_ARGS, OUT_OF_BOUNDS_ARGS, CropWindow
-from penstock.operators.window_batch import crop_windows, differ
-from penstock.tensors.gpu.batch import LazyBatch, shape_rows
+from penstock.tensors.gpu.batch import LazyBatch
 
 _LAYOUTS = (
     "HWC",
@@ -65,25 +65,18 @@ class Crop(Operator):
             self._windows.setdefault(len(layout), CropWindow(self, layout))
         return data._replace(dtype=self._cutter.dtype)
 
+    def plan(self, c: PlanContext, *inputs: Samples | LazyBatch) -> Planned:
+        extents = inputs[0].shapes
+        return self._cutter.plan(extents, *self._windows[extents.shape[1]].plan(c, extents))
+
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
-        anchor, shape = self._window(c, data)
-        return self._cutter.cut(c, data, anchor, shape)
+        return self._cutter.cut(c, inputs[0])
 
     def defer(self, c: SampleContext, *inputs: DeferredImage) -> np.ndarray | DeferredImage:
-        data = inputs[0]
-        anchor, shape = self._window(c, data)
-        return self._cutter.defer(c, data, anchor, shape)
+        return self._cutter.defer(c, inputs[0])
 
     gpu_takes: ClassVar = (LazyBatch,)
 
     def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
         data = inputs[0]
-        window = self._windows[data.ndim]
-        extents = data.shapes if differ(window) else shape_rows(data)
-        return self._cutter.cut_batch(c, data, *crop_windows(window, c, extents))
-
-    def _window(
-        self, c: SampleContext, data: np.ndarray | DeferredImage
-    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        return self._windows[len(data.shape)](c.args, data.shape)
+        return self._cutter.cut_batch(c, data, plan_batch(self, c, data))

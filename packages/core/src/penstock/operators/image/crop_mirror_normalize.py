@@ -30,10 +30,9 @@ from penstock.operators.image.resized_batch import ResizedBatch
 from penstock.operators.image.resized_image import ResizedImage
 from penstock.operators.image.warped_batch import WarpedBatch
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.schema import Arg, Input, Spec
-from penstock.operators.shape_memo import ShapeMemo
 from penstock.operators.window import CROP_ARGS, CropWindow, OutOfBounds
-from penstock.operators.window_batch import crop_windows, differ, settled_windows
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, plain, shape_rows
 from penstock.types import DALIDataType, to_numpy_type
 
@@ -172,26 +171,37 @@ class CropMirrorNormalize(Operator):
         self._to_output = tuple(inner.index(letter) for letter in layout)
         self._from_output = tuple(layout.index(letter) for letter in inner)
         self._order = AxisOrder(data.layout, layout)
-        self._windows_differ = differ(self._window)
-        self._windows: ShapeMemo[NormalizedWindows] = ShapeMemo()
         self._rows_out = layout.endswith(("W", "WC"))
         self._pixels_in, self._pixels_out = data.layout.endswith("C"), layout.endswith("C")
         self._fuses = data.layout == "HWC" and layout in ("HWC", "CHW")
         return data._replace(dtype=dtype, layout=layout)
 
+    def plan(self, c: PlanContext, *inputs: Samples | LazyBatch) -> Planned:
+        extents = inputs[0].shapes
+        anchors, shapes, outside = self._bounds.plan(*self._window.plan(c, extents), extents)
+        channels = shapes[:, self._order.channels]
+        fills = {count: self._fill(count) for count in dict.fromkeys(channels.tolist())}
+        padded = np.array([len(fills[count]) for count in channels.tolist()], np.int64)
+        # Of a window that shows nothing of the data the arguments are not looked at.
+        shown = (anchors < extents) & (anchors + shapes > 0) & (shapes > 0) & (extents > 0)
+        numbers = self._normalization.plan(c, channels, padded, shown.all(axis=1))
+        outs = shapes.copy()
+        outs[:, self._order.channels] = padded
+        return Planned(outs[:, self._order.out], (anchors, shapes, outside, numbers))
+
+    unplanned = ("mirror",)
+
     def cpu(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> np.ndarray:
         data = inputs[0]
+        given_anchor, given_shape, outside, numbers = c.row
         mirror = c.args.mirror != 0
-        window = self._window(c.args, data.shape)
-        given_anchor, given_shape, inside = self._bounds.settle(*window, data.shape)
         anchor = [given_anchor[axis] for axis in self._from_input]
         shape = [given_shape[axis] for axis in self._from_input]
         channels = shape[-1]
         fill = self._fill(channels)
-        full = [*shape[:-1], len(fill)]
-        out = c.empty(tuple([full[axis] for axis in self._to_output]), self._dtype)
+        out = c.out
         target = out.transpose(self._from_output)
-        if not inside:
+        if outside:
             extents = [data.shape[axis] for axis in self._from_input]
             target = _fill_outside(target, anchor, shape, extents, fill, mirror=mirror)
             ends = [min(a + s, e) for a, s, e in zip(anchor, shape, extents, strict=True)]
@@ -203,7 +213,7 @@ class CropMirrorNormalize(Operator):
         if further and not (self._pixels_in and self._pixels_out):
             target[..., channels:] = further
             target, further = target[..., :channels], ()
-        coefficients = self._normalization(c.args, channels, len(fill), further)
+        coefficients = self._normalization.coefficients(numbers, channels, further)
         if isinstance(data, np.ndarray):
             index = tuple([slice(a, a + s) for a, s in zip(anchor, shape, strict=True)])
             source = data.transpose(self._from_input)[index]
@@ -223,10 +233,10 @@ class CropMirrorNormalize(Operator):
 
     def gpu(self, c: BatchContext, *inputs: LazyBatch) -> DeviceBatch:
         data = inputs[0]
-        if self._windows_differ or not self._normalization.is_constant:
-            windows = self._batch_windows(c, data)
-        else:
-            windows = self._windows.of(data, lambda: self._batch_windows(c, data))
+        planned = plan_batch(self, c, data)
+        windows: NormalizedWindows = planned.device
+        if windows is None:
+            windows = planned.device = self._batch_windows(planned, data)
         out = c.empty(windows.out_extents, self._dtype)
         mirror = scalars(c, "mirror", np.bool_)
         if mirror is not None and not np.count_nonzero(mirror):  # in less time than `any`
@@ -244,39 +254,17 @@ class CropMirrorNormalize(Operator):
         windows.normalize(c.queue, data, mirror, out, colors)
         return out
 
-    def _batch_windows(self, c: BatchContext, data: LazyBatch) -> NormalizedWindows:
+    def _batch_windows(self, planned: Planned, data: LazyBatch) -> NormalizedWindows:
         """What of the samples of a batch is normalised."""
-        extents = shape_rows(data)
-        if self._windows_differ or not self._normalization.is_constant:
-            extents = plain(data.shapes)
-        found = crop_windows(self._window, c, extents)
-        anchors, shapes, outside = settled_windows(self._bounds, c, *found, extents)
+        anchors, shapes, outside, numbers = planned.table
+        extents = shape_rows(data) if len(anchors) < len(data) else plain(data.shapes)
         channels = shapes[:, self._order.channels]
-        fills = self._batch_fills(c, channels)
-        made = channels.copy()
-        for count, fill in fills.items():
-            made[channels == count] = len(fill)
-
-        def shown() -> np.ndarray:
-            inside = (anchors < extents) & (anchors + shapes > 0) & (shapes > 0) & (extents > 0)
-            return np.asarray(inside.all(axis=1))
-
-        table = self._normalization.table(c, channels, shown, fills)
+        fills = {count: self._fill(count) for count in dict.fromkeys(channels.tolist())}
+        table = self._normalization.table(numbers, channels, fills)
+        made = np.array([len(fills[count]) for count in channels.tolist()], np.int64)
         return NormalizedWindows(
             anchors, shapes, extents, made, self._order, table, inside=not outside.any()
         )
-
-    def _batch_fills(self, c: BatchContext, channels: np.ndarray) -> dict[int, tuple[float, ...]]:
-        """`_fill` for every number of channels that there is."""
-        fills: dict[int, tuple[float, ...]] = {}
-        first = int(channels[0])
-        counts = [first] if (channels == first).all() else list(dict.fromkeys(channels.tolist()))
-        for count in counts:
-            try:
-                fills[count] = self._fill(count)
-            except ArgumentValueError as error:
-                raise c.located(error, int((channels == count).argmax())) from error
-        return fills
 
     def _normalize(
         self, source: np.ndarray, target: np.ndarray, coefficients: Coefficients

@@ -11,7 +11,7 @@ from penstock._later import later
 from penstock.errors import DataTypeError, ShapeError
 from penstock.kernels.cpu.decode.header import read_header
 from penstock.kernels.cpu.decode.image_header import ImageHeader
-from penstock.kernels.cpu.decode.pixels import Wanted
+from penstock.kernels.cpu.decode.pixels import Wanted, decode
 from penstock.kernels.cpu.decode.stored import Region
 from penstock.operators.argument_types import (
     BoolArg,
@@ -22,6 +22,7 @@ from penstock.operators.argument_types import (
     StringArg,
 )
 from penstock.operators.operator import BatchContext, Operator, SampleContext
+from penstock.operators.planning import PlanContext, Planned
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, DALIImageType, to_numpy_type
 
@@ -209,29 +210,43 @@ class ImageDecoder(Operator):
 
         return decode_mixed(self, c, self._wanted, *inputs)
 
-    def _open(self, encoded: np.ndarray) -> tuple[np.ndarray, ImageHeader]:
-        """The bytes of one sample, contiguous, and their header."""
-        return open_encoded(encoded)
+    plans_values = True
 
-    def _region(
-        self, c: SampleContext, height: int, width: int, inputs: tuple[Any, ...]
-    ) -> Region | None:
-        """What to decode of an upright image of this size; `None` for all of it."""
-        return None
+    def plan(self, c: PlanContext, *inputs: Any) -> Planned:
+        opened = [open_encoded(row) for row in inputs[0].rows]
+        headers = [header for _, header in opened]
+        shapes = np.array([self._wanted.shape(header) for header in headers], np.int64)
+        found = self.regions(c, shapes[:, :2], *inputs[1:])
+        regions: list[Region | None] = [None] * len(headers)
+        if found is not None:
+            shapes[:, :2] = found[:, 2:] - found[:, :2]
+            regions = list(map(tuple, found.tolist()))
+        return Planned(shapes, ([data for data, _ in opened], headers, regions))
 
-    def batch_regions(self, c: BatchContext, extents: np.ndarray) -> np.ndarray | None:
-        """What to decode of each image of a batch, if that can be told of all at once.
+    def regions(self, c: PlanContext, extents: np.ndarray, *inputs: Any) -> np.ndarray | None:
+        """What to decode of upright images; `None` for all of them.
 
         Parameters
         ----------
         extents
-            Heights and widths, ``(samples, 2)``; 0 where they are not known.
+            Heights and widths, int64 ``(samples, 2)``.
+        inputs
+            Further inputs of the operator.
 
         Returns
         -------
         numpy.ndarray or None
-            int64 ``(samples, 4)``: first row and column, and one past the last; anything where the
-            extents are not known.
+            int64 ``(samples, 4)``: first row and column, and one past the last.
+        """
+        return None
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        data, header, region = c.row
+        return decode(data, header, self._wanted, region, c.empty, c.temp)
+
+    def regions_of_unknown(self, c: BatchContext, extents: np.ndarray) -> np.ndarray | None:
+        """`regions` of a batch of which some extents are 0, since they are not known; anything
+        will do for those. `None` where that cannot be told.
         """
         return None
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from penstock.kernels.cpu.decode.pixels import decode
 from penstock.operators.image.decode_arguments import (
     CACHE_ARGS,
     DECODE_ARGS,
@@ -41,10 +38,6 @@ class DecodeImage(ImageDecoder):
     >>> masks = fn.decoders.image(encoded, output_type=types.GRAY)
     """
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data, header = self._open(inputs[0])
-        return decode(data, header, self._wanted, None, c.empty, c.temp)
-
     def defer(self, c: SampleContext, *inputs: Any) -> EncodedImage:
-        data, header = self._open(inputs[0])
+        data, header, _ = c.row
         return EncodedImage(c, data, header, self._wanted, must_be_complete=True)

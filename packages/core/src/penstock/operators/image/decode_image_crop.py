@@ -8,9 +8,11 @@ import numpy as np
 
 from penstock.operators.image.decode_arguments import DECODE_ARGS, DEVICES, ENCODED, OUTPUT_DOCS
 from penstock.operators.image.decode_window import WindowDecoder
-from penstock.operators.operator import SampleContext, operator
+from penstock.operators.operator import operator
+from penstock.operators.planning import PlanContext
 from penstock.operators.schema import Spec
 from penstock.operators.window import CROP_ARGS, CropWindow
+from penstock.operators.window_arithmetic import Windows
 
 
 @operator(
@@ -36,5 +38,5 @@ class DecodeImageCrop(WindowDecoder):
         self._crop = CropWindow(self, "HW")
         return super().infer(*inputs)
 
-    def _window(self, c: SampleContext, height: int, width: int, *inputs: np.ndarray) -> Any:
-        return self._crop(c.args, (height, width))
+    def windows(self, c: PlanContext, extents: np.ndarray, *inputs: Any) -> Windows:
+        return self._crop.plan(c, extents)

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
 from penstock.operators.image.decode_arguments import DECODE_ARGS, DEVICES, ENCODED, OUTPUT_DOCS
 from penstock.operators.image.decode_window import WindowDecoder
 from penstock.operators.image.random_crop_arguments import RANDOM_CROP_ARGS, random_crop_ranges
-from penstock.operators.operator import BatchContext, SampleContext, operator
+from penstock.operators.operator import BatchContext, operator
+from penstock.operators.planning import PlanContext
 from penstock.operators.schema import Spec
+from penstock.operators.window_arithmetic import Windows
 
 
 @operator(
@@ -41,21 +42,16 @@ class DecodeImageRandomCrop(WindowDecoder):
         args = self.args
         self._area, self._ratio = random_crop_ranges(args)
         self._attempts = args.num_attempts
-        self._count = uniforms_needed(self._attempts)
         return super().infer(*inputs)
 
-    def _window(self, c: SampleContext, height: int, width: int, *inputs: np.ndarray) -> Any:
-        y, x, rows, columns = choose_crop(
-            height,
-            width,
-            c.uniforms(self._count).tolist(),
-            self._area,
-            self._ratio,
-            self._attempts,
+    def windows(self, c: PlanContext, extents: np.ndarray, *inputs: Any) -> Windows:
+        from penstock.kernels.plan.random_crop import random_windows
+
+        found = random_windows(
+            extents, self._area, self._ratio, self._attempts, c.seed, c.iteration, c.indices
         )
-        return (y, x), (rows, columns)
+        return found[:, :2], found[:, 2:]
 
-    def batch_regions(self, c: BatchContext, extents: np.ndarray) -> np.ndarray:
-        from penstock.kernels.gpu.random_crop import crop_regions
-
-        return crop_regions(extents, self._area, self._ratio, self._attempts, c.seed, c.iteration)
+    def regions_of_unknown(self, c: BatchContext, extents: np.ndarray) -> np.ndarray:
+        anchors, shapes = self.windows(c, extents)
+        return np.concatenate([anchors, anchors + shapes], axis=1)

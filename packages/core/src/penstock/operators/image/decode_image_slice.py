@@ -9,9 +9,11 @@ import numpy as np
 
 from penstock.operators.image.decode_arguments import DECODE_ARGS, DEVICES, ENCODED, OUTPUT_DOCS
 from penstock.operators.image.decode_window import WindowDecoder
-from penstock.operators.operator import SampleContext, operator
+from penstock.operators.operator import operator
+from penstock.operators.planning import PlanContext
 from penstock.operators.schema import Input, Spec
 from penstock.operators.window import SLICE_ARGS, SliceWindow
+from penstock.operators.window_arithmetic import Windows
 from penstock.types import DALIDataType
 
 _COORDINATE_TYPES = (DALIDataType.FLOAT, DALIDataType.INT32, DALIDataType.INT64)
@@ -60,5 +62,6 @@ class DecodeImageSlice(WindowDecoder):
         self._slice = SliceWindow(self, Spec(DALIDataType.UINT8, 2, "HW"), *inputs[1:])
         return super().infer(inputs[0])
 
-    def _window(self, c: SampleContext, height: int, width: int, *inputs: np.ndarray) -> Any:
-        return self._slice(c.args, (height, width), *inputs)
+    def windows(self, c: PlanContext, extents: np.ndarray, *inputs: Any) -> Windows:
+        positional = [s.rows if s.dense is None else s.dense for s in inputs]
+        return self._slice.plan(c, extents, *positional)

@@ -8,15 +8,15 @@ microseconds each. The rest is `penstock.kernels.gpu.decode`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.errors import BadSamplesError
 from penstock.kernels.cpu.decode.pixels import Wanted
-from penstock.kernels.cpu.random import fill_unit
+from penstock.operators.image.decode_arguments import open_encoded
 from penstock.operators.operator import BatchContext, HostBatch
+from penstock.operators.planning import Alone, sample_of
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.decode.cache import Cached, CacheOptions
@@ -25,42 +25,6 @@ if TYPE_CHECKING:
     from penstock.operators.image.decode_arguments import ImageDecoder
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
-
-
-class BatchSamples:
-    """The part of a `SampleContext` that choosing windows needs, for one sample after the other.
-
-    Attributes
-    ----------
-    args
-        Arguments of the sample that `at` has been pointed at.
-    """
-
-    def __init__(self, c: BatchContext, tensor_args: list[str]) -> None:
-        self.args: Any = c.args
-        self._c = c
-        self._index = 0
-        self._names = tensor_args
-        self._values = [c.values(name) for name in tensor_args]
-        self._uniforms: np.ndarray | None = None
-        if tensor_args:
-            self.args = SimpleNamespace(**vars(c.args))
-
-    def at(self, index: int) -> BatchSamples:
-        """Point at sample `index`."""
-        self._index = index
-        for name, values in zip(self._names, self._values, strict=True):
-            setattr(self.args, name, values[index])
-        return self
-
-    def uniforms(self, count: int) -> np.ndarray:
-        """`count` random numbers of the sample: those that `cpu` gets."""
-        c = self._c
-        if self._uniforms is None:
-            self._uniforms = np.empty((c.size, count))
-            fill_unit(self._uniforms, c.seed, c.iteration, 0)
-        row: np.ndarray = self._uniforms[self._index]
-        return row
 
 
 def decode_mixed(
@@ -80,10 +44,9 @@ def decode_mixed(
     from penstock.kernels.gpu.decode.host import Sample, without_frames
     from penstock.kernels.gpu.decode.plain import plain_jpegs
 
-    view: Any = BatchSamples(c, list(op.tensor_args))
+    alone = Alone(op, c)
     samples: list[Sample] = []
     failures: dict[int, Exception] = {}
-    inputs: tuple[Any, ...] = ()
     options, caching = op.gpu_options
     cache = None if caching is None else cache_of(op, c.queue, caching)
     cached: list[tuple[int, Cached]] = []
@@ -95,7 +58,7 @@ def decode_mixed(
         regions = None
         # Where chroma is interpolated, windows are cut from whole images.
         if op.has_window and not options.fancy_upsampling:
-            regions = op.batch_regions(c, scanned.facts[:, :2])
+            regions = op.regions_of_unknown(c, scanned.facts[:, :2])
         if not op.has_window or regions is not None:
             plain = plain_jpegs(encoded, scanned, wanted, regions)
     headers = scanned.headers() if op.has_window and plain is None else None
@@ -107,11 +70,11 @@ def decode_mixed(
         try:
             data, header = row, headers[index] if headers is not None else None
             if header is None:
-                data, header = op._open(row)
+                data, header = open_encoded(row)
             height, width, channels = wanted.shape(header)
-            if others:
-                inputs = (row, *(other.rows[index] for other in others))
-            region = op._region(view.at(index), height, width, inputs)
+            size = np.array([[height, width]], np.int64)
+            found = op.regions(alone.context(index), size, *(sample_of(o, index) for o in others))
+            region = None if found is None else tuple(found[0].tolist())
         except Exception as error:
             failures[index] = without_frames(error)
             continue

@@ -7,46 +7,52 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, OutOfRangeError
-from penstock.kernels.cpu.decode.pixels import decode
-from penstock.kernels.cpu.decode.stored import Region
 from penstock.operators.deferred import DeferredWindow
 from penstock.operators.image.decode_arguments import ImageDecoder
 from penstock.operators.image.decode_deferred import EncodedImage
 from penstock.operators.operator import SampleContext
+from penstock.operators.planning import PlanContext
+from penstock.operators.window_arithmetic import Windows
 
 
 class WindowDecoder(ImageDecoder):
-    """A decoder of the window that `_window` chooses for each sample."""
+    """A decoder of the windows that `windows` chooses."""
 
     has_window = True
 
-    def _window(
-        self, c: SampleContext, height: int, width: int, *inputs: np.ndarray
-    ) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Anchor and shape of the window, (y, x) and (height, width), in an image."""
+    def windows(self, c: PlanContext, extents: np.ndarray, *inputs: Any) -> Windows:
+        """Anchors and shapes, (y, x) and (height, width), of windows in images.
+
+        Parameters
+        ----------
+        extents
+            Heights and widths of the images, int64 ``(samples, 2)``.
+        inputs
+            Further inputs of the operator.
+        """
         raise NotImplementedError
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data, header = self._open(inputs[0])
-        region = self._region(c, *header.size(self._wanted.adjust_orientation), inputs)
-        return decode(data, header, self._wanted, region, c.empty, c.temp)
-
-    def defer(self, c: SampleContext, *inputs: Any) -> DeferredWindow:
-        data, header = self._open(inputs[0])
-        image = EncodedImage(c, data, header, self._wanted)
-        y0, x0, y1, x1 = self._region(c, *image.shape[:2], inputs)
-        return DeferredWindow(image, y0, x0, y1 - y0, x1 - x0)
-
-    def _region(self, c: SampleContext, height: int, width: int, inputs: tuple[Any, ...]) -> Region:
-        (y, x), (rows, columns) = self._window(c, height, width, *inputs[1:])
-        if y < 0 or x < 0 or y + rows > height or x + columns > width:
+    def regions(self, c: PlanContext, extents: np.ndarray, *inputs: Any) -> np.ndarray:
+        anchors, shapes = self.windows(c, extents, *inputs)
+        outside = ((anchors < 0) | (anchors + shapes > extents)).any(axis=1)
+        if outside.any():
+            k = int(outside.argmax())
+            (y, x), (rows, columns), (height, width) = (a[k] for a in (anchors, shapes, extents))
             raise OutOfRangeError(
                 f"The window of {rows} x {columns} pixels at row {y}, column {x} leaves the image "
                 f"of {height} x {width} pixels. Make it smaller, or decode the whole image and cut "
                 'it with an `out_of_bounds_policy` ("pad", "trim_to_shape", ...).'
             )
-        if rows <= 0 or columns <= 0:
+        empty = (shapes <= 0).any(axis=1)
+        if empty.any():
+            rows, columns = shapes[int(empty.argmax())]
             raise ArgumentValueError(
                 f"The window of {rows} x {columns} pixels is empty; a decoded image cannot be."
             )
-        return y, x, y + rows, x + columns
+        return np.concatenate([anchors, anchors + shapes], axis=1)
+
+    def defer(self, c: SampleContext, *inputs: Any) -> DeferredWindow:
+        data, header, region = c.row
+        y0, x0, y1, x1 = region
+        image = EncodedImage(c, data, header, self._wanted)
+        return DeferredWindow(image, y0, x0, y1 - y0, x1 - x0)

@@ -12,6 +12,7 @@ from penstock.operators.batch_arguments import scalars
 from penstock.operators.deferred import DeferredImage, DeferredMirror
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.partial_batch import partial_batch
+from penstock.operators.planning import PlanContext, Planned, Samples
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import LazyBatch
 
@@ -63,6 +64,11 @@ class Flip(Operator):
             self._columns.setdefault(len(layout), layout.index("W"))
         return data
 
+    unplanned = tuple(name for name, _ in _AXES)
+
+    def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
+        return Planned(inputs[0].shapes)
+
     def _mirrored(self, c: SampleContext, data: np.ndarray | DeferredImage) -> tuple[int, ...]:
         args = c.args
         shape = data.shape
@@ -81,7 +87,7 @@ class Flip(Operator):
             order = [slice(None, None, -1 if k in axes else 1) for k in range(axes[-1] + 1)]
             return data[tuple(order)]
         # Rows read backwards are slow for every reader: better mirrored here, and well.
-        out = c.empty(data.shape, data.dtype)
+        out = c.out
         flip_into(data, axes, out)
         return out
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import lru_cache
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from penstock.errors import ArgumentValueError, ShapeError
+from penstock.errors import ArgumentValueError
 from penstock.operators.argument_types import FloatArg, FloatListArg
 from penstock.operators.schema import Arg
 
 if TYPE_CHECKING:
-    from penstock.operators.operator import BatchContext, Operator
+    from penstock.operators.operator import Operator
+    from penstock.operators.planning import PlanContext
     from penstock.tensors.gpu.queue import Queue
 
 Fills = dict[int, tuple[float, ...]]
+MeanStd = tuple[tuple[float, ...], tuple[float, ...]]
+"""Mean and deviation of a sample: one number, or one a channel, each."""
 
 NORMALIZATION_ARGS: tuple[Arg, ...] = (
     Arg(
@@ -100,11 +102,6 @@ class PixelNormalization:
 
     __slots__ = ("_constant", "_kept", "_scale", "_shift")
 
-    @property
-    def is_constant(self) -> bool:
-        """Whether the coefficients are the same for all samples with as many channels."""
-        return self._constant is not None
-
     def __init__(self, op: Operator) -> None:
         args = op.args
         self._scale, self._shift = float(args.scale), float(args.shift)
@@ -113,142 +110,98 @@ class PixelNormalization:
         self._kept: dict[tuple[int, tuple[float, ...]], NumbersTable] = {}
         """Tables of constants on the GPU, by numbers of channels and values outside."""
 
-    def __call__(
-        self, args: Any, channels: int, padded_channels: int, fill: tuple[float, ...] = ()
-    ) -> Coefficients:
-        """Coefficients of channels, for one sample.
+    def plan(
+        self, c: PlanContext, channels: np.ndarray, padded: np.ndarray, shown: np.ndarray
+    ) -> list[MeanStd]:
+        """Mean and deviation of each sample.
 
         Parameters
         ----------
-        args
-            The sample's arguments.
-        channels
-            How many channels the data has.
-        padded_channels
-            How many the output has.
-        fill
-            Values of further channels, which are to come out where kernels read zeros.
+        channels, padded
+            How many channels each sample, and its output, has; int64 ``(samples,)``.
+        shown
+            Which samples are normalised at all; the arguments of others are not looked at.
 
         Raises
         ------
         ArgumentValueError
             If the numbers of values do not fit the number of channels.
         """
-        mean, std = self._checked(args, channels, padded_channels)
-        return _coefficients(mean, std, self._scale, self._shift, channels, fill)
+        counts = list(zip(channels.tolist(), padded.tolist(), shown.tolist(), strict=True))
+        if self._constant is not None:
+            for count, out, is_shown in dict.fromkeys(counts):
+                if is_shown:
+                    _check_fit(self._constant, count, out)
+            return [self._constant] * len(counts)
+        given = zip(c.values("mean"), c.values("std"), counts, strict=True)
+        found = []
+        for mean, std, (count, out, is_shown) in given:
+            found.append(_checked(mean, std) if is_shown else ((0.0,), (1.0,)))
+            if is_shown:
+                _check_fit(found[-1], count, out)
+        return found
 
-    def _checked(
-        self, args: Any, channels: int, padded_channels: int
-    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Mean and deviation for data of so many channels."""
-        mean, std = self._constant or _checked(args.mean, args.std)
-        for name, values in (("mean", mean), ("std", std)):
-            # One value for each channel that padding adds is accepted, too, and not used.
-            if len(values) not in (1, channels, padded_channels):
-                raise ArgumentValueError(
-                    f"`{name}` has {len(values)} values, but the data has {channels} channels; "
-                    "give one value, or one a channel."
-                )
-        return mean, std
+    def coefficients(
+        self, numbers: MeanStd, channels: int, fill: tuple[float, ...] = ()
+    ) -> Coefficients:
+        """Coefficients of the channels of one sample.
 
-    def _fits(self, channels: int, padded_channels: int) -> bool:
-        """Whether constants can be those of data of so many channels."""
-        assert self._constant is not None
-        return all(len(v) in (1, channels, padded_channels) for v in self._constant)
+        Parameters
+        ----------
+        numbers
+            As `plan` gave them.
+        channels
+            How many channels the data has.
+        fill
+            Values of further channels, which are to come out where kernels read zeros.
+        """
+        return _coefficients(*numbers, self._scale, self._shift, channels, fill)
 
-    def table(
-        self,
-        c: BatchContext,
-        channels: np.ndarray,
-        wanted: Callable[[], np.ndarray],
-        fills: Fills,
-    ) -> NumbersTable:
+    def table(self, numbers: Sequence[MeanStd], channels: np.ndarray, fills: Fills) -> NumbersTable:
         """Coefficients of all samples of a batch, as kernels on the GPU take them.
 
         Parameters
         ----------
-        c
-            The batch.
+        numbers
+            As `plan` gave them, for each sample, or for all samples that are alike.
         channels
-            How many channels each sample has, int64 ``(samples,)``, or ``(1,)`` if it is the same
-            and the coefficients are constants.
-        wanted
-            Tells which samples are normalised, ``(samples,)``; the arguments of others are not
-            looked at.
+            How many channels each of them has, int64 ``(samples,)``.
         fills
             By number of channels: the values of all channels of the output outside of the data.
-
-        Raises
-        ------
-        ArgumentValueError
-            As `__call__` does, with the place of the sample.
         """
-        if self._constant is None and len(fills) == 1:
-            found = self._joint_tables(c, channels, fills)
-            if found is not None:
-                return NumbersTable(found, np.arange(c.size) * found.shape[1], is_constant=False)
         if self._constant is not None and len(fills) == 1:
             ((count, fill),) = fills.items()
             kept = self._kept.get((count, fill))
-            if kept is None and self._fits(count, len(fill)):
-                numbers = _table(*self._constant, self._scale, self._shift, count, fill)
-                kept = NumbersTable(numbers, np.zeros(1, np.int64), is_constant=True)
+            if kept is None:
+                table = _table(*self._constant, self._scale, self._shift, count, fill)
+                kept = NumbersTable(table, np.zeros(1, np.int64), is_constant=True)
                 self._kept[count, fill] = kept
-            if kept is not None:
-                return kept
-        offsets = np.zeros(len(channels), np.int64)
-        shown = wanted()
+            return kept
         tables: list[np.ndarray] = []
-        mean: tuple[float, ...]
-        std: tuple[float, ...]
+        places: dict[tuple[MeanStd, int], int] = {}
+        offsets = np.empty(len(channels), np.int64)
         end = 0
-        by_sample = {name: c.values(name) for name in ("mean", "std")} if not self._constant else {}
-        if by_sample:
-            groups = [(count, np.array([i])) for i, count in enumerate(channels.tolist())]
-        else:
-            groups = [(count, np.flatnonzero(channels == count)) for count in fills]
-        for count, members in groups:
-            offsets[members] = end
-            fill = fills[count]
-            mean, std = (0.0,), (1.0,)
-            used = members[shown[members]]
-            if used.size:
-                index = int(used[0])
-                args = SimpleNamespace(**{name: v[index] for name, v in by_sample.items()})
-                try:
-                    mean, std = self._checked(args, count, len(fill))
-                except ArgumentValueError as error:
-                    raise c.located(error, index) from error
-            tables.append(_table(mean, std, self._scale, self._shift, count, fill))
-            end += tables[-1].size
-        return NumbersTable(np.concatenate(tables), offsets, is_constant=not by_sample)
+        for k, key in enumerate(zip(numbers, channels.tolist(), strict=True)):
+            offset = places.get(key)
+            if offset is None:
+                (mean, std), count = key
+                table = _numbers(mean, std, self._scale, self._shift, count, fills[count])
+                tables.append(table)
+                offset = places[key] = end
+                end += table.size
+            offsets[k] = offset
+        is_constant = self._constant is not None
+        return NumbersTable(np.concatenate(tables), offsets, is_constant=is_constant)
 
-    def _joint_tables(
-        self, c: BatchContext, channels: np.ndarray, fills: Fills
-    ) -> np.ndarray | None:
-        """Tables of samples that differ in numbers only, ``(samples, length)``; else `None`."""
-        count = int(channels[0])
-        fill = fills[count]
-        given = []
-        for name in ("mean", "std"):
-            try:
-                values = c.array(name, np.float32)
-            except ShapeError:
-                return None
-            assert values is not None
-            values = values.reshape(c.size, -1)
-            if values.shape[1] not in (1, count, len(fill)):
-                return None
-            given.append(values)
-        mean, std = given
-        if mean.shape[1] != std.shape[1] and 1 not in (mean.shape[1], std.shape[1]):
-            return None
-        means, factors = _scaled(mean[:, :count], std[:, :count], self._scale, self._shift)
-        tables = np.zeros((c.size, 3, len(fill)), np.float32)
-        tables[:, 0, :count] = means
-        tables[:, 1, :count] = factors
-        tables[:, 2] = fill
-        return tables.reshape(c.size, -1)
+
+def _check_fit(numbers: MeanStd, channels: int, padded_channels: int) -> None:
+    for name, values in zip(("mean", "std"), numbers, strict=True):
+        # One value for each channel that padding adds is accepted, too, and not used.
+        if len(values) not in (1, channels, padded_channels):
+            raise ArgumentValueError(
+                f"`{name}` has {len(values)} values, but the data has {channels} channels; "
+                "give one value, or one a channel."
+            )
 
 
 def _checked(
@@ -284,8 +237,7 @@ def _coefficients(
     )
 
 
-@lru_cache(maxsize=256)
-def _table(
+def _numbers(
     mean: tuple[float, ...],
     std: tuple[float, ...],
     scale: float,
@@ -294,12 +246,14 @@ def _table(
     fill: tuple[float, ...],
 ) -> np.ndarray:
     """Means, factors and fill values of all channels of the output, one after the other."""
-    found = _coefficients(mean, std, scale, shift, channels, ())
+    given_mean, given_std = (np.array(v[:channels], np.float32) for v in (mean, std))
     table = np.zeros((3, len(fill)), np.float32)
-    table[0, :channels] = found.means[:channels]
-    table[1, :channels] = found.factors[:channels]
+    table[0, :channels], table[1, :channels] = _scaled(given_mean, given_std, scale, shift)
     table[2] = fill
     return table.reshape(-1)
+
+
+_table = lru_cache(maxsize=256)(_numbers)
 
 
 def _scaled(

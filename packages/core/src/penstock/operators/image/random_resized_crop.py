@@ -91,7 +91,7 @@ class RandomResizedCrop(ResizingOperator):
         )
         return window
 
-    def plan(self, c: SampleContext, extents: tuple[int, ...]) -> Plan:
+    def sample_plan(self, c: SampleContext, extents: tuple[int, ...]) -> Plan:
         height, width = extents
         if not height or not width:
             raise ShapeError(

@@ -89,7 +89,7 @@ class Resize(ResizingOperator):
             return resized, Spec(DALIDataType.INT32, 1)
         return resized
 
-    def plan(self, c: SampleContext, extents: tuple[int, ...]) -> Plan:
+    def sample_plan(self, c: SampleContext, extents: tuple[int, ...]) -> Plan:
         known = self._known
         try:
             axes = tuple([of[extent] for of, extent in zip(known, extents, strict=True)])

@@ -18,9 +18,9 @@ from penstock.operators.image.resampling import (
 from penstock.operators.image.resize_request import RESIZE_ARGS, ResizeRequest
 from penstock.operators.image.resizing_operator import Plan, ResizingOperator
 from penstock.operators.operator import BatchContext, SampleContext, operator
+from penstock.operators.planning import PlanArguments
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.operators.window import CROP_ARGS, CropWindow
-from penstock.operators.window_batch import crop_windows, differ
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.resample_axes import AxesSampling
@@ -73,9 +73,11 @@ class ResizeCropMirror(ResizingOperator):
         self._window = CropWindow(self, "DHW"[-self.resampler.spatial_ndim :])
         return out
 
-    def plan(self, c: SampleContext, extents: tuple[int, ...]) -> Plan:
+    def sample_plan(self, c: SampleContext, extents: tuple[int, ...]) -> Plan:
         axes = self.resampling.axes(c.args, self._request(c.args, extents))
-        anchor, shape = self._window(c.args, [axis.out_size for axis in axes])
+        sizes = np.array([[axis.out_size for axis in axes]], np.int64)
+        alone = PlanArguments(c.args, {}, (c.index,), c.seed, c.iteration)
+        (anchor,), (shape,) = (found.tolist() for found in self._window.plan(alone, sizes))
         mirror = c.args.mirror
         windows = []
         last = len(axes) - 1
@@ -92,9 +94,9 @@ class ResizeCropMirror(ResizingOperator):
         filters = self.resampling.batch_filters(c)
         found = self._request.batch(c, extents, filters)
         sizes = np.ascontiguousarray(found["out_size"].T)
-        if differ(self._window):
+        if self._window.differ:
             sizes = np.broadcast_to(sizes, (c.size, len(extents)))
-        anchors, lengths = crop_windows(self._window, c, sizes)
+        anchors, lengths = self._window.plan(c, sizes)
         # Windows may leave the image; how far does not matter to what they show.
         anchors = np.clip(anchors, -_FAR, _FAR)
         lengths = np.where(extents.T > 0, lengths, 0)

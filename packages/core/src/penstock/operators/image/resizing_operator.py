@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.errors import ShapeError
+from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu.random import sample_uniforms
 from penstock.operators.deferred import DeferredImage, pixels
 from penstock.operators.image.resample_sample import OutputWindow, SampleResampler
@@ -32,8 +32,8 @@ Plan = tuple[Sequence["AxisSampling"], Sequence[OutputWindow]]
 class ResizingOperator(Operator):
     """Base of operators that resample the spatial axes of their input.
 
-    A sub-class calls `prepare` in its `infer`, and says what happens to a sample in `plan` and to
-    a batch in `batch_plan`.
+    A sub-class calls `prepare` in its `infer`, and says what happens to a sample in `sample_plan`
+    and to a batch in `batch_plan`.
     """
 
     def prepare(self, data: Spec) -> Spec:
@@ -47,14 +47,14 @@ class ResizingOperator(Operator):
         self._plans: ShapeMemo[AxesSampling] = ShapeMemo()
         return data._replace(dtype=self.resampling.dtype)
 
-    def plan(self, c: SampleContext, extents: tuple[int, ...]) -> Plan:
+    def sample_plan(self, c: SampleContext, extents: tuple[int, ...]) -> Plan:
         """What happens to a sample with these spatial extents."""
         raise NotImplementedError
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> Any:
         data = inputs[0]
         resampler, resampling = self.resampler, self.resampling
-        axes, windows = self.plan(c, resampler.spatial(data.shape))
+        axes, windows = self.sample_plan(c, resampler.spatial(data.shape))
         if self._copies(data, axes, windows):
             return pixels(data)
         out = c.empty(resampler.out_shape(data.shape, windows), resampling.numpy_dtype)
@@ -66,7 +66,7 @@ class ResizingOperator(Operator):
 
     def defer(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> Any:
         data = inputs[0]
-        axes, windows = self.plan(c, data.shape[:2])
+        axes, windows = self.sample_plan(c, data.shape[:2])
         if self._copies(data, axes, windows):
             return data
         return self._resized(c, data, axes, windows)
@@ -89,7 +89,7 @@ class ResizingOperator(Operator):
         Raises
         ------
         OneByOneError, ShapeError
-            If `plan` has to be asked for the samples one by one.
+            If `sample_plan` has to be asked for the samples one by one.
         """
         raise OneByOneError
 
@@ -120,7 +120,7 @@ class ResizingOperator(Operator):
         extents = np.ascontiguousarray(shape_rows(data)[:, first : first + count].T)
         try:
             return self.batch_plan(c, extents)
-        except (OneByOneError, ShapeError):
+        except (OneByOneError, ShapeError, ArgumentValueError):
             return plan_one_by_one(self, c, np.broadcast_to(extents, (count, c.size)))
 
     def _copies(
@@ -149,7 +149,7 @@ class ResizingOperator(Operator):
 
 
 class _SampleOfBatch:
-    """What `plan` needs to know of one sample of a batch."""
+    """What `sample_plan` needs to know of one sample of a batch."""
 
     def __init__(self, c: BatchContext, index: int, args: SimpleNamespace) -> None:
         self.args = args
@@ -162,7 +162,7 @@ class _SampleOfBatch:
 
 
 def plan_one_by_one(op: ResizingOperator, c: BatchContext, extents: np.ndarray) -> AxesSampling:
-    """The plans of all samples together, each made by `plan`; it knows all rules and errors."""
+    """The plans of all samples together, each made by `sample_plan`."""
     from penstock.kernels.gpu.resample_axes import AXIS, AxesSampling
 
     values = {name: c.values(name) for name in op.tensor_args}
@@ -173,7 +173,7 @@ def plan_one_by_one(op: ResizingOperator, c: BatchContext, extents: np.ndarray) 
             setattr(args, name, found[i])
         sample: Any = _SampleOfBatch(c, i, args)
         try:
-            axes, windows = op.plan(sample, shape)
+            axes, windows = op.sample_plan(sample, shape)
         except Exception as error:
             raise c.located(error, i) from error
         table[:, i] = [

@@ -82,7 +82,7 @@ class _Order(ReadingOrder):
 
     def entries_of(self, epoch: int, shard: int) -> Sequence[int]:
         """Numbers of the samples of part `shard` in `epoch`."""
-        return self._reader.plan(epoch, shard)[1]
+        return self._reader.epoch_plan(epoch, shard)[1]
 
 
 class _Ahead:
@@ -259,7 +259,7 @@ class SquirrelReader(Reader):
         outputs = map(self._fields.output, self._fields.names)
         return tuple(Spec(to_dali_type(dtype), ndim) for dtype, ndim in outputs)
 
-    def plan(self, epoch: int, shard: int) -> tuple[list[Segment], array[int]]:
+    def epoch_plan(self, epoch: int, shard: int) -> tuple[list[Segment], array[int]]:
         """What part `shard` reads in `epoch`: its segments, and the numbers of its samples."""
         if self._planned is None or self._planned[:2] != (epoch, shard):
             segments = self._reading.segments(epoch, shard, self._order.num_shards, self._counts)
@@ -293,7 +293,7 @@ class SquirrelReader(Reader):
     def _begin(self, epoch: int, position: int) -> None:
         """Have the samples of `epoch` read, from `position` on."""
         shard = self._order.shard_in(epoch)
-        segments, numbers = self.plan(epoch, shard)
+        segments, numbers = self.epoch_plan(epoch, shard)
         self._last_begun = epoch
         left = np.frombuffer(numbers, np.int64)[position:]
         if len(left):

@@ -1,4 +1,4 @@
-"""Windows of all samples of a batch that are told by coordinates, worked out on the host."""
+"""Windows of several samples at once: at relative positions, or between coordinates."""
 
 from __future__ import annotations
 
@@ -6,12 +6,80 @@ import math
 
 import numpy as np
 
-from penstock.kernels.gpu.compiled import compiled
+from penstock.kernels.plan.compiled import compiled
 
 BEGINS = {"": 0, "start": 1, "rel_start": 2}
 """What may tell where windows begin, and its number for `slice_spans`."""
 ENDS = {"": 0, "end": 1, "rel_end": 2, "shape": 3, "rel_shape": 4}
 """What may tell where they end."""
+
+
+@compiled
+def cut_windows(
+    extents: np.ndarray,
+    axes: np.ndarray,
+    sizes: np.ndarray,
+    places: np.ndarray,
+    truncates: bool,
+    anchors: np.ndarray,
+    shapes: np.ndarray,
+    wrong: np.ndarray,
+) -> None:
+    """Anchors and shapes of windows of given sizes at relative positions.
+
+    Parameters
+    ----------
+    extents
+        Of the samples, int64 ``(samples, ndim)``.
+    axes
+        The axes that are cut, int64 ``(n,)``.
+    sizes, places
+        Extents of the windows along these, int64, and where between 0 and 1 they lie, float64:
+        ``(n, samples)``, or ``(n, 1)`` if they are the same. An extent of 0 keeps the whole axis.
+    truncates
+        Whether fractions of a start are dropped; otherwise they are rounded, halves away from zero.
+    anchors, shapes
+        What to fill, like `extents`.
+    wrong
+        Set where a sample has a position that is none, ``(samples,)``.
+    """
+    for i in range(len(extents)):
+        for axis in range(extents.shape[1]):
+            anchors[i, axis] = 0
+            shapes[i, axis] = extents[i, axis]
+        for k in range(len(axes)):
+            axis = axes[k]
+            size = sizes[k, i if sizes.shape[1] > 1 else 0]
+            if size <= 0:
+                continue
+            place = places[k, i if places.shape[1] > 1 else 0]
+            if not (0.0 <= place <= 1.0):
+                wrong[i] = True
+                continue
+            start = place * (extents[i, axis] - size)
+            first = int(start)
+            if not truncates:
+                rest = start - first
+                if rest >= 0.5:
+                    first += 1
+                elif rest <= -0.5:
+                    first -= 1
+            anchors[i, axis] = first
+            shapes[i, axis] = size
+
+
+@compiled
+def leaves(
+    anchors: np.ndarray, shapes: np.ndarray, extents: np.ndarray, outside: np.ndarray
+) -> bool:
+    """Whether any window leaves its sample; which do goes to `outside`, ``(samples,)``."""
+    some = False
+    for i in range(len(anchors)):
+        outside[i] = False
+        for axis in range(anchors.shape[1]):
+            if anchors[i, axis] < 0 or anchors[i, axis] + shapes[i, axis] > extents[i, axis]:
+                outside[i] = some = True
+    return some
 
 
 @compiled

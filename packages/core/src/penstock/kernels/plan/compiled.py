@@ -1,4 +1,4 @@
-"""Loops over the samples of a batch on the host, compiled: they describe batches to kernels."""
+"""Loops over samples on the host, compiled: geometry, and what describes batches to kernels."""
 
 from __future__ import annotations
 

@@ -1,0 +1,170 @@
+"""Works out several samples at once, ahead of their pixels: see `Operator.plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import DataTypeError, ShapeError
+from penstock.operators.planning import PlanArguments, Planned, Samples, TensorArguments
+from penstock.types import storage_dtype
+
+if TYPE_CHECKING:
+    from penstock.operators.schema import Spec
+
+_MOST_REMEMBERED = 4096
+
+
+class SamplePlans:
+    """The plan of one operator for some samples, sample by sample.
+
+    Attributes
+    ----------
+    rows
+        What `cpu` finds as ``c.row``, one for each sample.
+    shapes
+        Shapes of each output: a list with a tuple for each sample.
+    dtypes
+        Element type of each output.
+    values
+        The outputs themselves, ``(samples, ...)`` each; `None` where `cpu` makes them.
+    """
+
+    __slots__ = ("dtypes", "rows", "shapes", "values")
+
+    def __init__(
+        self,
+        rows: list[Any],
+        shapes: tuple[list[tuple[int, ...]], ...],
+        dtypes: Sequence[np.dtype],
+        values: tuple[np.ndarray, ...] | None = None,
+    ) -> None:
+        self.rows = rows
+        self.shapes = shapes
+        self.dtypes = dtypes
+        self.values = values
+
+
+class NotPlannedError(Exception):
+    """An operator has nothing to say ahead of the data."""
+
+
+class Planner:
+    """Plans samples for one operator at work.
+
+    Where nothing but the shape of a sample has a say in its plan, plans are remembered by shape:
+    images of all sizes soon have no shape that is new.
+
+    Parameters
+    ----------
+    op
+        The operator, after its `infer`.
+    args
+        Its constant arguments.
+    specs
+        Types of its outputs.
+    constant
+        Whether no argument is given as a tensor.
+    """
+
+    __slots__ = ("_args", "_dtypes", "_plan", "_remembered", "_specs", "is_needed")
+
+    def __init__(self, op: Any, args: Any, specs: Sequence[Spec], *, constant: bool) -> None:
+        self._plan: Callable[..., Planned | None] = op.plan
+        self.is_needed: bool = op.needs_plan
+        self._args = args
+        self._specs = tuple(specs)
+        self._dtypes = [storage_dtype(spec.dtype) for spec in specs]
+        self._remembered: dict[tuple[int, ...], tuple[Any, tuple[tuple[int, ...], ...]]] | None
+        self._remembered = None
+        if constant and not op.plans_values and not op.schema.random:
+            self._remembered = {}
+
+    def plan(
+        self,
+        inputs: Sequence[Samples],
+        tensors: TensorArguments,
+        indices: Sequence[int],
+        *,
+        seed: Any = 0,
+        iteration: int = 0,
+        sources: Sequence[str] | None = None,
+        args: Any = None,
+    ) -> SamplePlans:
+        """The plans of the samples at these positions of their batch.
+
+        Raises
+        ------
+        Exception
+            What is wrong with one of them, as the operator raises it.
+        """
+        if self._remembered is not None and len(inputs) == 1:
+            return self._by_shape(inputs[0], indices)
+        return self._made(inputs, args or self._args, tensors, indices, seed, iteration, sources)
+
+    def _by_shape(self, samples: Samples, indices: Sequence[int]) -> SamplePlans:
+        remembered = self._remembered
+        assert remembered is not None
+        shapes = samples.shape_tuples
+        found = [remembered.get(shape) for shape in shapes]
+        if None in found:
+            new = list(dict.fromkeys(s for s, f in zip(shapes, found, strict=True) if f is None))
+            made = self._made(
+                (Samples(shapes=new),), self._args, {}, indices[: len(new)], 0, 0, None
+            )
+            outputs = zip(*made.shapes, strict=True)
+            known = dict(zip(new, zip(made.rows, outputs, strict=True), strict=True))
+            if len(remembered) + len(known) > _MOST_REMEMBERED:
+                remembered.clear()
+            remembered.update(known)
+            found = [known[s] if f is None else f for s, f in zip(shapes, found, strict=True)]
+        rows = [f[0] for f in found]  # type: ignore[index]
+        outputs_of = [f[1] for f in found]  # type: ignore[index]
+        return SamplePlans(rows, tuple(map(list, zip(*outputs_of, strict=True))), self._dtypes)
+
+    def _made(
+        self,
+        inputs: Sequence[Samples],
+        args: Any,
+        tensors: TensorArguments,
+        indices: Sequence[int],
+        seed: Any,
+        iteration: int,
+        sources: Sequence[str] | None,
+    ) -> SamplePlans:
+        size = len(indices)
+        context = PlanArguments(args, tensors, indices, seed, iteration, sources)
+        planned = self._plan(context, *inputs)
+        if planned is None:
+            raise NotPlannedError
+        if planned.values is not None:
+            return SamplePlans([], (), self._dtypes, self._checked_values(planned.values, size))
+        self._check_shapes(planned.shapes, size)
+        shapes = tuple(list(map(tuple, each.tolist())) for each in planned.shapes)
+        return SamplePlans(planned.rows(size), shapes, self._dtypes)
+
+    def _check_shapes(self, shapes: tuple[np.ndarray, ...], size: int) -> None:
+        if len(shapes) != len(self._specs):
+            raise ShapeError(
+                f"The plan has shapes of {len(shapes)} outputs where the declaration says "
+                f"{len(self._specs)}."
+            )
+        for k, (each, spec) in enumerate(zip(shapes, self._specs, strict=True)):
+            if len(each) != size or (spec.ndim is not None and each.shape[1] != spec.ndim):
+                raise ShapeError(
+                    f"The plan of output {k} is for {each.shape[0]} samples of {each.shape[1]} "
+                    f"dimensions; it must be for {size} of {spec.ndim}."
+                )
+
+    def _checked_values(self, values: tuple[np.ndarray, ...], size: int) -> tuple[np.ndarray, ...]:
+        for k, (each, dtype) in enumerate(zip(values, self._dtypes, strict=True)):
+            if each.dtype != dtype:
+                raise DataTypeError(
+                    f"The plan made elements of type {each.dtype} for output {k} where the "
+                    f"declaration says {dtype}."
+                )
+            if len(each) != size:
+                raise ShapeError(f"The plan made {len(each)} samples where there are {size}.")
+        return values

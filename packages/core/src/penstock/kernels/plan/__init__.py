@@ -1,0 +1,1 @@
+"""Compiled loops over samples that `plan` uses: geometry of several samples at once."""

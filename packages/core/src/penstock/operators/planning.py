@@ -1,0 +1,420 @@
+"""What operators plan with: the samples as far as they are known, and what was worked out.
+
+`Operator.plan` sees shapes, and small values, of several samples at once, as arrays with one row a
+sample; it sees no pixels and no device. The engine plans a chunk of samples on the CPU before any
+of them is touched, a whole batch on the GPU, and a single sample in dynamic mode, with the same
+method. So the geometry of an operator is written once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from penstock.errors import ArgumentValueError, PenstockError, ShapeError
+from penstock.tensors.gpu.batch import shape_rows
+
+SMALL_ELEMENTS = 64
+"""Samples with no more elements count as small values: they may be computed by `plan`."""
+
+
+class PlanContext(Protocol):
+    """What `plan` is handed besides the inputs."""
+
+    args: Any
+    """Constant arguments by name, converted; `None` for those given as tensors."""
+    size: int
+    """Number of samples."""
+    seed: Any
+    """Seed of the operator's random stream."""
+    iteration: int
+    """Number of the iteration since the pipeline was built."""
+
+    @property
+    def indices(self) -> Sequence[int]:
+        """Positions of the samples in their batch."""
+        ...
+
+    def values(self, name: str) -> list[Any]:
+        """Argument `name` of each sample, converted."""
+        ...
+
+    def array(self, name: str, dtype: DTypeLike) -> np.ndarray | None:
+        """Argument `name` of all samples, ``(samples, ...)``; `None` where it is not given.
+
+        A constant is repeated, without a copy.
+
+        Raises
+        ------
+        ShapeError
+            If samples have values of different shapes.
+        """
+        ...
+
+    def source(self, index: int) -> str:
+        """File or key that sample number `index` of those here was read from; empty if unknown."""
+        ...
+
+
+class Planned:
+    """What `plan` has worked out for some samples.
+
+    Parameters
+    ----------
+    shapes
+        Shapes of each output, int64 ``(samples, ndim)``. One array stands for the only output.
+    table
+        What `cpu` and `gpu` need to know of each sample: arrays or lists with one row a sample,
+        or a structured array. `cpu` finds its row as ``c.row``: a tuple with one entry for each of
+        them, arrays as Python numbers and lists.
+    values
+        The outputs themselves, ``(samples, ...)`` each, where they follow from what is known ahead
+        of the data; `cpu` is not called then.
+    """
+
+    __slots__ = ("device", "shapes", "table", "values")
+
+    def __init__(
+        self,
+        shapes: np.ndarray | tuple[np.ndarray, ...] = (),
+        table: tuple[Any, ...] | np.ndarray = (),
+        values: np.ndarray | tuple[np.ndarray, ...] | None = None,
+    ) -> None:
+        self.shapes = (shapes,) if isinstance(shapes, np.ndarray) else shapes
+        self.table = table
+        self.values = (values,) if isinstance(values, np.ndarray) else values
+        self.device: Any = None
+        """What `gpu` makes of it and keeps for further batches, where the plan serves them too."""
+
+    def rows(self, count: int) -> list[Any]:
+        """The table sample by sample."""
+        table = self.table
+        if isinstance(table, np.ndarray):
+            rows: list[Any] = table.tolist()
+            return rows
+        if not table:
+            return [()] * count
+        columns = [c.tolist() if isinstance(c, np.ndarray) else c for c in table]
+        return list(zip(*columns, strict=True))
+
+
+class Samples:
+    """Some samples of an input, as far as they are known when `plan` is called.
+
+    Parameters
+    ----------
+    rows
+        The samples, where they are there.
+    shapes
+        Their shapes, where these are known without them: int64 ``(samples, ndim)``, or tuples.
+    values
+        All of them as one array, ``(samples, ...)``, where that is at hand.
+    """
+
+    __slots__ = ("_rows", "_shapes", "_values")
+
+    def __init__(
+        self,
+        rows: Sequence[Any] | None = None,
+        shapes: np.ndarray | list[tuple[int, ...]] | None = None,
+        values: np.ndarray | None = None,
+    ) -> None:
+        self._rows = rows
+        self._shapes = shapes
+        self._values = values
+
+    def __len__(self) -> int:
+        for known in (self._values, self._rows, self._shapes):
+            if known is not None:
+                return len(known)
+        raise AssertionError("nothing is known of the samples")
+
+    @property
+    def are_there(self) -> bool:
+        """Whether the samples themselves are known, and not only their shapes."""
+        return self._rows is not None or self._values is not None
+
+    @property
+    def rows(self) -> Sequence[Any]:
+        """The samples."""
+        if self._rows is None:
+            assert self._values is not None
+            self._rows = [self._values[k, ...] for k in range(len(self._values))]
+        return self._rows
+
+    @property
+    def dense(self) -> np.ndarray | None:
+        """All samples as one array, ``(samples, ...)``; `None` unless that is at hand."""
+        return self._values
+
+    @property
+    def shape_tuples(self) -> list[tuple[int, ...]]:
+        """Their shapes as tuples."""
+        shapes = self._shapes
+        if shapes is None:
+            if self._values is not None:
+                return [self._values.shape[1:]] * len(self._values)
+            shapes = self._shapes = [row.shape for row in self.rows]
+        elif isinstance(shapes, np.ndarray):
+            shapes = list(map(tuple, shapes.tolist()))
+        return shapes
+
+    @property
+    def shapes(self) -> np.ndarray:
+        """Their shapes, int64 ``(samples, ndim)``.
+
+        Raises
+        ------
+        ShapeError
+            If they have different numbers of dimensions.
+        """
+        if not isinstance(self._shapes, np.ndarray):
+            self._shapes = shapes_of(self.shape_tuples)
+        return self._shapes
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions of a sample."""
+        return int(self.shapes.shape[1])
+
+    @property
+    def values(self) -> np.ndarray | None:
+        """All samples as one array, ``(samples, ...)``; `None` where they are not there, are not
+        small, or differ in shape.
+        """
+        if self._values is None and self._rows:
+            rows = self._rows
+            shape = rows[0].shape
+            if math.prod(shape) <= SMALL_ELEMENTS and all(row.shape == shape for row in rows):
+                self._values = np.array(rows)
+        return self._values
+
+
+def shapes_of(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
+    """Shapes as int64 ``(samples, ndim)``.
+
+    Raises
+    ------
+    ShapeError
+        If they have different numbers of dimensions.
+    """
+    ndim = len(shapes[0]) if shapes else 0
+    if any(len(shape) != ndim for shape in shapes):
+        raise ShapeError(
+            "The samples have different numbers of dimensions: "
+            f"{sorted({len(shape) for shape in shapes})}; all samples of a batch have the same."
+        )
+    return np.array(shapes, np.int64).reshape(len(shapes), ndim)
+
+
+TensorArguments = Mapping[str, tuple[Any, Callable[[np.ndarray], Any] | None]]
+"""For each argument given as a tensor: samples, with `rows` and `dense`, and what converts one."""
+
+
+class ArgumentColumns:
+    """Arguments of several samples, as `PlanContext` hands them out.
+
+    Parameters
+    ----------
+    args
+        Constant arguments, not to be changed.
+    tensors
+        Each argument that is given as a tensor: samples, an object with `rows` and `dense`, and
+        what converts one of them, if it is to be converted.
+    size
+        Number of samples.
+    """
+
+    __slots__ = ("_tensors", "args", "size")
+
+    def __init__(
+        self,
+        args: Any,
+        tensors: TensorArguments,
+        size: int,
+    ) -> None:
+        self.args = args
+        self.size = size
+        self._tensors = tensors
+
+    def values(self, name: str) -> list[Any]:
+        """Argument `name` of each sample, converted."""
+        found = self._tensors.get(name)
+        if found is None:
+            return [getattr(self.args, name)] * self.size
+        batch, convert = found
+        if convert is None:
+            return list(batch.rows)
+        try:
+            return [convert(row) for row in batch.rows]
+        except (TypeError, ValueError) as error:
+            kind = type(error) if isinstance(error, PenstockError) else ArgumentValueError
+            raise kind(f"Argument `{name}`: {error}") from error
+
+    def array(self, name: str, dtype: DTypeLike) -> np.ndarray | None:
+        """Argument `name` of all samples as one array ``(samples, ...)``, without conversion."""
+        found = self._tensors.get(name)
+        if found is None:
+            constant = getattr(self.args, name)
+            if constant is None:
+                return None
+            value = np.asarray(constant, dtype)
+            return np.broadcast_to(value, (self.size, *value.shape))
+        whole: np.ndarray | None = getattr(found[0], "dense", None)
+        if whole is not None:
+            return whole.astype(dtype, copy=False)
+        return _stacked(name, found[0].rows, dtype)
+
+    def raw(self, name: str) -> Sequence[np.ndarray]:
+        """Argument `name`, given as a tensor, of each sample, without conversion."""
+        return self._tensors[name][0].rows  # type: ignore[no-any-return]
+
+
+class PlanArguments(ArgumentColumns):
+    """The `PlanContext` of one operator for some samples of a batch."""
+
+    __slots__ = ("_indices", "_sources", "iteration", "seed")
+
+    def __init__(
+        self,
+        args: Any,
+        tensors: TensorArguments,
+        indices: Sequence[int],
+        seed: Any,
+        iteration: int,
+        sources: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(args, tensors, len(indices))
+        self._indices = indices
+        self.seed = seed
+        self.iteration = iteration
+        self._sources = sources
+
+    @property
+    def indices(self) -> Sequence[int]:
+        """Positions of the samples in their batch."""
+        return self._indices
+
+    def source(self, index: int) -> str:
+        """File or key that sample number `index` of those here was read from."""
+        return "" if self._sources is None else self._sources[index]
+
+
+def plan_batch(op: Any, c: Any, *inputs: Any) -> Planned:
+    """What `op.plan` works out for a batch; an error says which sample it belongs to.
+
+    Where nothing but shapes has a say in it, plans are remembered, and samples that are all alike
+    are planned as one: shapes and table then have a single row. Samples that cannot be planned
+    together, as where arguments differ in length from sample to sample, are planned one by one.
+
+    Parameters
+    ----------
+    op
+        The operator, after its `infer`.
+    c
+        A `BatchContext`.
+    inputs
+        Batches, which know the shapes of their samples; on the host, samples too.
+    """
+    follows_from_shapes = not (op.plans_values or op.schema.random) and len(inputs) == 1
+    if follows_from_shapes and op.tensor_args.keys() <= set(op.unplanned):
+        batch = inputs[0]
+
+        def made() -> Planned:
+            return _plan_batch(op, c, Samples(shapes=shape_rows(batch)))
+
+        return op.batch_plans.of(batch, made)  # type: ignore[no-any-return]
+    return _plan_batch(op, c, *inputs)
+
+
+def _plan_batch(op: Any, c: Any, *inputs: Any) -> Planned:
+    try:
+        planned: Planned = op.plan(c, *inputs)
+        return planned
+    except Exception:
+        if not c.size:
+            raise
+    alone = Alone(op, c)
+    parts = []
+    for k in range(min(c.size, len(inputs[0]) if inputs else c.size)):
+        try:
+            parts.append(op.plan(alone.context(k), *(sample_of(batch, k) for batch in inputs)))
+        except Exception as error:
+            raise c.located(error, k) from error
+    return _joined(parts)
+
+
+class Alone:
+    """Each sample of a batch by itself, for what is planned one by one.
+
+    Parameters
+    ----------
+    op
+        The operator, after its `infer`.
+    c
+        The `BatchContext`.
+    """
+
+    def __init__(self, op: Any, c: Any) -> None:
+        self._c = c
+        self._tensors = {name: c.values(name) for name in op.tensor_args}
+
+    def context(self, index: int) -> PlanArguments:
+        """The `PlanContext` of a sample."""
+        c = self._c
+        args = c.args
+        if self._tensors:
+            own = {name: values[index] for name, values in self._tensors.items()}
+            args = SimpleNamespace(**{**vars(args), **own})
+        place = c.indices[index : index + 1]
+        return PlanArguments(args, {}, place, c.seed, c.iteration, [c.source(index)])
+
+
+def sample_of(batch: Any, index: int) -> Samples:
+    """One sample of a batch, alone."""
+    rows: Sequence[Any] | None = None
+    if not isinstance(batch, Samples) or batch.are_there:
+        rows = getattr(batch, "rows", None)
+    if rows is not None:
+        return Samples(rows[index : index + 1])
+    shapes: np.ndarray = batch.shapes
+    return Samples(shapes=shapes[index : index + 1])
+
+
+def _joined(parts: Sequence[Planned]) -> Planned:
+    """Plans of single samples as one of all."""
+
+    def column(each: Sequence[Any]) -> Any:
+        return np.concatenate(each) if isinstance(each[0], np.ndarray) else [e[0] for e in each]
+
+    first = parts[0]
+    shapes = tuple(column(each) for each in zip(*(p.shapes for p in parts), strict=True))
+    table: Any = ()
+    if isinstance(first.table, np.ndarray):
+        table = np.concatenate([p.table for p in parts])
+    elif first.table:
+        table = tuple(column(each) for each in zip(*(p.table for p in parts), strict=True))
+    values = None
+    if first.values is not None:
+        values = tuple(column(e) for e in zip(*(p.values or () for p in parts), strict=True))
+    return Planned(shapes, table, values)
+
+
+def _stacked(name: str, rows: Sequence[np.ndarray], dtype: DTypeLike) -> np.ndarray:
+    """The values of argument `name`, one a sample, as one array."""
+    if not rows:
+        return np.empty(0, dtype)
+    first = rows[0]
+    if first is rows[-1] and all(row is first for row in rows):
+        return np.broadcast_to(np.asarray(first, dtype), (len(rows), *first.shape))
+    if any(row.shape != first.shape for row in rows):
+        raise ShapeError(
+            f"Argument `{name}` has values of different shapes: "
+            f"{sorted({row.shape for row in rows})}. Give all samples values of one shape."
+        )
+    return np.array(rows, dtype)
