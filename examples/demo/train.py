@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from torch import nn
 
-from examples.demo.contact_sheet import write_contact_sheet
+import penstock
 from examples.demo.photographs import write_dataset
 from penstock import fn, pipeline_def, types
 from penstock.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
@@ -149,7 +149,7 @@ def main() -> None:
                     shown = batch["image"].numpy() * np.array(STD)[:, None, None]
                     shown += np.array(MEAN)[:, None, None]
                     labels = [names[k] for k in batch["label"].flatten().tolist()]
-                    write_contact_sheet(sheet, shown, labels)
+                    penstock.show(shown.clip(0, 255), sheet, labels=labels, size=args.size)
                 loss = loss_of(model(batch["image"]), batch["label"].squeeze(-1).long())
                 optimiser.zero_grad()
                 loss.backward()

@@ -22,8 +22,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+import penstock
 import penstock.experimental.dynamic as ndd
-from examples.dynamic.picture import write_spectrograms
 from examples.dynamic.speech import SAMPLE_RATE, write_speech
 
 BATCH_SIZE = 8
@@ -88,10 +88,9 @@ def develop(folder: Path, device: str) -> None:
     speakers = sorted(path.name for path in folder.iterdir() if path.is_dir())
     spectrograms, labels = next(batches(reader(folder), ndd.random.RNG(seed=1), device))
     print(f"A batch of {spectrograms.batch_size}: {spectrograms.dtype}, {spectrograms.shape[0]}")
-    found = [np.asarray(sample) for sample in spectrograms.cpu().tensors]
     names = [speakers[int(label.item())] for label in labels.tensors]
     picture = folder / "log_mel.png"
-    write_spectrograms(picture, found[:4], names[:4])
+    penstock.show(spectrograms, picture, layout="ft", labels=names, max_samples=4)
     print(f"Drawn: {picture}")
     try:
         with ndd.EvalMode.sync_cpu:  # errors come at once, and not when results are looked at

@@ -23,7 +23,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from examples.demo.contact_sheet import write_contact_sheet
+import penstock
 from examples.demo.photographs import write_dataset
 from penstock import fn, pipeline_def
 from penstock.plugin.jax import DALIGenericIterator, data_iterator
@@ -49,9 +49,8 @@ def parse_options() -> argparse.Namespace:
 
 def show(path: Path, batch: dict[str, jax.Array]) -> None:
     """Write the images of a batch to a PNG file."""
-    images = np.asarray(batch["images"]).transpose(0, 3, 1, 2)
-    labels = [f"label {k}" for k in np.asarray(batch["labels"]).ravel()]
-    write_contact_sheet(path, images, labels, columns=4)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    penstock.show(batch, path, columns=4)
     print(f"  written to {path}")
 
 

@@ -23,7 +23,7 @@ def one_file_a_class(root: Path, count: int, *, height: int = 60, width: int = 8
 
 
 def run_python(
-    *arguments: str, cwd: Path = REPOSITORY, timeout: float = 100, check: bool = True
+    *arguments: str, cwd: Path = REPOSITORY, timeout: float = 300, check: bool = True
 ) -> subprocess.CompletedProcess[str]:
     """Run an interpreter like this one, in which warnings are errors.
 

@@ -37,6 +37,28 @@ def run_page(tmp_path, monkeypatch):
     return run
 
 
+def headings(path):
+    text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_links_lead_somewhere():
+    broken = []
+    for page in (REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")):
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            name, _, heading = link.partition("#")
+            target = page.parent / name if name else page
+            if link.startswith("http"):
+                continue
+            if not target.exists() or (
+                heading and target.suffix == ".md" and heading not in headings(target)
+            ):
+                broken.append(f"{page.relative_to(REPOSITORY)}: {link}")
+    assert not broken
+
+
 def test_looking(run_page, tmp_path, capsys):
     names = run_page("looking.md")
     assert cv2.imread(str(tmp_path / "batch.png")).std() > 20
