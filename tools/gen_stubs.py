@@ -15,7 +15,6 @@ from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import penstock.operators
 from definition_stub import definition_files
 from dynamic_stubs import dynamic_files
 from generated import ROOT, write_or_check
@@ -264,5 +263,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    assert penstock.operators  # importing it has registered the operators
     sys.exit(main())

@@ -171,7 +171,7 @@ def test_operator_is_documented(schema):
         assert arg.doc.rstrip()[-1] in ".:`)", f"{arg.name}: {arg.doc!r} does not end"
 
 
-@pytest.mark.parametrize("tool", ["gen_stubs.py", "gen_reference.py"])
+@pytest.mark.parametrize("tool", ["gen_manifest.py", "gen_stubs.py", "gen_reference.py"])
 def test_generated_files_are_up_to_date(tool):
     done = subprocess.run(
         [sys.executable, str(ROOT / "tools" / tool), "--check"],

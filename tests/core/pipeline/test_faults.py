@@ -72,7 +72,6 @@ PLACES = ["constructor", "infer", "cpu", "needs_batch", "cpu_batch", "third samp
 @pytest.fixture
 def declare():
     """Declares an operator ``fn.testing.faulty`` for the time of a test."""
-    before = dict(registry._schemas)
 
     def make(place, kind, reader=False):
         def at(name):
@@ -134,8 +133,7 @@ def declare():
         return lambda *inputs: penstock.faces.functions.function_of(schema, "fn")(*inputs)
 
     yield make
-    registry._schemas.clear()
-    registry._schemas.update(before)
+    registry._schemas.pop("testing.faulty", None)
 
 
 def build(graph, **settings):
@@ -312,14 +310,12 @@ class Gated(Operator):
 
 @pytest.fixture
 def gated():
-    before = dict(registry._schemas)
     Gated.started, Gated.let_go = threading.Semaphore(0), threading.Event()
     operator("testing.gated", inputs=Input("data"))(Gated)
     schema = registry.find("testing.gated")
     yield lambda data: penstock.faces.functions.function_of(schema, "fn")(data)
     Gated.let_go.set()
-    registry._schemas.clear()
-    registry._schemas.update(before)
+    registry._schemas.pop("testing.gated")
 
 
 def test_deleting_a_pipeline_with_work_in_flight(gated):

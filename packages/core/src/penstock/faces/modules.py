@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-import penstock.operators
 from penstock.errors import OperatorNotReleasedError, UnknownOperatorError, did_you_mean
 from penstock.operators import registry
+from penstock.operators.listed import Listed
 from penstock.operators.schema import OpSchema
 from penstock.tracebacks import public
-
-assert penstock.operators  # its import registers the built-in operators
 
 
 def _to_come(module: str, name: str, root: str) -> OperatorNotReleasedError | None:
@@ -38,13 +36,15 @@ def _to_come(module: str, name: str, root: str) -> OperatorNotReleasedError | No
 class Face:
     """One kind of face: how an operator is named in it and what is made of its declaration."""
 
-    def __init__(self, make: Callable[[OpSchema, str], Any], name_of: Callable[[OpSchema], str]):
+    def __init__(
+        self, make: Callable[[OpSchema, str], Any], name_of: Callable[[OpSchema | Listed], str]
+    ) -> None:
         self._make = make
         self._name_of = name_of
 
-    def _offered(self) -> Iterable[OpSchema]:
-        """The declarations there are faces for."""
-        return registry.all_schemas()
+    def _offered(self) -> Iterable[OpSchema | Listed]:
+        """The operators there are faces for."""
+        return registry.listed()
 
     def install(self, root: str) -> None:
         """Create the sub-modules of module `root` that dotted operator names call for."""
@@ -67,15 +67,15 @@ class Face:
         setattr(owner, last, module)
         return module
 
-    def _members(self, module: str, root: str) -> dict[str, OpSchema]:
+    def _members(self, module: str, root: str) -> dict[str, OpSchema | Listed]:
         below = module[len(root) + 1 :]
         return {self._name_of(s): s for s in self._offered() if s.module == below}
 
     def lookup(self, module: str, name: str, root: str | None = None) -> Any:
         """Member `name` of `module`, made now and kept."""
         root = root or module
-        schema = None if name.startswith("__") else self._members(module, root).get(name)
-        if schema is None:
+        found = None if name.startswith("__") else self._members(module, root).get(name)
+        if found is None:
             below = f"{module[len(root) + 1 :]}.{name}".lstrip(".")
             if not name.startswith("__") and any(
                 s.module == below or s.module.startswith(below + ".") for s in self._offered()
@@ -84,7 +84,7 @@ class Face:
             if name.startswith("__"):
                 raise AttributeError(f"module {module!r} has no attribute {name!r}")
             raise _to_come(module, name, root) or self._unknown(module, name, root)
-        value = self._make(schema, module)
+        value = self._make(registry.find(found.name), module)
         setattr(sys.modules[module], name, value)
         return value
 

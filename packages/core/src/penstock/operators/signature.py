@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from penstock.operators.listed import Listed
     from penstock.operators.schema import Input, OpSchema
 
 Api = Literal["fn", "ops", "dynamic"]
@@ -24,7 +25,7 @@ class SourceText(str):
         return str(self)
 
 
-def class_name(schema: OpSchema) -> str:
+def class_name(schema: OpSchema | Listed) -> str:
     """Name of the operator's class in its module below ``ops``: ``"CropMirrorNormalize"``."""
     if schema.class_name:
         return schema.class_name

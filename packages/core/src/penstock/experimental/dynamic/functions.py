@@ -9,6 +9,7 @@ from penstock.experimental.dynamic.calling import call
 from penstock.faces.modules import Face
 from penstock.operators import registry
 from penstock.operators.docs import docstring_for
+from penstock.operators.listed import Listed
 from penstock.operators.schema import OpSchema
 from penstock.operators.signature import signature_for
 from penstock.tracebacks import hide_engine
@@ -51,7 +52,7 @@ def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
     return function
 
 
-def is_offered(schema: OpSchema) -> bool:
+def is_offered(schema: OpSchema | Listed) -> bool:
     """Whether dynamic mode has a function for an operator.
 
     Not for what needs a pipeline around it, for readers, which are classes, nor for what DALI has
@@ -82,8 +83,8 @@ _PIPELINE_ONLY = frozenset(
 class _DynamicFace(Face):
     """The operators that dynamic mode offers."""
 
-    def _offered(self) -> Iterable[OpSchema]:
-        return (s for s in registry.all_schemas() if is_offered(s))
+    def _offered(self) -> Iterable[OpSchema | Listed]:
+        return (s for s in registry.listed() if is_offered(s))
 
 
 _face = _DynamicFace(function_of, lambda schema: schema.name.rpartition(".")[2])

@@ -10,6 +10,7 @@ from penstock.errors import OperatorNotReleasedError, UnknownOperatorError, did_
 from penstock.experimental.dynamic.reader import Reader
 from penstock.operators import registry
 from penstock.operators.docs import docstring_for
+from penstock.operators.listed import Listed
 from penstock.operators.schema import OpSchema
 from penstock.operators.signature import class_name, signature_for
 from penstock.tracebacks import public
@@ -18,11 +19,11 @@ _HEAD = ("max_batch_size", "name", "device", "num_inputs")
 _NO_ARGUMENTS = ("preserve", "bytes_per_sample_hint", "device", "name")
 
 
-def offered() -> dict[str, OpSchema]:
-    """Declarations of all readers, by the names of their classes."""
+def offered() -> dict[str, OpSchema | Listed]:
+    """All readers, by the names of their classes."""
     return {
         class_name(schema): schema
-        for schema in registry.all_schemas()
+        for schema in registry.listed()
         if schema.reader and schema.module == "readers" and not schema.hidden
     }
 
@@ -61,8 +62,8 @@ def signature_of(schema: OpSchema) -> inspect.Signature:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    schema = offered().get(name)
-    if schema is None:
+    found = offered().get(name)
+    if found is None:
         classes = {c for o, c in DALI_CLASSES.items() if o.startswith("readers.")}
         if name in {c.rpartition(".")[2] for c in classes}:
             raise OperatorNotReleasedError(
@@ -71,7 +72,7 @@ def __getattr__(name: str) -> Any:
         raise UnknownOperatorError(
             f"`readers` has no reader {name!r}.{did_you_mean(name, offered())}"
         )
-    made = reader_class(schema)
+    made = reader_class(registry.find(found.name))
     globals()[name] = made
     return made
 

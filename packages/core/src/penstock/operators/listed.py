@@ -1,0 +1,22 @@
+"""What is known of an operator whose module has not been imported."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Listed(NamedTuple):
+    """An entry of the manifest. Fields and properties mean what they mean in `OpSchema`."""
+
+    name: str
+    code: str
+    """Module that declares the operator, below `penstock.operators`."""
+    class_name: str | None = None
+    hidden: bool = False
+    deprecated: str | None = None
+    reader: bool = False
+
+    @property
+    def module(self) -> str:
+        """Dotted sub-module of ``fn`` the operator lives in; empty for ``fn`` itself."""
+        return self.name.rpartition(".")[0]
