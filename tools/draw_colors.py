@@ -15,6 +15,7 @@ _ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(_ROOT))
 
 from examples.demo.contact_sheet import write_contact_sheet  # noqa: E402
+
 from examples.demo.photographs import photographs  # noqa: E402
 from penstock import Pipeline, fn, types  # noqa: E402
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError
+from penstock.operators.planning import PlanArguments
 from penstock.operators.registry import find
 from penstock.types import DALIDataType as T
 from penstock.types import to_numpy_type
@@ -23,6 +24,13 @@ def made(name, **args):
     op = schema.cls(constants)
     op.infer()
     return op
+
+
+def drawn(op, seed, iteration, size, first=0):
+    """The draws of samples that are planned at once; `None` where each is drawn alone."""
+    places = range(first, first + size)
+    planned = op.plan(PlanArguments(op.args, {}, places, seed, iteration))
+    return None if planned is None else planned.values[0]
 
 
 CASES = [
@@ -48,7 +56,7 @@ CASES = [
 @pytest.mark.parametrize(("name", "args"), CASES, ids=str)
 def test_batch_at_once_gives_what_samples_give(name, args):
     op = made(name, **args)
-    batch = op.batch_values(11, 5, 6)
+    batch = drawn(op, 11, 5, 6)
     assert batch is not None
     assert len(batch) == 6
     for index in range(6):
@@ -61,12 +69,14 @@ def test_batch_at_once_gives_what_samples_give(name, args):
 
 
 def test_large_samples_are_drawn_one_by_one():
-    assert made("random.normal", shape=[100, 100]).batch_values(1, 0, 4) is None
+    assert drawn(made("random.normal", shape=[100, 100]), 1, 0, 4) is None
 
 
 def test_batch_size_changes_nothing():
     op = made("random.normal", shape=[3])
-    np.testing.assert_array_equal(op.batch_values(1, 2, 9)[:4], op.batch_values(1, 2, 4))
+    whole = drawn(op, 1, 2, 9)
+    np.testing.assert_array_equal(whole[:4], drawn(op, 1, 2, 4))
+    np.testing.assert_array_equal(whole[3:7], drawn(op, 1, 2, 4, first=3))
 
 
 @pytest.mark.parametrize("name", ["random.uniform", "random.normal", "random.coin_flip"])
@@ -77,10 +87,10 @@ def test_no_batch_at_once_where_samples_differ(name):
 
     op = schema.cls(constants)
     op.infer(Spec(T.UINT8, 2, "HW"))
-    assert op.batch_values(1, 0, 2) is None
+    assert drawn(op, 1, 0, 2) is None
     op = schema.cls({**constants, "shape": None}, {"shape": Spec(T.INT32, 1)})
     op.infer()
-    assert op.batch_values(1, 0, 2) is None
+    assert drawn(op, 1, 0, 2) is None
 
 
 @pytest.mark.parametrize("name", ["random.uniform", "random.normal", "random.coin_flip"])

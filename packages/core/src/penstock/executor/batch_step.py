@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +10,9 @@ import numpy as np
 from penstock.errors import NotYetSupportedError, located
 from penstock.executor.arena import Arena
 from penstock.executor.batch import BatchBuffer, EdgeHistory
-from penstock.executor.derived import Derived
 from penstock.executor.frames import FrameLoop
+from penstock.executor.step import with_place
+from penstock.operators.planning import Samples
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from penstock.executor.iteration import Iteration
     from penstock.executor.program import Program
     from penstock.executor.step import Step
-    from penstock.operators.schema import Spec
 
 
 class BatchContext:
@@ -129,15 +128,47 @@ def _late_buffers(
     return buffers
 
 
-def draw_whole_batch(
-    step: Step,
-    draw: Callable[[int, int, int], np.ndarray] | Derived,
-    iteration: Iteration,
-    spec: Spec,
-    history: EdgeHistory,
-) -> BatchBuffer:
-    """The batch of a random operator whose samples are all drawn at once, or what is derived."""
-    if isinstance(draw, Derived):
-        return BatchBuffer.of_values(draw.values(iteration), spec, history)
-    values = draw(iteration.seed_of(step), iteration.number, iteration.size)
-    return BatchBuffer.of_values(values, spec, history)
+def plan_whole_batches(program: Program, iteration: Iteration, history: list[EdgeHistory]) -> None:
+    """Make the batches that are there before the first sample runs; see `Program.whole_steps`.
+
+    Raises
+    ------
+    Exception
+        What is wrong with any sample; nothing is made then.
+    """
+    size = iteration.size
+    known: dict[int, Samples] = {}
+    made: dict[int, BatchBuffer] = {}
+    for r, array in program.constants.items():
+        made[r] = BatchBuffer(size, program.specs[r], history[r])
+        made[r].rows = [array] * size
+    for step in program.whole_steps:
+        for r in (*step.inputs, *(r for _, r, _ in step.tensor_args)):
+            if r not in known:
+                array = program.constants[r]
+                known[r] = Samples(values=np.broadcast_to(array, (size, *array.shape)))
+        found = with_place(step.node, _planned_whole, step, known, iteration)
+        for r, values in zip(step.outputs, found, strict=True):
+            known[r] = Samples(values=values)
+            made[r] = BatchBuffer.of_values(values, program.specs[r], history[r])
+    for r, buffer in made.items():
+        iteration.buffers[r] = buffer
+
+
+def _planned_whole(step: Step, known: dict[int, Samples], iteration: Iteration) -> list[np.ndarray]:
+    """The outputs of a step for the whole batch, each in memory of its own."""
+    assert step.planner is not None
+    inputs = [known[r] for r in step.inputs]
+    plans = step.planner.plan(
+        inputs,
+        {name: (known[r], convert) for name, r, convert in step.tensor_args},
+        range(iteration.size),
+        seed=iteration.seed_of(step),
+        iteration=iteration.number,
+    )
+    assert plans.values is not None
+    taken = [samples.dense for samples in inputs]
+    return [
+        values if values.flags.owndata and all(values is not t for t in taken) else values.copy()
+        for values in plans.values
+    ]

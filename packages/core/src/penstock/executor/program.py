@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.executor.batch import BatchBuffer
 from penstock.executor.crew import Crew
-from penstock.executor.derived import Derived
 from penstock.executor.frames import FrameLoop
 from penstock.executor.step import Step, StepMaker, with_place
 from penstock.executor.together import function_for_several
+from penstock.operators.planning import SMALL_ELEMENTS, Samples
 from penstock.operators.schema import Spec
 
 if TYPE_CHECKING:
@@ -32,16 +33,21 @@ class Program:
         fuse: bool,
         maker: StepMaker | None = None,
         threads: int = 1,
+        whole: bool = True,
     ) -> None:
         self.plan = plan
         self.stage = stage
         self._maker = StepMaker(plan, specs, readers) if maker is None else maker
         self.specs = self._maker.specs
         self.steps: list[Step] = []
-        self.drawn: list[tuple[Step, Any]] = []
-        """Random operators whose whole batch is drawn at once, and what is derived from such."""
-        self.constants: list[tuple[int, np.ndarray]] = []
+        self.whole_steps: list[Step] = []
+        """Steps that are planned for the whole batch, before its first sample runs: draws, and what
+        follows from draws and constants."""
+        self.constants: dict[int, np.ndarray] = {}
         """Registers that hold the same array for every sample."""
+        self._examples: dict[int, Samples] = {}
+        """One sample of each register whose batch is there before the first sample runs."""
+        self._whole = whole
         self.sample_seconds = 1.0
         """About how long one sample takes, on one thread."""
         self.processor_seconds = 1.0
@@ -58,8 +64,8 @@ class Program:
         self.batch_steps = [with_place(n, self._add_batch, n) for n in stage.batch_nodes]
         self.reads = [
             *stage.reads,
-            *(r for step, _ in self.drawn for r in step.outputs),
-            *(r for r, _ in self.constants),
+            *(r for step in self.whole_steps for r in step.outputs),
+            *self.constants,
         ]
         """Registers that hold batches before the first sample runs."""
         self.known_ahead = self._known_ahead()
@@ -77,16 +83,41 @@ class Program:
         op, specs = self._maker.make(node)
         function = op.load if node.schema.reader else op.cpu
         step = self._maker.step(node, op, specs, function)
-        draw = getattr(op, "batch_values", None)
-        same = getattr(op, "same_for_all", None)
-        if same is not None:
-            self.constants.append((step.outputs[0], same))
-        elif draw is not None and not node.sources and draw(step.seed, 0, 1) is not None:
-            self.drawn.append((step, draw))
-        elif getattr(op, "takes_batches", False) and self._are_whole(step):
-            self.drawn.append((step, Derived(step, dict(self.constants))))
-        else:
+        values = self._values_ahead(step)
+        if values is None:
             self.steps.append(step)
+            return
+        self._examples.update(
+            (r, Samples(values=each)) for r, each in zip(step.outputs, values, strict=True)
+        )
+        if node.schema.random or not all(r in self.constants for r in _reads(step)):
+            self.whole_steps.append(step)
+            return
+        for r, each in zip(step.outputs, values, strict=True):
+            self.constants[r] = each[0, ...]
+            self.constants[r].flags.writeable = False
+
+    def _values_ahead(self, step: Step) -> tuple[np.ndarray, ...] | None:
+        """The outputs of a step for one sample, if its plan gives them, and all that it reads is
+        small and there for the whole batch.
+
+        All samples are like this one: draws and constants have one shape.
+        """
+        reads = _reads(step)
+        examples = self._examples
+        if step.planner is None or not step.op.plans_values or step.node.schema.reads_metadata:
+            return None
+        if reads and not (self._whole and all(_is_small(examples.get(r)) for r in reads)):
+            return None
+        try:
+            return step.planner.plan(
+                [examples[r] for r in step.inputs],
+                {name: (examples[r], convert) for name, r, convert in step.tensor_args},
+                (0,),
+                seed=step.seed,
+            ).values
+        except Exception:  # this sample is bad, or nothing can be said: each is planned alone
+            return None
 
     def _known_ahead(self) -> list[int]:
         """Registers that are there when samples have been read, and that something done for
@@ -100,13 +131,6 @@ class Program:
             for r in (*s.inputs, *(r for _, r, _ in s.planned_args))
         }
         return sorted(there & asked)
-
-    def _are_whole(self, step: Step) -> bool:
-        """Whether all that a step reads is there for the whole batch, as one array."""
-        there = {r for r, _ in self.constants}
-        there.update(r for drawn, _ in self.drawn for r in drawn.outputs)
-        reads = {*step.inputs, *(r for _, r, _ in step.tensor_args)}
-        return bool(reads) and reads <= there
 
     def _add_batch(self, node: OpNode) -> Step:
         op, specs = self._maker.make(node)
@@ -155,3 +179,11 @@ class Program:
             ):
                 step.function = step.op.defer
                 step.is_light = True
+
+
+def _reads(step: Step) -> list[int]:
+    return [*step.inputs, *(r for _, r, _ in step.tensor_args)]
+
+
+def _is_small(samples: Samples | None) -> bool:
+    return samples is not None and math.prod(samples.shape_tuples[0]) <= SMALL_ELEMENTS

@@ -36,13 +36,17 @@ class Programs:
         self._fuse = fuse
         self._threads = threads
         self._programs: dict[tuple[Any, ...], Any] = {}
-        """By number of a stage and types of registers."""
+        """By number of a stage, what makes it, and types of registers."""
         self._making = threading.Lock()
-        self._last: dict[int, tuple[list[Spec | None], Any]] = {}
+        self._last: dict[tuple[int, Any], tuple[list[Spec | None], Any]] = {}
 
-    def on_cpu(self, iteration: Iteration, number: int) -> Program:
-        """The program of stage `number`, for the types of all data that `iteration` has."""
-        program: Program = self._found(iteration, number, self._cpu_program)
+    def on_cpu(self, iteration: Iteration, number: int, *, whole: bool = True) -> Program:
+        """The program of stage `number`, for the types of all data that `iteration` has.
+
+        Without `whole`, all that may fail for a sample is done sample by sample.
+        """
+        make = self._cpu_program if whole else self._program_by_sample
+        program: Program = self._found(iteration, number, make)
         return program
 
     def on_gpu(self, iteration: Iteration, number: int) -> GpuProgram:
@@ -61,11 +65,11 @@ class Programs:
         specs = [None if b is None else b.spec for b in iteration.buffers]
         for r, b in iteration.fed.items():
             specs[r] = b.spec
-        last = self._last.get(number)
+        last = self._last.get((number, make))
         # The very same objects, but for types that came up in this iteration.
         if last is not None and last[0] == specs:
             return last[1]
-        key = number, tuple(specs)
+        key = number, make, tuple(specs)
         program = self._programs.get(key)
         if program is None:
             with no_fork, self._making:  # two threads may come to it at once
@@ -73,11 +77,16 @@ class Programs:
                 if program is None:
                     known = {r: spec for r, spec in enumerate(specs) if spec is not None}
                     program = self._programs[key] = make(self._plan.stages[number], known)
-        self._last[number] = specs, program
+        self._last[number, make] = specs, program
         return program
 
     def _cpu_program(self, stage: Stage, specs: dict[int, Spec]) -> Program:
         return Program(self._plan, stage, specs, self._readers, self._fuse, threads=self._threads)
+
+    def _program_by_sample(self, stage: Stage, specs: dict[int, Spec]) -> Program:
+        return Program(
+            self._plan, stage, specs, self._readers, self._fuse, threads=self._threads, whole=False
+        )
 
     def _gpu_program(self, stage: Stage, specs: dict[int, Spec]) -> GpuProgram:
         from penstock.executor.gpu_program import GpuProgram

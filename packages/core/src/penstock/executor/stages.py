@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.executor.batch import BatchBuffer
-from penstock.executor.batch_step import draw_whole_batch, run_batch_step
+from penstock.executor.batch_step import plan_whole_batches, run_batch_step
 from penstock.executor.plan import fed_registers
 from penstock.executor.recovery import RESTART
-from penstock.executor.step import with_place
 from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
@@ -49,23 +48,18 @@ class Stages:
 
     def enter(self, iteration: Iteration, number: int) -> Program:
         """Make a stage on the CPU ready: memory, constants, what is drawn for the whole batch."""
-        program: Program = self._programs.on_cpu(iteration, number)
         size, history = iteration.size, self._plan.history
+        program: Program = self._programs.on_cpu(iteration, number)
+        try:
+            plan_whole_batches(program, iteration, history)
+        except Exception:  # of some sample, which fails alone where each is planned alone
+            program = self._programs.on_cpu(iteration, number, whole=False)
+            plan_whole_batches(program, iteration, history)
         for r in program.written:
             pool: HostPool = HOST_POOL
             if self._device is not None and self._plan.uploaded[r] and r not in self._plan.outputs:
                 pool = self._device.pinned
             iteration.buffers[r] = program.buffer(r, size, pool)
-        for r, array in program.constants:
-            buffer = BatchBuffer(size, program.specs[r], history[r])
-            buffer.rows = [array] * size
-            iteration.buffers[r] = buffer
-        for step, draw in program.drawn:
-            r = step.outputs[0]
-            spec = program.specs[r]
-            iteration.buffers[r] = with_place(
-                step.node, draw_whole_batch, step, draw, iteration, spec, history[r]
-            )
         iteration.stage = number
         if number == 0:
             iteration.first_program = program

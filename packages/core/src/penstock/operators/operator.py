@@ -238,7 +238,7 @@ class Operator:
     """Arguments that `plan` does not look at: `cpu` finds them as ``c.args.<name>``, also where
     they differ by sample, and plans are remembered all the same."""
 
-    needs_plan: ClassVar[bool] = True
+    needs_plan: bool = True
     """Whether `cpu` works with what `plan` has found. Otherwise `plan` is only called where several
     samples can be planned at once, may return `None` where it has nothing to say, and `cpu` finds
     its arguments as if there were none."""

@@ -289,7 +289,9 @@ class PlanArguments(ArgumentColumns):
         iteration: int,
         sources: Sequence[str] | None = None,
     ) -> None:
-        super().__init__(args, tensors, len(indices))
+        self.args = args
+        self.size = len(indices)
+        self._tensors = tensors
         self._indices = indices
         self.seed = seed
         self.iteration = iteration

@@ -97,31 +97,39 @@ class Chain:
         self.plan = make_plan(nodes, outputs, {})
         self.given = [self.plan.registers[id(n), 0] for n in nodes if n.attachment is not None]
         self.specs = {r: spec for r, (spec, _) in zip(self.given, given, strict=True)}
-        self._programs: dict[int, Any] = {}
+        self._programs: dict[tuple[int, bool], Any] = {}
         self._lock = threading.Lock()
-        self.runners: dict[tuple[int, int], SampleRunner] = {}
-        """What threads run samples with, by stage and thread."""
+        self.runners: dict[tuple[Program, int], SampleRunner] = {}
+        """What threads run samples with, by program and thread."""
         self.sharing: dict[int, Sharing] = {}
         """Whether several threads are better than one, by stage."""
 
-    def program(self, number: int, buffers: Sequence[Any], threads: int) -> Program | GpuProgram:
-        """What runs stage `number` of the plan."""
-        found = self._programs.get(number)
+    def program(
+        self, number: int, buffers: Sequence[Any], threads: int, *, whole: bool = True
+    ) -> Program | GpuProgram:
+        """What runs stage `number` of the plan.
+
+        Without `whole`, all that may fail for a sample is done sample by sample.
+        """
+        found = self._programs.get((number, whole))
         if found is not None:
             return found  # type: ignore[no-any-return]
         with self._lock:
-            found = self._programs.get(number)
+            found = self._programs.get((number, whole))
             if found is None:
                 specs = {r: b.spec for r, b in enumerate(buffers) if b is not None}
                 specs.update(self.specs)
-                found = self._programs[number] = self._made(number, specs, threads)
+                found = self._made(number, specs, threads, whole)
+                self._programs[number, whole] = found
         return found
 
-    def _made(self, number: int, specs: dict[int, Spec], threads: int) -> Program | GpuProgram:
+    def _made(
+        self, number: int, specs: dict[int, Spec], threads: int, whole: bool
+    ) -> Program | GpuProgram:
         stage = self.plan.stages[number]
         if stage.lane == "cpu":
             maker = Ready(self.plan, specs, self._forms)
-            return Program(self.plan, stage, specs, {}, True, maker)
+            return Program(self.plan, stage, specs, {}, True, maker, whole=whole)
         from penstock.executor.gpu_frames import GpuFrames
         from penstock.executor.gpu_program import GpuProgram
 

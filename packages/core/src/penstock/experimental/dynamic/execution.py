@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import UsageError
 from penstock.executor.batch import BatchBuffer
-from penstock.executor.batch_step import draw_whole_batch, run_batch_step
+from penstock.executor.batch_step import plan_whole_batches, run_batch_step
 from penstock.executor.iteration import Iteration
 from penstock.executor.runner import SampleRunner
 from penstock.experimental.dynamic.lifetime import exiting
@@ -82,6 +82,11 @@ def run_chain(
             continue
         for r in stage.reads:
             buffers[r].wait()
+        try:
+            plan_whole_batches(program, iteration, plan.history)  # type: ignore[arg-type]
+        except Exception:  # of some sample, which fails alone where each is planned alone
+            program = chain.program(number, buffers, pool.num_threads, whole=False)
+            plan_whole_batches(program, iteration, plan.history)  # type: ignore[arg-type]
         _run_samples(chain, number, program, iteration, pool)  # type: ignore[arg-type]
         for step in program.batch_steps:  # type: ignore[union-attr]
             run_batch_step(step, program, iteration, plan.history)  # type: ignore[arg-type]
@@ -102,16 +107,9 @@ def _run_samples(
     size, history, buffers = iteration.size, chain.plan.history, iteration.buffers
     for r in program.written:
         buffers[r] = BatchBuffer(size, program.specs[r], history[r])
-    for r, array in program.constants:
-        buffer = BatchBuffer(size, program.specs[r], history[r])
-        buffer.rows = [array] * size
-        buffers[r] = buffer
-    for step, draw in program.drawn:
-        r = step.outputs[0]
-        buffers[r] = draw_whole_batch(step, draw, iteration, program.specs[r], history[r])
     if not program.steps or not size:
         return
-    work = Work(chain, number, program, iteration)
+    work = Work(chain, program, iteration)
     helpers = min(pool.num_threads, size) - 1
     if helpers > 0 and program.sample_seconds * size > _WORTH_SHARING_SECONDS:
         sharing = chain.sharing.setdefault(number, Sharing())
@@ -157,7 +155,6 @@ class Work:
         "_iteration",
         "_left",
         "_lock",
-        "_number",
         "_program",
         "failures",
     )
@@ -165,12 +162,10 @@ class Work:
     def __init__(
         self,
         chain: Chain,
-        number: int,
         program: Program,
         iteration: Iteration,
     ) -> None:
         self._chain = chain
-        self._number = number
         self._program = program
         self._iteration = iteration
         self._chunks = deque([list(range(iteration.size))])
@@ -230,7 +225,7 @@ class Work:
 
     def _runner(self) -> SampleRunner:
         runners = self._chain.runners
-        key = (self._number, threading.get_ident())
+        key = (self._program, threading.get_ident())
         runner = runners.get(key)
         if runner is None or runner._arena is not SCRATCH.arena:
             runner = SampleRunner(self._program, SCRATCH.arena, materialise_views=False)

@@ -127,11 +127,9 @@ class Solo:
         "_args",
         "_converters",
         "_cpu",
-        "_draw",
         "_dtypes",
         "_outputs",
         "_planner",
-        "_same",
         "_specs",
         "_unplanned",
         "seconds",
@@ -141,8 +139,6 @@ class Solo:
         op = form.op
         self._cpu = op.cpu
         self._args = getattr(op, "op", op).args
-        self._same = getattr(op, "same_for_all", None)
-        self._draw = getattr(op, "batch_values", None)
         self._specs = form.specs
         self._outputs = len(form.specs)
         frame_args = getattr(op, "frame_args", ())
@@ -181,32 +177,27 @@ class Solo:
         Exception
             Whatever the operator raises, as it is.
         """
-        if self._same is not None:
-            return [HostValue([self._same], self._specs[0])]
-        if self._draw is not None and not inputs and not tensors:
-            values = self._draw(seed, 0, 1)
-            if values is not None:
-                return [HostValue([values[0, ...]], self._specs[0])]
         start = time.perf_counter()
+        plans = None
+        if self._planner is not None:
+            plans = self._planner.plan(
+                [Samples(value.rows) for value in inputs],
+                {name: (value, convert) for name, value, convert in tensors},
+                (0,),
+                seed=seed,
+            )
+            if plans.values is not None:
+                sources = inputs[0].sources if inputs else None
+                return [
+                    HostValue([each[0, ...]], spec, sources)
+                    for each, spec in zip(plans.values, self._specs, strict=True)
+                ]
+            tensors = tuple([t for t in tensors if t[0] in self._unplanned])
         scratch = SCRATCH
         context = scratch.idle.pop() if scratch.idle else Lone(scratch.arena)
         try:
-            planner = self._planner
-            if planner is not None:
-                plans = planner.plan(
-                    [Samples(value.rows) for value in inputs],
-                    {name: (value, convert) for name, value, convert in tensors},
-                    (0,),
-                    seed=seed,
-                )
-                if plans.values is not None:
-                    sources = inputs[0].sources if inputs else None
-                    return [
-                        HostValue([each[0, ...]], spec, sources)
-                        for each, spec in zip(plans.values, self._specs, strict=True)
-                    ]
+            if plans is not None:
                 context.plans, context.row = plans, plans.rows[0]
-                tensors = tuple([t for t in tensors if t[0] in self._unplanned])
             if tensors:
                 args = SimpleNamespace(**vars(self._args))
                 for name, value, convert in tensors:

@@ -15,7 +15,8 @@ from penstock.operators.argument_types import (
     LayoutArg,
     ObjectArg,
 )
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.operator import BatchContext, Operator, operator
+from penstock.operators.planning import PlanContext, Planned, Samples
 from penstock.operators.schema import REQUIRED, Arg, Spec
 from penstock.types import DALIDataType, constant_array, to_dali_type
 
@@ -30,13 +31,10 @@ class _SameForAll(Operator):
     array: np.ndarray
     _on_gpu: SharedSample | None = None
 
-    @property
-    def same_for_all(self) -> np.ndarray:
-        """The array, which the engine gives to all samples without calling `cpu`."""
-        return self.array
+    plans_values = True
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        return self.array
+    def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
+        return Planned(values=np.broadcast_to(self.array, (c.size, *self.array.shape)))
 
     def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
         from penstock.kernels.gpu.shared_sample import SharedSample

@@ -12,6 +12,7 @@ import numpy as np
 from penstock.errors import ArgumentValueError, DataTypeError
 from penstock.operators.argument_types import DataTypeArg, IntListArg
 from penstock.operators.operator import Operator, SampleContext
+from penstock.operators.planning import PlanContext, Planned, Samples
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, to_numpy_type
 
@@ -105,7 +106,7 @@ class Draw(Shaped):
         self.fixed = self.shape is not None and not self.tensor_args
         self.prepare()
         self._work, self._is_direct = self.work_dtype, self.direct
-        self._elements = 0 if self.shape is None else math.prod(self.shape)
+        self.needs_plan = self.fixed and math.prod(self.shape or ()) <= _LARGE
         return Spec(dtype, ndim)
 
     def prepare(self) -> None:
@@ -140,25 +141,29 @@ class Draw(Shaped):
             self.convert(drawn.reshape(shape), out, c.args)
         return out
 
-    def batch_values(self, seed: int, iteration: int, batch_size: int) -> np.ndarray | None:
-        """All samples of a batch at once, or `None` where arguments or shapes differ by sample.
+    plans_values = True
 
-        The array has the shape (batch_size, *shape) and the values `cpu` gives sample by sample.
-        `None`, too, for large samples, which are better shared out among threads.
+    def plan(self, c: PlanContext, *inputs: Samples) -> Planned | None:
+        """The samples, which are those that `cpu` draws, or `None` where arguments or shapes differ
+        by sample, or samples are large, and better shared out among threads.
         """
-        if not self.fixed or self.shape is None or self._elements > _LARGE:
+        if not self.needs_plan:
             return None
-        out = np.empty((batch_size, *self.shape), self.dtype)
+        assert self.shape is not None
+        out = np.empty((c.size, *self.shape), self.dtype)
         if out.size == 0:
-            return out
-        rows = out.reshape(batch_size, -1)
+            return Planned(values=out)
+        first = c.indices[0]
+        if c.indices[-1] - first != c.size - 1:
+            return None
+        rows = out.reshape(c.size, -1)
         if self._is_direct:
-            self.fill(rows, self.args, seed, iteration, 0)
+            self.fill(rows, self.args, c.seed, c.iteration, first)
         else:
             drawn = np.empty(rows.shape, self._work)
-            self.fill(drawn, self.args, seed, iteration, 0)
+            self.fill(drawn, self.args, c.seed, c.iteration, first)
             self.convert(drawn, rows, self.args)
-        return out
+        return Planned(values=out)
 
 
 def real_work_dtype(dtype: np.dtype) -> np.dtype:

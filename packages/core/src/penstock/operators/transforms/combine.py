@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,13 +9,16 @@ import numpy as np
 
 from penstock._later import later
 from penstock.errors import ShapeError
-from penstock.operators.operator import Operator, SampleContext, operator
+from penstock.operators.operator import Operator, operator
+from penstock.operators.planning import PlanContext, Planned, Samples
 from penstock.operators.schema import Spec
 from penstock.operators.transforms.transform import (
     OUTPUT_DOC,
     REVERSE_ORDER,
     TRANSFORM,
-    checked_transforms,
+    for_frames,
+    in_samples,
+    transform_frames,
     transform_spec,
 )
 
@@ -53,35 +55,26 @@ class Combine(Operator):
         self._frames = spec.ndim == 3
         return spec
 
-    @property
-    def takes_batches(self) -> bool:
-        """Whether `from_batches` may be called: there are no frames."""
-        return not self._frames
+    plans_values = True
 
-    def from_batches(
-        self, size: int, inputs: Sequence[np.ndarray], tensors: dict[str, np.ndarray]
-    ) -> np.ndarray:
-        """The transforms of `size` samples, of arrays ``(size, ...)`` or ``(1, ...)``."""
-        stacks = [checked_transforms(stack, k) for k, stack in enumerate(inputs)]
-        return self._combined(stacks, size)
-
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+    def plan(self, c: PlanContext, *inputs: Samples) -> Planned | None:
+        if not all(samples.are_there for samples in inputs):
+            return None
         stacks = [
-            checked_transforms(data if framed else data[np.newaxis], k)
-            for k, (data, framed) in enumerate(zip(inputs, self._framed, strict=True))
+            transform_frames(samples, k, framed=framed)
+            for k, (samples, framed) in enumerate(zip(inputs, self._framed, strict=True))
         ]
-        counts = {len(s) for s, framed in zip(stacks, self._framed, strict=True) if framed}
+        counts = {s.shape[1] for s, framed in zip(stacks, self._framed, strict=True) if framed}
         if len(counts) > 1:
             raise ShapeError(
                 "Transforms that are combined must have as many frames each, got shapes "
-                f"{[data.shape for data in inputs]}."
+                f"{[samples.shape_tuples[0] for samples in inputs]}."
             )
-        found = self._combined(stacks, max(counts, default=1))
-        out = c.empty(found.shape if self._frames else found.shape[1:], np.float32)
-        out[...] = found if self._frames else found[0]
-        return out
+        frames = max(counts, default=1)
+        found = self._combined([for_frames(stack, frames) for stack in stacks])
+        return Planned(values=in_samples(found, c.size, frames=self._frames))
 
-    def _combined(self, stacks: list[np.ndarray], frames: int) -> np.ndarray:
+    def _combined(self, stacks: list[np.ndarray]) -> np.ndarray:
         placed = affine.placed
 
         found = stacks[0]
@@ -92,7 +85,7 @@ class Combine(Operator):
                 f"{[stack.shape[1:] for stack in stacks]}."
             )
         for stack in stacks[1:]:
-            made = np.empty((frames, n, n + 1), np.float32)
+            made = np.empty((len(found), n, n + 1), np.float32)
             linear = np.ascontiguousarray(stack[..., :n])
             offset = np.ascontiguousarray(stack[..., n])
             placed(linear, offset, _NO_CENTER, found, bool(self.args.reverse_order), made)

@@ -11,7 +11,8 @@ import numpy as np
 from penstock._later import later
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.operators.argument_types import BoolArg, FrameFloatListArg
-from penstock.operators.operator import Operator, SampleContext
+from penstock.operators.operator import Operator
+from penstock.operators.planning import PlanContext, Planned, Samples
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
 
@@ -72,15 +73,34 @@ def transform_spec(inputs: Sequence[Spec], *, framed: bool) -> Spec:
     return Spec(DALIDataType.FLOAT, 3 if framed else 2, "F**" if framed else "**")
 
 
-def checked_transforms(stack: np.ndarray, position: int) -> np.ndarray:
-    """Transforms of an input, ``(frames, n, n + 1)``."""
-    rows, columns = stack.shape[1:]
-    if columns != rows + 1 or not 1 <= rows <= MOST_AXES or not len(stack):
+def transform_frames(samples: Samples, position: int, *, framed: bool) -> np.ndarray:
+    """Transforms of an input, ``(samples, frames, n, n + 1)``."""
+    stack = samples.dense
+    if stack is None:
+        if len(set(samples.shape_tuples)) > 1:
+            raise ShapeError("Transforms differ in shape, and are made one by one.")
+        stack = np.stack(samples.rows)
+    if not framed:
+        stack = stack[:, np.newaxis]
+    rows, columns = stack.shape[2:]
+    if columns != rows + 1 or not 1 <= rows <= MOST_AXES or not stack.shape[1]:
         raise ShapeError(
             f"Input {position} has the shape {(rows, columns)}; a transform of n axes is a matrix "
             f"(n, n + 1), with n from 1 to {MOST_AXES}."
         )
-    return np.ascontiguousarray(stack)
+    return stack
+
+
+def for_frames(stack: np.ndarray, frames: int) -> np.ndarray:
+    """``(samples, 1 or frames, ...)`` as contiguous ``(samples * frames, ...)``."""
+    size, _, *shape = stack.shape
+    whole = np.broadcast_to(stack, (size, frames, *shape))
+    return np.ascontiguousarray(whole.reshape(size * frames, *shape))
+
+
+def in_samples(found: np.ndarray, size: int, *, frames: bool) -> np.ndarray:
+    """``(samples * frames, ...)`` as ``(samples, frames, ...)``, or as it is without frames."""
+    return found.reshape(size, len(found) // max(size, 1), *found.shape[1:]) if frames else found
 
 
 class Transform(Operator):
@@ -107,50 +127,40 @@ class Transform(Operator):
         # Without anything that differs, there is one transform for good.
         self._only: np.ndarray | None = None
         if not inputs and not self.tensor_args:
-            frames = self._count(self._constants, None)
-            self._only = self._made(self._constants, None, frames)
+            self._only = self._made(self._constants, None, 1)
         return spec
 
-    @property
-    def same_for_all(self) -> np.ndarray | None:
-        """The transform of every sample, if it is one."""
-        return None if self._only is None else self._only[0]
+    plans_values = True
 
-    @property
-    def takes_batches(self) -> bool:
-        """Whether `from_batches` may be called: there are no frames."""
-        return not self._frames
-
-    def from_batches(
-        self, size: int, inputs: Sequence[np.ndarray], tensors: dict[str, np.ndarray]
-    ) -> np.ndarray:
-        """The transforms of `size` samples, of arrays ``(size, ...)`` or ``(1, ...)``."""
+    def plan(self, c: PlanContext, *inputs: Samples) -> Planned | None:
+        size = c.size
+        if self._only is not None:
+            return Planned(values=np.broadcast_to(self._only[0], (size, *self._only.shape[1:])))
+        stacks = {}
+        for name in self.tensor_args:
+            value = c.array(name, np.float32)
+            assert value is not None
+            framed = name in self._framed
+            self.check_shape(name, value.shape[1 + framed :])
+            count = value.shape[1] if framed else 1
+            stacks[name] = value.reshape(size, count, math.prod(value.shape[1 + framed :]))
+        given = None
+        if inputs:
+            if not inputs[0].are_there:
+                return None
+            given = transform_frames(inputs[0], 0, framed=self._in_frames)
+        frames = self._count(stacks, given)
         values = dict(self._constants)
-        for name, value in tensors.items():
-            self.check_shape(name, value.shape[1:])
-            values[name] = np.ascontiguousarray(value, np.float32).reshape(len(value), -1)
-        return self._made(values, checked_transforms(inputs[0], 0) if inputs else None, size)
+        for name, value in stacks.items():
+            values[name] = for_frames(value, frames)
+        if given is not None:
+            given = for_frames(given, frames)
+        found = self._made(values, given, size * frames)
+        return Planned(values=in_samples(found, size, frames=self._frames))
 
     def _layout(self, name: str) -> str:
         spec = self.tensor_args.get(name)
         return "" if spec is None else spec.layout
-
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        found = self._only
-        if found is None:
-            values = dict(self._constants)
-            for name in self.tensor_args:
-                value: np.ndarray = getattr(c.args, name)
-                count = len(value) if name in self._framed else 1
-                values[name] = np.ascontiguousarray(value).reshape(count, -1)
-                self.check_shape(name, value.shape[1:] if name in self._framed else value.shape)
-            given = None
-            if inputs:
-                given = checked_transforms(inputs[0] if self._in_frames else inputs[0][None], 0)
-            found = self._made(values, given, self._count(values, given))
-        out = c.empty(found.shape if self._frames else found.shape[1:], np.float32)
-        out[...] = found if self._frames else found[0]
-        return out
 
     def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
         """Raise if a tensor argument, of one frame, has a shape that means nothing."""
@@ -180,11 +190,11 @@ class Transform(Operator):
         return out
 
     def _count(self, values: Values, given: np.ndarray | None) -> int:
-        """How many frames there are; 1 without frames."""
-        counts = {n: len(values[n]) for n in values if n in self._framed}
+        """How many frames samples have, of arrays ``(samples, frames, ...)``; 1 without frames."""
+        counts = {n: values[n].shape[1] for n in values if n in self._framed}
         most = max(counts.values(), default=1)
-        if given is not None and given.shape[0] > 1:
-            most = len(given)
+        if given is not None and given.shape[1] > 1:
+            most = given.shape[1]
         for name, count in counts.items():
             if count not in (1, most) or not count:
                 raise ArgumentValueError(

@@ -1,0 +1,97 @@
+"""What follows from draws and constants is planned once for the whole batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from penstock import errors, fn, pipeline_def, types
+from penstock.operators import Input, Operator, operator
+from penstock.operators.planning import Planned
+
+SIZES: list[int] = []
+
+
+@operator("testing.counts_its_plans", inputs=Input(), hidden=True)
+class CountsItsPlans(Operator):
+    """Hand on small values, and note how many samples are planned at once."""
+
+    plans_values = True
+
+    def plan(self, c, *inputs):
+        SIZES.append(c.size)
+        values = inputs[0].values
+        return None if values is None else Planned(values=values)
+
+    def cpu(self, c, data):
+        raise AssertionError("the plan has the values")
+
+
+@pipeline_def(batch_size=40, num_threads=2, device_id=None, seed=7)
+def of(make):
+    return make()
+
+
+def test_what_follows_from_draws_is_planned_once_for_a_batch():
+    def graph():
+        drawn = fn.random.uniform(range=(0, 9), shape=2)
+        turn = fn.transforms.rotation(angle=fn.testing.counts_its_plans(drawn[0] * 2 - 1))
+        return drawn, fn.transforms.translation(turn, offset=fn.cast(drawn, dtype=types.FLOAT))
+
+    SIZES.clear()
+    pipe = of(graph)
+    for number in range(1, 4):
+        drawn, moved = (out.as_array() for out in pipe.run())
+        assert set(SIZES) <= {1, 40}  # one sample where the graph is prepared
+        assert SIZES.count(40) >= number
+        np.testing.assert_array_equal(moved[:, :, 2], drawn)
+
+
+def test_what_follows_from_constants_is_computed_once_for_all():
+    SIZES.clear()
+    pipe = of(lambda: fn.testing.counts_its_plans(types.Constant([3, 4])))
+    for _ in range(3):
+        assert pipe.run()[0].as_array().tolist() == [[3, 4]] * 40
+    assert set(SIZES) == {1}
+
+
+def test_outputs_that_share_their_values_have_memory_of_their_own():
+    def graph():
+        drawn = fn.random.uniform(range=(0, 9))
+        return drawn, fn.testing.counts_its_plans(drawn)
+
+    pipe = of(graph)
+    first, second = (out.as_array() for out in pipe.run())
+    np.testing.assert_array_equal(first, second)
+    assert not np.shares_memory(first, second)
+
+
+def divided():
+    below = fn.random.uniform(range=(0, 2.4), dtype=types.INT32)
+    return below, types.Constant(6) // below
+
+
+def test_the_error_of_a_sample_names_it():
+    drawn = of(lambda: fn.random.uniform(range=(0, 2.4), dtype=types.INT32)).run()[0].as_array()
+    first = int(np.flatnonzero(drawn == 0)[0])
+    with pytest.raises(errors.OperatorError, match="division by zero") as caught:
+        of(divided).run()
+    assert caught.value.where.sample == first
+
+
+def test_bad_samples_are_replaced_one_by_one():
+    pipe = of(divided, on_bad_sample="replace")
+    for _ in range(3):
+        below, quotient = (out.as_array() for out in pipe.run())
+        assert (below != 0).all()
+        np.testing.assert_array_equal(quotient, 6 // below)
+    assert pipe.bad_samples
+
+
+def test_large_values_are_left_to_the_threads():
+    def graph():
+        return fn.random.uniform(range=(0, 1), shape=(20, 20)) + 1
+
+    found = of(graph).run()[0].as_array()
+    assert found.shape == (40, 20, 20)
+    assert (found >= 1).all()
