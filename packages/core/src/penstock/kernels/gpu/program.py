@@ -69,6 +69,26 @@ class Kernel(NamedTuple):
         return program(self.file)
 
 
+class CudaKernel(NamedTuple):
+    """A kernel of a program that a user has written.
+
+    Parameters
+    ----------
+    name
+        Name expression: ``"adjust"``, or of a template ``"adjust<float>"``.
+    text
+        The program, in CUDA C++: what is in a ``.cu`` file. The library's ``common.cuh`` stands
+        before it, with ``uint8`` ... ``int64`` and ``saturated<T>``.
+    """
+
+    name: str
+    text: str
+
+    def source(self) -> str:
+        """Text that is compiled."""
+        return f"{program('common.cuh')}\n{self.text}"
+
+
 @lru_cache(maxsize=4096)
 def kernel(file: str, function: str, *arguments: np.dtype | int | bool | str) -> Kernel:
     """The kernel `function`, a template of these types and numbers, of a program."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.errors import ArgumentValueError, NotYetSupportedError
 from penstock.operators.argument_types import BoolArg, IntArg
-from penstock.operators.operator import Operator
+from penstock.operators.operator import Operator, operator
 from penstock.operators.readers.order import ReadingOrder
 from penstock.operators.readers.storage import Allocate
 from penstock.operators.schema import Arg
@@ -108,6 +108,25 @@ _ORDER_ARGS = (
     "shuffle_seed",
 )
 """Arguments of readers that say in which order samples come."""
+
+
+def reader(
+    name: str, *, args: Iterable[Arg] = (), **traits: Any
+) -> Callable[[Any], type[Operator]]:
+    """Declare a reader: a sub-class of `Reader`.
+
+    Parameters
+    ----------
+    name
+        Public name below ``fn``: ``"readers.<format>"``.
+    args
+        The arguments of its own. Those of every reader, for shards, shuffling and the last batch,
+        are added.
+    **traits
+        Any other field of `OpSchema`, as `num_outputs` and `output_docs`.
+    """
+    every = (*args, *READER_ARGS, *EPOCH_SHUFFLE_ARGS)
+    return operator(name, args=every, reader=True, random=True, devices=("cpu",), **traits)
 
 
 class Reader(Operator):

@@ -17,8 +17,7 @@ from penstock.operators.argument_types import (
     PathListArg,
     StringListArg,
 )
-from penstock.operators.operator import operator
-from penstock.operators.readers.base import EPOCH_SHUFFLE_ARGS, READER_ARGS, Reader
+from penstock.operators.readers.base import Reader, reader
 from penstock.operators.readers.listing import (
     IMAGE_AND_AUDIO_PATTERNS,
     FileListing,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from penstock.operators.operator import SampleContext
 
 
-@operator(
+@reader(
     "readers.file",
     args=(
         Arg(
@@ -80,17 +79,12 @@ if TYPE_CHECKING:
             False,
             "Whether the case of letters matters in `file_filters` and `dir_filters`.",
         ),
-        *READER_ARGS,
-        *EPOCH_SHUFFLE_ARGS,
     ),
     num_outputs=2,
     output_docs=(
         "Content of the file, 1-D, uint8.",
         "Label, int32, shape (1,).",
     ),
-    reader=True,
-    random=True,
-    devices=("cpu",),
 )
 class FileReader(Reader):
     """Reads whole files and gives their content and a label.

@@ -12,8 +12,7 @@ import numpy as np
 from penstock.errors import ArgumentValueError, BadSampleError
 from penstock.operators.argument_types import BoolArg, DataTypeArg, FloatArg, PathListArg
 from penstock.operators.audio.decoding import QUALITY, AudioDecoding
-from penstock.operators.operator import operator
-from penstock.operators.readers.base import EPOCH_SHUFFLE_ARGS, READER_ARGS, Reader
+from penstock.operators.readers.base import Reader, reader
 from penstock.operators.readers.nemo_manifest import Utterance, read_manifest
 from penstock.operators.readers.storage import is_remote, read_file
 from penstock.operators.registry import register
@@ -32,7 +31,7 @@ def _count_outputs(args: dict[str, Any]) -> int:
     return 1 + sum(bool(args.get(name, default)) for name, default in defaults.items())
 
 
-@operator(
+@reader(
     "readers.nemo_asr",
     args=(
         Arg(
@@ -86,8 +85,6 @@ def _count_outputs(args: dict[str, Any]) -> int:
             'Utterances whose "duration" is more, in seconds, are left out; 0 takes all.',
         ),
         Arg("normalize_text", BoolArg, None, "Has no effect any more.", deprecated=""),
-        *READER_ARGS,
-        *EPOCH_SHUFFLE_ARGS,
     ),
     num_outputs=_count_outputs,
     output_docs=(
@@ -96,9 +93,6 @@ def _count_outputs(args: dict[str, Any]) -> int:
         "With `read_text`: what is said, UTF-8, 1-D, uint8.",
         "With `read_idxs`: number of the utterance in its manifest, int64, shape (1,).",
     ),
-    reader=True,
-    random=True,
-    devices=("cpu",),
 )
 class NemoAsrReader(Reader):
     """Reads speech and what is said in it, as listed by manifests of NVIDIA NeMo.

@@ -1,0 +1,53 @@
+"""The worked examples of docs/operators.md, exactly as they stand there."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
+EXAMPLES = ("A pixel operator", "A reader", "A decoder")
+
+
+def program(title: str) -> str:
+    """The program below the heading that begins with `title`."""
+    section = PAGE.read_text().split(f"\n### {title}")[1]
+    found = re.search(r"```python\n(.*?)```", section, flags=re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def run_examples() -> dict[str, Any]:
+    """What stands in a module with all three, and with the pipeline that uses them."""
+    names: dict[str, Any] = {"__name__": "worked_examples"}
+    last = PAGE.read_text().split("\nAll together:\n\n```python\n")[1].partition("```")[0]
+    for text in (*map(program, EXAMPLES), last):
+        exec(compile(text, str(PAGE), "exec"), names)
+    return names
+
+
+def pfm(pixels: np.ndarray, order: str = "<") -> bytes:
+    """A portable float map of pixels ``(height, width, channels)``."""
+    height, width, channels = pixels.shape
+    head = f"P{'F' if channels == 3 else 'f'}\n{width} {height}\n{-1.0 if order == '<' else 1.0}\n"
+    return head.encode() + pixels[::-1].astype(f"{order}f4").tobytes()
+
+
+def write_records(path: Path, contents: list[bytes], labels: list[int]) -> None:
+    """A file as `fn.readers.records` reads it, and its index."""
+    index, begin = [], 0
+    for content, label in zip(contents, labels, strict=True):
+        index.append([begin, len(content), label])
+        begin += len(content)
+    path.write_bytes(b"".join(contents))
+    Path(f"{path}.json").write_text(json.dumps(index))
+
+
+def maps(count: int = 6) -> list[np.ndarray]:
+    """Depth maps of different shapes, with values from 0 to 1."""
+    random = np.random.default_rng(3)
+    return [random.random((5 + k, 7 + 2 * k, 3 if k % 2 else 1), np.float32) for k in range(count)]
