@@ -9,8 +9,9 @@ import pytest
 
 from penstock import Pipeline, fn, types
 from penstock.kernels.gpu.device_constant import DeviceConstant
-from penstock.kernels.gpu.resample_axes import AXIS, AxesSampling
+from penstock.kernels.gpu.resample_axes import AxesSampling
 from penstock.kernels.gpu.resample_taps import axes_taps
+from penstock.kernels.plan.resize_axes import AXIS
 from penstock.operators.shape_memo import ShapeMemo
 from tests.support.gpu.same_values import random_rows
 from tests.support.gpu.session import gpu_session

@@ -9,14 +9,34 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from penstock import types
+from penstock import Pipeline, fn, types
 from penstock.errors import ArgumentValueError, DataTypeError, UsageError
-from penstock.operators.image.resize_geometry import resize_geometry
+from penstock.operators.image.resize_request import MODES, planned_axes
 from tests.support.run_operator import run_operator
+
+NEAREST, TRIANGULAR = np.array([0]), np.array([1])
+
+
+def columns(*rows):
+    return np.ascontiguousarray(np.array(rows, np.float64).T)
+
+
+def geometry(in_size, size, mode="default", max_size=None, roi=None, subpixel=True):
+    """(in_size, out_size, start, end) of each axis of an image."""
+    axes = planned_axes(
+        np.array([in_size]).T,
+        columns(size),
+        (NEAREST, TRIANGULAR),
+        *([] if roi is None else [tuple(columns(corner) for corner in roi)]),
+        mode=MODES.index(mode),
+        max_size=None if max_size is None else np.array(max_size),
+        subpixel=subpixel,
+    )
+    return [tuple(axis)[:4] for axis in axes[:, 0].tolist()]
 
 
 def extents(in_size, size, *args, **kwargs):
-    return [a.out_size for a in resize_geometry(in_size, size, *args, **kwargs)]
+    return [out for _, out, _, _ in geometry(in_size, size, *args, **kwargs)]
 
 
 def image(*shape, dtype=np.uint8):
@@ -53,31 +73,61 @@ def test_an_empty_axis_stays_empty():
 
 
 def test_the_region_follows_the_rounding_of_the_size():
-    (axis,) = resize_geometry((100,), (33.5,))
-    assert axis.out_size == 34
-    assert (axis.start, axis.end) == pytest.approx((-0.746269, 100.746269))
-    (axis,) = resize_geometry((100,), (33.5,), subpixel_scale=False)
+    (axis,) = geometry((100,), (33.5,))
+    assert axis == pytest.approx((100, 34, -0.746269, 100.746269))
+    (axis,) = geometry((100,), (33.5,), subpixel=False)
     assert axis == (100, 34, 0, 100)
 
 
 def test_flips_cancel():
-    assert resize_geometry((9,), (-5.0,), roi=((9.0,), (0.0,))) == resize_geometry((9,), (5.0,))
-    (axis,) = resize_geometry((9,), (5.0,), roi=((7.0,), (1.0,)))
-    assert (axis.start, axis.end) == (7, 1)
+    assert geometry((9,), (-5.0,), roi=((9.0,), (0.0,))) == geometry((9,), (5.0,))
+    assert geometry((9,), (5.0,), roi=((7.0,), (1.0,))) == [(9, 5, 7, 1)]
+
+
+def test_thin_regions_are_a_thousandth_of_a_pixel():
+    ((_, _, start, end),) = geometry((20,), (10.0,), roi=((5.0,), (5.0004,)))
+    assert (start, end) == pytest.approx((4.9997, 5.0007), abs=1e-6)
+
+
+def test_samples_together_are_what_they_are_alone():
+    sizes, shapes = [(7.5, 0.0), (0.0, -90.0), (30.0, 40.0)], [(20, 30), (300, 17), (8, 90)]
+    starts, ends = [(0.0, 0.0), (9.0, 20.0), (3.5, 3.5)], [(20.0, 30.0), (1.0, 2.0), (7.0, 3.5)]
+    for mode in MODES:
+        together = planned_axes(
+            np.array(shapes).T.copy(),
+            columns(*sizes),
+            (NEAREST, np.array([1, 2, 3])),
+            (columns(*starts), columns(*ends)),
+            MODES.index(mode),
+            np.array([25.0, 0.0]),
+        )
+        for k, (shape, size) in enumerate(zip(shapes, sizes, strict=True)):
+            alone = geometry(shape, size, mode, (25.0, 0.0), (starts[k], ends[k]))
+            assert [tuple(axis)[:4] for axis in together[:, k].tolist()] == alone
+            for axis in together[:, k].tolist():
+                _, out, start, end, kind, begin, length, step = axis
+                assert kind == (0 if np.float32(abs(end - start)) > out else k + 1)
+                assert (begin, length, step) == (0, out, 1)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e300])
 @pytest.mark.parametrize("mode", ["default", "not_larger"])
 def test_sizes_that_are_no_sizes(value, mode):
-    for kwargs in (
-        {"size": (value, 1.0)},
-        {"size": (1.0, 1.0), "max_size": (value, 1.0)},
-        {"size": (1.0, 1.0), "roi": ((0.0, value), (1.0, 1.0))},
+    data = image(5, 5, 1)
+    for match, kwargs in (
+        ("the requested size", {"size": (1.0, value)}),
+        ("max_size", {"size": (1.0, 1.0), "max_size": (value, 1.0)}),
+        ("roi_start", {"size": (1.0, 1.0), "roi_start": (0.0, value), "roi_end": (1.0, 1.0)}),
+        ("roi_end", {"size": (1.0, 1.0), "roi_start": (0.0, 0.0), "roi_end": (value, 1.0)}),
     ):
-        with pytest.raises(ArgumentValueError):
-            resize_geometry((5, 5), mode=mode, **kwargs)
+        with pytest.raises(ArgumentValueError, match=rf"{match}.* must be a finite.* got "):
+            run_operator("resize", data, layout="HWC", mode=mode, **kwargs)
+    with pytest.raises(ArgumentValueError, match=r"would be 2e\+09 pixels.*max_size"):
+        geometry((5, 5), (1e9, 2e9), mode="stretch")
     with pytest.raises(ArgumentValueError, match="max_size"):
-        resize_geometry((1, 5), (1e9, 2e9), mode)
+        geometry((1, 5), (1e9, 2e9), mode)
+    with pytest.raises(ArgumentValueError, match="the region of the source must be a finite"):
+        geometry((5,), (0.1,), roi=((-3e38,), (3e38,)))
 
 
 @given(
@@ -88,16 +138,13 @@ def test_sizes_that_are_no_sizes(value, mode):
 def test_geometry_keeps_its_promises(in_size, data, mode):
     number = st.floats(1e-3, 3000) | st.floats(-3000, -1e-3)
     size = tuple(data.draw(st.one_of(st.just(0.0), number)) for _ in in_size)
-    axes = resize_geometry(tuple(in_size), size, mode, tuple(4000.0 for _ in in_size))
-    for axis, extent, wanted in zip(axes, in_size, size, strict=True):
-        assert axis.in_size == extent
-        assert 1 <= axis.out_size <= 4000
+    axes = geometry(in_size, size, mode, tuple(4000.0 for _ in in_size))
+    for (found, out, start, end), extent, wanted in zip(axes, in_size, size, strict=True):
+        assert found == extent
+        assert 1 <= out <= 4000
         if mode == "stretch" and wanted:
-            assert abs(axis.out_size - max(abs(wanted), 1)) <= 0.5001
-        if wanted >= 0:
-            assert axis.start < axis.end
-        else:
-            assert axis.start > axis.end
+            assert abs(out - max(abs(wanted), 1)) <= 0.5001
+        assert start < end if wanted >= 0 else start > end
 
 
 def test_sizes_by_sample():
@@ -192,3 +239,33 @@ def test_wrong_arguments_by_sample():
         run_operator("resize", image(8, 9, 3), layout="HWC", size=np.ones(3, np.float32))
     with pytest.raises(ArgumentValueError, match="finite"):
         run_operator("resize", image(8, 9, 3), layout="HWC", resize_y=np.array(np.nan, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("values", "arguments", "match"),
+    [
+        ([5.0, 6.0, math.nan], lambda v: {"resize_x": v}, "finite number of pixels, got nan"),
+        ([5.0, 6.0, 1e10], lambda v: {"resize_x": v, "mode": "stretch"}, r"would be 1e\+10 pixels"),
+        ([0, 1, 99], lambda v: {"size": 4, "min_filter": v}, "min_filter.*99"),
+        ([[5.0], [5.0, 6.0], [5.0, 6.0, 7.0]], lambda v: {"size": v}, "2 spatial axes.*got 3"),
+    ],
+)
+def test_the_sample_that_is_wrong_is_named(values, arguments, match):
+    pipe = Pipeline(batch_size=3, num_threads=1, device_id=None)
+    with pipe:
+        data = fn.external_source(lambda: [image(8, 9, 3)] * 3, layout="HWC")
+        kind = np.int32 if "min_filter" in arguments(0) else np.float32
+        given_values = fn.external_source(lambda: [np.array(v, kind) for v in values])
+        pipe.set_outputs(fn.resize(data, **arguments(given_values)))
+    with pytest.raises(ArgumentValueError, match=rf"(?s)sample 2.*{match}|{match}.*sample 2"):
+        pipe.run()
+
+
+def test_lists_of_different_lengths_by_sample():
+    sizes = [np.array([5], np.float32), np.array([5, 6], np.float32)]
+    pipe = Pipeline(batch_size=2, num_threads=1, device_id=None)
+    with pipe:
+        data = fn.external_source(lambda: [image(8, 9, 3)] * 2, layout="HWC")
+        pipe.set_outputs(fn.resize(data, size=fn.external_source(lambda: sizes)))
+    (out,) = pipe.run()
+    assert [out.at(k).shape for k in range(2)] == [(5, 5, 3), (5, 6, 3)]

@@ -41,6 +41,12 @@ def make(name, spec, **arguments):
     return op, PlainContext(SimpleNamespace(**args)), op.infer(spec)
 
 
+def run(made, data, method="cpu"):
+    """The output of what `make` returned, planned and computed, or deferred."""
+    op, context, specs = made
+    return call(op, specs, context, data, method=method)
+
+
 def picture(height, width, dtype=np.uint8):
     rng = np.random.default_rng(height)
     return rng.integers(0, 256, (height, width, 3)).astype(dtype)
@@ -87,11 +93,11 @@ def test_fused_equals_unfused(
     image = picture(*shape, dtype)
     name, arguments = resizer
     spec = Spec(FLOAT if dtype == np.float32 else UINT8, 3, "HWC")
-    resize, c, resized = make(name, spec, **arguments)
+    resize = make(name, spec, **arguments)
     height, width = arguments["size"]
-    normalize, n, specs = make(
+    normalize = make(
         "crop_mirror_normalize",
-        resized,
+        resize[2],
         crop=(max(1, int(height * fraction[0])), max(1, int(width * fraction[1]))),
         crop_pos_y=position[0],
         crop_pos_x=position[1],
@@ -104,8 +110,8 @@ def test_fused_equals_unfused(
         out_of_bounds_policy="pad",
         fill_values=3.25,
     )
-    want = call(normalize, specs, n, resize.cpu(c, image))
-    got = call(normalize, specs, n, resize.defer(c, Pixels(image) if deferred else image))
+    want = run(normalize, run(resize, image))
+    got = run(normalize, run(resize, Pixels(image) if deferred else image, "defer"))
     assert got.dtype == want.dtype
     np.testing.assert_array_equal(got.view(f"u{got.itemsize}"), want.view(f"u{want.itemsize}"))
 
@@ -117,10 +123,10 @@ def test_fused_equals_unfused(
 )
 def test_regions_equal_parts_of_the_whole(shape, resizer, corners):
     name, arguments = resizer
-    resize, c, _ = make(name, Spec(UINT8, 3, "HWC"), **arguments)
+    resize = make(name, Spec(UINT8, 3, "HWC"), **arguments)
     image = picture(*shape)
-    whole = resize.cpu(c, image)
-    deferred = resize.defer(c, Pixels(image))
+    whole = run(resize, image)
+    deferred = run(resize, Pixels(image), "defer")
     height, width, _ = deferred.shape
     y0, y1 = sorted(int(v * height) for v in corners[:2])
     x0, x1 = sorted(int(v * width) for v in corners[2:])
@@ -131,8 +137,8 @@ def test_regions_equal_parts_of_the_whole(shape, resizer, corners):
 
 def test_only_what_filters_cover_is_asked_for():
     source = Pixels(picture(100, 200))
-    resize, c, _ = make("resize", Spec(UINT8, 3, "HWC"), size=(50, 100))
-    deferred = resize.defer(c, source)
+    resize = make("resize", Spec(UINT8, 3, "HWC"), size=(50, 100))
+    deferred = run(resize, source, "defer")
     assert isinstance(deferred, ResizedImage)
     assert source.asked == []
     deferred.region(10, 20, 20, 30)
@@ -142,22 +148,23 @@ def test_only_what_filters_cover_is_asked_for():
 
 def test_nothing_is_asked_for_an_empty_region():
     source = Pixels(picture(10, 20))
-    resize, c, _ = make("resize", Spec(UINT8, 3, "HWC"), size=(5, 10))
-    assert resize.defer(c, source).region(3, 3, 3, 8).shape == (0, 5, 3)
+    resize = make("resize", Spec(UINT8, 3, "HWC"), size=(5, 10))
+    assert run(resize, source, "defer").region(3, 3, 3, 8).shape == (0, 5, 3)
     assert source.asked == []
 
 
 def test_a_resize_to_the_same_size_hands_on_its_input():
     source = Pixels(picture(10, 20))
-    resize, c, _ = make("resize", Spec(UINT8, 3, "HWC"), size=(10, 20))
-    assert resize.defer(c, source) is source
+    resize = make("resize", Spec(UINT8, 3, "HWC"), size=(10, 20))
+    assert run(resize, source, "defer") is source
 
 
 @pytest.mark.parametrize("name", ["resize", "random_resized_crop"])
 def test_resizing_what_is_being_resized(name):
     image = picture(50, 60)
-    first, c, spec = make("resize", Spec(UINT8, 3, "HWC"), size=(40, 45))
-    second, d, _ = make(name, spec, size=(17, 20))
-    want = second.cpu(d, first.cpu(c, image))
-    np.testing.assert_array_equal(second.cpu(d, first.defer(c, image)), want)
-    np.testing.assert_array_equal(pixels(second.defer(d, first.defer(c, image))), want)
+    first = make("resize", Spec(UINT8, 3, "HWC"), size=(40, 45))
+    second = make(name, first[2], size=(17, 20))
+    want = run(second, run(first, image))
+    deferred = run(first, image, "defer")
+    np.testing.assert_array_equal(run(second, deferred), want)
+    np.testing.assert_array_equal(pixels(run(second, deferred, "defer")), want)

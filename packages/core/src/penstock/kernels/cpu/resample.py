@@ -26,9 +26,9 @@ from penstock.kernels.cpu import half
 from penstock.kernels.cpu.lanes import LANES
 from penstock.kernels.cpu.normalize_pixels import LIMITS, STORED_AS
 from penstock.kernels.cpu.resample_loops import SQUARES, compiled_blend, compiled_resample
-from penstock.kernels.cpu.resample_taps import Taps, axis_taps
+from penstock.kernels.cpu.resample_taps import Taps, axis_taps, planned_taps
 
-__all__ = ["Scratch", "axis_taps", "blend_slices", "resample_image"]
+__all__ = ["Scratch", "axis_taps", "blend_slices", "planned_taps", "resample_image"]
 
 Scratch = Callable[[tuple[int, ...], Any], np.ndarray]
 """Gives uninitialised memory of a shape and type."""

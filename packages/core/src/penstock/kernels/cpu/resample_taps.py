@@ -59,7 +59,8 @@ class AxisSampling(NamedTuple):
     """Where the region begins in the source; a float32 value."""
     end: float
     """Where the region ends."""
-    filter: Filter
+    filter: int
+    """A `Filter`."""
     antialias: bool
     stepwise: bool
     """Nearest neighbours only: positions are found by adding up steps, not by multiplication.
@@ -67,16 +68,6 @@ class AxisSampling(NamedTuple):
     DALI does so on every axis but the innermost; the difference in rounding shows where centres
     fall on pixel borders.
     """
-
-    @property
-    def copies(self) -> bool:
-        """Whether the output is the source, pixel by pixel."""
-        return (
-            self.in_size == self.out_size
-            and self.start == 0
-            and self.end == self.in_size
-            and self.filter <= Filter.CUBIC
-        )
 
 
 class Taps(NamedTuple):
@@ -90,6 +81,31 @@ class Taps(NamedTuple):
     """First source pixel needed by any."""
     high: int
     """End of the source pixels needed by any."""
+
+
+PlannedAxis = tuple[int, int, float, float, int, int, int, int]
+"""A row of `penstock.kernels.plan.resize_axes.AXIS`."""
+
+
+def planned_taps(
+    axis: PlannedAxis,
+    first: int,
+    count: int,
+    antialias: bool,
+    *,
+    stepwise: bool,
+    mirror: bool = False,
+) -> Taps:
+    """Taps of `count` of the wanted pixels of an axis, from number `first` on.
+
+    With `mirror`, they come in the opposite order.
+    """
+    in_size, out_size, start, end, kind, begin, _, step = axis
+    begin += step * first
+    if mirror:
+        begin, step = begin + step * (count - 1), -step
+    sampling = AxisSampling(in_size, out_size, start, end, kind, antialias, stepwise)
+    return axis_taps(sampling, begin, count, step)
 
 
 def axis_taps(sampling: AxisSampling, begin: int, count: int, step: int = 1) -> Taps:
@@ -151,7 +167,7 @@ def _taps(sampling: AxisSampling, begin: int, count: int, step: int) -> Taps:
 
 
 @cache
-def filter_table(kind: Filter) -> tuple[np.ndarray, np.float32]:
+def filter_table(kind: int) -> tuple[np.ndarray, np.float32]:
     """A filter sampled from one end of its support to the other, and its radius in pixels."""
     if kind == Filter.TRIANGULAR:
         values, radius = np.array([0.0, 1.0, 0.0]), 1

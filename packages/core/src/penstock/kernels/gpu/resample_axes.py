@@ -8,30 +8,13 @@ import numpy as np
 
 from penstock.kernels.cpu.resample_taps import Filter
 from penstock.kernels.plan.compiled import compiled
+from penstock.kernels.plan.resize_axes import AXIS, find_copies
 from penstock.tensors.gpu.batch import plain
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.resample_taps import KeptTaps
 
-AXIS = np.dtype(
-    [
-        ("in_size", np.int64),
-        ("out_size", np.int64),
-        ("start", np.float32),
-        ("end", np.float32),
-        ("filter", np.int64),
-        ("begin", np.int64),
-        ("length", np.int64),
-        ("step", np.int64),
-    ],
-    align=True,
-)
-"""An axis. The first five fields are those of `penstock.kernels.cpu.resample_taps.AxisSampling`;
-wanted are `length` pixels of the output, from number `begin` on, in steps of 1 or -1.
-"""
-
 _MOST_DERIVED = 64
-_CUBIC = int(Filter.CUBIC)
 _EACH_ITS_OWN = np.empty((0, 0), np.int32)
 
 
@@ -168,14 +151,16 @@ class AxesSampling:
             (found["in_size"] == found["out_size"])
             & (found["start"] == 0)
             & (found["end"] == found["in_size"])
-            & (found["filter"] <= _CUBIC)
+            & (found["filter"] <= Filter.CUBIC)
         )
         return kept
 
     def copies(self) -> bool:
         """Whether all outputs are their sources, pixel by pixel."""
         if self._are_copies is None:
-            self._are_copies = bool(_copies(self.table))
+            copies = np.empty(self.table.shape[1], np.bool_)
+            find_copies(self.table, copies)
+            self._are_copies = bool(copies.all())
         return self._are_copies
 
 
@@ -233,15 +218,3 @@ def _lengthen(
         for k in range(out.shape[1]):
             alike &= out[i, k] == out[0, k]
     return alike
-
-
-@compiled
-def _copies(table: np.ndarray) -> bool:
-    for axis in range(table.shape[0]):
-        for i in range(table.shape[1]):
-            one = table[axis, i]
-            if one.in_size != one.out_size or one.begin != 0 or one.length != one.out_size:
-                return False
-            if one.start != 0 or one.end != one.in_size or one.filter > _CUBIC or one.step != 1:
-                return False
-    return True

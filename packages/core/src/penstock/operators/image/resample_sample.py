@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from penstock.kernels.cpu.resample_taps import AxisSampling
+    from penstock.kernels.cpu.resample_taps import PlannedAxis
     from penstock.operators.operator import SampleContext
-
-
-class OutputWindow(NamedTuple):
-    """Which pixels of a resampled axis are wanted."""
-
-    begin: int
-    length: int
-    step: int
-    """1, or -1 for pixels in the opposite order."""
-
-
-def whole_windows(axes: Sequence[AxisSampling]) -> tuple[OutputWindow, ...]:
-    """All pixels of each axis."""
-    return tuple([OutputWindow(0, axis.out_size, 1) for axis in axes])
 
 
 class SampleResampler:
@@ -36,42 +22,36 @@ class SampleResampler:
         Layout of the data: spatial axes side by side, in the order D, H, W.
     """
 
-    __slots__ = ("_kernel", "_taps", "channels_last", "first", "spatial_ndim")
+    __slots__ = ("_kernel", "channels_last", "first", "spatial_ndim")
 
     def __init__(self, layout: str) -> None:
-        from penstock.kernels.cpu import resample, resample_taps
+        from penstock.kernels.cpu import resample
 
         self._kernel: Any = resample
-        self._taps: Any = resample_taps.axis_taps
         self.first = min(layout.find(letter) for letter in "DHW" if letter in layout)
         """Position of the first spatial axis."""
         self.spatial_ndim = 3 if "D" in layout else 2
         self.channels_last = layout.endswith("C")
 
-    def spatial(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Extents of the spatial axes in a sample of this shape."""
-        return tuple(shape[self.first : self.first + self.spatial_ndim])
-
-    def out_shape(self, shape: Sequence[int], windows: Sequence[OutputWindow]) -> tuple[int, ...]:
-        """Shape of the output for an input of `shape`."""
-        end = self.first + self.spatial_ndim
-        return (*shape[: self.first], *[w.length for w in windows], *shape[end:])
-
     def run(
         self,
         c: SampleContext,
         source: np.ndarray,
-        axes: Sequence[AxisSampling],
-        windows: Sequence[OutputWindow],
+        axes: Sequence[PlannedAxis],
+        antialias: bool,
         out: np.ndarray,
         rounds_to: np.dtype | None,
     ) -> None:
-        """Fill `out`, a contiguous array of `out_shape`, from `source`."""
+        """Fill `out`, contiguous memory for the wanted pixels of `axes`, from `source`."""
         if not out.size:
             return
         if not self.channels_last:
             source, out = source[..., None], out[..., None]
-        taps = [self._taps(axis, *window) for axis, window in zip(axes, windows, strict=True)]
+        last = len(axes) - 1
+        taps = [
+            self._kernel.planned_taps(axis, 0, axis[6], antialias, stepwise=k != last)
+            for k, axis in enumerate(axes)
+        ]
         rows, columns = taps[-2:]
         for outer in np.ndindex(source.shape[: self.first]):
             if len(axes) == 3:

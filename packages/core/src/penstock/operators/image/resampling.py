@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Sequence
-from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penstock.errors import ArgumentValueError, DataTypeError
 from penstock.operators.argument_types import BoolArg, DataTypeArg, IntArg, InterpTypeArg
 from penstock.operators.batch_arguments import scalars
-from penstock.operators.image.resize_geometry_batch import OneByOneError
+from penstock.operators.planning import PlanArguments
 from penstock.operators.schema import Arg
 from penstock.types import DALIDataType, DALIInterpType, to_numpy_type
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
-    from penstock.kernels.cpu.resample_taps import AxisSampling, Filter
-    from penstock.operators.image.resize_geometry import AxisGeometry
-    from penstock.operators.operator import BatchContext, Operator
+    from penstock.operators.operator import Operator
+    from penstock.operators.planning import PlanContext
 
 RESAMPLING_DTYPES = (
     DALIDataType.UINT8,
@@ -88,7 +82,14 @@ RESAMPLING_ARGS: tuple[Arg, ...] = (
     Arg("temp_buffer_hint", IntArg, 0, "Initial size of a temporary buffer, in bytes.", hint=True),
 )
 
-_float32 = Struct("f")
+_FILTER_NAMES = {
+    DALIInterpType.INTERP_NN: "NEAREST",
+    DALIInterpType.INTERP_LINEAR: "TRIANGULAR",
+    DALIInterpType.INTERP_TRIANGULAR: "TRIANGULAR",
+    DALIInterpType.INTERP_CUBIC: "CUBIC",
+    DALIInterpType.INTERP_LANCZOS3: "LANCZOS",
+    DALIInterpType.INTERP_GAUSSIAN: "GAUSSIAN",
+}
 _NO_FILTER = -1
 
 
@@ -112,8 +113,6 @@ class Resampling:
         The integer type of the output, or `None`.
     antialias
         Whether filters widen where an axis shrinks.
-    by_sample
-        Whether filters differ from sample to sample.
 
     Raises
     ------
@@ -122,11 +121,11 @@ class Resampling:
     """
 
     __slots__ = (
+        "_by_sample",
         "_constant",
-        "_constant_numbers",
-        "_taps",
+        "_numbers",
+        "_usual",
         "antialias",
-        "by_sample",
         "dtype",
         "numpy_dtype",
         "rounds_to",
@@ -134,9 +133,8 @@ class Resampling:
 
     def __init__(self, op: Operator, given: DALIDataType) -> None:
         # Numba is imported when an operator needs it, never by its declaration.
-        from penstock.kernels.cpu import resample_taps
+        from penstock.kernels.cpu.resample_taps import Filter
 
-        self._taps: ModuleType = resample_taps
         dtype = op.args.dtype if op.args.dtype is not None else given
         if dtype not in (given, DALIDataType.FLOAT):
             raise DataTypeError(
@@ -147,77 +145,40 @@ class Resampling:
         self.numpy_dtype = np.dtype(to_numpy_type(dtype))
         self.rounds_to = None if dtype == DALIDataType.FLOAT else self.numpy_dtype
         self.antialias: bool = op.args.antialias
+        self._usual = int(Filter.TRIANGULAR)
+        self._numbers = np.full(max(_FILTERS) + 1, _NO_FILTER, np.int64)
+        for interpolation, name in _FILTER_NAMES.items():
+            self._numbers[interpolation] = Filter[name]
         names = ("interp_type", "min_filter", "mag_filter")
-        self.by_sample = any(name in op.tensor_args for name in names)
-        self._constant = (
-            (resample_taps.Filter.TRIANGULAR,) * 2 if self.by_sample else self._filters(op.args)
-        )
-        shrinking, enlarging = (np.array([kind], np.int64) for kind in self._constant)
-        self._constant_numbers = shrinking, enlarging
+        self._by_sample = any(name in op.tensor_args for name in names)
+        self._constant: tuple[np.ndarray, np.ndarray] | None = None
+        if not self._by_sample:
+            self._constant = self.filters(PlanArguments(op.args, {}, (0,), 0, 0))
 
-    def _filters(self, args: Any) -> tuple[Filter, Filter]:
-        """The filters for shrinking and for enlarging."""
-        usual = args.interp_type
-        shrinking = args.min_filter if args.min_filter is not None else usual
-        enlarging = args.mag_filter if args.mag_filter is not None else usual
-        return self._filter(shrinking), self._filter(enlarging)
-
-    def _filter(self, interpolation: DALIInterpType | None) -> Filter:
-        kinds = self._taps.Filter
-        if interpolation is None:
-            return kinds.TRIANGULAR  # type: ignore[no-any-return]
-        try:
-            return {  # type: ignore[no-any-return]
-                DALIInterpType.INTERP_NN: kinds.NEAREST,
-                DALIInterpType.INTERP_LINEAR: kinds.TRIANGULAR,
-                DALIInterpType.INTERP_TRIANGULAR: kinds.TRIANGULAR,
-                DALIInterpType.INTERP_CUBIC: kinds.CUBIC,
-                DALIInterpType.INTERP_LANCZOS3: kinds.LANCZOS,
-                DALIInterpType.INTERP_GAUSSIAN: kinds.GAUSSIAN,
-            }[interpolation]
-        except KeyError:
-            raise ArgumentValueError(f"{interpolation!r} is not an interpolation.") from None
-
-    def batch_filters(self, c: BatchContext) -> tuple[np.ndarray, np.ndarray]:
+    def filters(self, c: PlanContext) -> tuple[np.ndarray, np.ndarray]:
         """The filters for axes that shrink and for others, int64, one a sample or one for all.
 
         Raises
         ------
-        OneByOneError
+        ArgumentValueError
             If a sample asks for what is no interpolation.
         """
-        if not self.by_sample:
-            return self._constant_numbers
-        usual = self._batch_filter(c, "interp_type", self._taps.Filter.TRIANGULAR)
-        shrinking = self._batch_filter(c, "min_filter", usual)
-        return shrinking, self._batch_filter(c, "mag_filter", usual)
+        if self._constant is not None:
+            return self._constant
+        usual = self._filter(c, "interp_type", np.full(c.size, self._usual, np.int64))
+        return self._filter(c, "min_filter", usual), self._filter(c, "mag_filter", usual)
 
-    def _batch_filter(self, c: BatchContext, name: str, missing: Any) -> np.ndarray:
+    def _filter(self, c: PlanContext, name: str, missing: np.ndarray) -> np.ndarray:
         given = scalars(c, name, np.int64)
         if given is None:
-            return np.full(c.size, missing, np.int64)
-        filters = np.full(max(_FILTERS) + 1, _NO_FILTER)
-        for interpolation in _FILTERS:
-            with contextlib.suppress(ArgumentValueError):
-                filters[interpolation] = self._filter(interpolation)
-        if given.min() < 0 or given.max() >= len(filters):
-            raise OneByOneError
-        found: np.ndarray = filters[given]
-        if (found == _NO_FILTER).any():
-            raise OneByOneError
-        return found
-
-    def axes(self, args: Any, geometry: Sequence[AxisGeometry]) -> tuple[AxisSampling, ...]:
-        """How each spatial axis is resampled; `args` are the sample's."""
-        shrinking, enlarging = self._filters(args) if self.by_sample else self._constant
-        make = self._taps.AxisSampling
-        last = len(geometry) - 1
-        samplings = []
-        for position, (in_size, out_size, start, end) in enumerate(geometry):
-            # The extent is rounded to single precision, so that equal extents count as equal.
-            extent = _float32.unpack(_float32.pack(abs(end - start)))[0]
-            kind = shrinking if extent > out_size else enlarging
-            samplings.append(
-                make(in_size, out_size, start, end, kind, self.antialias, position != last)
+            return missing
+        last = len(self._numbers) - 1
+        found: np.ndarray = self._numbers[np.clip(given, 0, last)]
+        wrong = (given < 0) | (given > last) | (found == _NO_FILTER)
+        if wrong.any():
+            c.values(name)  # says what is wrong, where a name is at hand
+            raise ArgumentValueError(
+                f"`{name}` has the value {given[int(wrong.argmax())]}, which is not an "
+                "interpolation; see `types.DALIInterpType`."
             )
-        return tuple(samplings)
+        return found

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from penstock.operators.argument_types import BoolArg, ImageTypeArg
 from penstock.operators.deferred import DeferredImage
-from penstock.operators.image.resample_sample import whole_windows
 from penstock.operators.image.resampling import (
     RESAMPLING_ARGS,
     RESAMPLING_DTYPES,
     RESAMPLING_LAYOUTS,
 )
 from penstock.operators.image.resize_request import RESIZE_ARGS, ResizeRequest
-from penstock.operators.image.resizing_operator import Plan, ResizingOperator
+from penstock.operators.image.resizing_operator import ResizingOperator
 from penstock.operators.operator import BatchContext, SampleContext, operator
+from penstock.operators.planning import PlanContext, Planned, Samples
 from penstock.operators.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import LazyBatch
 from penstock.types import DALIDataType
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu.resample_taps import AxisSampling
-    from penstock.kernels.gpu.resample_axes import AxesSampling
-
-_MOST_KNOWN = 4096
 
 
 @operator(
@@ -78,38 +73,27 @@ class Resize(ResizingOperator):
 
     def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         resized = self.prepare(inputs[0])
-        count = self.resampler.spatial_ndim
-        self._request = ResizeRequest(self, count)
-        # What was found out about axes of an extent, where nothing else has a say in it: images
-        # of all sizes soon have no extent that is new.
-        self._known: list[dict[int, AxisSampling]] = []
-        if self._request.fixes_each_axis and not self.resampling.by_sample:
-            self._known = [{} for _ in range(count)]
+        self._request = ResizeRequest(self, self.resampler.spatial_ndim)
         if self.args.save_attrs:
             return resized, Spec(DALIDataType.INT32, 1)
         return resized
 
-    def sample_plan(self, c: SampleContext, extents: tuple[int, ...]) -> Plan:
-        known = self._known
-        try:
-            axes = tuple([of[extent] for of, extent in zip(known, extents, strict=True)])
-        except (KeyError, ValueError):
-            axes = self.resampling.axes(c.args, self._request(c.args, extents))
-            if all(extents):
-                for of, extent, axis in zip(known, extents, axes, strict=False):
-                    if len(of) < _MOST_KNOWN:
-                        of[extent] = axis
-        return axes, whole_windows(axes)
+    def plan_axes(self, c: PlanContext, extents: np.ndarray) -> np.ndarray:
+        return self._request.plan(c, extents, self.resampling.filters(c))
 
-    def batch_plan(self, c: BatchContext, extents: np.ndarray) -> AxesSampling:
-        filters = self.resampling.batch_filters(c)
-        return self.sampling(c, self._request.batch(c, extents, filters))
+    def plan(self, c: PlanContext, *inputs: Samples | LazyBatch) -> Planned:
+        planned = super().plan(c, *inputs)
+        if self.args.save_attrs:
+            count = len(planned.shapes[0])
+            attributes = np.full((count, 1), self.resampler.spatial_ndim, np.int64)
+            planned.shapes = (*planned.shapes, attributes)
+        return planned
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> Any:
         out = super().cpu(c, *inputs)
         if not self.args.save_attrs:
             return out
-        extents = self.resampler.spatial(inputs[0].shape)
+        extents = inputs[0].shape[self.spatial]
         attributes = c.empty((len(extents),), np.int32, 1)
         attributes[:] = extents
         return out, attributes
@@ -118,11 +102,8 @@ class Resize(ResizingOperator):
         out = super().gpu(c, *inputs)
         if not self.args.save_attrs:
             return out
-        first, count = self.resampler.first, self.resampler.spatial_ndim
-        extents = c.queue.pinned.copy_of(
-            inputs[0].shapes[:, first : first + count].astype(np.int32)
-        )
-        attributes = c.empty((count,), np.int32, 1)
+        extents = c.queue.pinned.copy_of(inputs[0].shapes[:, self.spatial].astype(np.int32))
+        attributes = c.empty((self.resampler.spatial_ndim,), np.int32, 1)
         c.queue.keep(extents)
         address = int(attributes.pointers[0])
         c.queue.runtime.copy(address, extents.ctypes.data, extents.nbytes, c.queue.stream)

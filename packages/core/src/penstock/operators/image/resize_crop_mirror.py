@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,20 +10,21 @@ import numpy as np
 
 from penstock.operators.argument_types import IntArg
 from penstock.operators.batch_arguments import scalars
-from penstock.operators.image.resample_sample import OutputWindow
 from penstock.operators.image.resampling import (
     RESAMPLING_ARGS,
     RESAMPLING_DTYPES,
     RESAMPLING_LAYOUTS,
 )
 from penstock.operators.image.resize_request import RESIZE_ARGS, ResizeRequest
-from penstock.operators.image.resizing_operator import Plan, ResizingOperator
+from penstock.operators.image.resizing_operator import ResizingOperator
 from penstock.operators.operator import BatchContext, SampleContext, operator
-from penstock.operators.planning import PlanArguments
+from penstock.operators.planning import PlanContext
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.operators.window import CROP_ARGS, CropWindow
+from penstock.tensors.gpu.batch import LazyBatch
 
 if TYPE_CHECKING:
+    from penstock.kernels.cpu.resample_taps import PlannedAxis
     from penstock.kernels.gpu.resample_axes import AxesSampling
 
 _FAR = 1 << 30
@@ -71,42 +73,38 @@ class ResizeCropMirror(ResizingOperator):
         out = self.prepare(inputs[0])
         self._request = ResizeRequest(self, self.resampler.spatial_ndim)
         self._window = CropWindow(self, "DHW"[-self.resampler.spatial_ndim :])
+        self._all_axes = (1 << self.resampler.spatial_ndim) - 1
         return out
 
-    def sample_plan(self, c: SampleContext, extents: tuple[int, ...]) -> Plan:
-        axes = self.resampling.axes(c.args, self._request(c.args, extents))
-        sizes = np.array([[axis.out_size for axis in axes]], np.int64)
-        alone = PlanArguments(c.args, {}, (c.index,), c.seed, c.iteration)
-        (anchor,), (shape,) = (found.tolist() for found in self._window.plan(alone, sizes))
-        mirror = c.args.mirror
-        windows = []
-        last = len(axes) - 1
-        for position, (begin, count) in enumerate(zip(anchor, shape, strict=True)):
-            if extents[position] == 0:
-                windows.append(OutputWindow(0, 0, 1))
-            elif mirror >> (last - position) & 1:
-                windows.append(OutputWindow(begin + count - 1, count, -1))
-            else:
-                windows.append(OutputWindow(begin, count, 1))
-        return axes, windows
+    unplanned = ("mirror",)
 
-    def batch_plan(self, c: BatchContext, extents: np.ndarray) -> AxesSampling:
-        filters = self.resampling.batch_filters(c)
-        found = self._request.batch(c, extents, filters)
-        sizes = np.ascontiguousarray(found["out_size"].T)
-        if self._window.differ:
-            sizes = np.broadcast_to(sizes, (c.size, len(extents)))
-        anchors, lengths = self._window.plan(c, sizes)
+    def plan_axes(self, c: PlanContext, extents: np.ndarray) -> np.ndarray:
+        axes = self._request.plan(c, extents, self.resampling.filters(c))
+        anchors, lengths = self._window.plan(c, axes["out_size"].T)
         # Windows may leave the image; how far does not matter to what they show.
-        anchors = np.clip(anchors, -_FAR, _FAR)
-        lengths = np.where(extents.T > 0, lengths, 0)
-        axes = self.sampling(c, found).window(anchors, lengths)
+        axes["begin"] = np.clip(anchors.T, -_FAR, _FAR)
+        axes["length"] = np.where(extents > 0, lengths.T, 0)
+        return axes
+
+    def sample_axes(self, c: SampleContext) -> Sequence[PlannedAxis]:
+        mirror = c.args.mirror & self._all_axes
+        if not mirror:
+            return super().sample_axes(c)
+        axes = list(c.row[0])
+        for bit in range(len(axes)):
+            if mirror >> bit & 1:
+                *sampling, begin, length, step = axes[-1 - bit]
+                axes[-1 - bit] = (*sampling, begin + max(length - 1, 0), length, -step)
+        return axes
+
+    def batch_axes(self, c: BatchContext, data: LazyBatch) -> AxesSampling:
+        axes = super().batch_axes(c, data)
         mirror = scalars(c, "mirror", np.int64)
         assert mirror is not None
-        if mirror.any():
-            last = len(extents) - 1
-            for position in range(last + 1):
-                axes = axes.flipped(position, (mirror >> (last - position) & 1).astype(np.bool_))
+        for bit in range(axes.rank):
+            where = (mirror >> bit & 1).astype(np.bool_)
+            if where.any():
+                axes = axes.flipped(axes.rank - 1 - bit, where)
         return axes
 
 

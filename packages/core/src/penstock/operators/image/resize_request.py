@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError, UsageError
 from penstock.operators.argument_types import BoolArg, FloatArg, FloatListArg, StringArg
 from penstock.operators.batch_arguments import scalars
-from penstock.operators.image.resize_geometry import MODES, AxisGeometry, resize_geometry, single
-from penstock.operators.image.resize_geometry_batch import OneByOneError
 from penstock.operators.schema import Arg
 
 if TYPE_CHECKING:
-    from penstock.operators.operator import BatchContext, Operator
+    from penstock.kernels.plan import resize_axes as _plan
+    from penstock.operators.operator import Operator
+    from penstock.operators.planning import PlanContext
+else:
+    _plan = later("penstock.kernels.plan.resize_axes")
+
+MODES = ("default", "stretch", "not_larger", "not_smaller")
 
 RESIZE_ARGS: tuple[Arg, ...] = (
     Arg(
@@ -104,6 +109,9 @@ RESIZE_ARGS: tuple[Arg, ...] = (
 _SEPARATE = ("resize_z", "resize_y", "resize_x")
 
 
+_NOTHING = np.empty((0, 0), np.float64)
+
+
 class ResizeRequest:
     """What the arguments of `RESIZE_ARGS` ask for, made ready for samples.
 
@@ -119,7 +127,8 @@ class ResizeRequest:
     UsageError
         If not exactly one way to give the size is used, or `roi_start` without `roi_end`.
     ArgumentValueError
-        If a constant list has the wrong number of values or `mode` is unknown.
+        If a constant list has the wrong number of values, `max_size` is not finite, or `mode` is
+        unknown.
     """
 
     __slots__ = (
@@ -130,15 +139,12 @@ class ResizeRequest:
         "_relative",
         "_roi",
         "_subpixel",
-        "_tensors",
         "_way",
-        "fixes_each_axis",
     )
 
     def __init__(self, op: Operator, spatial_ndim: int) -> None:
         args = op.args
         self._ndim = spatial_ndim
-        self._names = _SEPARATE[-spatial_ndim:]
         ways = [name for name in ("size", "resize_shorter", "resize_longer") if op.given(name)]
         if any(op.given(name) for name in _SEPARATE):
             ways.append("separate")
@@ -149,6 +155,9 @@ class ResizeRequest:
                 f"{', '.join(ways) if ways else 'none'}."
             )
         self._way = ways[0]
+        self._names = _SEPARATE[-spatial_ndim:]
+        if self._way != "separate":
+            self._names = (self._way,) * spatial_ndim
         mode = args.mode
         if self._way in ("resize_shorter", "resize_longer"):
             if mode is not None:
@@ -158,128 +167,131 @@ class ResizeRequest:
                     "`size` for all axes."
                 )
             mode = "not_smaller" if self._way == "resize_shorter" else "not_larger"
-        self._mode = mode if mode is not None else "default"
-        if self._mode not in MODES:
+        elif mode is None:
+            mode = "default"
+        if mode not in MODES:
             allowed = ", ".join(f'"{m}"' for m in MODES)
             raise ArgumentValueError(f'`mode` must be one of {allowed}, got "{mode}".')
+        self._mode = MODES.index(mode)
         if op.given("roi_start") != op.given("roi_end"):
             raise UsageError("`roi_start` and `roi_end` must be given together.")
         self._roi = op.given("roi_start")
         self._relative: bool = args.roi_relative
         self._subpixel: bool = args.subpixel_scale
-        self._tensors = frozenset(op.tensor_args)
-        self._max_size = None
+        self._max_size = np.zeros(spatial_ndim)
         if args.max_size is not None:
-            self._max_size = self._extents(args.max_size, "max_size")
+            self._check_count(len(args.max_size), "max_size")
+            with np.errstate(over="ignore"):
+                self._max_size[:] = np.array(args.max_size, np.float32)
+            good = np.isfinite(self._max_size)
+            if not good.all():
+                value = args.max_size[int(good.argmin()) % len(args.max_size)]
+                raise ArgumentValueError(
+                    f"`max_size` must be a finite number of pixels, got {value}."
+                )
         for name in ("size", "roi_start", "roi_end"):
             if getattr(args, name) is not None:
-                self._extents(getattr(args, name), name)
+                self._check_count(len(getattr(args, name)), name)
 
-        self.fixes_each_axis: bool = self._fixes_each_axis(op)
-        """Whether the geometry of an axis follows from its extent alone, for every sample."""
-
-    def _fixes_each_axis(self, op: Operator) -> bool:
-        if self._roi or self._max_size is not None or self._mode not in ("default", "stretch"):
-            return False
-        names = ("size",) if self._way == "size" else self._names
-        if self._way not in ("size", "separate") or any(n in op.tensor_args for n in names):
-            return False
-        return all(self._size(op.args))
-
-    def _size(self, args: Any) -> tuple[float, ...]:
-        """The requested size of each axis; 0 where none is."""
-        if self._way == "size":
-            return self._extents(args.size, "size")
-        if self._way == "separate":
-            given = [getattr(args, name) for name in self._names]
-            return tuple([0.0 if v is None else v for v in given])
-        return (getattr(args, self._way),) * self._ndim
-
-    def __call__(self, args: Any, extents: tuple[int, ...]) -> tuple[AxisGeometry, ...]:
-        """Geometry of each axis of a sample with these spatial extents."""
-        roi = None
-        if self._roi:
-            roi = (
-                self._region(args.roi_start, "roi_start", extents),
-                self._region(args.roi_end, "roi_end", extents),
-            )
-        size = self._size(args)
-        return resize_geometry(extents, size, self._mode, self._max_size, roi, self._subpixel)
-
-    def batch(
-        self, c: BatchContext, extents: np.ndarray, filters: tuple[np.ndarray, np.ndarray]
+    def plan(
+        self, c: PlanContext, extents: np.ndarray, filters: tuple[np.ndarray, np.ndarray]
     ) -> np.ndarray:
-        """How the axes of all samples are resampled; see `batch_geometry`.
+        """How the axes of samples are resampled, all pixels of them: `AXIS` ``(axes, samples)``.
 
         Parameters
         ----------
         c
-            The batch.
+            The samples.
         extents
-            Spatial extents, int64 ``(axes, samples)``, or ``(axes, 1)`` if they are the same.
+            Spatial extents, int64 ``(axes, samples)``; ``(axes, 1)`` where one stands for all.
         filters
             For axes that shrink, and for others.
 
         Raises
         ------
-        OneByOneError, ShapeError
-            If only the samples one by one can tell.
+        ArgumentValueError
+            If a number is not finite, an output would be too large, or a list has the wrong number
+            of values.
         """
-        from penstock.operators.image.resize_geometry_batch import batch_geometry
-
-        roi = None
+        regions = (_NOTHING, _NOTHING)
         if self._roi:
-            roi = self._regions(c, "roi_start", extents), self._regions(c, "roi_end", extents)
-        return batch_geometry(
-            extents, self._sizes(c), self._mode, self._max_size, roi, self._subpixel, filters
+            regions = self._region(c, "roi_start", extents), self._region(c, "roi_end", extents)
+        size = self._by_axis(c, "size") if self._way == "size" else self._sizes(c)
+        return planned_axes(
+            extents, size, filters, regions, self._mode, self._max_size, subpixel=self._subpixel
         )
 
-    def _sizes(self, c: BatchContext) -> np.ndarray:
-        """`_size` of all samples, ``(axes, samples)``; one column if it is a constant."""
-        if self._way == "size":
-            return self._by_axis(c, "size")
-        names = self._names if self._way == "separate" else (self._way,) * self._ndim
-        if not self._tensors.intersection(names):
-            return np.array(self._size(c.args), np.float64)[:, np.newaxis]
+    def _sizes(self, c: PlanContext) -> np.ndarray:
+        """The requested size of each axis, ``(axes, samples)``; 0 where none is."""
         sizes = np.zeros((self._ndim, c.size))
-        for axis, name in enumerate(names):
+        for axis, name in enumerate(self._names):
             given = scalars(c, name, np.float64)
             if given is not None:
                 sizes[axis] = given
         return sizes
 
-    def _regions(self, c: BatchContext, name: str, extents: np.ndarray) -> np.ndarray:
+    def _region(self, c: PlanContext, name: str, extents: np.ndarray) -> np.ndarray:
+        """Corners of regions, ``(axes, samples)``."""
         corner = self._by_axis(c, name)
         if not self._relative:
             return corner
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(corner.astype(np.float32).astype(np.float64) * extents)
 
-    def _by_axis(self, c: BatchContext, name: str) -> np.ndarray:
+    def _by_axis(self, c: PlanContext, name: str) -> np.ndarray:
         """Argument `name`, a number an axis, of all samples: ``(axes, samples)``."""
-        if name not in self._tensors:
-            constant = self._extents(getattr(c.args, name), name)
-            return np.array(constant, np.float64)[:, np.newaxis]
         found = c.array(name, np.float64)
         assert found is not None
-        found = found.reshape(c.size, -1)
-        if found.shape[1] not in (1, self._ndim):
-            raise OneByOneError
+        found = found.reshape(len(found), math.prod(found.shape[1:]))
+        self._check_count(found.shape[1], name)
         return np.ascontiguousarray(np.broadcast_to(found.T, (self._ndim, c.size)))
 
-    def _extents(self, values: Sequence[float], name: str) -> tuple[float, ...]:
-        """One number an axis."""
-        if len(values) == self._ndim:
-            return tuple(values)
-        if len(values) == 1:
-            return (values[0],) * self._ndim
-        raise ArgumentValueError(
-            f"`{name}` must have one value for each of the {self._ndim} spatial axes, or one for "
-            f"all, got {len(values)}."
-        )
+    def _check_count(self, count: int, name: str) -> None:
+        if count not in (1, self._ndim):
+            raise ArgumentValueError(
+                f"`{name}` must have one value for each of the {self._ndim} spatial axes, or one "
+                f"for all, got {count}."
+            )
 
-    def _region(self, values: Sequence[float], name: str, extents: tuple[int, ...]) -> Any:
-        corner = self._extents(values, name)
-        if self._relative:
-            return tuple([single(v) * e for v, e in zip(corner, extents, strict=True)])
-        return corner
+
+def planned_axes(
+    extents: np.ndarray,
+    size: np.ndarray,
+    filters: tuple[np.ndarray, np.ndarray],
+    regions: tuple[np.ndarray, np.ndarray] = (_NOTHING, _NOTHING),
+    mode: int = 0,
+    max_size: np.ndarray | None = None,
+    *,
+    subpixel: bool = True,
+) -> np.ndarray:
+    """What `penstock.kernels.plan.resize_axes.resize_axes` finds: `AXIS` ``(axes, samples)``.
+
+    Extents decide how many samples there are.
+
+    Raises
+    ------
+    ArgumentValueError
+        If a number is not finite, or an output would be too large.
+    """
+    axes = np.empty(extents.shape, _plan.AXIS)
+    wrong = np.zeros(2)
+    if max_size is None:
+        max_size = np.zeros(len(extents))
+    good = _plan.resize_axes(
+        axes, extents, size, mode, max_size, *regions, subpixel, *filters, wrong
+    )
+    if not good:
+        kind, value = int(wrong[0]), float(wrong[1])
+        if kind == _plan.OUTPUT:
+            raise ArgumentValueError(
+                f"An output extent would be {value:g} pixels. Check the size arguments and the "
+                "region, or set `max_size`."
+            )
+        what = {
+            _plan.SIZE: "the requested size",
+            _plan.START: "`roi_start`",
+            _plan.END: "`roi_end`",
+            _plan.REGION: "the region of the source",
+        }[kind]
+        raise ArgumentValueError(f"{what} must be a finite number of pixels, got {value}.")
+    return axes

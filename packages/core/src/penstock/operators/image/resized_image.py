@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from penstock.kernels.cpu.resample_taps import AxisSampling
+    from penstock.kernels.cpu.resample_taps import PlannedAxis
     from penstock.operators.deferred import DeferredImage
-    from penstock.operators.image.resample_sample import OutputWindow
     from penstock.operators.operator import SampleContext
 
 
@@ -30,9 +29,9 @@ class ResizedImage:
     source
         (H, W, C) pixels.
     axes
-        How the rows and the columns are resampled.
-    windows
-        Which of them make up this image.
+        How the rows and the columns are resampled, and which of them make up this image.
+    antialias
+        Whether filters widen where an axis shrinks.
     dtype
         Element type of the pixels.
     rounds_to
@@ -40,12 +39,11 @@ class ResizedImage:
     """
 
     __slots__ = (
-        "_column_window",
+        "_antialias",
         "_columns",
         "_context",
         "_kernel",
         "_rounds_to",
-        "_row_window",
         "_rows",
         "_source",
         "dtype",
@@ -57,8 +55,8 @@ class ResizedImage:
         context: SampleContext,
         kernel: Any,
         source: np.ndarray | DeferredImage,
-        axes: Sequence[AxisSampling],
-        windows: Sequence[OutputWindow],
+        axes: Sequence[PlannedAxis],
+        antialias: bool,
         dtype: np.dtype,
         rounds_to: np.dtype | None,
     ) -> None:
@@ -66,9 +64,9 @@ class ResizedImage:
         self._kernel = kernel
         self._source = source
         self._rows, self._columns = axes
-        self._row_window, self._column_window = windows
+        self._antialias = antialias
         self._rounds_to = rounds_to
-        self.shape = (windows[0].length, windows[1].length, source.shape[2])
+        self.shape = (axes[0][6], axes[1][6], source.shape[2])
         self.dtype = dtype
 
     def region(self, y0: int, x0: int, y1: int, x1: int) -> np.ndarray:
@@ -121,13 +119,11 @@ class ResizedImage:
             return
         kernel = self._kernel
         height, width, _ = out.shape
-        begin, _, step = self._row_window
-        rows = kernel.axis_taps(self._rows, begin + step * y0, height, step)
-        begin, _, step = self._column_window
-        begin += step * x0
-        if mirror:
-            begin, step = begin + step * (width - 1), -step
-        columns = kernel.axis_taps(self._columns, begin, width, step)
+        antialias = self._antialias
+        rows = kernel.planned_taps(self._rows, y0, height, antialias, stepwise=True)
+        columns = kernel.planned_taps(
+            self._columns, x0, width, antialias, stepwise=False, mirror=mirror
+        )
         source, top, left = self._source, 0, 0
         if not isinstance(source, np.ndarray):
             top, left = rows.low, columns.low

@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.errors import ArgumentValueError, ShapeError
-from penstock.kernels.cpu.random import sample_uniforms
+from penstock._later import later
 from penstock.operators.deferred import DeferredImage, pixels
-from penstock.operators.image.resample_sample import OutputWindow, SampleResampler
+from penstock.operators.image.resample_sample import SampleResampler
 from penstock.operators.image.resampling import Resampling
-from penstock.operators.image.resize_geometry_batch import OneByOneError
 from penstock.operators.image.resized_batch import ResizedBatch
 from penstock.operators.image.resized_image import ResizedImage
 from penstock.operators.operator import BatchContext, Operator, SampleContext
+from penstock.operators.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.schema import Spec
-from penstock.operators.shape_memo import ShapeMemo
-from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, shape_rows
+from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 
 if TYPE_CHECKING:
-    from penstock.kernels.cpu.resample_taps import AxisSampling
+    from penstock.kernels.cpu.resample_taps import PlannedAxis
     from penstock.kernels.gpu.resample_axes import AxesSampling
-
-Plan = tuple[Sequence["AxisSampling"], Sequence[OutputWindow]]
-"""How each spatial axis of a sample is resampled, and what of it is wanted."""
+    from penstock.kernels.plan import resize_axes as _plan
+else:
+    _plan = later("penstock.kernels.plan.resize_axes")
 
 
 class ResizingOperator(Operator):
     """Base of operators that resample the spatial axes of their input.
 
-    A sub-class calls `prepare` in its `infer`, and says what happens to a sample in `sample_plan`
-    and to a batch in `batch_plan`.
+    A sub-class calls `prepare` in its `infer`, and says in `plan_axes` how axes are resampled.
     """
 
     def prepare(self, data: Spec) -> Spec:
@@ -44,140 +40,100 @@ class ResizingOperator(Operator):
         self.resampler = SampleResampler(data.layout)
         self.resampling = Resampling(self, data.dtype)
         self._image = data.layout == "HWC"
-        self._plans: ShapeMemo[AxesSampling] = ShapeMemo()
+        self._converts = data.dtype != self.resampling.dtype
+        first = self.resampler.first
+        self.spatial = slice(first, first + self.resampler.spatial_ndim)
+        """The spatial ones among the axes of the input."""
         return data._replace(dtype=self.resampling.dtype)
 
-    def sample_plan(self, c: SampleContext, extents: tuple[int, ...]) -> Plan:
-        """What happens to a sample with these spatial extents."""
-        raise NotImplementedError
-
-    def cpu(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> Any:
-        data = inputs[0]
-        resampler, resampling = self.resampler, self.resampling
-        axes, windows = self.sample_plan(c, resampler.spatial(data.shape))
-        if self._copies(data, axes, windows):
-            return pixels(data)
-        out = c.empty(resampler.out_shape(data.shape, windows), resampling.numpy_dtype)
-        if self._image:
-            self._resized(c, data, axes, windows).write(out)
-        else:
-            resampler.run(c, pixels(data), axes, windows, out, resampling.rounds_to)
-        return out
-
-    def defer(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> Any:
-        data = inputs[0]
-        axes, windows = self.sample_plan(c, data.shape[:2])
-        if self._copies(data, axes, windows):
-            return data
-        return self._resized(c, data, axes, windows)
-
-    gpu_takes = (StridedBatch,)
-
-    draws = False
-    """Whether plans are drawn at random."""
-
-    def batch_plan(self, c: BatchContext, extents: np.ndarray) -> AxesSampling:
-        """What happens to the samples of a batch.
+    def plan_axes(self, c: PlanContext, extents: np.ndarray) -> np.ndarray:
+        """How the axes of samples are resampled, and which pixels are wanted.
 
         Parameters
         ----------
         c
-            The batch.
+            The samples.
         extents
-            Spatial extents, int64 ``(axes, samples)``, or ``(axes, 1)`` if they are the same.
+            Spatial extents, int64 ``(axes, samples)``; ``(axes, 1)`` where one stands for all.
 
-        Raises
-        ------
-        OneByOneError, ShapeError
-            If `sample_plan` has to be asked for the samples one by one.
+        Returns
+        -------
+        numpy.ndarray
+            `AXIS` of the shape of `extents`.
         """
-        raise OneByOneError
+        raise NotImplementedError
 
-    def sampling(self, c: BatchContext, axes: np.ndarray) -> AxesSampling:
-        """The plan made of `AXIS` ``(axes, samples)``, or ``(axes, 1)`` for all samples."""
-        from penstock.kernels.gpu.resample_axes import AxesSampling
+    def plan(self, c: PlanContext, *inputs: Samples | LazyBatch) -> Planned:
+        shapes = inputs[0].shapes
+        axes = self.plan_axes(c, np.ascontiguousarray(shapes[:, self.spatial].T))
+        copies = np.zeros(len(shapes), np.bool_)
+        if not self._converts:
+            _plan.find_copies(axes, copies)
+        outs = shapes.copy()
+        outs[:, self.spatial] = axes["length"].T
+        return Planned(outs, (axes.T, copies))
 
-        antialias = self.resampling.antialias
-        if axes.shape[1] == 1:
-            return AxesSampling.in_common(axes, antialias, c.size)
-        return AxesSampling(axes, antialias)
+    def sample_axes(self, c: SampleContext) -> Sequence[PlannedAxis]:
+        """How the axes of a sample are resampled; none where its output is the input."""
+        axes, copies = c.row
+        return () if copies else axes
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
-        data: DeviceBatch | StridedBatch = inputs[0]
-        resampling = self.resampling
-        if self.draws or self.tensor_args:
-            axes = self._batch_plan(c, data)
+    def cpu(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> Any:
+        data = inputs[0]
+        axes = self.sample_axes(c)
+        if not axes:
+            return pixels(data)
+        out = c.out
+        if self._image:
+            self._resized(c, data, axes).write(out)
         else:
-            axes = self._plans.of(data, lambda: self._batch_plan(c, data))
-        if data.dtype == resampling.numpy_dtype and axes.copies():
-            return data
-        return ResizedBatch(
-            data, axes, self.resampler.first, resampling.numpy_dtype, resampling.rounds_to
-        )
+            resampling = self.resampling
+            self.resampler.run(
+                c, pixels(data), axes, resampling.antialias, out, resampling.rounds_to
+            )
+        return out
 
-    def _batch_plan(self, c: BatchContext, data: LazyBatch) -> AxesSampling:
-        first, count = self.resampler.first, self.resampler.spatial_ndim
-        extents = np.ascontiguousarray(shape_rows(data)[:, first : first + count].T)
-        try:
-            return self.batch_plan(c, extents)
-        except (OneByOneError, ShapeError, ArgumentValueError):
-            return plan_one_by_one(self, c, np.broadcast_to(extents, (count, c.size)))
-
-    def _copies(
-        self,
-        data: np.ndarray | DeferredImage,
-        axes: Sequence[AxisSampling],
-        windows: Sequence[OutputWindow],
-    ) -> bool:
-        """Whether the output is the input."""
-        return data.dtype == self.resampling.numpy_dtype and all(
-            axis.copies and window == (0, axis.out_size, 1)
-            for axis, window in zip(axes, windows, strict=True)
-        )
+    def defer(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> Any:
+        axes = self.sample_axes(c)
+        return self._resized(c, inputs[0], axes) if axes else inputs[0]
 
     def _resized(
-        self,
-        c: SampleContext,
-        data: np.ndarray | DeferredImage,
-        axes: Sequence[AxisSampling],
-        windows: Sequence[OutputWindow],
+        self, c: SampleContext, data: np.ndarray | DeferredImage, axes: Sequence[PlannedAxis]
     ) -> ResizedImage:
         resampling = self.resampling
         return ResizedImage(
-            c, self._kernel, data, axes, windows, resampling.numpy_dtype, resampling.rounds_to
+            c,
+            self._kernel,
+            data,
+            axes,
+            resampling.antialias,
+            resampling.numpy_dtype,
+            resampling.rounds_to,
         )
 
+    gpu_takes = (StridedBatch,)
 
-class _SampleOfBatch:
-    """What `sample_plan` needs to know of one sample of a batch."""
+    def batch_axes(self, c: BatchContext, data: LazyBatch) -> AxesSampling:
+        """How the axes of the samples of a batch are resampled."""
+        from penstock.kernels.gpu.resample_axes import AxesSampling
 
-    def __init__(self, c: BatchContext, index: int, args: SimpleNamespace) -> None:
-        self.args = args
-        self.index = index
-        self.seed, self.iteration = c.seed, c.iteration
+        planned = plan_batch(self, c, data)
+        if planned.device is None:
+            table = np.ascontiguousarray(planned.table[0].T)
+            antialias = self.resampling.antialias
+            if table.shape[1] == 1:
+                planned.device = AxesSampling.in_common(table, antialias, c.size)
+            else:
+                planned.device = AxesSampling(table, antialias)
+        axes: AxesSampling = planned.device
+        return axes
 
-    def uniforms(self, count: int) -> np.ndarray:
-        """As of `SampleContext`."""
-        return sample_uniforms(self.seed, self.iteration, self.index, count)
-
-
-def plan_one_by_one(op: ResizingOperator, c: BatchContext, extents: np.ndarray) -> AxesSampling:
-    """The plans of all samples together, each made by `sample_plan`."""
-    from penstock.kernels.gpu.resample_axes import AXIS, AxesSampling
-
-    values = {name: c.values(name) for name in op.tensor_args}
-    table = np.empty((len(extents), c.size), AXIS)
-    for i, shape in enumerate(map(tuple, extents.T.tolist())):
-        args = SimpleNamespace(**vars(c.args))
-        for name, found in values.items():
-            setattr(args, name, found[i])
-        sample: Any = _SampleOfBatch(c, i, args)
-        try:
-            axes, windows = op.sample_plan(sample, shape)
-        except Exception as error:
-            raise c.located(error, i) from error
-        table[:, i] = [
-            (*axis[:5], window.begin, window.length, window.step)
-            for axis, window in zip(axes, windows, strict=True)
-        ]
-    return AxesSampling(table, bool(op.args.antialias))
+    def gpu(self, c: BatchContext, *inputs: Any) -> Any:
+        data: DeviceBatch | StridedBatch = inputs[0]
+        axes = self.batch_axes(c, data)
+        if not self._converts and axes.copies():
+            return data
+        resampling = self.resampling
+        return ResizedBatch(
+            data, axes, self.resampler.first, resampling.numpy_dtype, resampling.rounds_to
+        )
