@@ -10,7 +10,7 @@ import pytest
 
 from penstock import Pipeline, fn
 from penstock.errors import ArgumentValueError
-from tests.support.worked_examples import maps, pfm, run_examples, write_records
+from tests.support.worked_examples import declared, maps, pfm, write_records
 
 PAGE = Path(__file__).parents[2] / "docs" / "gpu-operators.md"
 
@@ -26,9 +26,14 @@ def test_operators_of_a_user():
     assert not any((brighter[0].at(k) == names["images"][k]).all() for k in range(4))
 
 
-@pytest.mark.usefixtures("gpu_runtime")
+@pytest.fixture
+def examples():
+    with declared() as names:
+        yield names
+
+
+@pytest.mark.usefixtures("gpu_runtime", "examples")
 def test_the_pixel_operator_of_the_other_page():
-    run_examples()
     contents = [np.random.default_rng(k).integers(0, 256, (4 + k, 9, 3), np.uint8) for k in (0, 3)]
     alike = [contents[0], contents[0][::-1].copy()]
     steps = np.int32([1, 3])
@@ -52,11 +57,10 @@ def test_the_pixel_operator_of_the_other_page():
 
 
 @pytest.mark.usefixtures("gpu_runtime")
-def test_all_examples_together(tmp_path):
-    names = run_examples()
+def test_all_examples_together(tmp_path, examples):
     write_records(tmp_path / "maps", [pfm(m) for m in maps()], list(range(6)))
-    on_cpu = names["depth"](str(tmp_path / "maps"), device_id=None, seed=1).run()
-    on_gpu = names["depth"](str(tmp_path / "maps"), device="gpu", device_id=0, seed=1).run()
+    on_cpu = examples["depth"](str(tmp_path / "maps"), device_id=None, seed=1).run()
+    on_gpu = examples["depth"](str(tmp_path / "maps"), device="gpu", device_id=0, seed=1).run()
     for ours, theirs in zip(on_gpu, on_cpu, strict=True):
         for a, b in zip(ours.as_cpu(), theirs, strict=True):
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b))

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from penstock.operators import registry
+
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
+OPERATORS = ("subsample", "readers.records", "decoders.pfm")
+MADE = (
+    ("penstock.fn", "subsample"),
+    ("penstock.fn.readers", "records"),
+    ("penstock.fn.decoders", "pfm"),
+    ("penstock.experimental.dynamic", "subsample"),
+    ("penstock.experimental.dynamic.readers", "Records"),
+)
+"""What is made of them when it is asked for, and kept."""
 EXAMPLES = ("A pixel operator", "A reader", "A decoder")
 
 
@@ -21,8 +35,23 @@ def program(title: str) -> str:
     return found[1]
 
 
-def run_examples() -> dict[str, Any]:
-    """What stands in a module with all three, and with the pipeline that uses them."""
+@contextmanager
+def declared() -> Iterator[dict[str, Any]]:
+    """What stands in a module with all three, and with the pipeline that uses them.
+
+    At the end there are no such operators any more, for tests of what there is.
+    """
+    try:
+        yield _run()
+    finally:
+        for name in OPERATORS:
+            registry._schemas.pop(name, None)
+        for module, name in MADE:
+            if module in sys.modules:
+                vars(sys.modules[module]).pop(name, None)
+
+
+def _run() -> dict[str, Any]:
     names: dict[str, Any] = {"__name__": "worked_examples"}
     last = PAGE.read_text().split("\nAll together:\n\n```python\n")[1].partition("```")[0]
     for text in (*map(program, EXAMPLES), last):

@@ -10,12 +10,13 @@ import pytest
 import penstock.experimental.dynamic as ndd
 from penstock import Pipeline, fn, types
 from penstock.errors import ArgumentValueError, BadSampleError
-from tests.support.worked_examples import EXAMPLES, maps, pfm, program, run_examples, write_records
+from tests.support.worked_examples import EXAMPLES, declared, maps, pfm, program, write_records
 
 
 @pytest.fixture(scope="module", autouse=True)
 def names():
-    return run_examples()
+    with declared() as names:
+        yield names
 
 
 @pytest.fixture
