@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import ArgumentValueError, DataTypeError, ShapeError
+from penstock import Pipeline, fn, types
+from penstock.errors import ArgumentValueError, DataTypeError, OperatorError, ShapeError
 from penstock.types import DALIDataType, DALIInterpType
 from tests.support.run_operator import run_operator
 
@@ -93,15 +94,41 @@ def test_empty_images(shape):
             rotate(empty, angle=30.0, size=(2, 5))
 
 
-@pytest.mark.parametrize("angle", [np.nan, np.inf])
+@pytest.mark.parametrize("angle", [np.nan, np.inf, 1e39])
 def test_angle_has_to_be_finite(angle):
     with pytest.raises(ArgumentValueError, match="`angle`"):
         rotate(noise(3, 3, 1), angle=angle)
 
 
-def test_axis_has_to_be_finite():
-    with pytest.raises(ArgumentValueError, match="`axis`"):
-        rotate(noise(3, 3, 3, 1), "DHWC", angle=3.0, axis=(0, 0, np.nan))
+@pytest.mark.parametrize("axis", [(0, 0, np.nan), (0, 0, 0), (1e-60, 0, 0), (0, 1)])
+@pytest.mark.parametrize("keep_size", [False, True])
+def test_axis_has_to_be_finite(axis, keep_size):
+    with pytest.raises(ArgumentValueError, match="`axis` must be 3 finite"):
+        rotate(noise(3, 3, 3, 1), "DHWC", angle=3.0, axis=axis, keep_size=keep_size)
+
+
+@pytest.mark.parametrize(("wrong", "argument"), [(np.inf, "angle"), (-1.0, "size")])
+def test_a_sample_that_cannot_be_rotated_is_named(wrong, argument):
+    samples = [np.array([3.0, 3.0], np.float32)] * 3 + [np.array([wrong, 3.0], np.float32)]
+    pipe = Pipeline(batch_size=4, num_threads=1, device_id=None)
+    with pipe:
+        value = fn.external_source(source=lambda: samples)
+        given = {argument: value[0] if argument == "angle" else value}
+        images = types.Constant(noise(3, 3, 1), layout="HWC")
+        pipe.set_outputs(fn.rotate(images, **{"angle": 30.0, **given}))
+    with pytest.raises(OperatorError, match=f"`{argument}` must") as caught:
+        pipe.run()
+    assert caught.value.where.sample == 3
+
+
+def test_frames_of_one_sequence_share_a_canvas_and_sequences_do_not():
+    sequences = [np.ones((3, 4, 10, 1), np.uint8), np.ones((3, 4, 20, 1), np.uint8)]
+    pipe = Pipeline(batch_size=2, num_threads=1, device_id=None)
+    with pipe:
+        images = fn.external_source(source=lambda: sequences, layout="FHWC")
+        angles = fn.per_frame(types.Constant([0.0, 90.0, 90.0]))
+        pipe.set_outputs(fn.rotate(images, angle=angles, fill_value=0))
+    assert [tuple(out.shape()) for out in pipe.run()[0]] == [(3, 10, 10, 1), (3, 20, 20, 1)]
 
 
 def test_errors_name_the_argument():

@@ -24,9 +24,8 @@ class FrameLoop:
     """Looks like an operator that takes sequences; made from one that takes frames.
 
     Arguments given frame by frame (tensor arguments whose layout starts with ``F``) are handed
-    out one frame at a time. An operator whose output shape follows from such arguments has a method
-    ``shared_by_frames(frame, arguments)``, which sees those of all frames and returns arguments to
-    add to each, so that the frames come out in one shape.
+    out one frame at a time. All frames of a sequence are planned together, with the index of their
+    sequence, so that an operator whose output shape follows from such arguments can give them one.
 
     Further inputs whose layout starts with ``F`` are handed out frame by frame, too, and others are
     the same for all frames; so is the first one, if it is no sequence itself.
@@ -45,7 +44,6 @@ class FrameLoop:
         self.framed = [spec.layout[:1] == "F" for spec in inputs[1:]]
         """Of each input but the first, whether it has frames."""
         schema = op.schema
-        self.shared = getattr(op, "shared_by_frames", None)
         self.frame_args = tuple(n for n, layout in tensor_layouts.items() if layout[:1] == "F")
         for name in self.frame_args:
             if not schema.args[name].per_frame:
@@ -94,16 +92,9 @@ class FrameLoop:
         args = self._frame_arguments(c.args, count)
         context = FrameContext(c, count, self.axis, c.args if not args else SimpleNamespace())
         lead: tuple[slice | int, ...] = (slice(None),) * self.axis
-        if args and self.shared is not None:
-            each = [
-                SimpleNamespace(**{**vars(c.args), **{k: v[f] for k, v in args.items()}})
-                for f in range(count)
-            ]
-            shared = self.shared(sequence if self.repeats else sequence[(*lead, 0)], each)
-            args.update({name: [value] * count for name, value in shared.items()})
         outputs = 1
         if self._planner is not None:
-            context.plans = self._planned(c, args, count, sequence, others)
+            context.plans = self._planned(c, count, sequence, others)
         for f in range(count):
             if args:
                 context.args.__dict__.update(c.args.__dict__)
@@ -127,7 +118,6 @@ class FrameLoop:
     def _planned(
         self,
         c: Any,
-        args: dict[str, list[Any]],
         count: int,
         sequence: np.ndarray,
         others: Sequence[np.ndarray],
@@ -141,9 +131,14 @@ class FrameLoop:
         ]
         for data, framed in zip(others, self.framed, strict=True):
             inputs.append(Samples(list(data) if framed else [data] * count))
+        tensors: dict[str, tuple[Samples, Any]] = {}
+        for name in self.frame_args:
+            rows = [np.asarray(value) for value in getattr(c.args, name)]
+            convert = self.op.schema.args[name].type.sample
+            tensors[name] = Samples(rows if len(rows) == count else rows * count), convert
         return self._planner.plan(
             inputs,
-            {name: (Samples(values), None) for name, values in args.items()},
+            tensors,
             [c.index] * count,
             seed=c.seed,
             iteration=c.iteration,

@@ -172,9 +172,6 @@ class FramesContext:
         self.seed: int = whole.seed
         self.iteration: int = whole.iteration
         self.threads: int = whole.threads
-        self._shared: dict[str, list[Any]] = {}
-        if loop.frame_args and loop.shared is not None:
-            self._shared = self._find_shared(loop.shared, sequences.dtype)
 
     @property
     def indices(self) -> list[int]:
@@ -182,27 +179,8 @@ class FramesContext:
         found: list[int] = self._owner.tolist()
         return found
 
-    def _find_shared(self, shared: Any, dtype: np.dtype) -> dict[str, list[Any]]:
-        """What all frames of a sequence have in common, where arguments differ by frame."""
-        names = self._loop.op.schema.args
-        values = {name: self.values(name) for name in names}
-        found: dict[str, list[Any]] = {}
-        element = np.zeros((), dtype)
-        ends = (self._begins + self._counts).tolist()
-        for sequence, (begin, end) in enumerate(zip(self._begins.tolist(), ends, strict=True)):
-            frame = np.broadcast_to(element, tuple(self._frame_shapes[sequence].tolist()))
-            each = [
-                SimpleNamespace(**{name: values[name][k] for name in names})
-                for k in range(begin, end)
-            ]
-            for name, value in shared(frame, each).items():
-                found.setdefault(name, []).extend([value] * (end - begin))
-        return found
-
     def values(self, name: str) -> list[Any]:
         """Argument `name` of each frame."""
-        if name in self._shared:
-            return self._shared[name]
         if name not in self._loop.frame_args:
             each = self._whole.values(name)
             return [each[i] for i in self._owner.tolist()]
@@ -212,8 +190,6 @@ class FramesContext:
 
     def array(self, name: str, dtype: DTypeLike) -> np.ndarray | None:
         """Argument `name` of all frames as one array."""
-        if name in self._shared:
-            return np.asarray(self._shared[name], dtype)
         if name not in self._loop.frame_args:
             whole = self._whole.array(name, dtype)
             return None if whole is None else whole[self._owner]

@@ -12,7 +12,8 @@ import math
 import numpy as np
 
 from penstock.kernels.compilation import njit
-from penstock.kernels.cpu.turns import radians, rotate_about, sine_and_cosine
+from penstock.kernels.cpu.sine import sine_and_cosine
+from penstock.kernels.cpu.turns import radians, rotate_about
 
 
 @njit(error_model="numpy")

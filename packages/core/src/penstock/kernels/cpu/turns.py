@@ -1,4 +1,4 @@
-"""Rotations in float32, compiled: sine and cosine of an angle, and Rodrigues' formula.
+"""Rotations in float32, compiled: Rodrigues' formula.
 
 They do not let go of the interpreter: they take less than that would.
 """
@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from penstock.kernels.compilation import njit
-from penstock.kernels.cpu.sine import COSINE, LARGEST_REDUCED, SINE
+from penstock.kernels.cpu.sine import sine_and_cosine
 
 _DEGREE = np.float32(math.pi / 180)
 _ONE = np.float32(1)
@@ -21,28 +21,6 @@ _TINY, _HUGE = np.float32(1e-15), np.float32(1e15)
 def radians(degrees: float) -> np.float32:
     """`degrees` in radians, as a float32 product."""
     return np.float32(degrees) * _DEGREE
-
-
-@njit(error_model="numpy")
-def sine_and_cosine(angle: np.float32) -> tuple[np.float32, np.float32]:
-    """Those of `penstock.kernels.cpu.sine`."""
-    x = np.float64(angle)
-    if abs(x) >= LARGEST_REDUCED:
-        return np.float32(math.sin(x)), np.float32(math.cos(x))
-    quarter = 0
-    if abs(x) >= math.pi / 4:
-        quarter = math.floor(x * (2 / math.pi) + 0.5)
-    x -= quarter * (math.pi / 2)
-    square = x * x
-    s1, s2, s3 = SINE
-    cube = x * square
-    sine = (x + cube * s1) + cube * square * (s2 + square * s3)
-    c1, c2, c3, c4 = COSINE
-    fourth = square * square
-    cosine = ((1.0 + square * c1) + fourth * c2) + fourth * square * (c3 + square * c4)
-    for _ in range(quarter % 4):
-        sine, cosine = cosine, -sine
-    return np.float32(sine), np.float32(cosine)
 
 
 @njit(error_model="numpy")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,32 +10,27 @@ import numpy as np
 from penstock._later import later
 from penstock.errors import ArgumentValueError
 from penstock.operators.argument_types import BoolArg, FloatArg, FloatListArg
-from penstock.operators.image.rotation import (
-    SLACK,
-    Canvas,
-    canvas_of_image,
-    canvas_of_volume,
-    common_canvas,
-    image_matrix,
-    volume_matrix,
-)
+from penstock.operators.batch_arguments import scalars
 from penstock.operators.image.warping import (
     WARP_ARGS,
     WARP_LAYOUTS,
     WARP_TYPES,
     WarpingOperator,
 )
-from penstock.operators.operator import BatchContext, SampleContext, operator
+from penstock.operators.operator import BatchContext, operator
+from penstock.operators.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.schema import REQUIRED, Arg, Input, Spec
-from penstock.operators.vector_arguments import vectors
-from penstock.tensors.gpu.batch import plain, shape_rows
+from penstock.tensors.gpu.batch import plain
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu import rotations as _rotations
+    from penstock.kernels.plan import rotations as _rotations
     from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch
 else:
-    _rotations = later("penstock.kernels.gpu.rotations")
+    _rotations = later("penstock.kernels.plan.rotations")
 _NO_AXES = np.empty((0, 3))
+
+SLACK = 1e-2
+"""Extents may exceed a whole number by this much before they count as the next one."""
 
 
 @operator(
@@ -101,126 +94,88 @@ class Rotate(WarpingOperator):
                 "axis=(0, 0, 1)."
             )
         self._keeps_size: bool = self.args.keep_size and not self.given("size")
-        # What the frames of a sequence have in common, if there is such a thing.
-        self.args.canvas = None
         return made
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
-        return self.warped(c, data, *self._geometry(c.args, data.shape[:-1]))
-
-    def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
-        data: DeviceBatch = inputs[0]
-        extents = np.ascontiguousarray(shape_rows(data)[:, :-1])
-        canvas, matrices = self._geometry_of_batch(c, extents)
-        return self.warped_batch(c, data, None if self._keeps_size else canvas, matrices)
-
-    def _geometry(self, args: Any, extent: tuple[int, ...]) -> tuple[tuple[int, ...], np.ndarray]:
-        """Canvas, and the matrix that looks its points up in the input."""
-        canvas = self._canvas(args, extent)
-        if len(extent) == 3:
-            return canvas, volume_matrix(extent, canvas, args.angle, args.axis)
-        return canvas, image_matrix(extent, canvas, args.angle)
-
-    def _geometry_of_batch(
-        self, c: BatchContext, extents: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Canvases, int64 ``(samples, rank)``, and float32 matrices of all samples.
-
-        Where something is the same for all, like perhaps their `extents`, there is one row of it.
-        """
-        found = self._geometry_at_once(c, extents)
-        return self._geometry_of_each(c, extents) if found is None else found
-
-    def _geometry_at_once(
-        self, c: BatchContext, extents: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """`_geometry_of_batch`, or `None` where an argument of a sample is invalid."""
-        angles, axes = vectors(c, "angle", 1, spread=False), _NO_AXES
-        rank = extents.shape[1]
-        if rank == 3 and angles is not None:
-            found = vectors(c, "axis", 3, spread=False)
-            angles, axes = (None, axes) if found is None else (angles, plain(found))
-        if angles is None:
-            return None
-        degrees = plain(angles.reshape(-1))
+    def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
+        shapes = inputs[0].shapes
+        extents = plain(shapes[:, :-1])
+        degrees = self._few("angle", scalars(c, "angle", np.float64))
+        axes = self._directions(c) if extents.shape[1] == 3 else _NO_AXES
         count = max(len(extents), len(degrees), len(axes))
-        shared = c.array("canvas", np.int64)
         if self.given("size"):
-            sizes = self.requested_sizes(c, rank)
-            if sizes is None:
-                return None
-            canvas = plain(sizes)
+            canvas = plain(self.requested_sizes(c, extents.shape[1]))
         elif self._keeps_size:
             canvas = extents
-        elif shared is not None:
-            canvas = plain(shared)
         else:
-            canvas = np.empty((count, rank), np.int64)
-            if rank == 2:
-                valid = _rotations.canvases_of_images(extents, degrees, SLACK, canvas)
-            else:
-                valid = _rotations.canvases_of_volumes(extents, degrees, axes, SLACK, canvas)
-            if not valid:
-                return None
+            canvas = self._canvases(c, extents, degrees, axes, count)
+        rank = extents.shape[1]
         matrices = np.empty((max(count, len(canvas)), rank, rank + 1), np.float32)
         if rank == 2:
             valid = _rotations.image_matrices(extents, canvas, degrees, matrices)
         else:
             valid = _rotations.volume_matrices(extents, canvas, degrees, axes, matrices)
-        return (canvas, matrices) if valid else None
+        if not valid:
+            raise _invalid(degrees, axes)
+        return self.planned(shapes, canvas, matrices)
 
-    def _geometry_of_each(
-        self, c: BatchContext, extents: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """`_geometry_of_batch` one by one: raises what is wrong with a sample, if anything is."""
-        names = ("angle", "axis", "size", "keep_size", "canvas")
-        values = {name: c.values(name) for name in names}
-        found = []
-        extents = np.broadcast_to(extents, (c.size, extents.shape[1]))
-        for index, extent in enumerate(extents.tolist()):
-            args = SimpleNamespace(**{name: values[name][index] for name in names})
-            try:
-                found.append(self._geometry(args, tuple(extent)))
-            except ValueError as error:
-                raise c.located(error, index) from error
-        return (
-            np.array([canvas for canvas, _ in found], np.int64).reshape(extents.shape),
-            np.stack([matrix for _, matrix in found]),
-        )
+    def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
+        data: DeviceBatch = inputs[0]
+        planned = plan_batch(self, c, data)
+        return self.warped_batch(c, data, planned, planned.table[0], as_input=self._keeps_size)
 
-    def _canvas(self, args: Any, extent: tuple[int, ...]) -> tuple[int, ...]:
-        rotated = self._rotated_canvas(args, extent)
-        size = args.size
-        if size is not None:
-            return self.requested_size(size, len(extent))
-        if args.keep_size:
-            return extent
-        shared: tuple[int, ...] | None = args.canvas
-        return shared if shared is not None else common_canvas((rotated,))
+    def _canvases(
+        self,
+        c: PlanContext,
+        extents: np.ndarray,
+        degrees: np.ndarray,
+        axes: np.ndarray,
+        count: int,
+    ) -> np.ndarray:
+        """Canvases that hold what is rotated, int64 ``(count, rank)``.
 
-    def _rotated_canvas(self, args: Any, extent: Sequence[int]) -> Canvas:
-        """Check the rotation and return the canvas it needs."""
-        if not math.isfinite(args.angle):
-            raise ArgumentValueError(f"`angle` must be a finite number, got {args.angle}.")
-        if len(extent) == 2:
-            return canvas_of_image(extent, args.angle)
-        axis = args.axis if args.axis is not None else ()
-        if len(axis) != 3 or not all(map(math.isfinite, axis)) or not any(axis):
-            raise ArgumentValueError(
-                f"`axis` must be 3 finite numbers (x, y, z) that are not all 0, got {tuple(axis)}."
-            )
-        return canvas_of_volume(extent, args.angle, axis)
-
-    def shared_by_frames(self, frame: np.ndarray, arguments: Sequence[Any]) -> dict[str, Any]:
-        """Argument that gives all frames of a sequence the same shape.
-
-        Parameters
-        ----------
-        frame
-            Any one frame.
-        arguments
-            Arguments of every frame.
+        Frames of one sequence, which come one after the other, share one.
         """
-        canvases = [self._rotated_canvas(args, frame.shape[:-1]) for args in arguments]
-        return {"canvas": common_canvas(canvases)}
+        canvas, odd = np.empty((2, count, extents.shape[1]), np.int64)
+        if extents.shape[1] == 2:
+            valid = _rotations.canvases_of_images(extents, degrees, SLACK, canvas, odd)
+        else:
+            valid = _rotations.canvases_of_volumes(extents, degrees, axes, SLACK, canvas, odd)
+        if not valid:
+            raise _invalid(degrees, axes)
+        owners = np.array(c.indices, np.int64) if count > 1 else np.zeros(1, np.int64)
+        _rotations.share_canvases(canvas, odd, owners)
+        return canvas
+
+    def _few(self, name: str, values: np.ndarray | None) -> np.ndarray:
+        """The values of an argument, of which a constant has one row for all samples."""
+        assert values is not None
+        return plain(values if name in self.tensor_args else values[:1])
+
+    def _directions(self, c: PlanContext) -> np.ndarray:
+        """Argument `axis`, float64 ``(samples, 3)``, or one row for all."""
+        given = c.array("axis", np.float64)
+        if given is None:
+            raise _invalid_axis(())
+        axes = self._few("axis", given)
+        axes = axes.reshape(len(axes), -1)
+        if axes.shape[1] != 3:
+            raise _invalid_axis(axes[0].tolist())
+        return axes
+
+
+def _invalid(degrees: np.ndarray, axes: np.ndarray) -> ArgumentValueError:
+    """What is wrong with the first invalid rotation."""
+    with np.errstate(over="ignore", under="ignore"):
+        angles, directions = degrees.astype(np.float32), axes.astype(np.float32)
+    infinite = ~np.isfinite(angles)
+    if infinite.any():
+        angle = float(degrees[infinite.argmax()])
+        return ArgumentValueError(f"`angle` must be a finite number, got {angle}.")
+    good = np.isfinite(directions).all(axis=1) & directions.any(axis=1)
+    return _invalid_axis(axes[good.argmin()].tolist())
+
+
+def _invalid_axis(axis: Sequence[float]) -> ArgumentValueError:
+    return ArgumentValueError(
+        f"`axis` must be 3 finite numbers (x, y, z) that are not all 0, got {tuple(axis)}."
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from penstock.operators.image.warping import (
     WARP_TYPES,
     WarpingOperator,
 )
-from penstock.operators.operator import BatchContext, SampleContext, operator
+from penstock.operators.operator import BatchContext, operator
+from penstock.operators.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import LazyBatch, plain
 from penstock.types import DALIDataType
@@ -108,36 +109,45 @@ class WarpAffine(WarpingOperator):
             self._constant_matrix(data.ndim - 1)
         return made
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
-        rank = data.ndim - 1
-        size = c.args.size
-        canvas = data.shape[:-1] if size is None else self.requested_size(size, rank)
+    def plan(self, c: PlanContext, *inputs: Samples) -> Planned | None:
+        """Without its second input, which is on a GPU, of the shapes alone."""
+        shapes = inputs[0].shapes
+        rank = shapes.shape[1] - 1
+        canvas = self.requested_sizes(c, rank) if self.given("size") else shapes[:, :-1]
         if self.args.matrix:
-            matrix = self._constant_matrix(rank)
+            matrices = np.broadcast_to(self._constant_matrix(rank), (len(shapes), rank, rank + 1))
+            return self.planned(shapes, canvas, matrices)
+        if len(inputs) > 1:
+            given: Any = inputs[1]
+            if isinstance(given, Samples) and not given.are_there:
+                return None
+            found = given.dense
+            if found is None:
+                found = np.array([_checked(row[np.newaxis], rank)[0] for row in given.rows])
+        elif "matrix" in self.tensor_args:
+            found = c.array("matrix", np.float32)
+            assert found is not None
         else:
-            matrix = _checked(inputs[1] if len(inputs) > 1 else c.args.matrix, rank)
-            if self._inverts:
-                matrix = _inverse(matrix)
-        return self.warped(c, data, canvas, matrix)
+            return self.planned(shapes, canvas, None)
+        matrices = _checked(found, rank)
+        if self._inverts:
+            matrices, found = np.empty_like(matrices), matrices
+            if affine.inverted_each(found, matrices) >= 0:
+                raise _singular()
+        return self.planned(shapes, canvas, matrices)
 
     def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
         data: DeviceBatch = inputs[0]
-        rank = data.ndim - 1
-        canvas = self._canvas(c, rank) if self.given("size") else None
+        if len(inputs) > 1 and isinstance(inputs[1], LazyBatch):
+            return self._by_device(c, data, plan_batch(self, c, data), inputs[1])
+        planned = plan_batch(self, c, *inputs)
+        matrices = planned.table[0]
         if self.args.matrix:
-            matrices: Any = self._constant_matrix(rank)[np.newaxis]
-        elif len(inputs) > 1:
-            given = inputs[1]
-            if isinstance(given, LazyBatch):
-                return self._by_device(c, data, canvas, given)
-            matrices = self._matrices(c, rank, given.dense, given.rows)
-        else:
-            matrices = self._matrices(c, rank, self._argument(c), c.values("matrix"))
-        return self.warped_batch(c, data, canvas, matrices)
+            matrices = plain(matrices[:1])
+        return self.warped_batch(c, data, planned, matrices, as_input=not self.given("size"))
 
     def _by_device(
-        self, c: BatchContext, data: DeviceBatch, canvas: np.ndarray | None, given: LazyBatch
+        self, c: BatchContext, data: DeviceBatch, planned: Planned, given: LazyBatch
     ) -> LazyBatch:
         """By matrices on the GPU."""
         from penstock.kernels.gpu.warp_matrices import DeviceMatrices
@@ -155,48 +165,8 @@ class WarpAffine(WarpingOperator):
             def fault(index: int) -> BaseException:
                 return c.located(_singular(), index)
 
-        return self.warped_batch(c, data, canvas, DeviceMatrices(batch, fault))
-
-    def _canvas(self, c: BatchContext, rank: int) -> np.ndarray:
-        sizes = self.requested_sizes(c, rank)
-        if sizes is not None:
-            return plain(sizes)
-        found = []
-        for index, size in enumerate(c.values("size")):
-            try:
-                found.append(self.requested_size(size, rank))
-            except ValueError as error:
-                raise c.located(error, index) from error
-        return np.array(found, np.int64).reshape(-1, rank)
-
-    def _argument(self, c: BatchContext) -> np.ndarray | None:
-        try:
-            return c.array("matrix", np.float32)
-        except ShapeError:
-            return None
-
-    def _matrices(
-        self, c: BatchContext, rank: int, dense: np.ndarray | None, rows: Sequence[np.ndarray]
-    ) -> np.ndarray:
-        """Matrices of all samples that are on the host, float32 ``(samples, rank, rank + 1)``."""
-        if dense is not None and dense.shape[1:] == (rank, rank + 1):
-            found = plain(dense)
-        else:
-            found = np.empty((len(rows), rank, rank + 1), np.float32)
-            for index, row in enumerate(rows):
-                try:
-                    found[index] = _checked(row, rank)
-                except ShapeError as error:
-                    raise c.located(error, index) from error
-        if not self._inverts:
-            return found
-        inverted_each = affine.inverted_each
-
-        out = np.empty_like(found)
-        wrong = inverted_each(found, out)
-        if wrong >= 0:
-            raise c.located(_singular(), wrong)
-        return out
+        matrices = DeviceMatrices(batch, fault)
+        return self.warped_batch(c, data, planned, matrices, as_input=not self.given("size"))
 
     def _constant_matrix(self, rank: int) -> np.ndarray:
         """The constant matrix for data of `rank` axes besides channels."""
@@ -215,11 +185,14 @@ class WarpAffine(WarpingOperator):
         return found
 
 
-def _checked(matrix: np.ndarray, rank: int) -> np.ndarray:
-    """A matrix that was given as a tensor, ``(rank, rank + 1)``; axes of 1 in front are dropped."""
-    if matrix.shape[-2:] != (rank, rank + 1) or matrix.size != rank * (rank + 1):
-        raise _wrong_shape(matrix.shape, rank)
-    return np.ascontiguousarray(matrix).reshape(rank, rank + 1)
+def _checked(matrices: np.ndarray, rank: int) -> np.ndarray:
+    """Matrices that were given as tensors, ``(samples, rank, rank + 1)``; axes of 1 are dropped
+    where they come before the last two.
+    """
+    shape = matrices.shape[1:]
+    if shape[-2:] != (rank, rank + 1) or math.prod(shape) != rank * (rank + 1):
+        raise _wrong_shape(shape, rank)
+    return plain(matrices).reshape(-1, rank, rank + 1)
 
 
 def _wrong_shape(shape: tuple[int, ...], rank: int) -> ShapeError:

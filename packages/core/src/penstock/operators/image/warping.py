@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +11,8 @@ from penstock.errors import ArgumentValueError, DataTypeError, ShapeError, Usage
 from penstock.kernels.cpu.warp import warp
 from penstock.operators.argument_types import DataTypeArg, FloatArg, FloatListArg, InterpTypeArg
 from penstock.operators.operator import BatchContext, Operator, SampleContext
+from penstock.operators.planning import PlanContext, Planned
 from penstock.operators.schema import Arg, Spec
-from penstock.operators.vector_arguments import vectors
 from penstock.tensors.gpu.batch import plain, shape_rows
 from penstock.types import DALIDataType, DALIInterpType, to_numpy_type
 
@@ -62,8 +61,8 @@ WARP_ARGS: tuple[Arg, ...] = (
 class WarpingOperator(Operator):
     """Base of operators that warp images and volumes.
 
-    A sub-class calls `prepare` in its `infer`, and `warped` and `warped_batch` when it knows canvas
-    and matrix.
+    A sub-class calls `prepare` in its `infer`, returns `planned` from its `plan`, and calls
+    `warped_batch` for a GPU.
     """
 
     def prepare(self, data: Spec) -> Spec:
@@ -91,20 +90,41 @@ class WarpingOperator(Operator):
             )
         return data._replace(dtype=dtype)
 
-    def warped(
-        self, c: SampleContext, data: np.ndarray, canvas: tuple[int, ...], matrix: np.ndarray
-    ) -> np.ndarray:
-        """One sample, warped to a canvas of these extents by a matrix as `warp` takes it."""
-        shape = (*canvas, data.shape[-1])
-        fill = c.args.fill_value
-        if fill is None and data.size == 0 and math.prod(shape):
-            raise _no_border(data.shape)
-        out = c.empty(shape, self._dtype)
-        warp(data, out, matrix, nearest=self._nearest, fill=fill)
+    def planned(
+        self, shapes: np.ndarray, canvas: np.ndarray, matrices: np.ndarray | None
+    ) -> Planned:
+        """The plan of samples.
+
+        Parameters
+        ----------
+        shapes
+            Of the inputs, int64 ``(samples, rank + 1)``, or one row for all.
+        canvas
+            Extents of the outputs, int64 ``(samples, rank)``, or one row for all.
+        matrices
+            As `warp` takes them, ``(samples, rank, rank + 1)``; `None` where they are on a GPU.
+        """
+        count = len(shapes) if matrices is None else len(matrices)
+        found = np.empty((max(count, len(canvas)), shapes.shape[1]), np.int64)
+        found[:, :-1], found[:, -1] = canvas, shapes[:, -1]
+        if self.args.fill_value is None and 0 in shapes:
+            lacking = ~shapes.all(axis=1) & found.all(axis=1)
+            if lacking.any():
+                row = shapes[lacking.argmax() if len(shapes) > 1 else 0]
+                raise ShapeError(
+                    f"The input of shape {tuple(row.tolist())} has no border that could be "
+                    "repeated; give `fill_value` or an output of its shape."
+                )
+        return Planned(found, () if matrices is None else (matrices,))
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        out = c.out
+        matrix = np.array(c.row[0], np.float32)
+        warp(inputs[0], out, matrix, nearest=self._nearest, fill=c.args.fill_value)
         return out
 
     def warped_batch(
-        self, c: BatchContext, data: DeviceBatch, canvas: np.ndarray | None, matrices: Any
+        self, c: BatchContext, data: DeviceBatch, planned: Planned, matrices: Any, *, as_input: bool
     ) -> LazyBatch:
         """All samples of a batch, as a recipe; frames of sequences in memory.
 
@@ -114,56 +134,44 @@ class WarpingOperator(Operator):
             The batch.
         data
             The samples.
-        canvas
-            Extents of the output, int64 ``(samples, rank)``, or one row for all; `None` for those
-            of the samples.
+        planned
+            The plan of the samples.
         matrices
             As `penstock.kernels.gpu.warp.warp` takes them.
+        as_input
+            Whether outputs have the extents of the samples.
         """
-        if canvas is None:
-            canvas = plain(shape_rows(data)[:, :-1])
+        canvas = (shape_rows(data) if as_input else planned.shapes[0])[:, :-1]
+        if self.args.size is not None:
+            canvas = canvas[:1]
         nearest, fill = self._nearest, c.args.fill_value
         recipe = _warped_batch.WarpedBatch.of(
             c.queue, _warp_request.Warp(data, matrices, self._dtype, nearest, fill), plain(canvas)
         )
-        if fill is None and 0 in shape_rows(data):
-            lacking = (data.sizes() == 0) & recipe.shapes.all(axis=1)
-            if lacking.any():
-                index = int(lacking.argmax())
-                raise c.located(_no_border(tuple(data.shapes[index].tolist())), index)
         if not c.of_frames:
             return recipe
         out = c.empty(recipe.extents, self._dtype)
         _gpu_warp.warp(c.queue, data, out, matrices, nearest=nearest, fill=fill)
         return out
 
-    def requested_size(self, size: tuple[float, ...], rank: int) -> tuple[int, ...]:
-        """Argument `size` of a sample, as extents."""
-        if len(size) != rank:
+    def requested_sizes(self, c: PlanContext, rank: int) -> np.ndarray:
+        """Argument `size`, as extents: int64 ``(samples, rank)``, or one row of a constant."""
+        sizes = c.array("size", np.float64)
+        assert sizes is not None
+        sizes = sizes.reshape(len(sizes), -1)
+        if sizes.shape[1] != rank:
+            got = tuple(sizes[0].tolist())
             raise ArgumentValueError(
-                f"`size` has {len(size)} numbers, {tuple(size)}; expected "
+                f"`size` has {len(got)} numbers, {got}; expected "
                 f"{'(depth, height, width)' if rank == 3 else '(height, width)'}."
             )
         if "size" in self.tensor_args:
-            if not min(size) >= 0:
-                raise ArgumentValueError(f"`size` must not be negative, got {tuple(size)}.")
-            return tuple(int(s) for s in size)
-        if not min(size) > 0:
-            raise ArgumentValueError(f"`size` must be positive, got {tuple(size)}.")
-        return tuple(max(1, math.floor(s + 0.5)) for s in size)
-
-    def requested_sizes(self, c: BatchContext, rank: int) -> np.ndarray | None:
-        """Argument `size` of all samples; `None` where one is invalid."""
-        sizes = vectors(c, "size", rank, spread=False)
-        if sizes is None or not (sizes >= 0).all():
-            return None
-        if "size" in self.tensor_args:
+            wrong = ~(sizes >= 0).all(axis=1)
+            if wrong.any():
+                got = tuple(sizes[wrong.argmax()].tolist())
+                raise ArgumentValueError(f"`size` must not be negative, got {got}.")
             return sizes.astype(np.int64)
-        return np.maximum(np.floor(sizes + 0.5), 1).astype(np.int64) if sizes.all() else None
-
-
-def _no_border(shape: tuple[int, ...]) -> ShapeError:
-    return ShapeError(
-        f"The input of shape {shape} has no border that could be repeated; give `fill_value` or "
-        "an output of its shape."
-    )
+        if not (sizes[:1] > 0).all():
+            got = tuple(sizes[0].tolist())
+            raise ArgumentValueError(f"`size` must be positive, got {got}.")
+        return np.maximum(np.floor(sizes[:1] + 0.5), 1).astype(np.int64)

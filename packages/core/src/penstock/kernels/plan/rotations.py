@@ -1,7 +1,8 @@
-"""Geometry of rotations for whole batches, worked out on the host.
+"""Geometry of rotations: extents of the canvas, and the matrix that looks points up in the input.
 
-The numbers are those of `penstock.operators.image.rotation`, to the last bit. Extents, canvases and
-directions have a row a sample, or one row for all; so have angles.
+Everything is float32 where DALI's is, in the order of DALI's operations: sizes hinge on single
+bits where extents come out whole, and interpolated values follow coordinates closely. Extents,
+canvases, angles and directions have a row a sample, or one row for all.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import math
 
 import numpy as np
 
-from penstock.kernels.cpu.turns import radians, rotate_about, sine_and_cosine
+from penstock.kernels.cpu.sine import sine_and_cosine
+from penstock.kernels.cpu.turns import radians, rotate_about
 from penstock.kernels.plan.compiled import compiled
 
 _HALF = np.float32(0.5)
@@ -18,9 +20,9 @@ _HALF = np.float32(0.5)
 
 @compiled
 def canvases_of_images(
-    extents: np.ndarray, degrees: np.ndarray, slack: float, canvases: np.ndarray
+    extents: np.ndarray, degrees: np.ndarray, slack: float, canvases: np.ndarray, odd: np.ndarray
 ) -> bool:
-    """The canvas of each image by itself.
+    """Extents that just hold each rotated image.
 
     Parameters
     ----------
@@ -32,6 +34,9 @@ def canvases_of_images(
         By how much an extent may exceed a whole number.
     canvases
         What to fill, int64 ``(samples, 2)``.
+    odd
+        What to fill, int64 ``(samples, 2)``: whether the extents of the input are odd that those of
+        the canvas should be like.
 
     Returns
     -------
@@ -46,8 +51,10 @@ def canvases_of_images(
         cosine, sine = abs(math.cos(angle)), abs(math.sin(angle))
         height, width = extent[0], extent[1]
         straight = sine <= cosine
-        _fit(canvases[i], 0, cosine * height + sine * width - slack, height if straight else width)
-        _fit(canvases[i], 1, cosine * width + sine * height - slack, width if straight else height)
+        canvases[i, 0] = math.ceil(cosine * height + sine * width - slack)
+        canvases[i, 1] = math.ceil(cosine * width + sine * height - slack)
+        odd[i, 0] = (height if straight else width) % 2
+        odd[i, 1] = (width if straight else height) % 2
     return True
 
 
@@ -58,8 +65,9 @@ def canvases_of_volumes(
     directions: np.ndarray,
     slack: float,
     canvases: np.ndarray,
+    odd: np.ndarray,
 ) -> bool:
-    """The canvas of each volume, ``(D, H, W)``, by itself; `directions` are ``(x, y, z)``."""
+    """The same of volumes, ``(D, H, W)``; `directions` are ``(x, y, z)``."""
     turn = np.empty((3, 3), np.float32)
     for i in range(len(canvases)):
         extent = extents[i if len(extents) > 1 else 0]
@@ -76,17 +84,40 @@ def canvases_of_volumes(
             for j in range(3):
                 if turn[k, j] > turn[k, dominant]:
                     dominant = j
-            _fit(canvases[i], 2 - k, reach - np.float32(slack), extent[2 - dominant])
+            canvases[i, 2 - k] = math.ceil(reach - np.float32(slack))
+            odd[i, 2 - k] = extent[2 - dominant] % 2
     return True
 
 
 @compiled
-def _fit(canvas: np.ndarray, axis: int, reach: float, like: int) -> None:
-    """The first whole number from `reach` on that is even or odd like another."""
-    size = math.ceil(reach)
-    if size % 2 != like % 2:
-        size += 1
-    canvas[axis] = size
+def share_canvases(canvases: np.ndarray, odd: np.ndarray, owners: np.ndarray) -> None:
+    """Give neighbours of one owner the smallest canvas for all, even or odd as most want it.
+
+    Keeping the parity lets pixels fall on pixels where the rotation is by a multiple of 90 degrees.
+    A tie makes the extent even.
+
+    Parameters
+    ----------
+    canvases, odd
+        int64 ``(samples, rank)``; `canvases` are changed.
+    owners
+        int64 ``(samples,)``: the sequence of each frame, or the sample itself.
+    """
+    begin = 0
+    while begin < len(canvases):
+        end = begin + 1
+        while end < len(canvases) and owners[end] == owners[begin]:
+            end += 1
+        for axis in range(canvases.shape[1]):
+            size, wanted = canvases[begin, axis], odd[begin, axis]
+            for i in range(begin + 1, end):
+                size = max(size, canvases[i, axis])
+                wanted += odd[i, axis]
+            if size % 2 != (2 * wanted > end - begin):
+                size += 1
+            for i in range(begin, end):
+                canvases[i, axis] = size
+        begin = end
 
 
 @compiled
