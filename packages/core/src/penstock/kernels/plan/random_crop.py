@@ -40,7 +40,7 @@ def random_windows(
     numpy.ndarray
         int64 ``(samples, 4)``: row, column, height and width.
     """
-    sizes = np.maximum(extents, 1).astype(np.int64)
+    sizes = np.maximum(extents, 1, dtype=np.int64, order="C")
     windows = np.empty((len(sizes), 4), np.int64)
     if type(seed) is not int:  # numbers of another stream
         count = uniforms_needed(num_attempts)

@@ -11,7 +11,7 @@ from penstock.errors import ArgumentValueError, ShapeError
 from penstock.operators.argument_types import IntListArg
 from penstock.operators.image.random_crop_arguments import RANDOM_CROP_ARGS, random_crop_ranges
 from penstock.operators.image.resampling import RESAMPLING_ARGS, RESAMPLING_DTYPES
-from penstock.operators.image.resize_request import planned_axes
+from penstock.operators.image.resize_request import MODES, planned_axes
 from penstock.operators.image.resizing_operator import ResizingOperator
 from penstock.operators.operator import operator
 from penstock.operators.planning import PlanContext
@@ -75,16 +75,20 @@ class RandomResizedCrop(ResizingOperator):
         return self.prepare(inputs[0])
 
     def plan_axes(self, c: PlanContext, extents: np.ndarray) -> np.ndarray:
-        empty = (extents == 0).any(axis=0)
-        if empty.any():
-            height, width = extents[:, int(empty.argmax())]
+        if not extents.all():
+            height, width = extents[:, int((extents == 0).any(axis=0).argmax())]
             raise ShapeError(
                 f"The image is empty ({height}x{width} pixels), so there is no window to choose."
             )
         windows = _random_crop.random_windows(
             extents.T, self._area, self._ratio, self._attempts, c.seed, c.iteration, c.indices
         )
-        starts, lengths = np.split(np.ascontiguousarray(windows.T, np.float64), 2)
+        places = windows.T.astype(np.float64, order="C")
+        starts, lengths = places[:2], places[2:]
         return planned_axes(
-            extents, self._size, self.resampling.filters(c), (starts, starts + lengths)
+            extents,
+            self._size,
+            self.resampling.filters(c),
+            (starts, starts + lengths),
+            mode=MODES.index("stretch"),
         )
