@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.ndimage
 
-from penstock.errors import ArgumentValueError
+from penstock import Pipeline, fn, types
+from penstock.errors import ArgumentValueError, OperatorError
 from penstock.types import DALIDataType
 from tests.support.run_operator import run_operator
 
@@ -84,3 +85,27 @@ def test_output_in_floating_point():
 def test_sigma_has_to_be_finite(sigma):
     with pytest.raises(ArgumentValueError, match="`sigma`"):
         blur(noise(3, 3, 1), sigma=sigma)
+
+
+def test_a_window_that_nobody_could_hold_is_refused():
+    with pytest.raises(ArgumentValueError, match="`sigma` must be less than"):
+        blur(noise(3, 3, 1), sigma=1e30)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "size", "message"),
+    [(-1, 3, "`sigma` must be"), (1, 4, "`window_size` must be odd"), (0, 0, "are both 0")],
+)
+def test_a_sample_whose_window_is_wrong_is_named(sigma, size, message):
+    samples = [np.array([1, 3], np.int32)] * 3 + [np.array([sigma, size], np.int32)]
+    pipe = Pipeline(batch_size=4, num_threads=1, device_id=None)
+    with pipe:
+        value = fn.external_source(source=lambda: samples)
+        images = types.Constant(noise(3, 3, 1), layout="HWC")
+        blurred = fn.gaussian_blur(
+            images, sigma=fn.cast(value[0], dtype=types.FLOAT), window_size=value[1]
+        )
+        pipe.set_outputs(blurred)
+    with pytest.raises(OperatorError, match=message) as caught:
+        pipe.run()
+    assert caught.value.where.sample == 3

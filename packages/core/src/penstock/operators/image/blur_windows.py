@@ -1,99 +1,72 @@
-"""Windows of `gaussian_blur`: what `sigma` and `window_size` say, of one sample or of a batch."""
+"""Windows of `gaussian_blur`: what `sigma` and `window_size` say."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError
-from penstock.operators.vector_arguments import vectors
 from penstock.tensors.gpu.batch import plain
 
 if TYPE_CHECKING:
-    from penstock.operators.operator import BatchContext
+    from penstock.kernels.plan import blur_windows as _windows
+    from penstock.operators.operator import Operator
+    from penstock.operators.planning import PlanContext
+else:
+    _windows = later("penstock.kernels.plan.blur_windows")
 
 _HUGE = 1e9
-"""Standard deviations whose windows nobody could hold: left to `resolved` and what it raises."""
+"""Standard deviations whose windows nobody could hold."""
 
 
-def resolved(
-    sigma: Sequence[float], window_size: Sequence[float], count: int
-) -> list[tuple[float, int]]:
-    """Standard deviation and number of weights for each of `count` axes.
+def resolved(op: Operator, c: PlanContext, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Standard deviations, float64, and numbers of weights, int64, for each of `count` axes.
 
-    Raises
-    ------
-    ArgumentValueError
-        If the values are not allowed.
-    """
-    sigmas = _for_each_axis("sigma", sigma, count)
-    sizes = _for_each_axis("window_size", window_size, count)
-    return [_resolved(s, size) for s, size in zip(sigmas, sizes, strict=True)]
-
-
-def resolved_of_batch(c: BatchContext, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """`resolved` of all samples: float64 and int64 ``(samples, count)``.
-
-    There is one row if both arguments are constants.
+    Both are ``(samples, count)``; there is one row if both arguments are constants.
 
     Raises
     ------
     ArgumentValueError
-        If the values of a sample are not allowed; says which sample.
+        If values are not allowed.
     """
-    from penstock.kernels.gpu.blur_windows import resolve_windows
-
-    sigmas = vectors(c, "sigma", count, repeat=True, spread=False)
-    sizes = vectors(c, "window_size", count, np.int64, repeat=True, spread=False)
-    if sigmas is None or sizes is None:
-        return _resolved_of_each(c, count)
+    sigmas = _for_each_axis(op, c, "sigma", np.dtype(np.float64), count)
+    sizes = _for_each_axis(op, c, "window_size", np.dtype(np.int64), count)
     shape = max(len(sigmas), len(sizes)), count
     found = np.empty(shape, np.float64), np.empty(shape, np.int64)
-    if not resolve_windows(plain(sigmas), plain(sizes), _HUGE, *found):
-        return _resolved_of_each(c, count)
+    if not _windows.resolve_windows(sigmas, sizes, _HUGE, *found):
+        for sigma, size in np.broadcast(sigmas, sizes):
+            _check(float(sigma), int(size))
     return found
 
 
-def _resolved_of_each(c: BatchContext, count: int) -> tuple[np.ndarray, np.ndarray]:
-    found = []
-    for index, given in enumerate(zip(c.values("sigma"), c.values("window_size"), strict=True)):
-        try:
-            found.append(resolved(*given, count))
-        except ValueError as error:
-            raise c.located(error, index) from error
-    return (
-        np.array([[sigma for sigma, _ in sample] for sample in found], np.float64),
-        np.array([[size for _, size in sample] for sample in found], np.int64),
-    )
-
-
-def _for_each_axis(name: str, values: Sequence[float], count: int) -> Sequence[float]:
-    if len(values) == 1:
-        return (values[0],) * count
-    if len(values) != count:
+def _for_each_axis(
+    op: Operator, c: PlanContext, name: str, dtype: np.dtype, count: int
+) -> np.ndarray:
+    """An argument, ``(samples, count)``, or one row of a constant."""
+    values = c.array(name, dtype)
+    assert values is not None
+    if name not in op.tensor_args:
+        values = values[:1]
+    values = values.reshape(len(values), -1)
+    if values.shape[1] not in (1, count):
+        got = tuple(values[0].tolist())
         raise ArgumentValueError(
-            f"`{name}` has {len(values)} values, {tuple(values)}; expected one, or one for each of "
-            f"the {count} axes."
+            f"`{name}` has {len(got)} values, {got}; expected one, or one for each of the {count} "
+            "axes."
         )
-    return values
+    return plain(np.broadcast_to(values, (len(values), count)))
 
 
-def _resolved(sigma: float, size: float) -> tuple[float, int]:
-    if not 0 <= sigma < math.inf:
+def _check(sigma: float, size: int) -> None:
+    if not 0 <= sigma < np.inf:
         raise ArgumentValueError(f"`sigma` must be a finite number of at least 0, got {sigma}.")
-    size = int(size)
     if size < 0 or (size and size % 2 == 0):
         raise ArgumentValueError(
             f"`window_size` must be odd, or 0 to derive it from `sigma`, got {size}."
         )
-    if size == 0:
-        if sigma == 0:
-            raise ArgumentValueError("`sigma` and `window_size` are both 0; give at least one.")
-        # In float32, like DALI: 3 * float32(1 / 3) must not exceed 1.
-        size = 2 * math.ceil(np.float32(3) * np.float32(sigma)) + 1
-    elif sigma == 0:
-        sigma = 0.3 * (size // 2 - 1) + 0.8
-    return float(sigma), size
+    if size == 0 and sigma == 0:
+        raise ArgumentValueError("`sigma` and `window_size` are both 0; give at least one.")
+    if sigma >= _HUGE:
+        raise ArgumentValueError(f"`sigma` must be less than {_HUGE:g}, got {sigma}.")

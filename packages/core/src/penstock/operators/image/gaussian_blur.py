@@ -10,9 +10,11 @@ from penstock._later import later
 from penstock.errors import DataTypeError, LayoutError, ShapeError
 from penstock.kernels.cpu.filter import filter_separably, gaussian_window
 from penstock.operators.argument_types import DataTypeArg, FloatListArg, IntListArg
-from penstock.operators.image.blur_windows import resolved, resolved_of_batch
+from penstock.operators.image.blur_windows import resolved
 from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import plain
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
@@ -93,12 +95,20 @@ class GaussianBlur(Operator):
         """By number of axes, where all samples have the same."""
         return data._replace(dtype=dtype)
 
+    def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
+        shapes = inputs[0].shapes
+        _, count = self._axes or _data_axes(self._layout, shapes.shape[1])
+        size = len(shapes)
+        return Planned(
+            shapes, tuple(np.broadcast_to(v, (size, count)) for v in resolved(self, c, count))
+        )
+
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         data = inputs[0]
-        first, count = self._axes or _data_axes(self._layout, data.ndim)
-        given = resolved(c.args.sigma, c.args.window_size, count)
-        out = c.empty(data.shape, self._dtype)
-        filter_separably(data, out, first, [gaussian_window(*window) for window in given])
+        first, _ = self._axes or _data_axes(self._layout, data.ndim)
+        windows = [gaussian_window(*window) for window in zip(*c.row, strict=True)]
+        out = c.out
+        filter_separably(data, out, first, windows)
         return out
 
     def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
@@ -106,7 +116,10 @@ class GaussianBlur(Operator):
         first, count = self._axes or _data_axes(self._layout, data.ndim)
         windows = self._constant_windows.get(count)
         if windows is None:
-            windows = _gpu_filter.gaussian_windows(*resolved_of_batch(c, count))
+            sigmas, sizes = plan_batch(self, c, data).table
+            if not self.tensor_args:
+                sigmas, sizes = sigmas[:1], sizes[:1]
+            windows = _gpu_filter.gaussian_windows(plain(sigmas), plain(sizes))
             if not self.tensor_args:
                 self._constant_windows[count] = windows
         out = c.empty(data.extents, self._dtype)
