@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from penstock.executor.program import Program
 
 _LARGEST = 8
-_LARGEST_OF_LITTLE_WORK = 16
+_LARGEST_OF_LITTLE_WORK = 32
 _FEWEST = 4
 _READ = 16
 """Samples that are only read, for a GPU to decode: a thread takes no fewer. Shared out more finely,
@@ -19,7 +19,10 @@ _READ_QUICKLY = 32
 second so than with 16 at a time, since threads that share an interpreter are woken half as often.
 """
 _QUICK_READING_SECONDS = 2e-4
-_LITTLE_WORK_SECONDS = 5e-5
+_LITTLE_WORK_SECONDS = 3e-4
+"""Of samples that take less, planning a chunk is a good part: it costs some 10 microseconds of the
+interpreter for a step, however many samples there are."""
+_FEWEST_OF_LITTLE_WORK = 16
 _SHORT_WORK_SECONDS = 2e-3
 """A chunk costs some 15 microseconds of the interpreter; of work as short as this, single samples
 are not worth it. With eight threads that decode images of a millisecond, on an H200's host, no
@@ -47,6 +50,8 @@ def chunk_size(iteration: Iteration, program: Program, threads: int) -> int:
     if threads == 1:
         return largest  # nobody to share with
     fair = (iteration.size - iteration.next) // (4 * threads) + 1
-    if seconds < _SHORT_WORK_SECONDS and iteration.size >= 4 * threads:
+    if seconds < _LITTLE_WORK_SECONDS:
+        fair = max(fair, min(_FEWEST_OF_LITTLE_WORK, -(-iteration.size // (2 * threads))))
+    elif seconds < _SHORT_WORK_SECONDS and iteration.size >= 4 * threads:
         fair = max(fair, min(_FEWEST, iteration.size // threads))
     return min(largest, fair)

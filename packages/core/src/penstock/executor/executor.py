@@ -341,13 +341,13 @@ class Executor(LaneSide):
             program = iteration.program
             if program is None:
                 continue
-            if program.crew.is_full():
+            if program.concurrency.is_full():
                 first_is_full |= iteration.stage == 0
                 continue
-            samples = iteration.take(chunk_size(iteration, program, program.crew.limit))
+            samples = iteration.take(chunk_size(iteration, program, program.concurrency.limit))
             if samples:
                 iteration.in_flight += 1
-                program.crew.enter()
+                program.concurrency.enter()
                 self._wake_worker()
                 return iteration, samples
         return None
@@ -379,7 +379,7 @@ class Executor(LaneSide):
                         self.gate.lanes[self._first_lane].notify()
                 return
             program = iteration.program
-            if program is not None and program.crew.is_full():
+            if program is not None and program.concurrency.is_full():
                 first_is_full |= iteration.stage == 0
             elif iteration.entering or (
                 program is not None and (iteration.next < iteration.size or iteration.queue)
@@ -469,7 +469,7 @@ class Executor(LaneSide):
         assert program is not None
         failures: list[tuple[int, BaseException]] = []
         failed: BaseException | None = None
-        beside = program.crew.busy
+        beside = program.concurrency.busy
         start, worked = time.perf_counter(), time.thread_time()
         try:
             runners = self._runners[worker.number]
@@ -489,7 +489,7 @@ class Executor(LaneSide):
         program.note_time(seconds, worked)
         with self._lock:
             iteration.in_flight -= 1
-            program.crew.leave(beside, seconds, program.processor_seconds)
+            program.concurrency.leave(beside, seconds, program.processor_seconds)
             if failed is not None and iteration.error is None:
                 iteration.error = failed
             iteration.failures.update(failures)

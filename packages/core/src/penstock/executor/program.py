@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.executor.batch import BatchBuffer
-from penstock.executor.crew import Crew
+from penstock.executor.concurrency import Concurrency
 from penstock.executor.frames import FrameLoop
 from penstock.executor.step import Step, StepMaker, with_place
 from penstock.executor.together import function_for_several
@@ -68,12 +68,13 @@ class Program:
             *self.constants,
         ]
         """Registers that hold batches before the first sample runs."""
+        self._drop_useless_plans()
         self.known_ahead = self._known_ahead()
         self.reads_only = len(self.steps) == 1 and self.steps[0].is_reader and not self.batch_steps
         """Whether all there is to do is to read samples."""
         self.has_work = bool(self.steps or self.batch_steps)
         """Whether there is anything but what is drawn, or is constant, for whole batches."""
-        self.crew = Crew(
+        self.concurrency = Concurrency(
             threads, tries=bool(self.steps) and not (self.is_light or self.batch_steps)
         )
         """Who works on it."""
@@ -119,6 +120,18 @@ class Program:
         except Exception:  # this sample is bad, or nothing can be said: each is planned alone
             return None
 
+    def _drop_useless_plans(self) -> None:
+        """Let samples not be planned where `cpu` needs no plan, and nobody its result ahead."""
+        asked: set[int] = set()
+        for step in reversed(self.steps):
+            if step.planner is None:
+                continue
+            small = all(self.specs[r].ndim in (0, None) for r in step.outputs)
+            if not (step.planner.is_needed or small or asked.intersection(step.outputs)):
+                step.planner = None
+                continue
+            asked.update(step.inputs, (r for _, r, _ in step.planned_args))
+
     def _known_ahead(self) -> list[int]:
         """Registers that are there when samples have been read, and that something done for
         several samples at once asks for.
@@ -151,10 +164,10 @@ class Program:
     def _join(self) -> None:
         """Let steps behind the light ones do several samples at once, where they can."""
         for step in self.steps:
-            if step.is_light or step.planner is not None:
+            if step.is_light:
                 continue
             step.together = function_for_several(step, self.plan)
-            if step.together is None:
+            if step.together is None and step.planner is None:
                 break
 
     def _defer(self) -> None:

@@ -108,16 +108,7 @@ class SampleRunner:
         left: list[tuple[Step, Context]] = []
         for step, context in self._operators:
             context.plans = None
-            if step.planner is not None:
-                plans = self._planned(step, context, samples, known)
-                if plans is not None and plans.values is not None:
-                    self._keep_values(step, context, plans.values, samples, known)
-                    continue
-                context.plans = plans
-                if plans is not None:
-                    for r, shapes in zip(step.outputs, plans.shapes, strict=True):
-                        known[r] = Samples(shapes=shapes)
-            elif step.together is not None and _are_there(step, known):
+            if step.together is not None and _are_there(step, known):
                 count = len(samples)
                 samples = self._do_together(step, context, samples, failures)
                 if not samples:
@@ -130,6 +121,15 @@ class SampleRunner:
                     for _, before in left:
                         before.plans = None
                 continue
+            if step.planner is not None:
+                plans = self._planned(step, context, samples, known)
+                if plans is not None and plans.values is not None:
+                    self._keep_values(step, context, plans.values, samples, known)
+                    continue
+                context.plans = plans
+                if plans is not None:
+                    for r, shapes in zip(step.outputs, plans.shapes, strict=True):
+                        known[r] = Samples(shapes=shapes)
             left.append((step, context))
         light = next((k for k, (s, _) in enumerate(left) if not s.is_light), len(left))
         numbered = list(enumerate(samples))

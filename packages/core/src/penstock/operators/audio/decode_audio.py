@@ -11,7 +11,9 @@ from penstock.operators.audio.decoding import (
     PlainFiles,
     check_encoded_audio,
 )
+from penstock.operators.batch_arguments import scalars
 from penstock.operators.operator import Operator, SampleContext, SamplesContext, operator
+from penstock.operators.planning import PlanContext, Planned, Samples
 from penstock.operators.registry import register
 from penstock.operators.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
@@ -77,12 +79,26 @@ class DecodeAudio(Operator):
         self._decoding = AudioDecoding(args.dtype, downmix=args.downmix, quality=args.quality)
         return Spec(args.dtype, self._decoding.ndim), Spec(DALIDataType.FLOAT, 0)
 
+    plans_values = True
+
+    def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
+        wanted = scalars(c, "sample_rate", np.float32)
+        asked = [None] * c.size if wanted is None else wanted.tolist()
+        clips = self._decoding.open_all(inputs[0].rows)
+        counts = [
+            self._decoding.out_frames(clip, rate) for clip, rate in zip(clips, asked, strict=True)
+        ]
+        shapes = np.empty((c.size, self._decoding.ndim), np.int64)
+        shapes[:, 0] = counts
+        if self._decoding.ndim > 1:
+            shapes[:, 1] = [clip.channels for clip in clips]
+        return Planned((shapes, np.empty((c.size, 0), np.int64)), (clips, asked))
+
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        wanted = c.args.sample_rate
-        wanted = None if wanted is None else float(np.float32(wanted))
-        with self._decoding.open(inputs[0]) as clip:
-            rate = c.empty((), np.float32, 1)
-            rate[...] = clip.rate if wanted is None else wanted
+        clip, wanted = c.row
+        rate = c.empty((), np.float32, 1)
+        rate[...] = clip.rate if wanted is None else wanted
+        with clip:
             return self._decoding.decode(c, clip, wanted), rate
 
     def cpu_together(

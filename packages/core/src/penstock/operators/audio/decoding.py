@@ -65,9 +65,11 @@ class AudioDecoding:
                 "audio for other types."
             )
         check_quality(quality)
+        from penstock.kernels.cpu.audio import wave_batch
         from penstock.kernels.cpu.audio.clip import Clip
 
         self._clip = Clip
+        self._waves = wave_batch
         self.dtype = np.dtype(to_numpy_type(dtype))
         self.downmix = downmix
         self.ndim = 1 if downmix else 2
@@ -86,6 +88,40 @@ class AudioDecoding:
             return self._clip(encoded)
         check_encoded_audio(encoded.ndim)
         return self._clip(encoded if encoded.flags.c_contiguous else np.ascontiguousarray(encoded))
+
+    def open_all(self, encoded: Sequence[np.ndarray]) -> list[Clip]:
+        """The audio files that these samples hold; headers of plain WAV files are read at once.
+
+        Raises
+        ------
+        BadSampleError
+            If one of them is none.
+        """
+        if not all(data.ndim == 1 and data.flags.c_contiguous for data in encoded):
+            return [self.open(data) for data in encoded]
+        found = self._waves.headers_of_waves(addresses_of(encoded), encoded)
+        return [
+            self.open(data) if wave is None else self._clip.of_wave(data, *wave)
+            for data, wave in zip(encoded, found, strict=True)
+        ]
+
+    def out_frames(self, clip: Clip, rate: float | None = None, frames: int | None = None) -> int:
+        """How many frames `decode` makes of a file, or of so many frames of it.
+
+        Raises
+        ------
+        ArgumentValueError
+            If they are too many to hold.
+        """
+        frames = clip.frames if frames is None else frames
+        if rate is None or not rate > 0 or rate == clip.rate:
+            return frames
+        if not frames * rate / clip.rate < MOST_FRAMES:
+            raise ArgumentValueError(
+                f"`sample_rate` is {rate:g} Hz: the {frames} samples at {clip.rate} Hz would "
+                "become too many to hold."
+            )
+        return resampled_length(frames, clip.rate, rate)
 
     def decode(
         self,
@@ -110,12 +146,7 @@ class AudioDecoding:
             out = c.empty((frames, *channels), self.dtype)
             clip.read(out, c.temp, first, mixed=self.downmix)
             return out
-        if not frames * rate / clip.rate < MOST_FRAMES:
-            raise ArgumentValueError(
-                f"`sample_rate` is {rate:g} Hz: the {frames} samples at {clip.rate} Hz would "
-                "become too many to hold."
-            )
-        length = resampled_length(frames, clip.rate, rate)
+        length = self.out_frames(clip, rate, frames)
         source = c.temp((frames, *channels), _FLOAT)
         clip.read(source, c.temp, first, mixed=self.downmix)
         out = c.empty((length, *channels), self.dtype)

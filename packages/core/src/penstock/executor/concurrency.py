@@ -1,0 +1,138 @@
+"""How many threads carry samples through a stage at once: found out by measuring.
+
+Threads share one interpreter. Where much of a sample is its work, further threads bring
+nothing: they hand its lock to and fro, and each time costs more than the work that could be done
+meanwhile. Where pixels are the work, each thread counts. No figure that is known beforehand tells
+how many are best, so a stage is run with all threads, with half of them, and so on, for a while
+each, and with the best number from then on. What is computed does not depend on it.
+"""
+
+from __future__ import annotations
+
+_LONG_SECONDS = 5e-3
+"""Samples that keep a processor longer are shared among all threads without a trial: what they need
+of the interpreter is little beside that."""
+_CHUNKS_TRIED = 24
+_OUTLIERS = 2
+"""Slowest chunks of a trial that do not count: a kernel was compiled, a thread was put aside."""
+_FIRST_REST = 1000
+_LONGEST_REST = 16000
+"""Chunks between two trials."""
+_WORTH_IT = 1.1
+"""How much more a number of threads has to do than a smaller one, as it takes more from everybody
+else."""
+
+
+class Concurrency:
+    """Limits the threads of one stage; all methods are called under the lock of the executor.
+
+    Parameters
+    ----------
+    threads
+        How many there are.
+    tries
+        Whether it is measured how many are best; else it is always all of them.
+    """
+
+    __slots__ = (
+        "_levels",
+        "_notes",
+        "_rates",
+        "_rest",
+        "_tries",
+        "_untried",
+        "_wait",
+        "busy",
+        "limit",
+    )
+
+    def __init__(self, threads: int, *, tries: bool = True) -> None:
+        self.limit = threads
+        """How many may be at work."""
+        self.busy = 0
+        """How many are."""
+        self._tries = tries and threads > 1
+        self._levels = _halved(threads)
+        """The numbers of threads that are tried, the largest first."""
+        self._notes: list[float] = []
+        """Seconds a sample in the chunks of the trial under way, over the threads at work."""
+        self._rates: dict[int, float] = {}
+        """Samples a second with each number of threads tried so far."""
+        self._untried = self._levels[1:]
+        self._wait = 0
+        self._rest = _FIRST_REST
+
+    def is_full(self) -> bool:
+        """Whether no further thread is to begin a chunk."""
+        return self.busy >= self.limit
+
+    def enter(self) -> None:
+        """Begin a chunk."""
+        self.busy += 1
+
+    def leave(self, beside: int, seconds: float, stage_seconds: float) -> None:
+        """End a chunk.
+
+        Parameters
+        ----------
+        beside
+            How many threads were at work when it began.
+        seconds
+            What it took, for each of its samples.
+        stage_seconds
+            About how long a sample of the stage keeps a processor at present.
+        """
+        self.busy -= 1
+        if not self._tries:
+            return
+        if stage_seconds > _LONG_SECONDS:
+            self._start_over()
+            return
+        if self._wait:
+            self._wait -= 1
+            if not self._wait:
+                self._rates.clear()
+                self._untried = self._neighbours()
+            return
+        # What fewer threads do than may be at work says nothing about so many.
+        if beside != self.limit:
+            return
+        self._notes.append(seconds / beside)
+        if len(self._notes) < _CHUNKS_TRIED:
+            return
+        kept = sorted(self._notes)[:-_OUTLIERS]
+        self._notes.clear()
+        self._rates[self.limit] = len(kept) / sum(kept)
+        if self._untried:
+            self.limit = self._untried[0]
+            self._untried = self._untried[1:]
+        else:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Go on with the fewest threads that make about as many samples as any number does."""
+        enough = max(self._rates.values()) / _WORTH_IT
+        self.limit = min(count for count, rate in self._rates.items() if rate >= enough)
+        self._wait = self._rest
+        self._rest = min(2 * self._rest, _LONGEST_REST)
+
+    def _neighbours(self) -> tuple[int, ...]:
+        """The numbers of threads next to the present one."""
+        here = self._levels.index(self.limit)
+        return self._levels[max(here - 1, 0) : here] + self._levels[here + 1 : here + 2]
+
+    def _start_over(self) -> None:
+        self.limit = self._levels[0]
+        self._notes.clear()
+        self._rates.clear()
+        self._untried = self._levels[1:]
+        self._wait = 0
+        self._rest = _FIRST_REST
+
+
+def _halved(threads: int) -> tuple[int, ...]:
+    """`threads`, half of them, and so on, down to 1."""
+    levels = [threads]
+    while levels[-1] > 1:
+        levels.append(levels[-1] // 2)
+    return tuple(levels)

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from penstock import Pipeline, fn
+from penstock.executor.concurrency import Concurrency
+
+
+def work(concurrency, chunks, seconds, stage_seconds=1e-4, full=True):
+    """Chunks that take ``seconds(threads at work)`` a sample; the limits one after the other."""
+    limits = []
+    for _ in range(chunks):
+        beside = concurrency.limit if full else 1
+        for _ in range(beside):
+            concurrency.enter()
+        for _ in range(beside - 1):
+            concurrency.busy -= 1
+        concurrency.leave(beside, seconds(beside), stage_seconds)
+        limits.append(concurrency.limit)
+    return [(limit, len(list(group))) for limit, group in itertools.groupby(limits)]
+
+
+def behind_one_lock(threads):
+    """Every thread more makes all of them slower."""
+    return 1e-4 * threads**1.5
+
+
+def independent(threads):
+    return 1e-4
+
+
+def up_to(best):
+    """So many threads do not disturb one another; more do."""
+    return lambda threads: 1e-4 * max(1, threads / best) ** 2
+
+
+@pytest.mark.parametrize("threads", [2, 4, 16])
+def test_threads_that_bring_nothing_rest(threads):
+    concurrency = Concurrency(threads)
+    periods = work(concurrency, 400, behind_one_lock)
+    assert periods[0][0] == threads
+    assert concurrency.limit == 1
+
+
+@pytest.mark.parametrize("threads", [2, 6, 16])
+def test_threads_that_bring_much_go_on(threads):
+    concurrency = Concurrency(threads)
+    work(concurrency, 400, independent)
+    assert concurrency.limit == threads
+
+
+@pytest.mark.parametrize(("threads", "best"), [(16, 4), (16, 2), (12, 3), (8, 8)])
+def test_the_best_number_is_found(threads, best):
+    concurrency = Concurrency(threads)
+    work(concurrency, 400, up_to(best))
+    assert concurrency.limit == best
+
+
+def test_it_is_measured_again():
+    concurrency = Concurrency(16)
+    work(concurrency, 400, behind_one_lock)
+    assert concurrency.limit == 1
+    work(concurrency, 40_000, independent)
+    assert concurrency.limit == 16
+    work(concurrency, 80_000, up_to(4))
+    assert concurrency.limit == 4
+
+
+def test_long_samples_are_shared_without_a_trial():
+    concurrency = Concurrency(3)
+    assert work(concurrency, 500, behind_one_lock, stage_seconds=1e-2) == [(3, 500)]
+    work(concurrency, 200, behind_one_lock)
+    assert concurrency.limit == 1
+    work(concurrency, 1, behind_one_lock, stage_seconds=1e-2)
+    assert concurrency.limit == 3
+
+
+def test_consumers_that_are_slow_decide_nothing():
+    concurrency = Concurrency(3)
+    assert work(concurrency, 500, behind_one_lock, full=False) == [(3, 500)]
+
+
+def test_stages_that_are_not_tried():
+    concurrency = Concurrency(3, tries=False)
+    assert work(concurrency, 500, behind_one_lock) == [(3, 500)]
+
+
+def test_no_more_than_the_limit_may_begin():
+    concurrency = Concurrency(2)
+    concurrency.enter()
+    assert not concurrency.is_full()
+    concurrency.enter()
+    assert concurrency.is_full()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_pipelines_go_on_while_it_is_tried(threads):
+    pipe = Pipeline(16, threads, None, seed=3, prefetch_queue_depth=3)
+    with pipe:
+        numbers = fn.external_source(lambda info: np.full(30, info.idx_in_epoch), batch=False)
+        noise = fn.random.uniform(shape=30)
+        pipe.set_outputs(numbers * 2 + 1, fn.normalize(noise) + 0)
+    for k in range(300):
+        doubled, _ = pipe.run()
+        expected = 2 * np.arange(16 * k, 16 * k + 16) + 1
+        assert [int(sample[0]) for sample in map(np.asarray, doubled)] == expected.tolist()
