@@ -115,10 +115,10 @@ class ResizingOperator(Operator):
 
     def batch_axes(self, c: BatchContext, data: LazyBatch) -> AxesSampling:
         """How the axes of the samples of a batch are resampled."""
-        from penstock.kernels.gpu.resample_axes import AxesSampling
-
         planned = plan_batch(self, c, data)
         if planned.device is None:
+            from penstock.kernels.gpu.resample_axes import AxesSampling
+
             table = np.ascontiguousarray(planned.table[0].T)
             antialias = self.resampling.antialias
             if table.shape[1] == 1:
