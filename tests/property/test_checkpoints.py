@@ -276,6 +276,7 @@ def following(pipe: Pipeline, *, resets: bool = True) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:Only:UserWarning")  # workers that have nothing to do
+@pytest.mark.filterwarnings("ignore:This epoch is empty:UserWarning")
 @settings(max_examples=60)
 @given(
     st.sampled_from(sorted(SOURCES)),
@@ -335,6 +336,7 @@ class Divided:
 
 
 @pytest.mark.filterwarnings("ignore:Only:UserWarning")
+@pytest.mark.filterwarnings("ignore:This epoch is empty:UserWarning")
 @settings(max_examples=25)
 @given(
     st.integers(0, 40),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import ArgumentValueError, DataTypeError, LayoutError, ShapeError
+from penstock.operators.planning import PlanArguments
 from penstock.operators.registry import find
 from penstock.operators.schema import Spec
 from penstock.types import DALIDataType as T
@@ -64,8 +65,10 @@ def test_constant_is_shared_but_not_writable():
         {"idata": (1, 2), "fdata": None, "dtype": None, "shape": None, "layout": "W"}
     )
     assert op.infer() == Spec(T.INT32, 1, "W")
-    assert op.cpu(None) is op.cpu(None)
-    assert not op.cpu(None).flags.writeable
+    (values,) = op.plan(PlanArguments(op.args, {}, range(3), 0, 0)).values
+    assert values.tolist() == [[1, 2]] * 3
+    assert np.shares_memory(values[0], values[2])
+    assert not values.flags.writeable
 
 
 def test_constant_tensor_keeps_its_array():
