@@ -264,10 +264,13 @@ def _fields(cls: type) -> dict[str, str]:
     """Members of an enumeration, or fields of a record, with the text below each."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
-    except (OSError, TypeError):  # it says that it is of another module
+    except (OSError, TypeError, SyntaxError):
+        tree = ast.Module([], [])
+    definition = next(iter(tree.body), None)
+    # For a class whose __module__ names another module than its own, Python 3.13 returns lines of
+    # that other module; earlier versions find nothing.
+    if not isinstance(definition, ast.ClassDef) or definition.name != cls.__name__:
         return dict.fromkeys(getattr(cls, "__members__", ()), "")
-    (definition,) = tree.body
-    assert isinstance(definition, ast.ClassDef)
     found: dict[str, str] = {}
     for node, below in zip(definition.body, [*definition.body[1:], None], strict=True):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
