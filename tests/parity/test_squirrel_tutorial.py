@@ -65,6 +65,7 @@ def epochs(name: str, source: Any, **arguments: Any) -> list[list[tuple[np.ndarr
     return found
 
 
+@pytest.mark.filterwarnings("ignore:This epoch is empty:UserWarning")  # without `cycle`
 @pytest.mark.parametrize("cycle", [None, "raise"])
 @pytest.mark.parametrize("batched", [False, True])
 def test_the_tutorial(folder: Path, batched: bool, cycle: Any) -> None:

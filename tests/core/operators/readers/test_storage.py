@@ -69,7 +69,7 @@ def test_errors(tmp_path, both_ways):
         read_file(missing, np.empty)
     with pytest.raises(BadSampleError, match="is a directory"):
         read_file(str(tmp_path), np.empty)
-    with pytest.raises(BadSampleError, match="null byte"):
+    with pytest.raises(BadSampleError, match="embedded null"):
         read_file("a\0b", np.empty)
     with pytest.raises(BadSampleError, match="does not exist"):
         read_file("", np.empty)
