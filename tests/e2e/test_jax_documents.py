@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from penstock import fn
+from penstock import Pipeline, fn, types
 from tests.e2e.support import REPOSITORY, one_file_a_class
 
 
@@ -61,5 +61,7 @@ def test_page(folder, monkeypatch):
     exec(compile(defined, "docs/jax.md", "exec"), names)
     assert "flip(fn.resize(images, size=(256, 256)))" in used
     image = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
-    assert callable(names["flip"])
-    np.testing.assert_array_equal(names["flip"].__wrapped__(image[None])[0], image[:, ::-1])
+    with Pipeline(2, 1, None) as pipe:
+        pipe.set_outputs(names["flip"](fn.cast(image, dtype=types.FLOAT)))
+    for found in pipe.run()[0]:
+        np.testing.assert_array_equal(found, image[:, ::-1])
