@@ -275,7 +275,6 @@ def following(pipe: Pipeline, *, resets: bool = True) -> Any:
         return "end"
 
 
-@pytest.mark.filterwarnings("ignore:This epoch is empty:UserWarning")  # without `cycle`
 @pytest.mark.filterwarnings("ignore:Only:UserWarning")  # workers that have nothing to do
 @pytest.mark.filterwarnings("ignore:This epoch is empty:UserWarning")
 @settings(max_examples=60)
@@ -336,7 +335,6 @@ class Divided:
             yield np.full((3, 1), 1000 * number + 100 * part + k, np.int32)
 
 
-@pytest.mark.filterwarnings("ignore:This epoch is empty:UserWarning")
 @pytest.mark.filterwarnings("ignore:Only:UserWarning")
 @pytest.mark.filterwarnings("ignore:This epoch is empty:UserWarning")
 @settings(max_examples=25)
