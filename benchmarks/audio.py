@@ -7,8 +7,8 @@
     hatch run bench:audio --device gpu --case pipeline --batch-size 8 64 --threads 1 2 8
 
 Cases are `dynamic` (eager, sync_cpu and captured; one loop, and loops in two threads of Python,
-each with a shard of its own), `pipeline`, and `calls`: what a call of an operator costs that does
-nothing.
+each with a shard of its own), `pipeline`, `scalars`: a pipeline that works out where to cut from
+the length of each clip, and `calls`: what a call of an operator costs that does nothing.
 All peers get the same files and run in turn, each library in a process of its own.
 """
 
@@ -35,7 +35,8 @@ from benchmarks.support.harness import Peer, checked_cases, measure, print_table
 from benchmarks.support.libraries import library
 from examples.dynamic.speech import write_speech
 
-CASES = ("dynamic", "pipeline", "calls")
+CASES = ("dynamic", "pipeline", "scalars", "calls")
+GRAPHS = {"pipeline": audio_chain.graph, "scalars": audio_chain.graph_of_scalars}
 LOOPS = ((1, 2), (1, 1), (2, 1))
 """Loops, and threads for the operators of each."""
 
@@ -86,22 +87,26 @@ def make_dynamic(
     return Peer(name, Ranks(loops).epoch, _finish(device))
 
 
-def make_pipeline(name: str, root: str, batch_size: int, device: str, threads: int) -> Peer:
+def make_pipeline(
+    name: str, root: str, batch_size: int, device: str, graph: Callable[..., Any], threads: int
+) -> Peer:
     """The same as a pipeline."""
     lib = library(name)
     gpu = device == "gpu"
     pipe = lib.Pipeline(batch_size, threads, 0 if gpu else None, seed=1)
     with pipe:
-        pipe.set_outputs(audio_chain.graph(lib, root, gpu=gpu))
+        pipe.set_outputs(graph(lib, root, gpu=gpu))
     pipe.build()
     return Peer(name, _step(pipe), _finish(device))
 
 
 def rows(case: str, threads: list[int] | None) -> dict[str, tuple[Any, ...]]:
     """What is measured in a case: how a peer is made, and its last arguments, by name."""
-    if case == "pipeline":
+    if case in GRAPHS:
         counts = threads or [2, 1]
-        return {f"pipeline, {_threads(count)}": (make_pipeline, count) for count in counts}
+        return {
+            f"{case}, {_threads(count)}": (make_pipeline, GRAPHS[case], count) for count in counts
+        }
     loops = LOOPS if threads is None else [(1, count) for count in threads]
     return {
         f"{mode}, {_loops(ranks)}, {_threads(count)}": (make_dynamic, mode, ranks, count)

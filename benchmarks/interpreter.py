@@ -3,7 +3,7 @@
     hatch run bench:interpreter                     all cases, one thread
     hatch run bench:interpreter --case audio --threads 2 --top 20
 
-Each case runs in a process of its own. py-spy looks at it a thousand times a second and tells
+Each case runs in a process of its own. py-spy looks at it 500 times a second and tells
 which thread holds the interpreter's lock (GIL), if any does; the share of looks at which one does,
 over the rate of samples, is the time that the lock is held for a sample. It includes the consumer.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import shutil
 import statistics
 import subprocess
 import sys
@@ -78,8 +79,7 @@ def held(case: str, root: Path, threads: int, seconds: float) -> tuple[float, fl
     there.close()
     here.recv()
     with tempfile.NamedTemporaryFile(suffix=".txt") as out:
-        command = [sys.executable, "-m", "py_spy"] if _has_module() else ["py-spy"]
-        command += ["record", "--gil", "--pid", str(process.pid)]
+        command = [py_spy(), "record", "--gil", "--pid", str(process.pid)]
         command += ["--rate", str(LOOKS_PER_SECOND), "--duration", str(round(seconds))]
         command += ["--format", "raw", "--output", out.name]
         subprocess.run(command, check=True, capture_output=True)
@@ -95,10 +95,15 @@ def held(case: str, root: Path, threads: int, seconds: float) -> tuple[float, fl
     return samples / elapsed, 1e6 * share * elapsed / samples, looks
 
 
-def _has_module() -> bool:
-    import importlib.util
-
-    return importlib.util.find_spec("py_spy") is not None
+def py_spy() -> str:
+    """Where the program is: beside the Python that runs this, or on the path."""
+    own = Path(sys.executable).parent / "py-spy"
+    found = str(own) if own.exists() else shutil.which("py-spy")
+    if found is None:
+        raise SystemExit(
+            "py-spy is missing: `pip install py-spy`, or use `hatch run bench:interpreter`."
+        )
+    return found
 
 
 def main() -> None:

@@ -119,7 +119,7 @@ def graph(lib: Any, root: str, *, gpu: bool = False) -> Any:
     return fn.normalize(decibels, axes=[0, 1])
 
 
-def graph_of_scalars(lib: Any, root: str) -> Any:
+def graph_of_scalars(lib: Any, root: str, *, gpu: bool = False) -> Any:
     """The chain of a training program: where to cut follows from the length of each clip.
 
     Clips shorter than a second are padded. Eight operators on scalars more than `graph` has.
@@ -130,7 +130,10 @@ def graph_of_scalars(lib: Any, root: str) -> Any:
     spare = lib.math.max(audio.shape(dtype=types.FLOAT)[0] - float(SAMPLE_RATE), 0.0)
     start = fn.cast(fn.random.uniform(range=[0.0, 1.0]) * spare, dtype=types.INT32)
     clip = fn.slice(audio, start=start, shape=[SAMPLE_RATE], axes=[0], out_of_bounds_policy="pad")
-    spectrogram = fn.spectrogram(clip * fn.random.uniform(range=_GAIN), **_WINDOW)
+    gain = fn.random.uniform(range=_GAIN)
+    if gpu:
+        clip, gain = clip.gpu(), gain.gpu()
+    spectrogram = fn.spectrogram(clip * gain, **_WINDOW)
     mel = fn.mel_filter_bank(spectrogram, **_BANDS)
     decibels = fn.to_decibels(mel, multiplier=10.0, cutoff_db=-80.0)
     return fn.normalize(decibels, axes=[0, 1])

@@ -65,7 +65,7 @@ def public(function: _F) -> _F:
             raise  # without a value, which would put this frame into the traceback
 
     # What `function` itself wraps is what users look for behind it: their own function.
-    call.__wrapped__ = getattr(function, "__wrapped__", function)  # type: ignore[attr-defined]
+    call.__wrapped__ = getattr(function, "__wrapped__", function)
     return cast("_F", call)
 
 

@@ -94,8 +94,8 @@ class Concurrency:
                 self._rates.clear()
                 self._untried = self._neighbours()
             return
-        # What fewer threads do than may be at work says nothing about so many.
-        if beside != self.limit:
+        # What far fewer threads do than may be at work says nothing about so many.
+        if 4 * beside < 3 * self.limit:
             return
         self._notes.append(seconds / beside)
         if len(self._notes) < _CHUNKS_TRIED:
