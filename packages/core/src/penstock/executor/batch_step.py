@@ -11,7 +11,6 @@ from penstock.errors import NotYetSupportedError, located
 from penstock.executor.arena import Arena
 from penstock.executor.batch import BatchBuffer, EdgeHistory
 from penstock.executor.frames import FrameLoop
-from penstock.executor.step import with_place
 from penstock.operators.planning import Samples
 from penstock.tensors.pool import HOST_POOL
 
@@ -147,7 +146,10 @@ def plan_whole_batches(program: Program, iteration: Iteration, history: list[Edg
             if r not in known:
                 array = program.constants[r]
                 known[r] = Samples(values=np.broadcast_to(array, (size, *array.shape)))
-        found = with_place(step.node, _planned_whole, step, known, iteration)
+        try:
+            found = _planned_whole(step, known, iteration)
+        except Exception as error:  # not a Ctrl-C, which is nobody's error
+            raise located(error, step.node.where()) from error
         for r, values in zip(step.outputs, found, strict=True):
             known[r] = Samples(values=values)
             made[r] = BatchBuffer.of_values(values, program.specs[r], history[r])
