@@ -173,3 +173,9 @@ def test_nothing_cannot_be_repeated():
     with pytest.raises(ShapeError, match="constant"):
         bounded(bounds, (0, 0), (2, 3), (0, 3))
     assert bounded(bounds, (0, -1), (0, 3), (0, 3)) == ((0, -1), (0, 3), False)
+
+
+def test_what_is_no_number_is_refused_without_a_warning():
+    op = operator(rel_start=(float("inf"),), axes=(0,))
+    with pytest.raises(ArgumentValueError, match="finite"):
+        window_of(SliceWindow(op, IMAGE), (0, 5, 3))

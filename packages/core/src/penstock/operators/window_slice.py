@@ -274,7 +274,11 @@ class SliceWindow:
         return anchors, shapes
 
     def _refuse(
-        self, axes: Sequence[int], extents: np.ndarray, begins: np.ndarray, ends: np.ndarray
+        self,
+        axes: Sequence[int],
+        extents: np.ndarray,
+        begins: Sequence[float],
+        ends: Sequence[float],
     ) -> None:
         """Raise what is wrong with the coordinates of a sample."""
         for k, axis in enumerate(axes):
@@ -374,10 +378,10 @@ def _check_count(name: str, found: int, count: int) -> None:
         )
 
 
-def _row(coordinates: tuple[np.ndarray, np.ndarray], index: int) -> np.ndarray:
-    """The coordinates of a sample, of whichever kind they are."""
+def _row(coordinates: tuple[np.ndarray, np.ndarray], index: int) -> list[float]:
+    """The coordinates of a sample, of whichever kind they are, as Python numbers."""
     found = coordinates[0] if coordinates[0].shape[1] else coordinates[1]
-    row: np.ndarray = found[index if len(found) > 1 else 0]
+    row: list[float] = found[index if len(found) > 1 else 0].tolist()
     return row
 
 
