@@ -36,24 +36,31 @@ def gpu_runtime() -> None:
 
 
 @functools.cache
-def _library() -> str | None:
-    """The sanitizer, which must be in the process before anything else."""
-    try:
-        found = subprocess.run(
-            ["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
-        ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return found if os.path.isabs(found) else None
+def _libraries() -> str | None:
+    """The sanitizer, which must be in the process before anything else, and what C++ throws with:
+    the sanitizer looks for it at its start, and a library that throws later ends the process.
+    """
+    found = []
+    for name in ("libasan.so", "libstdc++.so.6"):
+        try:
+            path = subprocess.run(
+                ["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=True
+            ).stdout.strip()
+        except (OSError, subprocess.CalledProcessError):
+            return None
+        if not os.path.isabs(path):
+            return None
+        found.append(path)
+    return " ".join(found)
 
 
 def _sanitized(*arguments: str) -> subprocess.CompletedProcess[str]:
-    library = _library()
-    if library is None:
+    libraries = _libraries()
+    if libraries is None:
         pytest.skip("g++ has no address sanitizer here")
     environment = {
         **os.environ,
-        "LD_PRELOAD": library,
+        "LD_PRELOAD": libraries,
         "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0",
         "PENSTOCK_TEST_SANITIZE": "address",
         "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
