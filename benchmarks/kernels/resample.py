@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from penstock.executor.arena import Arena
+from penstock.executor.cpu.arena import Arena
 from penstock.kernels.cpu.normalize_pixels import normalize_pixels, pattern
 from penstock.kernels.cpu.resample import axis_taps, resample_image
 from penstock.kernels.cpu.resample_taps import AxisSampling, Filter

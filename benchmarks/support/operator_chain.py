@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.executor.gpu_context import GpuContext
-from penstock.executor.gpu_frames import GpuFrames
+from penstock.executor.gpu.context import GpuContext
+from penstock.executor.gpu.frames import GpuFrames
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.device import Device
 from tests.support.gpu.prepared import Prepared

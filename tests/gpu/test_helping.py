@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, fn
-from penstock.executor import helping
 from penstock.executor.executor import Executor
+from penstock.executor.gpu import helping
 from penstock.graph.user_line import own_folders
 from tests.support.in_order import pipeline as pipeline_in_order
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, fn
-from penstock.executor.slab import Slab
+from penstock.executor.cpu.slab import Slab
 from penstock.kernels.gpu import transfer
 from penstock.tensors.pool import HOST_POOL
 

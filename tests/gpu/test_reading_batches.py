@@ -14,7 +14,7 @@ import pytest
 
 from penstock import Pipeline, fn
 from penstock.errors import OperatorError
-from penstock.executor.runner import SampleRunner
+from penstock.executor.cpu.runner import SampleRunner
 from penstock.kernels.cpu.decode.jpeg_scan import scan_jpegs
 from penstock.kernels.cpu.reading_threads import ReadingThreads
 from penstock.kernels.cpu.semaphores import Semaphores, semaphores

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def
-from penstock.executor.batch import BatchBuffer, EdgeHistory
+from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
 from penstock.executor.executor import Executor
 from penstock.operators.schema import Spec
 from penstock.tensors.gpu.device import get_device

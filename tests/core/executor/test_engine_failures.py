@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def
-from penstock.executor.arena import Arena
-from penstock.executor.runner import SampleRunner
+from penstock.executor.cpu.arena import Arena
+from penstock.executor.cpu.runner import SampleRunner
 
 
 @pipeline_def(batch_size=4, num_threads=2, device_id=None, prefetch_queue_depth=1)

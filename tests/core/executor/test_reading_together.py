@@ -7,8 +7,8 @@ import pytest
 
 from penstock import Pipeline, fn
 from penstock.errors import OperatorError
-from penstock.executor.batch import BatchBuffer, EdgeHistory
-from penstock.executor.runner import SampleRunner
+from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
+from penstock.executor.cpu.runner import SampleRunner
 from penstock.operators.schema import Spec
 from penstock.types import DALIDataType
 

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import OperatorError, PenstockError, Where
-from penstock.executor.gpu_context import GpuContext
+from penstock.executor.gpu.context import GpuContext
 from penstock.operators.operator import Operator
 from penstock.operators.planning import Alone, Planned, Samples, plan_batch, sample_of
 from penstock.operators.schema import Spec

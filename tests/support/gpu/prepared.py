@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.executor.frames import FrameLoop, is_for_frames
+from penstock.executor.cpu.frames import FrameLoop, is_for_frames
 from penstock.executor.inputs import checked, declared_input
 from penstock.graph.nodes import OpNode
 from penstock.operators.registry import find

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.executor.frames import FrameLoop
-from penstock.executor.gpu_context import GpuContext
+from penstock.executor.cpu.frames import FrameLoop
+from penstock.executor.gpu.context import GpuContext
 from penstock.executor.plan import needs_batch
 from penstock.tensors.gpu.runtime import Runtime
 from penstock.types import storage_dtype
@@ -68,7 +68,7 @@ def run_gpu_operator(
     **args
         Constants, or lists of arrays, one a sample.
     """
-    from penstock.executor.gpu_frames import GpuFrames
+    from penstock.executor.gpu.frames import GpuFrames
 
     prepared = Prepared(name, inputs, layout, arg_layouts or {}, batch_size, GpuFrames, args)
     with gpu_session(runtime, scattered=scattered) as session:

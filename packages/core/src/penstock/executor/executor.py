@@ -13,27 +13,27 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import BadSampleError, EndOfData, UsageError
-from penstock.executor.chunks import chunk_size
-from penstock.executor.helping import Help, may_help
+from penstock.executor.cpu.chunks import chunk_size
+from penstock.executor.cpu.runner import SampleRunner
+from penstock.executor.cpu.worker import Gate, Worker, forks, interruption, join
+from penstock.executor.gpu.helping import Help, may_help
 from penstock.executor.iteration import Iteration
 from penstock.executor.lane_side import LaneSide
 from penstock.executor.plan import shares_lanes
 from penstock.executor.programs import Programs
-from penstock.executor.reading import BatchReader, decodes_next, reads_for_lane
 from penstock.executor.recovery import Recovery
-from penstock.executor.runner import SampleRunner
+from penstock.executor.sources.reading import BatchReader, decodes_next, reads_for_lane
 from penstock.executor.stages import ENTER, Stages
 from penstock.executor.statistics import Statistics
 from penstock.executor.step import with_place
 from penstock.executor.turns import is_early, stages_in_order
-from penstock.executor.worker import Gate, Worker, forks, interruption, join
 
 if TYPE_CHECKING:
     from penstock.executor.bad_samples import BadSample
-    from penstock.executor.lane import Lane
+    from penstock.executor.cpu.program import Program
+    from penstock.executor.gpu.lane import Lane
     from penstock.executor.plan import Plan
-    from penstock.executor.program import Program
-    from penstock.executor.reading import Reading
+    from penstock.executor.sources.reading import Reading
     from penstock.operators.schema import Spec
     from penstock.tensors.gpu.device import Device
 
@@ -164,7 +164,7 @@ class Executor(LaneSide):
         names = sorted(self.plan.lanes)
         if not names:
             return []
-        from penstock.executor.lane import Lane, LaneThread
+        from penstock.executor.gpu.lane import Lane, LaneThread
 
         assert self._device is not None
         # What was handed over may still be worked on when the next iterations begin.

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from penstock.executor.batch import BatchBuffer
-    from penstock.executor.gpu_batch import GpuBatch
-    from penstock.executor.program import Program
-    from penstock.executor.reading import Reading
+    from penstock.executor.cpu.batch import BatchBuffer
+    from penstock.executor.cpu.program import Program
+    from penstock.executor.gpu.batch import GpuBatch
+    from penstock.executor.sources.reading import Reading
     from penstock.executor.step import Step
 
 

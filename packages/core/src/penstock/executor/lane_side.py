@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from penstock.executor.turns import is_early
 
 if TYPE_CHECKING:
-    from penstock.executor.helping import Help
+    from penstock.executor.cpu.program import Program
+    from penstock.executor.cpu.worker import Gate
+    from penstock.executor.gpu.helping import Help
+    from penstock.executor.gpu.lane import Begun, Lane
     from penstock.executor.iteration import Iteration
-    from penstock.executor.lane import Begun, Lane
-    from penstock.executor.program import Program
     from penstock.executor.programs import Programs
-    from penstock.executor.reading import Reading
+    from penstock.executor.sources.reading import Reading
     from penstock.executor.stages import Stages
-    from penstock.executor.worker import Gate
 
     Place = tuple[bool, int, int, str]
     """Where an iteration is while nobody is at work on it: whether it is begun, its stage, the last

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.errors import located
-from penstock.executor.batch import EdgeHistory
+from penstock.executor.cpu.batch import EdgeHistory
 
 if TYPE_CHECKING:
     from penstock.graph.data_node import DataNode

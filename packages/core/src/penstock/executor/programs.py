@@ -6,10 +6,10 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from penstock._forking import no_fork
-from penstock.executor.program import Program
+from penstock.executor.cpu.program import Program
 
 if TYPE_CHECKING:
-    from penstock.executor.gpu_program import GpuProgram
+    from penstock.executor.gpu.program import GpuProgram
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan, Stage
     from penstock.operators.schema import Spec
@@ -89,6 +89,6 @@ class Programs:
         )
 
     def _gpu_program(self, stage: Stage, specs: dict[int, Spec]) -> GpuProgram:
-        from penstock.executor.gpu_program import GpuProgram
+        from penstock.executor.gpu.program import GpuProgram
 
         return GpuProgram(self._plan, stage, specs, fuse=self._fuse, threads=self._threads)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.executor.batch import BatchBuffer
-from penstock.executor.batch_step import plan_whole_batches, run_batch_step
+from penstock.executor.cpu.batch import BatchBuffer
+from penstock.executor.cpu.batch_step import plan_whole_batches, run_batch_step
 from penstock.executor.plan import fed_registers
 from penstock.executor.recovery import RESTART
 from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
+    from penstock.executor.cpu.program import Program
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan, Stage
-    from penstock.executor.program import Program
     from penstock.executor.programs import Programs
     from penstock.executor.recovery import Recovery
     from penstock.tensors.gpu.device import Device

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import located
-from penstock.executor.arena import Arena
-from penstock.executor.context import Context
-from penstock.executor.frames import FrameLoop, is_for_frames
+from penstock.executor.cpu.arena import Arena
+from penstock.executor.cpu.context import Context
+from penstock.executor.cpu.frames import FrameLoop, is_for_frames
 from penstock.executor.inputs import check_argument, checked
 from penstock.executor.planning import Planner
 from penstock.operators.schema import Spec, as_specs

@@ -117,7 +117,7 @@ class HostBatch(Protocol):
 
     @property
     def pieces(self) -> Sequence[Any] | None:
-        """Few pieces of page-locked memory with all samples, as `penstock.executor.batch.Piece`."""
+        """Few pieces of page-locked memory with all samples; `executor.cpu.batch.Piece`."""
 
     def __len__(self) -> int:
         """Number of samples."""

@@ -7,8 +7,8 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ShapeError, UnknownNameError, created_at, did_you_mean
-from penstock.executor.batch import BatchBuffer, EdgeHistory
-from penstock.executor.gpu_batch import GpuBatch
+from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
+from penstock.executor.gpu.batch import GpuBatch
 from penstock.graph.user_line import stack_level
 from penstock.operators.external.feed import DeviceDelivery
 from penstock.tensors.pool import HOST_POOL

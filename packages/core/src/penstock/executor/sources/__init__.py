@@ -1,1 +1,1 @@
-"""Processes and threads that run parallel external sources."""
+"""Where batches come from: files that are read whole batches at a time, and workers of sources."""

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock.executor.cpu.program import Program
 from penstock.executor.plan import Plan, make_plan
-from penstock.executor.program import Program
 from penstock.executor.step import StepMaker
 from penstock.experimental.dynamic.operations import Form, Recent
 from penstock.experimental.dynamic.sharing import Sharing
@@ -18,8 +18,8 @@ from penstock.operators.registry import find
 from penstock.operators.schema import Spec
 
 if TYPE_CHECKING:
-    from penstock.executor.gpu_program import GpuProgram
-    from penstock.executor.runner import SampleRunner
+    from penstock.executor.cpu.runner import SampleRunner
+    from penstock.executor.gpu.program import GpuProgram
     from penstock.experimental.dynamic.invocations import Invocation
     from penstock.experimental.dynamic.slots import Slot
 
@@ -130,8 +130,8 @@ class Chain:
         if stage.lane == "cpu":
             maker = Ready(self.plan, specs, self._forms)
             return Program(self.plan, stage, specs, {}, True, maker, whole=whole)
-        from penstock.executor.gpu_frames import GpuFrames
-        from penstock.executor.gpu_program import GpuProgram
+        from penstock.executor.gpu.frames import GpuFrames
+        from penstock.executor.gpu.program import GpuProgram
 
         maker = Ready(self.plan, specs, self._forms, GpuFrames)
         return GpuProgram(self.plan, stage, specs, fuse=True, threads=threads, maker=maker)

@@ -243,7 +243,7 @@ def _host_slot(
 
 
 def _gpu_slot(data: Any) -> Slot:
-    from penstock.executor.gpu_batch import GpuBatch
+    from penstock.executor.gpu.batch import GpuBatch
     from penstock.tensors.gpu.tensor import TensorGPU
 
     found = TensorGPU(data, getattr(data, "_layout", None) or None)
@@ -420,7 +420,7 @@ def _split(slot: Slot) -> Slot:
 
 
 def _gpu_list_slot(data: Any, spec: Spec | None = None) -> Slot:
-    from penstock.executor.gpu_batch import GpuBatch
+    from penstock.executor.gpu.batch import GpuBatch
 
     access = data._access
     spec = Spec(data._dtype, data._ndim, data._layout) if spec is None else spec

@@ -17,7 +17,7 @@ from penstock.experimental.dynamic.invocations import DONE, FAILED, NEW, QUEUED,
 from penstock.experimental.dynamic.slots import HostValue, Slot
 
 if TYPE_CHECKING:
-    from penstock.executor.lane import Lane
+    from penstock.executor.gpu.lane import Lane
     from penstock.experimental.dynamic.streams import Stream
     from penstock.experimental.dynamic.thread_pools import ThreadPool
 
@@ -402,7 +402,7 @@ class Evaluator:
         """Where this context's work for the GPU goes; its GPU is current for that long."""
         stream = self._stream
         if self._lane is None or (stream is not None and self._lane.stream != stream.handle):
-            from penstock.executor.lane import Lane
+            from penstock.executor.gpu.lane import Lane
             from penstock.tensors.gpu.device import get_device
             from penstock.tensors.gpu.runtime import current_device
 
@@ -454,7 +454,7 @@ def repeated(value: Any, size: int) -> Any:
         return HostValue([value.rows[0]] * size, value.spec, sources, external=external)
     import numpy as np
 
-    from penstock.executor.gpu_batch import GpuBatch
+    from penstock.executor.gpu.batch import GpuBatch
     from penstock.tensors.gpu.batch import DeviceBatch
 
     repeated = DeviceBatch(

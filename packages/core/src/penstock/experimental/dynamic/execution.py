@@ -9,18 +9,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import UsageError
-from penstock.executor.batch import BatchBuffer
-from penstock.executor.batch_step import plan_whole_batches, run_batch_step
+from penstock.executor.cpu.batch import BatchBuffer
+from penstock.executor.cpu.batch_step import plan_whole_batches, run_batch_step
+from penstock.executor.cpu.runner import SampleRunner
 from penstock.executor.iteration import Iteration
-from penstock.executor.runner import SampleRunner
 from penstock.experimental.dynamic.lifetime import exiting
 from penstock.experimental.dynamic.sharing import Sharing
 from penstock.experimental.dynamic.slots import HostValue
 from penstock.experimental.dynamic.solo import SCRATCH
 
 if TYPE_CHECKING:
-    from penstock.executor.lane import Lane
-    from penstock.executor.program import Program
+    from penstock.executor.cpu.program import Program
+    from penstock.executor.gpu.lane import Lane
     from penstock.experimental.dynamic.chains import Chain
     from penstock.experimental.dynamic.invocations import Invocation
     from penstock.experimental.dynamic.thread_pools import ThreadPool

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from types import SimpleNamespace
 from typing import Any
 
-from penstock.executor.frames import FrameLoop, is_for_frames
+from penstock.executor.cpu.frames import FrameLoop, is_for_frames
 from penstock.executor.inputs import check_argument, checked
 from penstock.executor.plan import needs_batch
 from penstock.experimental.dynamic.solo import Solo
@@ -124,7 +124,7 @@ class Operation:
 def _frame_loop(device: str) -> Any:
     if device == "cpu":
         return FrameLoop
-    from penstock.executor.gpu_frames import GpuFrames
+    from penstock.executor.gpu.frames import GpuFrames
 
     return GpuFrames
 

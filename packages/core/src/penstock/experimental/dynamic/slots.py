@@ -12,7 +12,7 @@ from penstock.operators.schema import Spec
 from penstock.tensors.tensor_list import TensorListCPU
 
 if TYPE_CHECKING:
-    from penstock.executor.batch import BatchBuffer
+    from penstock.executor.cpu.batch import BatchBuffer
 
 
 class HostValue:
@@ -224,7 +224,7 @@ def part_of(value: Any, numbers: Sequence[int]) -> Any:
         if whole is not None and len(numbers) == 1:
             dense = whole[numbers[0] : numbers[0] + 1]
         return HostValue(rows, value.spec, sources, dense, external=external)
-    from penstock.executor.gpu_batch import GpuBatch
+    from penstock.executor.gpu.batch import GpuBatch
     from penstock.tensors.gpu.batch import DeviceBatch
 
     index = np.array(list(numbers), np.intp)
@@ -241,7 +241,7 @@ def with_spec(value: Any, spec: Spec) -> Any:
         value.wait()
         external = getattr(value, "external", False)
         return HostValue(value.rows, spec, value.sources, value.dense, external=external)
-    from penstock.executor.gpu_batch import GpuBatch
+    from penstock.executor.gpu.batch import GpuBatch
 
     return GpuBatch(batch, spec, value.sources, value.event, value.stream)
 

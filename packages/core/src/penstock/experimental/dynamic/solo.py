@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.executor.arena import Arena
+from penstock.executor.cpu.arena import Arena
 from penstock.executor.planning import Planner
 from penstock.experimental.dynamic.slots import HostValue
 from penstock.kernels.cpu.random import sample_uniforms

@@ -24,7 +24,7 @@ _MOST_PIECES = 4
 
 
 class Piece(Protocol):
-    """Samples that follow one another in page-locked memory: see `penstock.executor.batch`."""
+    """Samples that follow one another in page-locked memory: see `penstock.executor.cpu.batch`."""
 
     @property
     def first(self) -> int:

@@ -10,14 +10,14 @@ import weakref
 from typing import TYPE_CHECKING
 
 from penstock._forking import no_fork
-from penstock.executor.arena import Arena
+from penstock.executor.cpu.arena import Arena
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.executor.executor import Executor
+    from penstock.executor.gpu.lane import Lane
     from penstock.executor.iteration import Iteration
-    from penstock.executor.lane import Lane
 
 _alive: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.executor.batch import BatchBuffer
-from penstock.executor.files_batch import FilesBatch, Sources
+from penstock.executor.cpu.batch import BatchBuffer
 from penstock.executor.plan import shares_lanes
+from penstock.executor.sources.files_batch import FilesBatch, Sources
 
 if TYPE_CHECKING:
+    from penstock.executor.cpu.program import Program
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan
-    from penstock.executor.program import Program
     from penstock.kernels.cpu.reading_threads import (
         BeingRead,
         FileNames,

@@ -13,8 +13,8 @@ from penstock.kernels.cpu.random import sample_uniforms
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from penstock.executor.arena import Arena
-    from penstock.executor.batch import BatchBuffer
+    from penstock.executor.cpu.arena import Arena
+    from penstock.executor.cpu.batch import BatchBuffer
     from penstock.executor.planning import SamplePlans
     from penstock.graph.nodes import OpNode
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
-from penstock.executor.context import FrameContext
+from penstock.executor.cpu.context import FrameContext
 from penstock.executor.planning import Planner, SamplePlans
 from penstock.operators.operator import Operator
 from penstock.operators.planning import Samples

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, fn
-from penstock.executor.concurrency import Concurrency
+from penstock.executor.cpu.concurrency import Concurrency
 
 
 def work(concurrency, chunks, seconds, stage_seconds=1e-4, full=True):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock.executor.executor import Executor
+    from penstock.executor.gpu.lane import Lane
     from penstock.executor.iteration import Iteration
-    from penstock.executor.lane import Lane
     from penstock.executor.lane_side import Place
     from penstock.executor.plan import Plan
     from penstock.tensors.gpu.device import Device

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import NotYetSupportedError, located
-from penstock.executor.arena import Arena
-from penstock.executor.batch import BatchBuffer, EdgeHistory
-from penstock.executor.frames import FrameLoop
+from penstock.executor.cpu.arena import Arena
+from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
+from penstock.executor.cpu.frames import FrameLoop
 from penstock.operators.planning import Samples
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from penstock.executor.cpu.program import Program
     from penstock.executor.iteration import Iteration
-    from penstock.executor.program import Program
     from penstock.executor.step import Step
 
 

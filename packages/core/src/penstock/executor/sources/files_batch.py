@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from penstock.executor.batch import BatchBuffer, EdgeHistory
+from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
 from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:

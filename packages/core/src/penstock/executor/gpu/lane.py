@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import penstock.kernels.gpu.strided_copy  # noqa: F401 - tells queues how to copy through strides
 from penstock._forking import no_fork
-from penstock.executor.batch import BatchBuffer, EdgeHistory
-from penstock.executor.gpu_batch import GpuBatch
-from penstock.executor.worker import track
+from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
+from penstock.executor.cpu.worker import track
+from penstock.executor.gpu.batch import GpuBatch
 from penstock.kernels.gpu.transfer import HostCopy
 from penstock.operators.late_batch import LateBatch
 from penstock.tensors.gpu.faults import FaultReport
 
 if TYPE_CHECKING:
     from penstock.executor.executor import Executor
-    from penstock.executor.gpu_program import GpuProgram
+    from penstock.executor.gpu.program import GpuProgram
     from penstock.executor.iteration import Iteration
     from penstock.tensors.gpu.device import Device
     from penstock.tensors.gpu.queue import Queue

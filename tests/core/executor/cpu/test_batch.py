@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from penstock import fn, pipeline_def, types
-from penstock.executor.batch import BatchBuffer, EdgeHistory
+from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
 from penstock.operators import Spec
 from penstock.tensors.pool import HostPool
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from penstock.errors import DataTypeError, ShapeError
-from penstock.executor.slab import Slab
+from penstock.executor.cpu.slab import Slab
 from penstock.tensors.pool import ALIGNMENT_BYTES, HOST_POOL, HostPool
 from penstock.tensors.tensor_list import TensorListCPU
 from penstock.types import storage_dtype

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.executor.batch import BatchBuffer
-from penstock.executor.concurrency import Concurrency
-from penstock.executor.frames import FrameLoop
+from penstock.executor.cpu.batch import BatchBuffer
+from penstock.executor.cpu.concurrency import Concurrency
+from penstock.executor.cpu.frames import FrameLoop
+from penstock.executor.cpu.together import function_for_several
 from penstock.executor.step import Step, StepMaker, with_place
-from penstock.executor.together import function_for_several
 from penstock.operators.planning import SMALL_ELEMENTS, Samples
 from penstock.operators.schema import Spec
 

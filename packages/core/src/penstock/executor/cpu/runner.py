@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import PenstockError, ShapeError, located
-from penstock.executor.together import Together
+from penstock.executor.cpu.together import Together
 from penstock.operators.planning import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.executor.arena import Arena
-    from penstock.executor.batch import BatchBuffer
-    from penstock.executor.context import Context
+    from penstock.executor.cpu.arena import Arena
+    from penstock.executor.cpu.batch import BatchBuffer
+    from penstock.executor.cpu.context import Context
+    from penstock.executor.cpu.program import Program
     from penstock.executor.iteration import Iteration
     from penstock.executor.planning import Planner, SamplePlans
-    from penstock.executor.program import Program
     from penstock.executor.step import Step
 
 

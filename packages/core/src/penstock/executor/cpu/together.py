@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.executor.batch import cut_rows
+from penstock.executor.cpu.batch import cut_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import DTypeLike
 
-    from penstock.executor.arena import Arena
-    from penstock.executor.batch import BatchBuffer
+    from penstock.executor.cpu.arena import Arena
+    from penstock.executor.cpu.batch import BatchBuffer
     from penstock.executor.plan import Plan
     from penstock.executor.step import Step
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from penstock.executor.cpu.program import Program
     from penstock.executor.iteration import Iteration
-    from penstock.executor.program import Program
 
 _LARGEST = 8
 _LARGEST_OF_LITTLE_WORK = 32

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
-from penstock.executor.frames import FrameLoop, common_count
+from penstock.executor.cpu.frames import FrameLoop, common_count
 from penstock.tensors.gpu.batch import (
     DeviceBatch,
     StridedBatch,

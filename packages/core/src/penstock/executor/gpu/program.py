@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.errors import BadSamplesError, DataTypeError, ShapeError, located
-from penstock.executor.gpu_context import GpuContext
-from penstock.executor.gpu_frames import GpuFrames
+from penstock.executor.gpu.context import GpuContext
+from penstock.executor.gpu.frames import GpuFrames
 from penstock.executor.step import Step, StepMaker, with_place
 from penstock.kernels.gpu.transfer import HostCopy, to_device
 from penstock.operators.late_batch import LateBatch

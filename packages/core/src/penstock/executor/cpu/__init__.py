@@ -1,0 +1,1 @@
+"""Stages on the CPU: samples, in chunks, on worker threads."""

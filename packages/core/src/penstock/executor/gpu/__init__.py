@@ -1,0 +1,1 @@
+"""Stages on the GPU: whole batches, queued on streams."""
