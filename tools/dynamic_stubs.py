@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 from penstock.experimental.dynamic import readers
 from penstock.experimental.dynamic.functions import is_offered
-from penstock.operators.arithmetic.operations import OPERATIONS
-from penstock.operators.docs import docstring_for
-from penstock.operators.registry import all_schemas
-from penstock.operators.signature import SourceText, signature_for
+from penstock.operators.support.arithmetic.operations import OPERATIONS
+from penstock.operators.support.docs import docstring_for
+from penstock.operators.support.registry import all_schemas
+from penstock.operators.support.signature import SourceText, signature_for
 from stub_variants import Variant, variants
 
 if TYPE_CHECKING:
-    from penstock.operators.schema import OpSchema
+    from penstock.operators.support.schema import OpSchema
 
 _EMPTY = Parameter.empty
 _ROOT = "penstock.experimental.dynamic"

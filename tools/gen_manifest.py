@@ -13,10 +13,10 @@ import sys
 
 import penstock.operators
 from generated import ROOT, write_or_check
-from penstock.operators import registry
-from penstock.operators.schema import OpSchema
+from penstock.operators.support import registry
+from penstock.operators.support.schema import OpSchema
 
-MANIFEST = ROOT / "packages" / "core" / "src" / "penstock" / "operators" / "manifest.py"
+MANIFEST = ROOT.joinpath("packages/core/src/penstock/operators/support/manifest.py")
 
 
 class _Recorded(dict[str, OpSchema]):
@@ -46,7 +46,7 @@ def manifest() -> str:
         "",
         "from __future__ import annotations",
         "",
-        "from penstock.operators.listed import Listed",
+        "from penstock.operators.support.listed import Listed",
         "",
         "OPERATORS: dict[str, Listed] = {",
         "    entry.name: entry",

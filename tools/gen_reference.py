@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from api_pages import api_pages, index_rows
 from generated import ROOT, write_or_check
-from penstock.operators.docs import (
+from penstock.operators.support.docs import (
     argument_default,
     argument_kind,
     argument_text,
@@ -26,12 +26,12 @@ from penstock.operators.docs import (
     returned_type,
     split_sections,
 )
-from penstock.operators.registry import all_schemas
-from penstock.operators.signature import class_name
+from penstock.operators.support.registry import all_schemas
+from penstock.operators.support.signature import class_name
 from penstock.to_come import DOCUMENTS, FEATURES, MODULES, NO_COUNTERPART, PLUGINS
 
 if TYPE_CHECKING:
-    from penstock.operators.schema import Arg, Input, OpSchema
+    from penstock.operators.support.schema import Arg, Input, OpSchema
 
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 from definition_stub import definition_files
 from dynamic_stubs import dynamic_files
 from generated import ROOT, write_or_check
-from penstock.operators.docs import docstring_for
-from penstock.operators.registry import all_schemas
-from penstock.operators.signature import (
+from penstock.operators.support.docs import docstring_for
+from penstock.operators.support.registry import all_schemas
+from penstock.operators.support.signature import (
     Api,
     SourceText,
     call_signature_for,
@@ -31,7 +31,7 @@ from penstock.operators.signature import (
 from stub_variants import Variant, variants
 
 if TYPE_CHECKING:
-    from penstock.operators.schema import OpSchema
+    from penstock.operators.support.schema import OpSchema
 
 PACKAGE = ROOT / "packages" / "core" / "src" / "penstock"
 
@@ -57,7 +57,7 @@ _IMPORTS = {
     "OperatorInstance": "from penstock.faces.classes import OperatorInstance",
     "PathLike": "from os import PathLike",
     "Sequence": "from collections.abc import Sequence",
-    "SourceWithTraits": "from penstock.operators.external.traits import SourceWithTraits",
+    "SourceWithTraits": "from penstock.operators.support.external.traits import SourceWithTraits",
     "overload": "from typing import overload",
 }
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING
 
-from penstock.operators.argument_types import BoolArg
-from penstock.operators.signature import SourceText
+from penstock.operators.support.argument_types import BoolArg
+from penstock.operators.support.signature import SourceText
 
 if TYPE_CHECKING:
-    from penstock.operators.schema import Arg, OpSchema
+    from penstock.operators.support.schema import Arg, OpSchema
 
 
 @dataclass

@@ -7,9 +7,10 @@ import pytest
 
 import penstock.experimental.dynamic as ndd
 from penstock import Pipeline, errors, fn, ops, types
-from penstock.operators import Input, Operator, Spec, operator, registry
-from penstock.operators.argument_types import DataTypeArg
-from penstock.operators.registry import _schemas
+from penstock.operators import Input, Operator, Spec, operator
+from penstock.operators.support import registry
+from penstock.operators.support.argument_types import DataTypeArg
+from penstock.operators.support.registry import _schemas
 
 ONE = np.ones(1, np.int32)
 

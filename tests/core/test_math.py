@@ -9,7 +9,7 @@ import pytest
 
 from penstock import fn, math, types
 from penstock.errors import ArgumentTypeError, ArgumentValueError
-from penstock.operators.arithmetic.operations import OPERATIONS
+from penstock.operators.support.arithmetic.operations import OPERATIONS
 from penstock.pipeline import Pipeline
 
 TABLE = {o.math_name: o for o in OPERATIONS.values() if o.math_name}

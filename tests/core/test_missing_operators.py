@@ -6,7 +6,7 @@ import pytest
 
 from penstock import errors, fn, ops
 from penstock.dali_names import DALI_CLASSES
-from penstock.operators import registry
+from penstock.operators.support import registry
 
 
 def missing():

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.operators.docs import devices_with_code
-from penstock.operators.registry import all_schemas
-from penstock.operators.schema import OpSchema
-from penstock.operators.signature import class_name
+from penstock.operators.support.docs import devices_with_code
+from penstock.operators.support.registry import all_schemas
+from penstock.operators.support.schema import OpSchema
+from penstock.operators.support.signature import class_name
 
 FACTS = json.loads(
     (Path(__file__).parents[1] / "data" / "dali_operator_arguments.json").read_text()

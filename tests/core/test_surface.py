@@ -15,7 +15,7 @@ import pytest
 
 import penstock
 import penstock._version
-from penstock.operators.registry import all_schemas
+from penstock.operators.support.registry import all_schemas
 
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "packages" / "core" / "src" / "penstock"

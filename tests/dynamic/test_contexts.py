@@ -13,9 +13,9 @@ import pytest
 
 import penstock.experimental.dynamic as ndd
 from penstock.errors import UsageError
-from penstock.operators.operator import Operator, operator
-from penstock.operators.registry import _schemas
-from penstock.operators.schema import Input
+from penstock.operators.support.operator import Operator, operator
+from penstock.operators.support.registry import _schemas
+from penstock.operators.support.schema import Input
 
 CALLS = []
 GATE = threading.Event()

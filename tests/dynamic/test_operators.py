@@ -8,7 +8,7 @@ import pytest
 import penstock.experimental.dynamic as ndd
 from penstock import fn, types
 from penstock.experimental.dynamic.functions import is_offered
-from penstock.operators.registry import all_schemas, find
+from penstock.operators.support.registry import all_schemas, find
 from penstock.pipeline import Pipeline
 from tests.support.dynamic_cases import CASES
 

@@ -413,11 +413,11 @@ print("done")
 
 
 def test_readers_of_the_users_own():
-    from penstock.operators import registry
-    from penstock.operators.operator import operator
     from penstock.operators.readers.base import READER_ARGS
     from penstock.operators.readers.base import Reader as Source
-    from penstock.operators.schema import Spec
+    from penstock.operators.support import registry
+    from penstock.operators.support.operator import operator
+    from penstock.operators.support.schema import Spec
     from penstock.types import DALIDataType
 
     def declare(factor):

@@ -7,9 +7,9 @@ import pytest
 
 from penstock import Pipeline, fn, types
 from penstock.graph.capture import call
-from penstock.operators.late_batch import LateBatch
-from penstock.operators.operator import Operator, operator
-from penstock.operators.schema import Input, Spec
+from penstock.operators.support.late_batch import LateBatch
+from penstock.operators.support.operator import Operator, operator
+from penstock.operators.support.schema import Input, Spec
 
 DATA = np.random.default_rng(0).random((4, 3, 2), np.float32)
 

@@ -10,7 +10,7 @@ import pytest
 from penstock import fn, pipeline_def
 from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
 from penstock.executor.executor import Executor
-from penstock.operators.schema import Spec
+from penstock.operators.support.schema import Spec
 from penstock.tensors.gpu.device import get_device
 from penstock.types import DALIDataType
 from tests.support.speech import encode

@@ -10,7 +10,7 @@ import nvidia.dali.math
 import pytest
 
 import penstock.math
-from penstock.operators.arithmetic.operations import OPERATIONS
+from penstock.operators.support.arithmetic.operations import OPERATIONS
 from tests.parity.support import assert_both_raise, assert_parity
 from tests.support.graph_text import graph_of
 

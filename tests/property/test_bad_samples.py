@@ -11,8 +11,8 @@ from hypothesis import given
 import tests.support.counting_reader
 from penstock import errors, fn, pipeline_def, types
 from penstock.operators import Input, Operator, Spec, operator
-from penstock.operators.argument_types import IntArg, IntListArg
-from penstock.operators.schema import Arg
+from penstock.operators.support.argument_types import IntArg, IntListArg
+from penstock.operators.support.schema import Arg
 
 assert tests.support.counting_reader
 

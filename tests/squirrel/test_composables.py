@@ -21,7 +21,7 @@ from penstock.errors import (
     DataTypeError,
     UsageError,
 )
-from penstock.operators.external.adapted import adapted
+from penstock.operators.support.external.adapted import adapted
 from penstock.plugin import squirrel
 from penstock.plugin.squirrel import stream
 from penstock.plugin.squirrel.chain import with_parallel_head

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from penstock import Pipeline, fn, ops, types
 from penstock.config import cache_folder
 from penstock.errors import ArgumentValueError, BadSampleError
-from penstock.operators.registry import find
+from penstock.operators.support.registry import find
 from penstock.plugin.squirrel.reader import SquirrelReader
 from tests.squirrel.shards import numbered, write_shard
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import BadSampleError
-from penstock.operators.argument_types import IntArg, IntListArg
-from penstock.operators.operator import Operator, operator
-from penstock.operators.schema import Arg, Spec
+from penstock.operators.support.argument_types import IntArg, IntListArg
+from penstock.operators.support.operator import Operator, operator
+from penstock.operators.support.schema import Arg, Spec
 from penstock.types import DALIDataType
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.operators.registry import find
-from penstock.operators.schema import Spec
+from penstock.operators.support.registry import find
+from penstock.operators.support.schema import Spec
 from penstock.types import DALIDataType
 from tests.support.run_operator import PlainContext, call
 

@@ -12,8 +12,8 @@ import cv2
 import numpy as np
 
 from penstock.experimental.dynamic.functions import is_offered
-from penstock.operators.registry import all_schemas
-from penstock.operators.schema import OpSchema
+from penstock.operators.support.registry import all_schemas
+from penstock.operators.support.schema import OpSchema
 
 
 @dataclass
@@ -209,7 +209,7 @@ def _others(known: set[str]) -> list[Case]:
 
 def _data_for(schema: OpSchema) -> tuple[list[np.ndarray], str] | None:
     from penstock.executor.inputs import checked
-    from penstock.operators.schema import Spec
+    from penstock.operators.support.schema import Spec
     from penstock.types import to_dali_type
 
     if not schema.inputs:

@@ -8,9 +8,9 @@ import numpy as np
 
 from penstock import Pipeline, fn
 from penstock.graph.capture import call
-from penstock.operators.argument_types import ObjectArg
-from penstock.operators.operator import Operator, operator
-from penstock.operators.schema import REQUIRED, Arg, Input
+from penstock.operators.support.argument_types import ObjectArg
+from penstock.operators.support.operator import Operator, operator
+from penstock.operators.support.schema import REQUIRED, Arg, Input
 
 DEPTH = 4
 WAIT_SECONDS = 60

@@ -8,9 +8,9 @@ import numpy as np
 
 from penstock.executor.planning import Planner
 from penstock.kernels.cpu.random import sample_uniforms
-from penstock.operators.planning import Samples
-from penstock.operators.registry import find
-from penstock.operators.schema import Spec
+from penstock.operators.support.planning import Samples
+from penstock.operators.support.registry import find
+from penstock.operators.support.schema import Spec
 from penstock.types import DALIDataType, to_numpy_type
 
 _DALI_OF = {np.dtype(to_numpy_type(t)): t for t in list(DALIDataType)[1:13]}

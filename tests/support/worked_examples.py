@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.operators import registry
+from penstock.operators.support import registry
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 OPERATORS = ("subsample", "readers.records", "decoders.pfm")

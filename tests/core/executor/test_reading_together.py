@@ -9,7 +9,7 @@ from penstock import Pipeline, fn
 from penstock.errors import OperatorError
 from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
 from penstock.executor.cpu.runner import SampleRunner
-from penstock.operators.schema import Spec
+from penstock.operators.support.schema import Spec
 from penstock.types import DALIDataType
 
 COUNT = 9

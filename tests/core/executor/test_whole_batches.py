@@ -7,7 +7,7 @@ import pytest
 
 from penstock import errors, fn, pipeline_def, types
 from penstock.operators import Input, Operator, operator
-from penstock.operators.planning import Planned
+from penstock.operators.support.planning import Planned
 
 SIZES: list[int] = []
 

@@ -6,7 +6,7 @@ import ast
 import inspect
 
 from penstock.graph import data_node
-from penstock.operators.arithmetic.operations import OPERATIONS
+from penstock.operators.support.arithmetic.operations import OPERATIONS
 
 
 def test_type_checkers_see_the_operators_that_there_are():

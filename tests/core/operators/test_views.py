@@ -13,8 +13,8 @@ from penstock.errors import (
     ShapeError,
     UsageError,
 )
-from penstock.operators.registry import find
-from penstock.operators.schema import Spec
+from penstock.operators.support.registry import find
+from penstock.operators.support.schema import Spec
 from penstock.types import DALIDataType
 from tests.support.run_operator import run_operator
 

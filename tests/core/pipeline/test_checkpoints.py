@@ -12,7 +12,7 @@ import pytest
 from penstock import Pipeline, fn, pipeline_def, types
 from penstock.errors import ArgumentTypeError, CheckpointError, UsageError
 from penstock.executor.checkpoint import Checkpoint
-from penstock.operators.registry import all_schemas
+from penstock.operators.support.registry import all_schemas
 
 COUNT = 10
 

@@ -17,9 +17,9 @@ import pytest
 
 import penstock
 from penstock import Pipeline, errors, fn, ops, pipeline_def
-from penstock.operators import registry
-from penstock.operators.operator import Operator, operator
-from penstock.operators.schema import Input, Spec
+from penstock.operators.support import registry
+from penstock.operators.support.operator import Operator, operator
+from penstock.operators.support.schema import Input, Spec
 from penstock.tensors.pool import HOST_POOL
 from penstock.types import DALIDataType
 
@@ -664,8 +664,8 @@ INTERRUPTED = {
     """,
     "waiting for a batch": """
         import penstock.pipeline.pipeline as module
-        from penstock.operators.operator import Operator, operator
-        from penstock.operators.schema import Input
+        from penstock.operators.support.operator import Operator, operator
+        from penstock.operators.support.schema import Input
         module.EXIT_SECONDS = 0.1
         @operator("testing.stuck", inputs=Input("data"))
         class Stuck(Operator):
@@ -730,8 +730,8 @@ def test_interrupted_and_continued():
 def test_an_operator_that_never_returns_does_not_keep_the_program():
     done = python("""
         import penstock.pipeline.pipeline as module
-        from penstock.operators.operator import Operator, operator
-        from penstock.operators.schema import Input
+        from penstock.operators.support.operator import Operator, operator
+        from penstock.operators.support.schema import Input
         module.EXIT_SECONDS = 0.1
         begun = threading.Event()
         @operator("testing.stuck", inputs=Input("data"))

@@ -16,7 +16,7 @@ from penstock.kernels.cpu.arithmetic import (
 from penstock.kernels.gpu.arithmetic import brought, constant, may_fault, operation
 from penstock.kernels.gpu.pointwise_terms import Call, Constant, fault, source
 from penstock.kernels.gpu.program import C_TYPES
-from penstock.operators.arithmetic.operations import OPERATIONS
+from penstock.operators.support.arithmetic.operations import OPERATIONS
 from tests.support.gpu.every_function import EveryFunction, Function
 
 TYPES = list(C_TYPES)

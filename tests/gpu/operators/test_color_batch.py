@@ -8,9 +8,9 @@ import pytest
 from penstock import Pipeline, fn, types
 from penstock.kernels.gpu.color_steps import Conversion, Matrix
 from penstock.kernels.gpu.pointwise import scale_and_shift
-from penstock.operators.color_batch import ColorBatch
-from penstock.operators.color_chain import colored
-from penstock.operators.pointwise_batch import PointwiseBatch, pointwise
+from penstock.operators.support.pointwise.color_batch import ColorBatch
+from penstock.operators.support.pointwise.color_chain import colored
+from penstock.operators.support.pointwise.pointwise_batch import PointwiseBatch, pointwise
 from penstock.tensors.gpu.batch import StridedBatch
 from tests.support.gpu.session import gpu_session
 

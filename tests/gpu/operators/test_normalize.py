@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import ShapeError
-from penstock.operators.generic.normalize_batch import _misfits
-from penstock.operators.registry import find
+from penstock.operators.support.normalize.batch import _misfits
+from penstock.operators.support.registry import find
 from penstock.types import DALIDataType
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 

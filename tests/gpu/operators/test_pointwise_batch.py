@@ -10,7 +10,7 @@ from penstock.kernels.gpu.arithmetic import operation
 from penstock.kernels.gpu.cast import cast_to
 from penstock.kernels.gpu.pointwise import scale_and_shift
 from penstock.kernels.gpu.pointwise_terms import fault, nodes, source
-from penstock.operators.pointwise_batch import PointwiseBatch, pointwise
+from penstock.operators.support.pointwise.pointwise_batch import PointwiseBatch, pointwise
 from penstock.tensors.gpu.batch import StridedBatch
 from penstock.tensors.gpu.faults import FaultReport
 from tests.support.gpu.session import gpu_session

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, fn, types
-from penstock.operators.image.resized_batch import ResizedBatch
+from penstock.operators.support.resize.resized_batch import ResizedBatch
 from tests.support.gpu.same_values import random_rows
 
 SHAPES = {

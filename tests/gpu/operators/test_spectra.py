@@ -13,7 +13,7 @@ from penstock import Pipeline, fn
 from penstock.kernels.cpu.bands import mel_bands
 from penstock.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
 from penstock.kernels.gpu import spectrogram as kernels
-from penstock.operators.audio.spectrum_batch import SpectrumBatch
+from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
 from tests.support.gpu.alike import check_alike, check_same_error
 from tests.support.gpu.session import gpu_session
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import ShapeError
-from penstock.operators.subscript_batch import spans
+from penstock.operators.support.windows.subscript_batch import spans
 from penstock.types import DALIDataType as T
 from tests.support.gpu.alike import check_alike, check_same_error
 from tests.support.gpu.run_operator import run_gpu_operator

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, fn, types
-from penstock.operators.image.warped_batch import WarpedBatch
+from penstock.operators.support.warp.warped_batch import WarpedBatch
 from penstock.tensors.gpu.queue import Queue
 from tests.support.gpu.runtime import EmulatedRuntime
 from tests.support.gpu.same_values import random_rows

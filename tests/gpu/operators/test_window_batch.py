@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from penstock.errors import OperatorError, PenstockError, Where
 from penstock.executor.gpu.context import GpuContext
-from penstock.operators.operator import Operator
-from penstock.operators.planning import Alone, Planned, Samples, plan_batch, sample_of
-from penstock.operators.schema import Spec
-from penstock.operators.window import (
+from penstock.operators.support.operator import Operator
+from penstock.operators.support.planning import Alone, Planned, Samples, plan_batch, sample_of
+from penstock.operators.support.schema import Spec
+from penstock.operators.support.windows.arguments import (
     CROP_ARGS,
     OUT_OF_BOUNDS_ARGS,
     SLICE_ARGS,
@@ -24,7 +24,7 @@ from penstock.operators.window import (
     OutOfBounds,
     SliceWindow,
 )
-from penstock.operators.window_arithmetic import round_each
+from penstock.operators.support.windows.arithmetic import round_each
 from penstock.types import DALIDataType as T
 
 ARGS = {a.name: a for a in (*CROP_ARGS, *SLICE_ARGS, *OUT_OF_BOUNDS_ARGS)}

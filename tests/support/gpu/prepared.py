@@ -11,8 +11,8 @@ import numpy as np
 from penstock.executor.cpu.frames import FrameLoop, is_for_frames
 from penstock.executor.inputs import checked, declared_input
 from penstock.graph.nodes import OpNode
-from penstock.operators.registry import find
-from penstock.operators.schema import Spec
+from penstock.operators.support.registry import find
+from penstock.operators.support.schema import Spec
 from penstock.types import DALIDataType, to_numpy_type
 
 DALI_OF = {np.dtype(to_numpy_type(t)): t for t in list(DALIDataType)[1:13]}

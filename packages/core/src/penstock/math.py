@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.graph.expressions import apply
-from penstock.operators.arithmetic.operations import OPERATIONS
+from penstock.operators.support.arithmetic.operations import OPERATIONS
 from penstock.tracebacks import public
 
 if TYPE_CHECKING:

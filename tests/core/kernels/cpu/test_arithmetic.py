@@ -9,7 +9,7 @@ import pytest
 
 from penstock.kernels.cpu.arithmetic import IntegerDivisionByZeroError, array_function
 from penstock.kernels.cpu.scalar_arithmetic import conversion, scalar_function
-from penstock.operators.arithmetic.operations import OPERATIONS
+from penstock.operators.support.arithmetic.operations import OPERATIONS
 
 INTEGERS = [np.dtype(t) for t in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")]
 REALS = [np.dtype(t) for t in ("f2", "f4", "f8")]

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import ArgumentValueError, LayoutError, ShapeError
-from penstock.operators.arithmetic import program
-from penstock.operators.arithmetic.expression import typed
-from penstock.operators.planning import Samples
-from penstock.operators.registry import find
-from penstock.operators.schema import Spec
+from penstock.operators.support.arithmetic import program
+from penstock.operators.support.arithmetic.expression import typed
+from penstock.operators.support.planning import Samples
+from penstock.operators.support.registry import find
+from penstock.operators.support.schema import Spec
 from penstock.types import DALIDataType as T
 from penstock.types import to_dali_type
 from tests.support.run_operator import run_operator

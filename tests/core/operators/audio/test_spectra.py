@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from penstock.errors import ArgumentValueError, LayoutError, ShapeError
-from penstock.operators.audio.deferred_spectrum import DeferredSpectrum, numbers
-from penstock.operators.registry import find
-from penstock.operators.schema import Spec
+from penstock.operators.support.audio.lazy_spectrum import DeferredSpectrum, numbers
+from penstock.operators.support.registry import find
+from penstock.operators.support.schema import Spec
 from penstock.types import DALIDataType
 from tests.support.run_operator import PlainContext, run_operator
 

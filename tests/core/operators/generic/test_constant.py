@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from penstock.errors import ArgumentValueError, DataTypeError, LayoutError, ShapeError
-from penstock.operators.planning import PlanArguments
-from penstock.operators.registry import find
-from penstock.operators.schema import Spec
+from penstock.operators.support.planning import PlanArguments
+from penstock.operators.support.registry import find
+from penstock.operators.support.schema import Spec
 from penstock.types import DALIDataType as T
 from tests.support.run_operator import PlainContext, run_operator
 

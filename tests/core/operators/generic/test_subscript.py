@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from penstock.errors import ArgumentValueError, DataTypeError, OutOfRangeError, ShapeError
-from penstock.operators.registry import find
-from penstock.operators.schema import Spec
+from penstock.operators.support.registry import find
+from penstock.operators.support.schema import Spec
 from penstock.types import DALIDataType as T
 from tests.support.run_operator import run_operator
 

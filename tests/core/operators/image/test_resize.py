@@ -11,7 +11,7 @@ from hypothesis import given
 
 from penstock import Pipeline, fn, types
 from penstock.errors import ArgumentValueError, DataTypeError, UsageError
-from penstock.operators.image.resize_request import MODES, planned_axes
+from penstock.operators.support.resize.request import MODES, planned_axes
 from tests.support.run_operator import run_operator
 
 NEAREST, TRIANGULAR = np.array([0]), np.array([1])

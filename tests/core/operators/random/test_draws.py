@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError
-from penstock.operators.planning import PlanArguments
-from penstock.operators.registry import find
+from penstock.operators.support.planning import PlanArguments
+from penstock.operators.support.registry import find
 from penstock.types import DALIDataType as T
 from penstock.types import to_numpy_type
 from tests.support.run_operator import PlainContext, run_operator
@@ -83,7 +83,7 @@ def test_batch_size_changes_nothing():
 def test_no_batch_at_once_where_samples_differ(name):
     schema = find(name)
     constants = {a.name: a.default for a in schema.args.values()}
-    from penstock.operators.schema import Spec
+    from penstock.operators.support.schema import Spec
 
     op = schema.cls(constants)
     op.infer(Spec(T.UINT8, 2, "HW"))

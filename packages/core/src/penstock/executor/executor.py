@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.executor.gpu.lane import Lane
     from penstock.executor.plan import Plan
     from penstock.executor.sources.reading import Reading
-    from penstock.operators.schema import Spec
+    from penstock.operators.support.schema import Spec
     from penstock.tensors.gpu.device import Device
 
 _LOOKS_UP_SECONDS = 0.5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.errors import DataTypeError, LayoutError, ShapeError
-from penstock.operators.schema import Arg, Input, OpSchema, Spec
+from penstock.operators.support.schema import Arg, Input, OpSchema, Spec
 from penstock.types import is_float
 
 

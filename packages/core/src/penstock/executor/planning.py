@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import DataTypeError, ShapeError
-from penstock.operators.planning import PlanArguments, Planned, Samples, TensorArguments
+from penstock.operators.support.planning import PlanArguments, Planned, Samples, TensorArguments
 from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
-    from penstock.operators.schema import Spec
+    from penstock.operators.support.schema import Spec
 
 _MOST_REMEMBERED = 4096
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.executor.gpu.program import GpuProgram
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan, Stage
-    from penstock.operators.schema import Spec
+    from penstock.operators.support.schema import Spec
 
 
 class Programs:

@@ -15,7 +15,7 @@ from penstock.executor.cpu.context import Context
 from penstock.executor.cpu.frames import FrameLoop, is_for_frames
 from penstock.executor.inputs import check_argument, checked
 from penstock.executor.planning import Planner
-from penstock.operators.schema import Spec, as_specs
+from penstock.operators.support.schema import Spec, as_specs
 
 if TYPE_CHECKING:
     from penstock.executor.plan import Plan

@@ -9,9 +9,9 @@ from penstock.errors import ArgumentTypeError, MisusedArgumentError
 from penstock.faces.functions import by_name, function_of
 from penstock.faces.modules import Face
 from penstock.graph.capture import check_constants
-from penstock.operators.docs import docstring_for
-from penstock.operators.schema import OpSchema
-from penstock.operators.signature import class_name, signature_for
+from penstock.operators.support.docs import docstring_for
+from penstock.operators.support.schema import OpSchema
+from penstock.operators.support.signature import class_name, signature_for
 from penstock.tracebacks import public_methods
 
 

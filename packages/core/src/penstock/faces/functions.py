@@ -9,9 +9,9 @@ from penstock.errors import ArgumentTypeError
 from penstock.faces.modules import Face
 from penstock.graph.capture import call, convert_arguments, make_node
 from penstock.graph.user_line import user_line
-from penstock.operators.docs import docstring_for
-from penstock.operators.schema import OpSchema
-from penstock.operators.signature import signature_for
+from penstock.operators.support.docs import docstring_for
+from penstock.operators.support.schema import OpSchema
+from penstock.operators.support.signature import signature_for
 from penstock.tracebacks import public
 
 
@@ -65,7 +65,7 @@ def by_name(
 def external_source_of(schema: OpSchema) -> Callable[..., Any]:
     """The function behind ``fn.external_source``: its node carries a supply line."""
     from penstock.operators.external.operator import make_feed
-    from penstock.operators.external.traits import completed
+    from penstock.operators.support.external.traits import completed
 
     @public
     def function(*positional: Any, **arguments: Any) -> Any:

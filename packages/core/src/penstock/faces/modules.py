@@ -8,9 +8,9 @@ from types import ModuleType
 from typing import Any
 
 from penstock.errors import OperatorNotReleasedError, UnknownOperatorError, did_you_mean
-from penstock.operators import registry
-from penstock.operators.listed import Listed
-from penstock.operators.schema import OpSchema
+from penstock.operators.support import registry
+from penstock.operators.support.listed import Listed
+from penstock.operators.support.schema import OpSchema
 from penstock.tracebacks import public
 
 

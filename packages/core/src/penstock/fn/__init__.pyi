@@ -10,7 +10,7 @@ from penstock.fn import random as random
 from penstock.fn import readers as readers
 from penstock.fn import transforms as transforms
 from penstock.graph.data_node import DataNode
-from penstock.operators.external.traits import SourceWithTraits
+from penstock.operators.support.external.traits import SourceWithTraits
 from penstock.types import DALIDataType, DALIImageType, DALIInterpType, DataTypeLike
 
 @overload

@@ -25,10 +25,10 @@ from penstock.graph import scope
 from penstock.graph.data_node import DataNode
 from penstock.graph.nodes import OpNode
 from penstock.graph.user_line import stack_level, user_line, user_stack
-from penstock.operators.argument_types import FloatArg
-from penstock.operators.registry import find
-from penstock.operators.schema import Arg, OpSchema
-from penstock.operators.signature import class_name as class_name_of
+from penstock.operators.support.argument_types import FloatArg
+from penstock.operators.support.registry import find
+from penstock.operators.support.schema import Arg, OpSchema
+from penstock.operators.support.signature import class_name as class_name_of
 from penstock.tensors.gpu.runtime import check_available
 from penstock.types import (
     DALIDataType,

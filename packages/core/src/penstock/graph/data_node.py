@@ -202,6 +202,6 @@ class DataNode:
 
 def _call(name: str, *inputs: Any, **kwargs: Any) -> DataNode:
     from penstock.graph.capture import call
-    from penstock.operators.registry import find
+    from penstock.operators.support.registry import find
 
     return call(find(name), inputs, kwargs)  # type: ignore[no-any-return]

@@ -16,8 +16,8 @@ from penstock.errors import ArgumentTypeError, ArgumentValueError, NumberOverflo
 from penstock.graph.capture import constant_node, make_node
 from penstock.graph.data_node import DataNode
 from penstock.graph.user_line import user_line
-from penstock.operators.arithmetic.operations import OPERATIONS, Operation
-from penstock.operators.registry import find
+from penstock.operators.support.arithmetic.operations import OPERATIONS, Operation
+from penstock.operators.support.registry import find
 from penstock.tracebacks import public
 from penstock.types import DALIDataType, ScalarConstant, to_dali_type
 from penstock.types.constant import constant_array

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.graph.data_node import DataNode
 from penstock.graph.nodes import OpNode
-from penstock.operators.arithmetic.expression import merge
+from penstock.operators.support.arithmetic.expression import merge
 
 _EXPRESSION = "_arithmetic_generic_op"
 _Edge = tuple[int, int]

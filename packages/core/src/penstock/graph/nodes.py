@@ -10,7 +10,7 @@ from penstock.errors import Where
 
 if TYPE_CHECKING:
     from penstock.graph.data_node import DataNode
-    from penstock.operators.schema import OpSchema
+    from penstock.operators.support.schema import OpSchema
 
 
 _serials = itertools.count()

@@ -11,7 +11,7 @@ from penstock.errors import ArgumentTypeError, ArgumentValueError, NotYetSupport
 from penstock.graph.capture import call
 from penstock.graph.data_node import DataNode
 from penstock.graph.user_line import user_line
-from penstock.operators.registry import find
+from penstock.operators.support.registry import find
 from penstock.types import ScalarConstant
 
 

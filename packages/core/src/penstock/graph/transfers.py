@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.graph.capture import wanted_device
 from penstock.graph.data_node import DataNode
 from penstock.graph.nodes import OpNode
-from penstock.operators.registry import find
+from penstock.operators.support.registry import find
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

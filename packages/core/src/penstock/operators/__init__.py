@@ -1,6 +1,7 @@
 """Floor 3: operators, each declared once.
 
-A new operator is a new file. `penstock.operators.manifest`, which a tool writes, says which module
+A new operator is a new file in the folder of its family; what operators are declared and written
+with is in `support`. `penstock.operators.support.manifest`, which a tool writes, says which module
 declares which operator, so that each is imported when it is first used. What is re-exported here
 is what a declaration is written with, also outside of the library.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from penstock.operators.argument_types import (
+from penstock.operators.support.argument_types import (
     BoolArg,
     DataTypeArg,
     FloatArg,
@@ -22,14 +23,14 @@ from penstock.operators.argument_types import (
     StringArg,
     StringListArg,
 )
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.program import CudaKernel
-    from penstock.operators.batch_arguments import scalars
-    from penstock.operators.planning import PlanContext, Planned, Samples, plan_batch
     from penstock.operators.readers.base import Reader, reader
+    from penstock.operators.support.arguments import scalars
+    from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 
 __all__ = [
     "REQUIRED",
@@ -62,13 +63,13 @@ __all__ = [
 
 _WHERE = {
     "CudaKernel": "penstock.kernels.gpu.program",
-    "PlanContext": "penstock.operators.planning",
-    "Planned": "penstock.operators.planning",
+    "PlanContext": "penstock.operators.support.planning",
+    "Planned": "penstock.operators.support.planning",
     "Reader": "penstock.operators.readers.base",
-    "Samples": "penstock.operators.planning",
-    "plan_batch": "penstock.operators.planning",
+    "Samples": "penstock.operators.support.planning",
+    "plan_batch": "penstock.operators.support.planning",
     "reader": "penstock.operators.readers.base",
-    "scalars": "penstock.operators.batch_arguments",
+    "scalars": "penstock.operators.support.arguments",
 }
 """Names that are imported when they are asked for, and their modules."""
 

@@ -10,7 +10,7 @@ from penstock.errors import ShapeError, UnknownNameError, created_at, did_you_me
 from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
 from penstock.executor.gpu.batch import GpuBatch
 from penstock.graph.user_line import stack_level
-from penstock.operators.external.feed import DeviceDelivery
+from penstock.operators.support.external.feed import DeviceDelivery
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from penstock.executor.plan import Plan
     from penstock.graph.nodes import OpNode
-    from penstock.operators.external.feed import AnyDelivery, Feed
+    from penstock.operators.support.external.feed import AnyDelivery, Feed
     from penstock.tensors.gpu.device import Device
     from penstock.tensors.pool import HostPool
 

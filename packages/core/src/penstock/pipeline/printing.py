@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from penstock.graph.data_node import DataNode
     from penstock.graph.nodes import OpNode
-    from penstock.operators.schema import Spec
+    from penstock.operators.support.schema import Spec
     from penstock.pipeline.pipeline import Pipeline
 
 HEADER = ("#", "operator", "device", "inputs", "outputs", "created at")

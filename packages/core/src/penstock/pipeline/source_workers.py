@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from penstock.operators.external.parallel.feed import ParallelFeed
+from penstock.operators.support.external.parallel.feed import ParallelFeed
 from penstock.pipeline.definable import DefinablePipeline
 
 if TYPE_CHECKING:

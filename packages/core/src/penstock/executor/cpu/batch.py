@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from penstock.operators.schema import Spec
+    from penstock.operators.support.schema import Spec
     from penstock.tensors.gpu.runtime import Event
 
 

@@ -11,7 +11,7 @@ from penstock.errors import NotYetSupportedError, located
 from penstock.executor.cpu.arena import Arena
 from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
 from penstock.executor.cpu.frames import FrameLoop
-from penstock.operators.planning import Samples
+from penstock.operators.support.planning import Samples
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ import numpy as np
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.executor.cpu.context import FrameContext
 from penstock.executor.planning import Planner, SamplePlans
-from penstock.operators.operator import Operator
-from penstock.operators.planning import Samples
-from penstock.operators.schema import Spec, as_specs
+from penstock.operators.support.operator import Operator
+from penstock.operators.support.planning import Samples
+from penstock.operators.support.schema import Spec, as_specs
 from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
-    from penstock.operators.schema import OpSchema
+    from penstock.operators.support.schema import OpSchema
 
 
 class FrameLoop:

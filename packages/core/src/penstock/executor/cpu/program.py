@@ -12,8 +12,8 @@ from penstock.executor.cpu.concurrency import Concurrency
 from penstock.executor.cpu.frames import FrameLoop
 from penstock.executor.cpu.together import function_for_several
 from penstock.executor.step import Step, StepMaker, with_place
-from penstock.operators.planning import SMALL_ELEMENTS, Samples
-from penstock.operators.schema import Spec
+from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
+from penstock.operators.support.schema import Spec
 
 if TYPE_CHECKING:
     from penstock.executor.plan import Plan, Stage

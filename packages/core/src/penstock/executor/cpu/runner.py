@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.errors import PenstockError, ShapeError, located
 from penstock.executor.cpu.together import Together
-from penstock.operators.planning import Samples
+from penstock.operators.support.planning import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from penstock._later import later
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.operators.schema import Spec
+    from penstock.operators.support.schema import Spec
     from penstock.tensors.gpu import tensor_list as _tensor_lists
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.runtime import Event

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import located
-from penstock.operators.planning import ArgumentColumns, TensorArguments
+from penstock.operators.support.planning import ArgumentColumns, TensorArguments
 from penstock.tensors.gpu.batch import DeviceBatch, as_shapes
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
 from penstock.executor.cpu.worker import track
 from penstock.executor.gpu.batch import GpuBatch
 from penstock.kernels.gpu.transfer import HostCopy
-from penstock.operators.late_batch import LateBatch
+from penstock.operators.support.late_batch import LateBatch
 from penstock.tensors.gpu.faults import FaultReport
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from penstock.executor.gpu.context import GpuContext
 from penstock.executor.gpu.frames import GpuFrames
 from penstock.executor.step import Step, StepMaker, with_place
 from penstock.kernels.gpu.transfer import HostCopy, to_device
-from penstock.operators.late_batch import LateBatch
+from penstock.operators.support.late_batch import LateBatch
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, note_use
 from penstock.types import storage_dtype
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan, Stage
     from penstock.graph.nodes import OpNode
-    from penstock.operators.schema import Spec
+    from penstock.operators.support.schema import Spec
     from penstock.tensors.gpu.queue import Queue
     from penstock.tensors.gpu.runtime import Event
 

@@ -14,7 +14,7 @@ from penstock.tensors.pool import HOST_POOL, HostPool
 if TYPE_CHECKING:
     from penstock.kernels.cpu.decode.jpeg_scan import ScannedJpegs
     from penstock.kernels.cpu.reading_threads import FilesRead
-    from penstock.operators.schema import Spec
+    from penstock.operators.support.schema import Spec
 
 
 _finding = threading.Lock()

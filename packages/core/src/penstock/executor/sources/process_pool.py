@@ -19,16 +19,16 @@ from penstock.errors import ArgumentValueError, SourceWorkerError, UsageError
 from penstock.executor.sources.channel import Channel
 from penstock.executor.sources.process_worker import Report, Sources, serve
 from penstock.executor.sources.segments import SegmentReader
-from penstock.operators.external.parallel.parcel import Part, copied, read
-from penstock.operators.external.parallel.tasks import RewindTask
-from penstock.operators.external.parallel.workers import Entry, Ticket
+from penstock.operators.support.external.parallel.parcel import Part, copied, read
+from penstock.operators.support.external.parallel.tasks import RewindTask
+from penstock.operators.support.external.parallel.workers import Entry, Ticket
 from penstock.pickling import Pickler
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-    from penstock.operators.external.parallel.tasks import Task
+    from penstock.operators.support.external.parallel.tasks import Task
 
 assert _util is not None
 LENT_LIMIT = 32

@@ -20,8 +20,8 @@ import numpy as np
 from penstock.executor.sources.channel import Channel
 from penstock.executor.sources.failure import Failure
 from penstock.executor.sources.segments import Segment, SegmentWriter
-from penstock.operators.external.parallel.parcel import write
-from penstock.operators.external.parallel.tasks import RewindTask, SourceRunner, Traits
+from penstock.operators.support.external.parallel.parcel import write
+from penstock.operators.support.external.parallel.tasks import RewindTask, SourceRunner, Traits
 
 if TYPE_CHECKING:
     import socket

@@ -7,10 +7,10 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import NotYetSupportedError, UsageError
-from penstock.operators.external.parallel.workers import Entry, Workers, useful_workers
+from penstock.operators.support.external.parallel.workers import Entry, Workers, useful_workers
 
 if TYPE_CHECKING:
-    from penstock.operators.external.parallel.feed import ParallelFeed
+    from penstock.operators.support.external.parallel.feed import ParallelFeed
 
 
 def start_threads(feeds: list[tuple[ParallelFeed, str]], count: int) -> Workers | None:

@@ -10,14 +10,14 @@ import weakref
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import SourceWorkerError, UsageError
-from penstock.operators.external.parallel.parcel import Part, copied
-from penstock.operators.external.parallel.tasks import RewindTask, SourceRunner
-from penstock.operators.external.parallel.workers import Entry, Ticket
+from penstock.operators.support.external.parallel.parcel import Part, copied
+from penstock.operators.support.external.parallel.tasks import RewindTask, SourceRunner
+from penstock.operators.support.external.parallel.workers import Entry, Ticket
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.operators.external.parallel.tasks import Task
+    from penstock.operators.support.external.parallel.tasks import Task
     from penstock.tensors.pool import HostPool
 
 _LOOKS_UP_SECONDS = 0.5

@@ -20,12 +20,12 @@ from penstock.experimental.dynamic.capture.invariants import plain
 from penstock.experimental.dynamic.dtypes import BY_NAME, DType
 from penstock.experimental.dynamic.operations import Operation
 from penstock.graph.user_line import stack_level
-from penstock.operators.argument_types import DataTypeArg
+from penstock.operators.support.argument_types import DataTypeArg
 from penstock.types import DALIDataType, DALIImageType, DALIInterpType, as_data_type
 
 if TYPE_CHECKING:
     from penstock.experimental.dynamic.slots import Slot
-    from penstock.operators.schema import Arg, OpSchema
+    from penstock.operators.support.schema import Arg, OpSchema
 
 _NOT_ARGUMENTS = frozenset(("preserve", "seed", "bytes_per_sample_hint"))
 PLAIN = frozenset((int, str, bool, type(None), DALIDataType, DALIImageType, DALIInterpType, DType))

@@ -15,9 +15,9 @@ from penstock.experimental.dynamic.arguments import made
 from penstock.experimental.dynamic.operations import OPERATIONS as CALLED
 from penstock.experimental.dynamic.slots import HostValue, Slot
 from penstock.graph.expressions import constant_operand
-from penstock.operators.arithmetic.operations import OPERATIONS, Operation
-from penstock.operators.registry import find
-from penstock.operators.schema import OpSchema, Spec
+from penstock.operators.support.arithmetic.operations import OPERATIONS, Operation
+from penstock.operators.support.registry import find
+from penstock.operators.support.schema import OpSchema, Spec
 from penstock.tracebacks import hide_engine, public
 from penstock.types import DALIDataType, ScalarConstant, storage_dtype
 

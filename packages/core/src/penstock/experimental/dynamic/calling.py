@@ -25,11 +25,11 @@ from penstock.experimental.dynamic.rng import resolve_rng
 from penstock.experimental.dynamic.sizes import checked_size
 from penstock.experimental.dynamic.slots import Slot
 from penstock.graph.capture import wanted_device
-from penstock.operators.registry import find
+from penstock.operators.support.registry import find
 from penstock.tracebacks import own_folders
 
 if TYPE_CHECKING:
-    from penstock.operators.schema import OpSchema
+    from penstock.operators.support.schema import OpSchema
 
 _deferred, _eager = EvalMode.deferred, EvalMode.eager
 EXPRESSION = "_arithmetic_generic_op"

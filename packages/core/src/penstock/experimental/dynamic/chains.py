@@ -14,8 +14,8 @@ from penstock.experimental.dynamic.sharing import Sharing
 from penstock.graph.data_node import DataNode
 from penstock.graph.fuse import merge_expressions
 from penstock.graph.nodes import OpNode
-from penstock.operators.registry import find
-from penstock.operators.schema import Spec
+from penstock.operators.support.registry import find
+from penstock.operators.support.schema import Spec
 
 if TYPE_CHECKING:
     from penstock.executor.cpu.runner import SampleRunner

@@ -27,8 +27,8 @@ from penstock.experimental.dynamic.slots import (
     on_host,
     with_spec,
 )
-from penstock.operators.registry import find
-from penstock.operators.schema import OpSchema, Spec
+from penstock.operators.support.registry import find
+from penstock.operators.support.schema import OpSchema, Spec
 from penstock.tensors.gpu.foreign import is_on_gpu
 from penstock.tensors.interop import as_host_array, dali_type
 from penstock.tensors.pool import HOST_POOL

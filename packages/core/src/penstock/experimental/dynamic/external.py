@@ -23,7 +23,7 @@ from penstock.experimental.dynamic.dtypes import DType
 from penstock.experimental.dynamic.dtypes import dtype as as_dtype
 from penstock.experimental.dynamic.sizes import checked_size
 from penstock.experimental.dynamic.tensors import Tensor
-from penstock.operators.external.callback import cycle_policy, kind_of
+from penstock.operators.support.external.callback import cycle_policy, kind_of
 from penstock.types import DataTypeLike
 
 

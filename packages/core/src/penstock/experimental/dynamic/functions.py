@@ -7,11 +7,11 @@ from typing import Any
 
 from penstock.experimental.dynamic.calling import call
 from penstock.faces.modules import Face
-from penstock.operators import registry
-from penstock.operators.docs import docstring_for
-from penstock.operators.listed import Listed
-from penstock.operators.schema import OpSchema
-from penstock.operators.signature import signature_for
+from penstock.operators.support import registry
+from penstock.operators.support.docs import docstring_for
+from penstock.operators.support.listed import Listed
+from penstock.operators.support.schema import OpSchema
+from penstock.operators.support.signature import signature_for
 from penstock.tracebacks import hide_engine
 
 

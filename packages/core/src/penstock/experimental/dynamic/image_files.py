@@ -11,8 +11,8 @@ import numpy as np
 from penstock.errors import ArgumentTypeError, ArgumentValueError, BadSampleError
 from penstock.experimental.dynamic import calling
 from penstock.experimental.dynamic.slots import HostValue, Slot
-from penstock.operators.registry import find
-from penstock.operators.schema import Spec
+from penstock.operators.support.registry import find
+from penstock.operators.support.schema import Spec
 from penstock.types import DALIDataType
 
 _BYTES = Spec(DALIDataType.UINT8, 1)

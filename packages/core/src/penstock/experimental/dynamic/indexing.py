@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.errors import ConversionError, ShapeError, TooManyIndicesError
 from penstock.experimental.dynamic import calling
-from penstock.operators.registry import find
+from penstock.operators.support.registry import find
 from penstock.types import ScalarConstant
 
 

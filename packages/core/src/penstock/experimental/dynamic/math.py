@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.experimental.dynamic.arithmetic import function_of
-from penstock.operators.arithmetic.operations import OPERATIONS
+from penstock.operators.support.arithmetic.operations import OPERATIONS
 
 
 def _functions() -> dict[str, Any]:

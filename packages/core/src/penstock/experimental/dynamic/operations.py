@@ -12,7 +12,7 @@ from penstock.executor.cpu.frames import FrameLoop, is_for_frames
 from penstock.executor.inputs import check_argument, checked
 from penstock.executor.plan import needs_batch
 from penstock.experimental.dynamic.solo import Solo
-from penstock.operators.schema import OpSchema, Spec, as_specs
+from penstock.operators.support.schema import OpSchema, Spec, as_specs
 
 _MOST_OPERATIONS = 4096
 _MOST_FORMS = 64

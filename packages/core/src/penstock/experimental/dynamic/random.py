@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from penstock.experimental.dynamic.functions import function_of
 from penstock.experimental.dynamic.rng import RNG, get_default_rng, set_seed
-from penstock.operators.registry import find
+from penstock.operators.support.registry import find
 
 __all__ = [
     "RNG",

@@ -29,13 +29,13 @@ from penstock.experimental.dynamic.modes import THREAD, EvalMode
 from penstock.experimental.dynamic.reading import Place, ReadAhead
 from penstock.experimental.dynamic.sizes import checked_size
 from penstock.experimental.dynamic.tensors import Tensor
-from penstock.operators.schema import as_specs
+from penstock.operators.support.schema import as_specs
 from penstock.tracebacks import own_folders, public_methods
 
 if TYPE_CHECKING:
     from penstock.experimental.dynamic.slots import Slot
     from penstock.operators.readers.base import Reader as Source
-    from penstock.operators.schema import OpSchema
+    from penstock.operators.support.schema import OpSchema
 
 _FIXED_SEED = -1
 """Seed of a reader without one: DALI's, so that files come in the same order."""

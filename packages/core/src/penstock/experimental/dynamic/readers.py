@@ -8,11 +8,11 @@ from typing import Any
 from penstock.dali_names import DALI_CLASSES
 from penstock.errors import OperatorNotReleasedError, UnknownOperatorError, did_you_mean
 from penstock.experimental.dynamic.reader import Reader
-from penstock.operators import registry
-from penstock.operators.docs import docstring_for
-from penstock.operators.listed import Listed
-from penstock.operators.schema import OpSchema
-from penstock.operators.signature import class_name, signature_for
+from penstock.operators.support import registry
+from penstock.operators.support.docs import docstring_for
+from penstock.operators.support.listed import Listed
+from penstock.operators.support.schema import OpSchema
+from penstock.operators.support.signature import class_name, signature_for
 from penstock.tracebacks import public
 
 _HEAD = ("max_batch_size", "name", "device", "num_inputs")

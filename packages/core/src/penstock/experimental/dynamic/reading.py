@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from penstock.experimental.dynamic.thread_pools import ThreadPool
-    from penstock.operators.schema import Spec
+    from penstock.operators.support.schema import Spec
 
 _SMALL_BYTES = 4096
 """Samples up to this size are put side by side, which makes one array of a batch of labels."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from penstock.operators.schema import Spec
+from penstock.operators.support.schema import Spec
 from penstock.tensors.tensor_list import TensorListCPU
 
 if TYPE_CHECKING:

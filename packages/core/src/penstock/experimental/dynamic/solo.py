@@ -15,7 +15,7 @@ from penstock.executor.cpu.arena import Arena
 from penstock.executor.planning import Planner
 from penstock.experimental.dynamic.slots import HostValue
 from penstock.kernels.cpu.random import sample_uniforms
-from penstock.operators.planning import Samples
+from penstock.operators.support.planning import Samples
 from penstock.tensors.pool import HOST_POOL
 from penstock.types import storage_dtype
 

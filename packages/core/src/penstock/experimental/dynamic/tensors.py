@@ -16,8 +16,8 @@ from penstock.experimental.dynamic.devices import Device, DeviceLike
 from penstock.experimental.dynamic.devices import device as as_device
 from penstock.experimental.dynamic.dtypes import BY_TYPE_ID, DType
 from penstock.experimental.dynamic.slots import HostValue, Slot, on_host
-from penstock.operators.registry import find
-from penstock.operators.schema import Spec
+from penstock.operators.support.registry import find
+from penstock.operators.support.schema import Spec
 from penstock.tensors.tensor import TensorCPU
 from penstock.tracebacks import public_methods
 

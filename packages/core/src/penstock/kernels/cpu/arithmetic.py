@@ -71,7 +71,7 @@ def array_function(
     Parameters
     ----------
     name
-        Operation, as in `penstock.operators.arithmetic.operations`.
+        Operation, as in `penstock.operators.support.arithmetic.operations`.
     dtype
         Type of the operands.
     constants

@@ -11,16 +11,20 @@ import numpy as np
 from penstock._later import later
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.arithmetic import IntegerDivisionByZeroError
-from penstock.operators.argument_types import ObjectArg
-from penstock.operators.arithmetic.expression import inputs_of, typed
-from penstock.operators.arithmetic.program import ArrayProgram
-from penstock.operators.arithmetic.scalars import compile_scalar
-from penstock.operators.arithmetic.shapes import not_broadcastable
-from penstock.operators.color_batch import ColorBatch
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.planning import PlanContext, Planned, Samples
-from penstock.operators.pointwise_batch import MappedBatch, PointwiseBatch, pointwise
-from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+from penstock.operators.support.argument_types import ObjectArg
+from penstock.operators.support.arithmetic.expression import inputs_of, typed
+from penstock.operators.support.arithmetic.program import ArrayProgram
+from penstock.operators.support.arithmetic.scalars import compile_scalar
+from penstock.operators.support.arithmetic.shapes import not_broadcastable
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.planning import PlanContext, Planned, Samples
+from penstock.operators.support.pointwise.color_batch import ColorBatch
+from penstock.operators.support.pointwise.pointwise_batch import (
+    MappedBatch,
+    PointwiseBatch,
+    pointwise,
+)
+from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import StridedBatch
 
 if TYPE_CHECKING:
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu import pointwise_terms as _terms
     from penstock.kernels.gpu import transfer as _transfer
     from penstock.kernels.gpu.pointwise_terms import Term
-    from penstock.operators.arithmetic.terms import DeviceProgram
+    from penstock.operators.support.arithmetic.terms import DeviceProgram
     from penstock.tensors.gpu.batch import LazyBatch
 else:
     _terms = later("penstock.kernels.gpu.pointwise_terms")
@@ -53,8 +57,8 @@ class ArithmeticGenericOp(Operator):
 
     `expression` is ``("input", k)`` for input number `k`, ``("const", value, dtype)`` for a
     number, or ``(operation, operand, ...)`` with a name of
-    `penstock.operators.arithmetic.operations.OPERATIONS` and further expressions. ``x * 2 + y``
-    of inputs ``(x, y)`` is
+    `penstock.operators.support.arithmetic.operations.OPERATIONS` and further expressions.
+    ``x * 2 + y`` of inputs ``(x, y)`` is
     ``("add", ("mul", ("input", 0), ("const", 2, types.INT32)), ("input", 1))``.
 
     The shapes of a sample's operands broadcast to one, aligned at their last axes.
@@ -141,7 +145,7 @@ class ArithmeticGenericOp(Operator):
     @cached_property
     def device_program(self) -> DeviceProgram:
         """What the GPU computes; found when it is first asked for."""
-        from penstock.operators.arithmetic.terms import device_program
+        from penstock.operators.support.arithmetic.terms import device_program
 
         return device_program(self.root)
 

@@ -13,12 +13,12 @@ from penstock.errors import (
 )
 from penstock.kernels.cpu.audio.resample import resample
 from penstock.kernels.cpu.audio.sinc_window import sinc_window
-from penstock.operators.argument_types import DataTypeArg, FloatArg, IntArg
-from penstock.operators.audio.decoding import QUALITY, check_quality
-from penstock.operators.audio.resampling import resampling_of, resamplings_of
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.registry import register
-from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.support.argument_types import DataTypeArg, FloatArg, IntArg
+from penstock.operators.support.audio.decoding import QUALITY, check_quality
+from penstock.operators.support.audio.resampling import resampling_of, resamplings_of
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.registry import register
+from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, to_numpy_type
 

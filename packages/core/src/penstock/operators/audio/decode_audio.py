@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.operators.argument_types import BoolArg, DataTypeArg, FloatArg
-from penstock.operators.audio.decoding import (
+from penstock.operators.support.argument_types import BoolArg, DataTypeArg, FloatArg
+from penstock.operators.support.arguments import scalars
+from penstock.operators.support.audio.decoding import (
     QUALITY,
     AudioDecoding,
     PlainFiles,
     check_encoded_audio,
 )
-from penstock.operators.batch_arguments import scalars
-from penstock.operators.operator import Operator, SampleContext, SamplesContext, operator
-from penstock.operators.planning import PlanContext, Planned, Samples
-from penstock.operators.registry import register
-from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.support.operator import Operator, SampleContext, SamplesContext, operator
+from penstock.operators.support.planning import PlanContext, Planned, Samples
+from penstock.operators.support.registry import register
+from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
 
 

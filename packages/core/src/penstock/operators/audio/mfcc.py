@@ -8,9 +8,9 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu.bands import Bands, apply_bands, cosine_bands
-from penstock.operators.argument_types import BoolArg, FloatArg, IntArg
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.support.argument_types import BoolArg, FloatArg, IntArg
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
-from penstock.operators.argument_types import FloatArg, IntArg
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.support.argument_types import FloatArg, IntArg
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu.power_spectrum import power_spectrum
-from penstock.operators.argument_types import IntArg
 from penstock.operators.audio.spectrogram import POWER
-from penstock.operators.operator import Operator, SampleContext, operator
-from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.support.argument_types import IntArg
+from penstock.operators.support.operator import Operator, SampleContext, operator
+from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
 
 

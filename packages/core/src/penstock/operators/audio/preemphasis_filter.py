@@ -8,10 +8,10 @@ import numpy as np
 
 from penstock.errors import ArgumentChoiceError, DataTypeError
 from penstock.kernels.cpu.audio.border import Border
-from penstock.operators.argument_types import DataTypeArg, FloatArg, StringArg
-from penstock.operators.batch_arguments import scalars
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.support.argument_types import DataTypeArg, FloatArg, StringArg
+from penstock.operators.support.arguments import scalars
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, to_numpy_type
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
-from penstock.operators.argument_types import BoolArg, FloatListArg, IntArg, LayoutArg
-from penstock.operators.audio.deferred_spectrum import DeferredSpectrum
-from penstock.operators.audio.spectrum_batch import SpectrumBatch
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.support.argument_types import BoolArg, FloatListArg, IntArg, LayoutArg
+from penstock.operators.support.audio.lazy_spectrum import DeferredSpectrum
+from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import shape_rows, volumes
 from penstock.types import DALIDataType
 

@@ -9,11 +9,11 @@ import numpy as np
 from penstock._later import later
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.decibels import decibel_scale, to_decibels
-from penstock.operators.argument_types import FloatArg
-from penstock.operators.audio.deferred_spectrum import DeferredSpectrum
-from penstock.operators.audio.spectrum_batch import SpectrumBatch
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.support.argument_types import FloatArg
+from penstock.operators.support.audio.lazy_spectrum import DeferredSpectrum
+from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from penstock.errors import (
     ShapeError,
     UsageError,
 )
-from penstock.operators.argument_types import (
+from penstock.operators.support.argument_types import (
     ArgType,
     BoolArg,
     DataTypeArg,
@@ -21,10 +21,10 @@ from penstock.operators.argument_types import (
     LayoutArg,
     ObjectArg,
 )
-from penstock.operators.external.feed import Declared, Feed
-from penstock.operators.external.parallel.feed import ParallelFeed, check_parallel
-from penstock.operators.operator import Operator, operator
-from penstock.operators.schema import Arg, Spec
+from penstock.operators.support.external.feed import Declared, Feed
+from penstock.operators.support.external.parallel.feed import ParallelFeed, check_parallel
+from penstock.operators.support.operator import Operator, operator
+from penstock.operators.support.schema import Arg, Spec
 
 
 def _one_or_list(one: ArgType) -> ArgType:

@@ -8,12 +8,16 @@ import numpy as np
 
 from penstock.errors import DataTypeError
 from penstock.kernels.cpu.cast import converter
-from penstock.operators.argument_types import DataTypeArg
-from penstock.operators.color_batch import ColorBatch
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.planning import PlanContext, Planned, Samples
-from penstock.operators.pointwise_batch import MappedBatch, PointwiseBatch, pointwise
-from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+from penstock.operators.support.argument_types import DataTypeArg
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.planning import PlanContext, Planned, Samples
+from penstock.operators.support.pointwise.color_batch import ColorBatch
+from penstock.operators.support.pointwise.pointwise_batch import (
+    MappedBatch,
+    PointwiseBatch,
+    pointwise,
+)
+from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import StridedBatch
 from penstock.types import DALIDataType, storage_dtype, to_numpy_type
 

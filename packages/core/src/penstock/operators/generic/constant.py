@@ -8,16 +8,16 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.layout import check_layout
-from penstock.operators.argument_types import (
+from penstock.operators.support.argument_types import (
     DataTypeArg,
     FloatListArg,
     IntListArg,
     LayoutArg,
     ObjectArg,
 )
-from penstock.operators.operator import BatchContext, Operator, operator
-from penstock.operators.planning import PlanContext, Planned, Samples
-from penstock.operators.schema import REQUIRED, Arg, Spec
+from penstock.operators.support.operator import BatchContext, Operator, operator
+from penstock.operators.support.planning import PlanContext, Planned, Samples
+from penstock.operators.support.schema import REQUIRED, Arg, Spec
 from penstock.types import DALIDataType, constant_array, to_dali_type
 
 if TYPE_CHECKING:

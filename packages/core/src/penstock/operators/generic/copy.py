@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.schema import Input
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.schema import Input
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.errors import DataTypeError, LayoutError, ShapeError
-from penstock.operators.argument_types import DataTypeArg, IntListArg, LayoutArg
-from penstock.operators.operator import Operator, SampleContext, operator
-from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.support.argument_types import DataTypeArg, IntListArg, LayoutArg
+from penstock.operators.support.operator import Operator, SampleContext, operator
+from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, constant_array, to_numpy_type
 
 _SHAPE = Arg(

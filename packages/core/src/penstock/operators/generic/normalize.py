@@ -19,7 +19,7 @@ from penstock.kernels.cpu.normalize import (
     totals,
 )
 from penstock.layout import axes_of
-from penstock.operators.argument_types import (
+from penstock.operators.support.argument_types import (
     ArrayArg,
     BoolArg,
     DataTypeArg,
@@ -28,21 +28,21 @@ from penstock.operators.argument_types import (
     IntListArg,
     LayoutArg,
 )
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.schema import Arg, Input, Spec
-from penstock.operators.shape_memo import ShapeMemo
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.operators.support.shape_memo import ShapeMemo
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu import normalize_blocks as _normalize_blocks
     from penstock.kernels.gpu import normalize_short as _normalize_short
     from penstock.kernels.gpu.normalize_blocks import Blocks
-    from penstock.operators.generic import normalize_batch as _normalize_batch
+    from penstock.operators.support.normalize import batch as _normalize_batch
     from penstock.tensors.gpu.batch import DeviceBatch
 else:
     _normalize_blocks = later("penstock.kernels.gpu.normalize_blocks")
     _normalize_short = later("penstock.kernels.gpu.normalize_short")
-    _normalize_batch = later("penstock.operators.generic.normalize_batch")
+    _normalize_batch = later("penstock.operators.support.normalize.batch")
 _TYPES = (
     DALIDataType.UINT8,
     DALIDataType.INT8,

@@ -9,15 +9,14 @@ from typing import Any, ClassVar, overload
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
+from penstock.kernels.cpu.fill import fill_of_type
 from penstock.kernels.cpu.pad import pad_window
-from penstock.operators.argument_types import FloatArg, IntListArg, LayoutArg
-from penstock.operators.axes import checked_axes, named_axes
-from penstock.operators.batch_arguments import scalars
-from penstock.operators.fill import fill_of_type
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.partial_batch import strided_batch
-from penstock.operators.schema import Arg, Input, Spec
-from penstock.operators.vector_arguments import vectors
+from penstock.operators.support.argument_types import FloatArg, IntListArg, LayoutArg
+from penstock.operators.support.arguments import scalars, vectors
+from penstock.operators.support.axes import checked_axes, named_axes
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.operators.support.windows.partial_batch import strided_batch
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 from penstock.types import to_numpy_type
 

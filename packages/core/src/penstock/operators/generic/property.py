@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from penstock.errors import ArgumentValueError
-from penstock.operators.argument_types import StringArg
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+from penstock.operators.support.argument_types import StringArg
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import LazyBatch
 from penstock.types import DALIDataType
 

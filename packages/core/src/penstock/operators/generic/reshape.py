@@ -16,10 +16,15 @@ from penstock.errors import (
     ShapeError,
     UsageError,
 )
-from penstock.operators.argument_types import DataTypeArg, FloatListArg, IntListArg, LayoutArg
-from penstock.operators.generic.reshape_batch import new_shapes
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.support.argument_types import (
+    DataTypeArg,
+    FloatListArg,
+    IntListArg,
+    LayoutArg,
+)
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.reshaped import new_shapes
+from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import StridedBatch
 from penstock.types import DALIDataType, to_numpy_type
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from penstock.errors import DataTypeError
-from penstock.operators.argument_types import DataTypeArg
-from penstock.operators.operator import BatchContext, Operator, operator
-from penstock.operators.planning import PlanContext, Planned, Samples
-from penstock.operators.registry import register
-from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.support.argument_types import DataTypeArg
+from penstock.operators.support.operator import BatchContext, Operator, operator
+from penstock.operators.support.planning import PlanContext, Planned, Samples
+from penstock.operators.support.registry import register
+from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import LazyBatch
 from penstock.types import DALIDataType, to_numpy_type
 

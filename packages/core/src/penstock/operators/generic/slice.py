@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from penstock.operators.cut import CUT_DTYPE_ARGS, Cutter
-from penstock.operators.deferred import DeferredImage
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.planning import PlanContext, Planned, plan_batch
-from penstock.operators.schema import Input, Spec
-from penstock.operators.window import OUT_OF_BOUNDS_ARGS, SLICE_ARGS, SliceWindow
+from penstock.operators.support.lazy_image import DeferredImage
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.planning import PlanContext, Planned, plan_batch
+from penstock.operators.support.schema import Input, Spec
+from penstock.operators.support.windows.arguments import OUT_OF_BOUNDS_ARGS, SLICE_ARGS, SliceWindow
+from penstock.operators.support.windows.cut import CUT_DTYPE_ARGS, Cutter
 from penstock.tensors.gpu.batch import LazyBatch
 
 

@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from penstock.errors import ArgumentValueError, LayoutError, OutOfRangeError, ShapeError, UsageError
-from penstock.operators.argument_types import IntListArg, LayoutArg
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.partial_batch import seen_through
-from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.support.argument_types import IntListArg, LayoutArg
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.operators.support.windows.partial_batch import seen_through
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, volumes
 
 

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from penstock.errors import ArgumentValueError, DataTypeError, OutOfRangeError, ShapeError
-from penstock.operators.argument_types import IntArg
-from penstock.operators.batch_arguments import scalars
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.planning import PlanContext, Planned, Samples
-from penstock.operators.schema import REQUIRED, Arg, Input, Spec
-from penstock.operators.subscript_batch import Subscripted, clipped
-from penstock.operators.window_arithmetic import FARTHEST
+from penstock.operators.support.argument_types import IntArg
+from penstock.operators.support.arguments import scalars
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.planning import PlanContext, Planned, Samples
+from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
+from penstock.operators.support.windows.arithmetic import FARTHEST
+from penstock.operators.support.windows.subscript_batch import Subscripted, clipped
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 from penstock.types import DALIDataType
 

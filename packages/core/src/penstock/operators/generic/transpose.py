@@ -8,9 +8,9 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, LayoutError
 from penstock.kernels.cpu.transpose import transpose_into
-from penstock.operators.argument_types import BoolArg, IntListArg, LayoutArg
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.support.argument_types import BoolArg, IntListArg, LayoutArg
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 
 

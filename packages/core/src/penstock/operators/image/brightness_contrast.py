@@ -8,14 +8,18 @@ import numpy as np
 
 from penstock._later import later
 from penstock.kernels.cpu.pointwise import brightness_contrast
-from penstock.operators.argument_types import DataTypeArg, FloatArg
-from penstock.operators.batch_arguments import scalars
-from penstock.operators.color_batch import ColorBatch
-from penstock.operators.image.element_type import element_type
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.pointwise_batch import MappedBatch, PointwiseBatch, pointwise
-from penstock.operators.schema import Arg, Input, Spec
-from penstock.operators.window_arithmetic import as_float32
+from penstock.operators.support.argument_types import DataTypeArg, FloatArg
+from penstock.operators.support.arguments import scalars
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.pointwise.color_batch import ColorBatch
+from penstock.operators.support.pointwise.element_type import element_type
+from penstock.operators.support.pointwise.pointwise_batch import (
+    MappedBatch,
+    PointwiseBatch,
+    pointwise,
+)
+from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.operators.support.windows.arithmetic import as_float32
 from penstock.tensors.gpu.batch import StridedBatch, plain
 from penstock.types import DALIDataType, to_numpy_type
 

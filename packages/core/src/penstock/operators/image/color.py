@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from penstock.errors import ShapeError
-from penstock.operators.argument_types import DataTypeArg, FloatArg, ImageTypeArg
-from penstock.operators.batch_arguments import scalars
-from penstock.operators.color_chain import TAKEN, colored
-from penstock.operators.image.element_type import element_type
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.support.argument_types import DataTypeArg, FloatArg, ImageTypeArg
+from penstock.operators.support.arguments import scalars
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.pointwise.color_chain import TAKEN, colored
+from penstock.operators.support.pointwise.element_type import element_type
+from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import plain
 from penstock.types import DALIDataType, DALIImageType, to_numpy_type
 

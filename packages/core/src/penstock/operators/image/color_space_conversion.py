@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
-from penstock.operators.argument_types import ImageTypeArg
-from penstock.operators.color_chain import TAKEN, colored
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+from penstock.operators.support.argument_types import ImageTypeArg
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.pointwise.color_chain import TAKEN, colored
+from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.types import DALIDataType, DALIImageType
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from penstock.errors import ArgumentValueError, DataTypeError, LayoutError
-from penstock.operators.argument_types import (
+from penstock.operators.support.argument_types import (
     BoolArg,
     DataTypeArg,
     FloatListArg,
@@ -17,22 +17,22 @@ from penstock.operators.argument_types import (
     LayoutArg,
     StringArg,
 )
-from penstock.operators.batch_arguments import scalars
-from penstock.operators.color_batch import ColorBatch
-from penstock.operators.deferred import DeferredImage
-from penstock.operators.image.normalized_window import AxisOrder, NormalizedWindows
-from penstock.operators.image.pixel_normalization import (
+from penstock.operators.support.arguments import scalars
+from penstock.operators.support.lazy_image import DeferredImage
+from penstock.operators.support.normalize.normalized_windows import AxisOrder, NormalizedWindows
+from penstock.operators.support.normalize.pixels import (
     NORMALIZATION_ARGS,
     Coefficients,
     PixelNormalization,
 )
-from penstock.operators.image.resized_batch import ResizedBatch
-from penstock.operators.image.resized_image import ResizedImage
-from penstock.operators.image.warped_batch import WarpedBatch
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.planning import PlanContext, Planned, Samples, plan_batch
-from penstock.operators.schema import Arg, Input, Spec
-from penstock.operators.window import CROP_ARGS, CropWindow, OutOfBounds
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.pointwise.color_batch import ColorBatch
+from penstock.operators.support.resize.resized_batch import ResizedBatch
+from penstock.operators.support.resize.resized_image import ResizedImage
+from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.operators.support.warp.warped_batch import WarpedBatch
+from penstock.operators.support.windows.arguments import CROP_ARGS, CropWindow, OutOfBounds
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, plain, shape_rows
 from penstock.types import DALIDataType, to_numpy_type
 

@@ -6,7 +6,7 @@ from penstock.operators.image.decode_image import DecodeImage
 from penstock.operators.image.decode_image_crop import DecodeImageCrop
 from penstock.operators.image.decode_image_random_crop import DecodeImageRandomCrop
 from penstock.operators.image.decode_image_slice import DecodeImageSlice
-from penstock.operators.registry import register
+from penstock.operators.support.registry import register
 
 for _decoder, _suffix in (
     (DecodeImage, ""),

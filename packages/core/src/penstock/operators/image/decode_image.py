@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.operators.image.decode_arguments import (
+from penstock.operators.support.decode.encoded_image import EncodedImage
+from penstock.operators.support.decode.image_decoder import (
     CACHE_ARGS,
     DECODE_ARGS,
     DEVICES,
@@ -12,8 +13,7 @@ from penstock.operators.image.decode_arguments import (
     OUTPUT_DOCS,
     ImageDecoder,
 )
-from penstock.operators.image.decode_deferred import EncodedImage
-from penstock.operators.operator import SampleContext, operator
+from penstock.operators.support.operator import SampleContext, operator
 
 
 @operator(

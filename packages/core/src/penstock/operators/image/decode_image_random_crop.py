@@ -6,13 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from penstock.operators.image.decode_arguments import DECODE_ARGS, DEVICES, ENCODED, OUTPUT_DOCS
-from penstock.operators.image.decode_window import WindowDecoder
-from penstock.operators.image.random_crop_arguments import RANDOM_CROP_ARGS, random_crop_ranges
-from penstock.operators.operator import BatchContext, operator
-from penstock.operators.planning import PlanContext
-from penstock.operators.schema import Spec
-from penstock.operators.window_arithmetic import Windows
+from penstock.operators.support.decode.image_decoder import (
+    DECODE_ARGS,
+    DEVICES,
+    ENCODED,
+    OUTPUT_DOCS,
+)
+from penstock.operators.support.decode.window_decoder import WindowDecoder
+from penstock.operators.support.operator import BatchContext, operator
+from penstock.operators.support.planning import PlanContext
+from penstock.operators.support.schema import Spec
+from penstock.operators.support.windows.arithmetic import Windows
+from penstock.operators.support.windows.random_crop import RANDOM_CROP_ARGS, random_crop_ranges
 
 
 @operator(

@@ -7,13 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from penstock.operators.image.decode_arguments import DECODE_ARGS, DEVICES, ENCODED, OUTPUT_DOCS
-from penstock.operators.image.decode_window import WindowDecoder
-from penstock.operators.operator import operator
-from penstock.operators.planning import PlanContext
-from penstock.operators.schema import Input, Spec
-from penstock.operators.window import SLICE_ARGS, SliceWindow
-from penstock.operators.window_arithmetic import Windows
+from penstock.operators.support.decode.image_decoder import (
+    DECODE_ARGS,
+    DEVICES,
+    ENCODED,
+    OUTPUT_DOCS,
+)
+from penstock.operators.support.decode.window_decoder import WindowDecoder
+from penstock.operators.support.operator import operator
+from penstock.operators.support.planning import PlanContext
+from penstock.operators.support.schema import Input, Spec
+from penstock.operators.support.windows.arguments import SLICE_ARGS, SliceWindow
+from penstock.operators.support.windows.arithmetic import Windows
 from penstock.types import DALIDataType
 
 _COORDINATE_TYPES = (DALIDataType.FLOAT, DALIDataType.INT32, DALIDataType.INT64)

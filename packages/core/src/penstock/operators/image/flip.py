@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from penstock.kernels.cpu.flip import flip_into
-from penstock.operators.argument_types import IntArg
-from penstock.operators.batch_arguments import scalars
-from penstock.operators.deferred import DeferredImage, DeferredMirror
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.partial_batch import partial_batch
-from penstock.operators.planning import PlanContext, Planned, Samples
-from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.support.argument_types import IntArg
+from penstock.operators.support.arguments import scalars
+from penstock.operators.support.lazy_image import DeferredImage, DeferredMirror
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.planning import PlanContext, Planned, Samples
+from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.operators.support.windows.partial_batch import partial_batch
 from penstock.tensors.gpu.batch import LazyBatch
 
 _LAYOUTS = ("FDHWC", "FHWC", "DHWC", "HWC", "FCDHW", "FCHW", "CDHW", "CHW")

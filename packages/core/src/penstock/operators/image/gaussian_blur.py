@@ -9,11 +9,11 @@ import numpy as np
 from penstock._later import later
 from penstock.errors import DataTypeError, LayoutError, ShapeError
 from penstock.kernels.cpu.filter import filter_separably, gaussian_window
-from penstock.operators.argument_types import DataTypeArg, FloatListArg, IntListArg
-from penstock.operators.image.blur_windows import resolved
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.planning import PlanContext, Planned, Samples, plan_batch
-from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.support.argument_types import DataTypeArg, FloatListArg, IntListArg
+from penstock.operators.support.filter_windows import resolved
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import plain
 from penstock.types import DALIDataType, to_numpy_type
 

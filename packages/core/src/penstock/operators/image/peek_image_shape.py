@@ -6,11 +6,11 @@ import numpy as np
 
 from penstock.errors import DataTypeError
 from penstock.kernels.cpu.decode.pixels import Wanted
-from penstock.operators.argument_types import BoolArg, DataTypeArg, ImageTypeArg
-from penstock.operators.image.decode_arguments import ENCODED, check_encoded, open_encoded
-from penstock.operators.operator import Operator, SampleContext, operator
-from penstock.operators.registry import register
-from penstock.operators.schema import Arg, Spec
+from penstock.operators.support.argument_types import BoolArg, DataTypeArg, ImageTypeArg
+from penstock.operators.support.decode.image_decoder import ENCODED, check_encoded, open_encoded
+from penstock.operators.support.operator import Operator, SampleContext, operator
+from penstock.operators.support.registry import register
+from penstock.operators.support.schema import Arg, Spec
 from penstock.types import DALIDataType, DALIImageType, to_numpy_type
 
 _DTYPES = (

@@ -8,14 +8,14 @@ import numpy as np
 
 from penstock._later import later
 from penstock.errors import ArgumentValueError, ShapeError
-from penstock.operators.argument_types import IntListArg
-from penstock.operators.image.random_crop_arguments import RANDOM_CROP_ARGS, random_crop_ranges
-from penstock.operators.image.resampling import RESAMPLING_ARGS, RESAMPLING_DTYPES
-from penstock.operators.image.resize_request import MODES, planned_axes
-from penstock.operators.image.resizing_operator import ResizingOperator
-from penstock.operators.operator import operator
-from penstock.operators.planning import PlanContext
-from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+from penstock.operators.support.argument_types import IntListArg
+from penstock.operators.support.operator import operator
+from penstock.operators.support.planning import PlanContext
+from penstock.operators.support.resize.request import MODES, planned_axes
+from penstock.operators.support.resize.resampling import RESAMPLING_ARGS, RESAMPLING_DTYPES
+from penstock.operators.support.resize.resizing_operator import ResizingOperator
+from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
+from penstock.operators.support.windows.random_crop import RANDOM_CROP_ARGS, random_crop_ranges
 
 if TYPE_CHECKING:
     from penstock.kernels.plan import random_crop as _random_crop

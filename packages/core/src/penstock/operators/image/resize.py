@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from penstock.operators.argument_types import BoolArg, ImageTypeArg
-from penstock.operators.deferred import DeferredImage
-from penstock.operators.image.resampling import (
+from penstock.operators.support.argument_types import BoolArg, ImageTypeArg
+from penstock.operators.support.lazy_image import DeferredImage
+from penstock.operators.support.operator import BatchContext, SampleContext, operator
+from penstock.operators.support.planning import PlanContext, Planned, Samples
+from penstock.operators.support.resize.request import RESIZE_ARGS, ResizeRequest
+from penstock.operators.support.resize.resampling import (
     RESAMPLING_ARGS,
     RESAMPLING_DTYPES,
     RESAMPLING_LAYOUTS,
 )
-from penstock.operators.image.resize_request import RESIZE_ARGS, ResizeRequest
-from penstock.operators.image.resizing_operator import ResizingOperator
-from penstock.operators.operator import BatchContext, SampleContext, operator
-from penstock.operators.planning import PlanContext, Planned, Samples
-from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.support.resize.resizing_operator import ResizingOperator
+from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import LazyBatch
 from penstock.types import DALIDataType
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.operators.argument_types import IntArg
-from penstock.operators.batch_arguments import scalars
-from penstock.operators.image.resampling import (
+from penstock.operators.support.argument_types import IntArg
+from penstock.operators.support.arguments import scalars
+from penstock.operators.support.operator import BatchContext, SampleContext, operator
+from penstock.operators.support.planning import PlanContext
+from penstock.operators.support.resize.request import RESIZE_ARGS, ResizeRequest
+from penstock.operators.support.resize.resampling import (
     RESAMPLING_ARGS,
     RESAMPLING_DTYPES,
     RESAMPLING_LAYOUTS,
 )
-from penstock.operators.image.resize_request import RESIZE_ARGS, ResizeRequest
-from penstock.operators.image.resizing_operator import ResizingOperator
-from penstock.operators.operator import BatchContext, SampleContext, operator
-from penstock.operators.planning import PlanContext
-from penstock.operators.schema import Arg, Input, Spec
-from penstock.operators.window import CROP_ARGS, CropWindow
+from penstock.operators.support.resize.resizing_operator import ResizingOperator
+from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.operators.support.windows.arguments import CROP_ARGS, CropWindow
 from penstock.tensors.gpu.batch import LazyBatch
 
 if TYPE_CHECKING:

@@ -9,17 +9,17 @@ import numpy as np
 
 from penstock._later import later
 from penstock.errors import ArgumentValueError
-from penstock.operators.argument_types import BoolArg, FloatArg, FloatListArg
-from penstock.operators.batch_arguments import scalars
-from penstock.operators.image.warping import (
+from penstock.operators.support.argument_types import BoolArg, FloatArg, FloatListArg
+from penstock.operators.support.arguments import scalars
+from penstock.operators.support.operator import BatchContext, operator
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
+from penstock.operators.support.warp.warping_operator import (
     WARP_ARGS,
     WARP_LAYOUTS,
     WARP_TYPES,
     WarpingOperator,
 )
-from penstock.operators.operator import BatchContext, operator
-from penstock.operators.planning import PlanContext, Planned, Samples, plan_batch
-from penstock.operators.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import plain
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.random import fill_beta
-from penstock.operators.argument_types import FloatArg
-from penstock.operators.operator import operator
-from penstock.operators.random.draw import DTYPE_ARG, SHAPE, SHAPE_LIKE, Draw
-from penstock.operators.schema import Arg
+from penstock.operators.support.argument_types import FloatArg
+from penstock.operators.support.operator import operator
+from penstock.operators.support.random.draw import DTYPE_ARG, SHAPE, SHAPE_LIKE, Draw
+from penstock.operators.support.schema import Arg
 from penstock.types import DALIDataType
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError
 from penstock.kernels.cpu.random import fill_index, sample_uniforms
-from penstock.operators.argument_types import FloatListArg
-from penstock.operators.operator import SampleContext, operator
-from penstock.operators.random.draw import SHAPE, SHAPE_LIKE, Shaped
-from penstock.operators.schema import Arg, Input, Spec
+from penstock.operators.support.argument_types import FloatListArg
+from penstock.operators.support.operator import SampleContext, operator
+from penstock.operators.support.random.draw import SHAPE, SHAPE_LIKE, Shaped
+from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
 
 _SUM_TOLERANCE = 1e-4

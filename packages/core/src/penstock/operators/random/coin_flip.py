@@ -8,13 +8,13 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.random import fill_bernoulli
-from penstock.operators.argument_types import FloatArg
-from penstock.operators.batch_arguments import scalars
-from penstock.operators.operator import BatchContext, operator
-from penstock.operators.random.batch_draw import BatchDraw, check_each
-from penstock.operators.random.draw import DRAWABLE, DTYPE_ARG, SHAPE, SHAPE_LIKE
-from penstock.operators.registry import register
-from penstock.operators.schema import Arg
+from penstock.operators.support.argument_types import FloatArg
+from penstock.operators.support.arguments import scalars
+from penstock.operators.support.operator import BatchContext, operator
+from penstock.operators.support.random.batch_draw import BatchDraw, check_each
+from penstock.operators.support.random.draw import DRAWABLE, DTYPE_ARG, SHAPE, SHAPE_LIKE
+from penstock.operators.support.registry import register
+from penstock.operators.support.schema import Arg
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:

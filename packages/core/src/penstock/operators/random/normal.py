@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.kernels.cpu.random import fill_normal
-from penstock.operators.argument_types import FloatArg
-from penstock.operators.batch_arguments import scalars
-from penstock.operators.operator import BatchContext, operator
-from penstock.operators.random.batch_draw import BatchDraw
-from penstock.operators.random.draw import DTYPE_ARG, SHAPE, SHAPE_LIKE, real_work_dtype
-from penstock.operators.registry import register
-from penstock.operators.schema import Arg
+from penstock.operators.support.argument_types import FloatArg
+from penstock.operators.support.arguments import scalars
+from penstock.operators.support.operator import BatchContext, operator
+from penstock.operators.support.random.batch_draw import BatchDraw
+from penstock.operators.support.random.draw import DTYPE_ARG, SHAPE, SHAPE_LIKE, real_work_dtype
+from penstock.operators.support.registry import register
+from penstock.operators.support.schema import Arg
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch

@@ -8,10 +8,11 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.random import fill_index, fill_uniform
-from penstock.operators.argument_types import FloatListArg
-from penstock.operators.operator import BatchContext, operator
-from penstock.operators.random.batch_draw import BatchDraw, check_each
-from penstock.operators.random.draw import (
+from penstock.operators.support.argument_types import FloatListArg
+from penstock.operators.support.arguments import vectors
+from penstock.operators.support.operator import BatchContext, operator
+from penstock.operators.support.random.batch_draw import BatchDraw, check_each
+from penstock.operators.support.random.draw import (
     DTYPE_ARG,
     SHAPE,
     SHAPE_LIKE,
@@ -19,9 +20,8 @@ from penstock.operators.random.draw import (
     store_drawn,
     store_rounded,
 )
-from penstock.operators.registry import register
-from penstock.operators.schema import Arg
-from penstock.operators.vector_arguments import vectors
+from penstock.operators.support.registry import register
+from penstock.operators.support.schema import Arg
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, NotYetSupportedError
-from penstock.operators.argument_types import BoolArg, IntArg
-from penstock.operators.operator import Operator, operator
 from penstock.operators.readers.order import ReadingOrder
 from penstock.operators.readers.storage import Allocate
-from penstock.operators.schema import Arg
+from penstock.operators.support.argument_types import BoolArg, IntArg
+from penstock.operators.support.operator import Operator, operator
+from penstock.operators.support.schema import Arg
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.reading_threads import FileNames
-    from penstock.operators.operator import SampleContext
+    from penstock.operators.support.operator import SampleContext
 
 READER_ARGS = (
     Arg("shard_id", IntArg, 0, "Index of the shard to read in the first epoch."),

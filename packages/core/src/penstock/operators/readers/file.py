@@ -10,13 +10,6 @@ import numpy as np
 
 from penstock._forking import no_fork
 from penstock.errors import ArgumentValueError, BadSampleError
-from penstock.operators.argument_types import (
-    BoolArg,
-    IntListArg,
-    PathArg,
-    PathListArg,
-    StringListArg,
-)
 from penstock.operators.readers.base import Reader, reader
 from penstock.operators.readers.listing import (
     IMAGE_AND_AUDIO_PATTERNS,
@@ -26,14 +19,21 @@ from penstock.operators.readers.listing import (
     read_file_list,
 )
 from penstock.operators.readers.storage import Allocate, read_file, read_together
-from penstock.operators.registry import register
-from penstock.operators.schema import Arg, Spec
+from penstock.operators.support.argument_types import (
+    BoolArg,
+    IntListArg,
+    PathArg,
+    PathListArg,
+    StringListArg,
+)
+from penstock.operators.support.registry import register
+from penstock.operators.support.schema import Arg, Spec
 from penstock.tensors.pool import HOST_POOL
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.reading_threads import FileNames
-    from penstock.operators.operator import SampleContext
+    from penstock.operators.support.operator import SampleContext
 
 
 @reader(

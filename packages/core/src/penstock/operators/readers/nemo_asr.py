@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, BadSampleError
-from penstock.operators.argument_types import BoolArg, DataTypeArg, FloatArg, PathListArg
-from penstock.operators.audio.decoding import QUALITY, AudioDecoding
 from penstock.operators.readers.base import Reader, reader
 from penstock.operators.readers.nemo_manifest import Utterance, read_manifest
 from penstock.operators.readers.storage import is_remote, read_file
-from penstock.operators.registry import register
-from penstock.operators.schema import REQUIRED, Arg, Spec
+from penstock.operators.support.argument_types import BoolArg, DataTypeArg, FloatArg, PathListArg
+from penstock.operators.support.audio.decoding import QUALITY, AudioDecoding
+from penstock.operators.support.registry import register
+from penstock.operators.support.schema import REQUIRED, Arg, Spec
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.audio.clip import Clip
-    from penstock.operators.operator import SampleContext
+    from penstock.operators.support.operator import SampleContext
 
 _LARGE_BYTES = 4 << 20
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.operators.operator import BatchContext, HostBatch, Operator, operator
-from penstock.operators.schema import Input
+from penstock.operators.support.operator import BatchContext, HostBatch, Operator, operator
+from penstock.operators.support.schema import Input
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.transfer import HostCopy

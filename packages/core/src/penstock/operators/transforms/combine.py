@@ -9,10 +9,10 @@ import numpy as np
 
 from penstock._later import later
 from penstock.errors import ShapeError
-from penstock.operators.operator import Operator, operator
-from penstock.operators.planning import PlanContext, Planned, Samples
-from penstock.operators.schema import Spec
-from penstock.operators.transforms.transform import (
+from penstock.operators.support.operator import Operator, operator
+from penstock.operators.support.planning import PlanContext, Planned, Samples
+from penstock.operators.support.schema import Spec
+from penstock.operators.support.transform import (
     OUTPUT_DOC,
     REVERSE_ORDER,
     TRANSFORM,

@@ -8,10 +8,10 @@ import numpy as np
 
 from penstock._later import later
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError, UsageError
-from penstock.operators.argument_types import DataTypeArg, FrameFloatListArg
-from penstock.operators.operator import BatchContext, Operator, SampleContext, operator
-from penstock.operators.schema import Arg, Input, Spec
-from penstock.operators.transforms.transform import MOST_AXES, identities, spread
+from penstock.operators.support.argument_types import DataTypeArg, FrameFloatListArg
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.operators.support.transform import MOST_AXES, identities, spread
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import numpy as np
 
 from penstock._later import later
 from penstock.errors import ArgumentValueError
-from penstock.operators.argument_types import FrameFloatArg, FrameFloatListArg
-from penstock.operators.operator import operator
-from penstock.operators.schema import REQUIRED, Arg
-from penstock.operators.transforms.transform import (
+from penstock.operators.support.argument_types import FrameFloatArg, FrameFloatListArg
+from penstock.operators.support.operator import operator
+from penstock.operators.support.schema import REQUIRED, Arg
+from penstock.operators.support.transform import (
     CENTER,
     OUTPUT_DOC,
     REVERSE_ORDER,

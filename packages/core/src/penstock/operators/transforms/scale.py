@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.errors import ArgumentValueError
-from penstock.operators.argument_types import FrameFloatListArg, IntArg
-from penstock.operators.operator import operator
-from penstock.operators.schema import REQUIRED, Arg
-from penstock.operators.transforms.transform import (
+from penstock.operators.support.argument_types import FrameFloatListArg, IntArg
+from penstock.operators.support.operator import operator
+from penstock.operators.support.schema import REQUIRED, Arg
+from penstock.operators.support.transform import (
     CENTER,
     OUTPUT_DOC,
     REVERSE_ORDER,

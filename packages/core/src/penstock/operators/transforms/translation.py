@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from penstock.errors import ArgumentValueError
-from penstock.operators.argument_types import FrameFloatListArg
-from penstock.operators.operator import operator
-from penstock.operators.schema import REQUIRED, Arg
-from penstock.operators.transforms.transform import (
+from penstock.operators.support.argument_types import FrameFloatListArg
+from penstock.operators.support.operator import operator
+from penstock.operators.support.schema import REQUIRED, Arg
+from penstock.operators.support.transform import (
     OUTPUT_DOC,
     REVERSE_ORDER,
     TRANSFORM,

@@ -8,10 +8,10 @@ import jax
 import numpy as np
 
 from penstock.errors import ArgumentTypeError, DataTypeError, LayoutError, ShapeError
-from penstock.operators.argument_types import IntArg, ObjectArg
-from penstock.operators.late_batch import LateBatch
-from penstock.operators.operator import Operator, operator
-from penstock.operators.schema import REQUIRED, Arg, Input, Spec
+from penstock.operators.support.argument_types import IntArg, ObjectArg
+from penstock.operators.support.late_batch import LateBatch
+from penstock.operators.support.operator import Operator, operator
+from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.plugin.jax.assembly import of_parts
 from penstock.plugin.jax.batch_sharding import batch_sharding
 from penstock.plugin.jax.convert import from_gpu, host_device, put

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, BadSampleError
-from penstock.operators.argument_types import BoolArg, IntArg, ObjectArg, PathArg
-from penstock.operators.operator import operator
 from penstock.operators.readers.base import READER_ARGS, Reader
 from penstock.operators.readers.order import ReadingOrder
-from penstock.operators.schema import REQUIRED, Arg, Spec
+from penstock.operators.support.argument_types import BoolArg, IntArg, ObjectArg, PathArg
+from penstock.operators.support.operator import operator
+from penstock.operators.support.schema import REQUIRED, Arg, Spec
 from penstock.plugin.squirrel import settings
 from penstock.plugin.squirrel.counts import count_samples
 from penstock.plugin.squirrel.epoch import Reading
@@ -28,7 +28,7 @@ from penstock.plugin.squirrel.recognise import folder_of
 from penstock.types import to_dali_type
 
 if TYPE_CHECKING:
-    from penstock.operators.operator import SampleContext
+    from penstock.operators.support.operator import SampleContext
     from penstock.plugin.squirrel.dataset import ShardFolder
     from penstock.plugin.squirrel.read_ahead import ReadAhead
 

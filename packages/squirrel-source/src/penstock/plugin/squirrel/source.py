@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError, EndOfData, UsageError
-from penstock.operators.external.traits import SourceTraits
+from penstock.operators.support.external.traits import SourceTraits
 from penstock.plugin.squirrel import settings
 from penstock.plugin.squirrel.folder_passes import FolderPasses
 from penstock.plugin.squirrel.read_ahead import SKIPPED

@@ -1,0 +1,1 @@
+"""How operators are declared, planned and found, and what families of them share."""

@@ -1,0 +1,1 @@
+"""Expressions of tensors and numbers: types, shapes, and programs that compute them."""

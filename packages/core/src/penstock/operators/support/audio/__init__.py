@@ -1,0 +1,1 @@
+"""What operators on audio share."""

@@ -1,0 +1,1 @@
+"""What decoders of images share."""

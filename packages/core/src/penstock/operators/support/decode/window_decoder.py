@@ -1,0 +1,58 @@
+"""What the decoders of a window of an image share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, OutOfRangeError
+from penstock.operators.support.decode.encoded_image import EncodedImage
+from penstock.operators.support.decode.image_decoder import ImageDecoder
+from penstock.operators.support.lazy_image import DeferredWindow
+from penstock.operators.support.operator import SampleContext
+from penstock.operators.support.planning import PlanContext
+from penstock.operators.support.windows.arithmetic import Windows
+
+
+class WindowDecoder(ImageDecoder):
+    """A decoder of the windows that `windows` chooses."""
+
+    has_window = True
+
+    def windows(self, c: PlanContext, extents: np.ndarray, *inputs: Any) -> Windows:
+        """Anchors and shapes, (y, x) and (height, width), of windows in images.
+
+        Parameters
+        ----------
+        extents
+            Heights and widths of the images, int64 ``(samples, 2)``.
+        inputs
+            Further inputs of the operator.
+        """
+        raise NotImplementedError
+
+    def regions(self, c: PlanContext, extents: np.ndarray, *inputs: Any) -> np.ndarray:
+        anchors, shapes = self.windows(c, extents, *inputs)
+        outside = ((anchors < 0) | (anchors + shapes > extents)).any(axis=1)
+        if outside.any():
+            k = int(outside.argmax())
+            (y, x), (rows, columns), (height, width) = (a[k] for a in (anchors, shapes, extents))
+            raise OutOfRangeError(
+                f"The window of {rows} x {columns} pixels at row {y}, column {x} leaves the image "
+                f"of {height} x {width} pixels. Make it smaller, or decode the whole image and cut "
+                'it with an `out_of_bounds_policy` ("pad", "trim_to_shape", ...).'
+            )
+        empty = (shapes <= 0).any(axis=1)
+        if empty.any():
+            rows, columns = shapes[int(empty.argmax())]
+            raise ArgumentValueError(
+                f"The window of {rows} x {columns} pixels is empty; a decoded image cannot be."
+            )
+        return np.concatenate([anchors, anchors + shapes], axis=1)
+
+    def defer(self, c: SampleContext, *inputs: Any) -> DeferredWindow:
+        data, header, region = c.row
+        y0, x0, y1, x1 = region
+        image = EncodedImage(c, data, header, self._wanted)
+        return DeferredWindow(image, y0, x0, y1 - y0, x1 - x0)

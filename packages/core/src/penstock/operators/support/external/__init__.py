@@ -1,0 +1,1 @@
+"""Samples and batches that come from the user's own Python code."""

@@ -1,0 +1,350 @@
+"""The supply line of one external source: what it delivers to each iteration."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import (
+    ArgumentTypeError,
+    DataTypeError,
+    LayoutError,
+    OutOfRangeError,
+    ShapeError,
+    UsageError,
+)
+from penstock.layout import check_layout
+from penstock.operators.support.external.callback import Callback
+from penstock.operators.support.external.data import (
+    as_array,
+    check_uniform,
+    common_layout,
+    own_copies,
+    per_output,
+    samples_of,
+)
+from penstock.operators.support.external.device_data import batch_on_gpu, check_device
+from penstock.operators.support.schema import Spec
+from penstock.tensors.pool import HOST_POOL
+from penstock.types import BatchInfo, DALIDataType, SampleInfo, to_dali_type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.tensors.gpu.tensor_list import TensorListGPU
+    from penstock.tensors.pool import HostPool
+
+
+@dataclass(slots=True)
+class Delivery:
+    """One batch of one output, on the host."""
+
+    samples: list[np.ndarray]
+    dense: np.ndarray | None
+    """The array that `samples` are the rows of, if they are."""
+    spec: Spec
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+
+@dataclass(slots=True)
+class DeviceDelivery:
+    """One batch of one output, on a GPU."""
+
+    batch: TensorListGPU
+    spec: Spec
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+
+AnyDelivery = Delivery | DeviceDelivery
+
+
+@dataclass(slots=True)
+class Declared:
+    """What the user said about one output."""
+
+    layout: str | None = None
+    dtype: DALIDataType | None = None
+    ndim: int | None = None
+    seen: Spec | None = None
+    """What the first batch turned out to be; later ones must agree."""
+    seen_as: tuple[DALIDataType, int, str | None, str] | None = None
+    """What was said about the last batch: type, axes, the layout given with it, and its own."""
+
+
+class Feed:
+    """Delivers batches, by asking a source or from a queue that `feed_input` fills."""
+
+    def __init__(
+        self,
+        source: Any,
+        outputs: list[Declared],
+        *,
+        single: bool,
+        cycle: Any,
+        batch: bool,
+        batch_info: bool,
+        no_copy: bool,
+        repeat_last: bool,
+        blocking: bool = False,
+        cuda_stream: Any = None,
+    ) -> None:
+        self.outputs = outputs
+        self.name = ""
+        self._single = single
+        self._batch = batch
+        self._no_copy = no_copy
+        self._cuda_stream = cuda_stream
+        self._device_id: int | None = None
+        self._on_gpu = False
+        self._pools: list[HostPool] = [HOST_POOL] * len(outputs)
+        self._repeat_last = repeat_last
+        self._expect_batch_size = getattr(source, "expect_batch_size", None)
+        self._callback = (
+            None if source is None else Callback(source, cycle, batch=batch, batch_info=batch_info)
+        )
+        self.blocking = blocking
+        """Whether to wait for the next batch to be fed."""
+        self._queue: deque[list[AnyDelivery]] = deque()
+        self._last: list[AnyDelivery] | None = None
+
+    @property
+    def has_source(self) -> bool:
+        """Whether data comes from a source, and not by `feed_input`."""
+        return self._callback is not None
+
+    def ready(self) -> bool:
+        """Whether a batch can be had now."""
+        return (
+            self._callback is not None
+            or bool(self._queue)
+            or (self._repeat_last and self._last is not None)
+        )
+
+    def place(self, device_id: int | None, on_gpu: bool, pools: list[HostPool]) -> None:
+        """Tell where the data is wanted.
+
+        Parameters
+        ----------
+        device_id
+            The pipeline's GPU.
+        on_gpu
+            Whether batches that are on it stay there.
+        pools
+            Whose memory host data is copied to, for each output.
+        """
+        self._device_id = device_id
+        self._on_gpu = on_gpu
+        self._pools = pools
+
+    def prepare(
+        self, data: Any, layout: str | None = None, cuda_stream: Any = None
+    ) -> list[AnyDelivery]:
+        """Check a batch to be fed; the result is for `append`."""
+        if self._callback is not None:
+            raise self._has_its_own_source()
+        stream = self._cuda_stream if cuda_stream is None else cuda_stream
+        return [self._batch_delivery(0, data, layout, stream)]
+
+    def _has_its_own_source(self) -> UsageError:
+        return UsageError(
+            f'Cannot use `feed_input` on the external source "{self.name}", which has a '
+            "`source` of its own."
+        )
+
+    def append(self, batch: list[AnyDelivery]) -> None:
+        """Append a batch to the queue."""
+        self._queue.append(batch)
+
+    def clear(self) -> None:
+        """Forget everything that was fed and not used."""
+        self._queue.clear()
+
+    def new_epoch(self) -> None:
+        """Rewind the source."""
+        if self._callback is not None:
+            self._callback.new_epoch()
+
+    def begin_anew(self) -> None:
+        """Forget what was fed, and begin a source at its beginning, where it has one."""
+        self._queue.clear()
+        self._last = None
+        if self._callback is not None:
+            self._callback.begin_anew()
+
+    @property
+    def kind(self) -> str:
+        """Where the data comes from: ``"fed"``, or the kind of source, as `Callback.kind`."""
+        return "fed" if self._callback is None else self._callback.kind
+
+    def state(self) -> dict[str, Any]:
+        """Where the source stands, in types that JSON keeps; not what was fed."""
+        return {} if self._callback is None else self._callback.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go to where `state` was taken; as of `Callback`."""
+        if self._callback is not None:
+            self._callback.restore(state)
+
+    @property
+    def ends_for_good(self) -> bool:
+        """Whether the source is an iterable of which nobody has said what is behind its end."""
+        return self._callback is not None and self._callback.ends_for_good
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the source is a generator that cannot be begun at its beginning any more."""
+        return self._callback is not None and self._callback.is_under_way
+
+    def collect(self, size: int, iteration: int, epoch: int) -> list[AnyDelivery]:
+        """The batch of each output for iteration number `iteration` of epoch `epoch`.
+
+        Raises
+        ------
+        StopIteration
+            When the source has no more data.
+        """
+        if self._callback is None:
+            if self._queue:
+                self._last = self._queue.popleft()
+            elif not self._repeat_last or self._last is None:
+                raise OutOfRangeError(
+                    f'The external source "{self.name}" was not fed: call `feed_input` (or pass '
+                    "the batch to `run`) for every iteration."
+                )
+            return self._last
+        if self._expect_batch_size is not None:
+            self._expect_batch_size(size)
+        if self._batch:
+            data = self._callback(BatchInfo(iteration, epoch))
+            return [
+                self._batch_delivery(k, each, None, self._cuda_stream)
+                for k, each in enumerate(self._per_output(data))
+            ]
+        columns: list[list[Any]] = [[] for _ in self.outputs]
+        for k in range(size):
+            info = SampleInfo(iteration * size + k, k, iteration, epoch)
+            for column, value in zip(columns, self._per_output(self._callback(info)), strict=True):
+                column.append(value)
+        return [self._sample_delivery(k, column) for k, column in enumerate(columns)]
+
+    def _per_output(self, data: Any) -> list[Any]:
+        return per_output(data, None if self._single else len(self.outputs))
+
+    def _batch_delivery(
+        self, output: int, data: Any, layout: str | None, stream: Any
+    ) -> AnyDelivery:
+        on_gpu = batch_on_gpu(data, stream, copy=self._on_gpu and not self._no_copy)
+        if on_gpu is not None:
+            return self._delivery_from_gpu(output, on_gpu, layout)
+        samples, dense, own_layout = samples_of(data)
+        if not samples:
+            raise empty_batch()
+        check_uniform(samples)
+        spec = self._checked_host(output, samples, layout, own_layout)
+        if dense is not None:
+            if not self._no_copy:
+                dense = self._pools[output].copy_of(dense)
+            dense = np.ascontiguousarray(dense)
+            samples = [dense[i, ...] for i in range(len(dense))]
+        elif not self._no_copy:
+            samples, dense = own_copies(samples, self._pools[output])
+        return Delivery(samples, dense, spec)
+
+    def _sample_delivery(self, output: int, values: list[Any]) -> AnyDelivery:
+        copy = self._on_gpu and not self._no_copy
+        on_gpu = batch_on_gpu(values, self._cuda_stream, copy=copy)
+        if on_gpu is not None:
+            return self._delivery_from_gpu(output, on_gpu, None)
+        samples = [as_array(value) for value in values]
+        layout = common_layout(values)
+        check_uniform(samples)
+        spec = self._checked_host(output, samples, None, layout)
+        if self._no_copy:
+            return Delivery(samples, None, spec)
+        return Delivery(*own_copies(samples, self._pools[output]), spec)
+
+    def _delivery_from_gpu(
+        self, output: int, batch: TensorListGPU, layout: str | None
+    ) -> AnyDelivery:
+        size = len(batch)
+        if not size:
+            raise empty_batch()
+        spec = self._checked(output, batch._dtype, batch._ndim, layout, batch._layout)
+        if self._on_gpu:
+            check_device(batch, self._device_id)
+            return DeviceDelivery(batch, spec, size)
+        memory = batch.as_cpu()._memory
+        return Delivery(memory.rows, memory.dense, spec)
+
+    def _checked_host(
+        self, output: int, samples: list[np.ndarray], fed_layout: str | None, own_layout: str
+    ) -> Spec:
+        first = samples[0]
+        return self._checked(output, to_dali_type(first.dtype), first.ndim, fed_layout, own_layout)
+
+    def _checked(
+        self,
+        output: int,
+        dtype: DALIDataType,
+        ndim: int,
+        fed_layout: str | None,
+        own_layout: str,
+    ) -> Spec:
+        declared = self.outputs[output]
+        told = dtype, ndim, fed_layout, own_layout
+        if declared.seen is not None and declared.seen_as == told:
+            return declared.seen
+        if declared.dtype not in (None, DALIDataType.NO_TYPE, dtype):
+            raise DataTypeError(
+                f"External source expected data of type {declared.dtype.name} and got: "
+                f"{dtype.name}."
+            )
+        if declared.ndim is not None and declared.ndim != ndim:
+            raise ShapeError(
+                f"External source expected data with {declared.ndim} dimensions and got {ndim}."
+                + (
+                    f' The layout "{declared.layout}" is to name the axes of one sample; a batch '
+                    "has no axis of its own in it."
+                    if declared.layout
+                    else ""
+                )
+            )
+        if fed_layout is not None and not isinstance(fed_layout, str):
+            raise ArgumentTypeError(f"The layout of a batch is a string, got {fed_layout!r}.")
+        layout = fed_layout or own_layout
+        if declared.layout:
+            if layout and layout != declared.layout and not self.has_source:
+                raise LayoutError(
+                    f'Expected data with layout: "{declared.layout}" and got: "{layout}".'
+                )
+            layout = declared.layout
+        spec = Spec(dtype, ndim, check_layout(layout, ndim))
+        if declared.seen is not None and declared.seen != spec:
+            _check_change(declared.seen, spec)
+        declared.seen, declared.seen_as = spec, told
+        return spec
+
+
+def _check_change(before: Spec, now: Spec) -> None:
+    """Let a layout be told late; all else must stay as it was."""
+    for what, error in (("dtype", DataTypeError), ("ndim", ShapeError), ("layout", LayoutError)):
+        old, new = getattr(before, what), getattr(now, what)
+        if old != new and not (what == "layout" and not old):
+            old, new = getattr(old, "name", repr(old)), getattr(new, "name", repr(new))
+            raise error(
+                f"The {what} of the data has changed from the previous iteration: it was {old} and "
+                f"now is {new}. It must stay the same."
+            )
+
+
+def empty_batch() -> ShapeError:
+    """What to raise where a batch has no samples."""
+    return ShapeError("External data came as an empty batch; a batch has samples.")

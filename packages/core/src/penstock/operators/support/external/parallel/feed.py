@@ -1,0 +1,215 @@
+"""The supply line of an external source that runs in processes or threads of its own."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ArgumentTypeError
+from penstock.operators.support.external.data import check_uniform, common_layout_of, own_copies
+from penstock.operators.support.external.device_data import batch_on_gpu
+from penstock.operators.support.external.feed import (
+    AnyDelivery,
+    Declared,
+    Delivery,
+    Feed,
+    empty_batch,
+)
+from penstock.operators.support.external.parallel.ahead import ForwardAhead, IndexedAhead
+from penstock.operators.support.external.parallel.tasks import traits_of
+from penstock.tensors.pool import HOST_POOL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.operators.support.external.parallel.parcel import Part
+    from penstock.operators.support.external.parallel.workers import Workers
+    from penstock.tensors.gpu.tensor_list import TensorListGPU
+
+
+class ParallelFeed(Feed):
+    """Delivers batches that workers make.
+
+    Parameters
+    ----------
+    source, outputs, single, batch, batch_info, no_copy, cuda_stream
+        As of `Feed`.
+    threads
+        Whether the workers are threads.
+    depth
+        How many batches are computed ahead; one if the samples of a batch are made by several
+        workers, one for each worker otherwise, when None.
+    bytes_per_sample
+        A guess of how much shared memory is needed.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        outputs: list[Declared],
+        *,
+        single: bool,
+        cycle: Any,
+        batch: bool,
+        batch_info: bool,
+        no_copy: bool,
+        cuda_stream: Any,
+        threads: bool,
+        depth: int | None,
+        bytes_per_sample: int,
+    ) -> None:
+        super().__init__(
+            None,
+            outputs,
+            single=single,
+            cycle=None,
+            batch=batch,
+            batch_info=batch_info,
+            no_copy=no_copy,
+            repeat_last=False,
+            cuda_stream=cuda_stream,
+        )
+        self.source = source
+        self.traits = traits_of(
+            source,
+            cycle=cycle,
+            batch=batch,
+            batch_info=batch_info,
+            num_outputs=None if single else len(outputs),
+            bytes_per_sample=bytes_per_sample,
+        )
+        self.threads = threads
+        """Whether the workers are threads, and not processes."""
+        self._depth = depth
+        self._ahead: IndexedAhead | ForwardAhead | None = None
+
+    @property
+    def has_source(self) -> bool:
+        """True."""
+        return True
+
+    def ready(self) -> bool:
+        """True: who asks is made to wait."""
+        return True
+
+    @property
+    def kind(self) -> str:
+        """As `kind_of` says; workers cannot tell the states that their sources keep."""
+        return self.traits.kind
+
+    def state(self) -> dict[str, Any]:
+        """Where the source stands, as the consumer sees it."""
+        return {} if self._ahead is None else self._ahead.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go to where `state` was taken; workers do it, before anything else."""
+        assert self._ahead is not None
+        self._ahead.restore(state)
+
+    @property
+    def ends_for_good(self) -> bool:
+        """Whether the source is an iterable of which nobody has said what is behind its end."""
+        return self.traits.kind == "iterable" and self.traits.cycle is None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the source is a generator that cannot be begun at its beginning any more."""
+        source = self.source
+        return (
+            inspect.isgenerator(source) and inspect.getgeneratorstate(source) != inspect.GEN_CREATED
+        )
+
+    def attach(self, workers: Workers, number: int, places: list[int]) -> None:
+        """Take `workers`, to which this is source `number`.
+
+        Parameters
+        ----------
+        workers
+            Threads or processes.
+        number
+            Which of their sources this is.
+        places
+            For a source that only goes forward, which of the workers it belongs to; several, if it
+            is divided.
+        """
+        depth = self._depth
+        if depth is None:
+            depth = workers.size if self.traits.indexed and self.traits.batch else 1
+        if self.traits.indexed:
+            self._ahead = IndexedAhead(workers, number, self.source, self.traits, depth)
+        else:
+            self._ahead = ForwardAhead(workers, number, self.traits, depth, places)
+
+    @property
+    def copies_to(self) -> list[Any] | None:
+        """Whose memory the workers, if they are threads, copy the data to; None for no copies."""
+        return None if self._no_copy else self._pools
+
+    def drop(self) -> None:
+        """Let go of batches that were made ahead: the pipeline has ended."""
+        if self._ahead is not None:
+            self._ahead.drop()
+
+    def take_from_gpu(self, data: Any) -> TensorListGPU:
+        """What a thread's source returned on a GPU, behind the work that this thread has queued."""
+        copy = self._on_gpu and not self._no_copy
+        batch = batch_on_gpu(data, self._cuda_stream, copy=copy)
+        assert batch is not None
+        return batch
+
+    def begin_anew(self) -> None:
+        """Let go of the workers: those that come next begin at the beginning."""
+        self._ahead = None
+
+    def new_epoch(self) -> None:
+        """Rewind the source."""
+        if self._ahead is not None:
+            self._ahead.new_epoch()
+
+    def collect(self, size: int, iteration: int, epoch: int) -> list[AnyDelivery]:
+        """The batch of each output; as of `Feed`."""
+        assert self._ahead is not None
+        parcels = self._ahead.collect(size, iteration, epoch)
+        return [self._delivery(k, [p[k] for p in parcels]) for k in range(len(self.outputs))]
+
+    def _delivery(self, output: int, parts: list[Part]) -> AnyDelivery:
+        if any(part.on_gpu is not None for part in parts):
+            return self._delivery_from_gpu(output, _joined(parts), None)
+        samples = [sample for part in parts for sample in part.samples]
+        if not samples:
+            raise empty_batch()
+        dense = parts[0].dense if len(parts) == 1 else None
+        if len(parts) > 1:
+            check_uniform(samples)
+        spec = self._checked_host(output, samples, None, common_layout_of(p.layout for p in parts))
+        pool = self._pools[output]
+        if not self.threads and pool is not HOST_POOL:
+            samples, dense = own_copies(samples, pool)
+        return Delivery(samples, dense, spec)
+
+    def prepare(self, data: Any, layout: str | None = None, cuda_stream: Any = None) -> Any:
+        """Never possible: the data comes from the source."""
+        raise self._has_its_own_source()
+
+
+def _joined(parts: list[Part]) -> TensorListGPU:
+    """Batches on a GPU, one behind the other."""
+    if len(parts) == 1:
+        whole: TensorListGPU = parts[0].on_gpu
+        return whole
+    samples: list[Any] = []
+    for part in parts:
+        batch = part.samples if part.on_gpu is None else part.on_gpu
+        samples += [batch[k] for k in range(len(batch))]
+    joined = batch_on_gpu(samples, None, copy=False)  # it says so if some are on the host
+    assert joined is not None
+    return joined
+
+
+def check_parallel(value: Any) -> bool | str:
+    """What `parallel` asks for: processes (`True`), ``"threads"``, or neither (`False`)."""
+    if isinstance(value, str) and value in ("threads", "processes"):
+        return value if value == "threads" else True
+    if isinstance(value, (bool, int)) or value is None:
+        return bool(value)
+    raise ArgumentTypeError(f'expected True or "processes", "threads", or False, got {value!r}')

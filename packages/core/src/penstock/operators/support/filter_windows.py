@@ -1,0 +1,72 @@
+"""Windows of `gaussian_blur`: what `sigma` and `window_size` say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock._later import later
+from penstock.errors import ArgumentValueError
+from penstock.tensors.gpu.batch import plain
+
+if TYPE_CHECKING:
+    from penstock.kernels.plan import blur_windows as _windows
+    from penstock.operators.support.operator import Operator
+    from penstock.operators.support.planning import PlanContext
+else:
+    _windows = later("penstock.kernels.plan.blur_windows")
+
+_HUGE = 1e9
+"""Standard deviations whose windows nobody could hold."""
+
+
+def resolved(op: Operator, c: PlanContext, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Standard deviations, float64, and numbers of weights, int64, for each of `count` axes.
+
+    Both are ``(samples, count)``; there is one row if both arguments are constants.
+
+    Raises
+    ------
+    ArgumentValueError
+        If values are not allowed.
+    """
+    sigmas = _for_each_axis(op, c, "sigma", np.dtype(np.float64), count)
+    sizes = _for_each_axis(op, c, "window_size", np.dtype(np.int64), count)
+    shape = max(len(sigmas), len(sizes)), count
+    found = np.empty(shape, np.float64), np.empty(shape, np.int64)
+    if not _windows.resolve_windows(sigmas, sizes, _HUGE, *found):
+        for sigma, size in np.broadcast(sigmas, sizes):
+            _check(float(sigma), int(size))
+    return found
+
+
+def _for_each_axis(
+    op: Operator, c: PlanContext, name: str, dtype: np.dtype, count: int
+) -> np.ndarray:
+    """An argument, ``(samples, count)``, or one row of a constant."""
+    values = c.array(name, dtype)
+    assert values is not None
+    if name not in op.tensor_args:
+        values = values[:1]
+    values = values.reshape(len(values), -1)
+    if values.shape[1] not in (1, count):
+        got = tuple(values[0].tolist())
+        raise ArgumentValueError(
+            f"`{name}` has {len(got)} values, {got}; expected one, or one for each of the {count} "
+            "axes."
+        )
+    return plain(np.broadcast_to(values, (len(values), count)))
+
+
+def _check(sigma: float, size: int) -> None:
+    if not 0 <= sigma < np.inf:
+        raise ArgumentValueError(f"`sigma` must be a finite number of at least 0, got {sigma}.")
+    if size < 0 or (size and size % 2 == 0):
+        raise ArgumentValueError(
+            f"`window_size` must be odd, or 0 to derive it from `sigma`, got {size}."
+        )
+    if size == 0 and sigma == 0:
+        raise ArgumentValueError("`sigma` and `window_size` are both 0; give at least one.")
+    if sigma >= _HUGE:
+        raise ArgumentValueError(f"`sigma` must be less than {_HUGE:g}, got {sigma}.")

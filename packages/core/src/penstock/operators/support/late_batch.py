@@ -1,0 +1,26 @@
+"""Batches of which nothing is known before they are there: what functions of users return."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from penstock.operators.support.schema import Spec
+    from penstock.tensors.gpu.batch import DeviceBatch
+
+
+class LateBatch(NamedTuple):
+    """An output of an operator whose declaration says `tells_late`.
+
+    Attributes
+    ----------
+    values
+        All samples: one array ``(samples, ...)`` on the CPU, a batch on the GPU.
+    spec
+        What they are.
+    """
+
+    values: np.ndarray | DeviceBatch
+    spec: Spec

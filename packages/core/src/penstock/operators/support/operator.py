@@ -1,0 +1,355 @@
+"""The base of every operator and the decorator that declares one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+
+from penstock.errors import NotYetSupportedError
+from penstock.operators.support.argument_types import BoolArg, IntArg, IntListArg
+from penstock.operators.support.registry import register
+from penstock.operators.support.schema import Arg, Input, OpSchema, Spec
+from penstock.operators.support.shape_memo import ShapeMemo
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from penstock.operators.support.planning import Planned
+    from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch
+    from penstock.tensors.gpu.queue import Queue
+
+
+class SampleContext(Protocol):
+    """What an operator is handed, besides its inputs, while it works on one sample."""
+
+    args: Any
+    """Arguments of this sample by name, converted; `None` where not given and without default. Of
+    an operator with a `plan`, the constant ones only."""
+
+    @property
+    def row(self) -> Any:
+        """What `plan` has worked out for this sample: its row of the table."""
+
+    @property
+    def out(self) -> np.ndarray:
+        """Memory for the only output, of the shape that `plan` gave and the type that `infer` gave:
+        its row of the batch wherever possible. Not to be asked for by what returns a view.
+        """
+        ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the first output, as `plan` gave it."""
+        ...
+
+    @property
+    def index(self) -> int:
+        """Position of the sample in its batch."""
+
+    @property
+    def source(self) -> str:
+        """File or key the sample was read from; empty where unknown."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the operator's random stream."""
+
+    @property
+    def iteration(self) -> int:
+        """Number of the iteration since the pipeline was built."""
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
+        """Uninitialised contiguous memory for an output, its row of the batch wherever possible."""
+        ...
+
+    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """Uninitialised scratch memory that is this sample's until it has left the segment."""
+        ...
+
+    def uniforms(self, count: int) -> np.ndarray:
+        """`count` float64 numbers in [0, 1), a function of (seed, operator, iteration, sample)."""
+        ...
+
+    def located(self, error: Exception) -> Exception:
+        """`error` as this operator's, for pixels it handed on as a recipe that turns out bad."""
+        ...
+
+
+class SamplesContext(Protocol):
+    """What an operator is handed, besides its inputs, while it works on several samples."""
+
+    args: Any
+    """Arguments by name, converted: the same for all samples."""
+
+    def empty(
+        self, shapes: np.ndarray, dtype: DTypeLike, output: int = 0
+    ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray | None]]:
+        """Uninitialised memory for an output of all samples, whose shapes are ``(samples, ndim)``.
+
+        Returns
+        -------
+        A flat array, the element of it with which each sample begins, and the samples as arrays in
+        their places in it.
+        """
+        ...
+
+    def is_read(self, output: int) -> bool:
+        """Whether anybody reads an output; of one that nobody reads, all samples may be `None`."""
+        ...
+
+
+class HostBatch(Protocol):
+    """A batch in host memory, for operators that work on the GPU."""
+
+    rows: list[np.ndarray]
+    """The samples."""
+
+    def note_upload(self) -> None:
+        """Take note that the batch is copied to the GPU."""
+
+    @property
+    def dense(self) -> np.ndarray | None:
+        """All samples as one array, in order; `None` if they do not lie in one piece."""
+
+    @property
+    def pieces(self) -> Sequence[Any] | None:
+        """Few pieces of page-locked memory with all samples; `executor.cpu.batch.Piece`."""
+
+    def __len__(self) -> int:
+        """Number of samples."""
+
+
+class BatchContext(Protocol):
+    """What an operator is handed, besides its inputs, while it queues work on one batch."""
+
+    args: Any
+    """Constant arguments by name, converted; `None` for those given as tensors."""
+    size: int
+    """Number of samples."""
+    queue: Queue
+    """Where kernels, uploads and scratch memory go."""
+    of_frames: bool
+    """Whether samples are frames of sequences, which recipes cannot be put together of."""
+    threads: int
+    """How many threads of the CPU the operator may use beside its own; 0 where nobody said."""
+    seed: int
+    """Seed of the operator's random stream."""
+    iteration: int
+    """Number of the iteration since the pipeline was built."""
+
+    @property
+    def indices(self) -> Sequence[int]:
+        """Positions of the samples in their batch: all of them."""
+        ...
+
+    def values(self, name: str) -> list[Any]:
+        """Argument `name` of each sample, converted as for `cpu`."""
+        ...
+
+    def array(self, name: str, dtype: DTypeLike) -> np.ndarray | None:
+        """Argument `name` of all samples as one array ``(samples, ...)``, without conversion.
+
+        A constant is repeated, without a copy. `None` where the argument is not given.
+
+        Raises
+        ------
+        ShapeError
+            If samples have values of different shapes.
+        """
+        ...
+
+    def empty(self, shapes: Any, dtype: DTypeLike, output: int = 0) -> DeviceBatch:
+        """Uninitialised memory for an output.
+
+        `shapes` is one shape for all samples, or int64 ``(samples, ndim)``.
+        """
+        ...
+
+    def temp(self, shapes: Any, dtype: DTypeLike) -> DeviceBatch:
+        """The same for what lies between input and output."""
+        ...
+
+    def source(self, index: int) -> str:
+        """File or key that sample `index` of the first input was read from; empty if unknown."""
+        ...
+
+    def located(self, error: BaseException, index: int) -> BaseException:
+        """`error` with the place of this operator and sample `index`, to be raised."""
+        ...
+
+
+class Operator:
+    """One operator at work on inputs of known type.
+
+    An instance lives for one signature of inputs: `infer` is called exactly once, before any
+    data exists, and may keep what it learned on ``self``. After that the instance is shared by
+    all worker threads, so `cpu` must not write to it.
+
+    Attributes
+    ----------
+    args
+        Constant arguments by name, converted; `None` for those not given and without default
+        and for those given as tensors.
+    tensor_args
+        `Spec` of each argument that is given as a tensor, by name.
+    """
+
+    schema: ClassVar[OpSchema]
+
+    def __init__(self, args: dict[str, Any], tensor_args: dict[str, Spec] | None = None) -> None:
+        self.args: Any = SimpleNamespace(**args)
+        self.tensor_args: dict[str, Spec] = tensor_args or {}
+        self.batch_plans: ShapeMemo[Planned] = ShapeMemo()
+        """Plans of batches on the GPU, where these follow from shapes alone."""
+
+    def given(self, name: str) -> bool:
+        """Whether the user gave argument `name`, as a constant or as a tensor."""
+        return getattr(self.args, name) is not None or name in self.tensor_args
+
+    def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
+        """Type, rank and layout of the outputs, or an error if `inputs` cannot be taken."""
+        return inputs[0]
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> Any:
+        """Work on one sample; return its output, or a tuple of outputs.
+
+        Inputs may be views with any strides and must not be written to. Outputs may be views of
+        inputs. Memory for outputs comes from ``c.empty``, scratch from ``c.temp``.
+        """
+        raise NotYetSupportedError(f"`{self.schema.name}` has no CPU implementation.")
+
+    plan: ClassVar[Callable[..., Planned | None] | None] = None
+    """A method ``plan(c, *inputs)`` that works out what has to be known before pixels are touched,
+    for several samples at once: shapes of the outputs, windows, matrices, or the outputs themselves
+    where they follow from shapes and small values. `c` is a `PlanContext`, and each input a
+    `Samples` (on the GPU a batch). Returns a `Planned`. What it raises is the error of a sample:
+    where several were planned, each is planned alone, so that the error finds its own. `None` where
+    shapes of outputs show only in the data; `cpu` then works with what the data says."""
+
+    plans_values: ClassVar[bool] = False
+    """Whether `plan` looks at the values of inputs, or makes those of outputs, and does not follow
+    from shapes alone."""
+
+    unplanned: ClassVar[tuple[str, ...]] = ()
+    """Arguments that `plan` does not look at: `cpu` finds them as ``c.args.<name>``, also where
+    they differ by sample, and plans are remembered all the same."""
+
+    needs_plan: bool = True
+    """Whether `cpu` works with what `plan` has found. Otherwise `plan` is only called where several
+    samples can be planned at once, may return `None` where it has nothing to say, and `cpu` finds
+    its arguments as if there were none."""
+
+    cpu_together: ClassVar[Callable[..., Any] | None] = None
+    """A method ``cpu_together(c, *inputs)`` that does several samples in one call, where such calls
+    take little more than the interpreter's way to them. `c` is a `SamplesContext`, and each input a
+    list. Returns a list for each output, with `None` for samples that `cpu` is to do (as where it
+    finds an error), or `None` for that being so with all. Called only where no argument is a
+    tensor."""
+
+    gpu_takes: ClassVar[tuple[type[LazyBatch], ...]] = ()
+    """Recipes that `gpu` takes in place of samples in device memory, where it alone reads them."""
+
+    elementwise: ClassVar[bool] = False
+    """Whether `gpu` makes of each element one of the output, wherever it lies, by arguments that
+    are the same for all of a sample. Of an operator of frames it is then given sequences as they
+    are."""
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> Any:
+        """Queue the work on one batch on the GPU; return the output batch, or a tuple of them.
+
+        Inputs are `DeviceBatch`, or recipes of the classes in `gpu_takes`; those declared with
+        ``device="cpu"`` are `HostBatch`. Outputs are a `DeviceBatch`, which may share memory with
+        an input, or a `LazyBatch`. Nothing here may wait for the device, and nothing may be done
+        sample by sample that NumPy, or a loop that `penstock.kernels.plan.compiled` makes, can do
+        for the whole batch.
+        """
+        raise NotYetSupportedError(f"`{self.schema.name}` has no GPU implementation.")
+
+    def defer(self, c: SampleContext, *inputs: Any) -> Any:
+        """Like `cpu`, but return a recipe, or an output. Only where the schema says `defers`."""
+        raise NotImplementedError
+
+
+_PRESERVE = Arg(
+    "preserve", BoolArg, False, "Keep the operator even when nothing uses its outputs.", hint=False
+)
+_BYTES_PER_SAMPLE = Arg(
+    "bytes_per_sample_hint",
+    IntListArg,
+    None,
+    "Expected size of an output sample, in bytes.",
+    hint=True,
+)
+_SEED = Arg(
+    "seed",
+    IntArg,
+    None,
+    "Seed of the operator's random stream; drawn from the pipeline's seed when not given.",
+)
+
+
+def operator(
+    name: str,
+    *,
+    inputs: Input | Iterable[Input] = (),
+    args: Iterable[Arg] = (),
+    infer: Callable[..., Spec | tuple[Spec, ...]] | None = None,
+    **traits: Any,
+) -> Callable[[Any], type[Operator]]:
+    """Declare an operator: what is decorated becomes ``fn.<name>`` and all its other faces.
+
+    It is a sub-class of `Operator`, or a function ``f(xp, *inputs, **arguments)`` of the array
+    module, the inputs of one sample and the arguments it names; the function returns the output.
+
+    Parameters
+    ----------
+    name
+        Public name below ``fn``, dotted for sub-modules.
+    inputs
+        The positional inputs.
+    args
+        The keyword arguments. `preserve`, `bytes_per_sample_hint` and, for random operators,
+        `seed` are added to every operator.
+    infer
+        For a function: takes a `Spec` for each input and returns those of the outputs. Without it,
+        the output has type, rank and layout of the first input.
+    **traits
+        Any other field of `OpSchema`.
+    """
+    input_specs = (inputs,) if isinstance(inputs, Input) else tuple(inputs)
+    args = tuple(args)
+
+    def declare(declared: Any) -> type[Operator]:
+        cls: type[Operator] = declared
+        if not isinstance(declared, type):
+            from penstock.operators.support.function_operator import (
+                check_parameters,
+                operator_class,
+            )
+
+            cls = operator_class(declared, infer)
+            check_parameters(declared, name, input_specs, [a.name for a in args], traits)
+        every = [*args, _PRESERVE, _BYTES_PER_SAMPLE]
+        if traits.get("random") and not any(a.name == "seed" for a in every):
+            every.append(_SEED)
+        table: dict[str, Arg] = {}
+        for arg in sorted(every, key=lambda a: a.name):
+            if arg.name in table:
+                raise ValueError(f"operator `{name}` declares argument `{arg.name}` twice")
+            table[arg.name] = arg
+        cls.schema = OpSchema(
+            name=name,
+            cls=cls,
+            doc=inspect.cleandoc(cls.__doc__ or ""),
+            inputs=input_specs,
+            args=table,
+            **traits,
+        )
+        register(cls.schema)
+        return cls
+
+    return declare

@@ -1,0 +1,1 @@
+"""Functions of single elements or pixels, chained on the GPU."""

@@ -1,0 +1,65 @@
+"""Chains of functions of pixels on the GPU: how operators add to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.operators.support.pointwise.color_batch import ColorBatch, reads_elements
+from penstock.operators.support.pointwise.pointwise_batch import PointwiseBatch
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
+
+if TYPE_CHECKING:
+    from penstock.kernels.gpu.color_steps import Step
+    from penstock.tensors.gpu.batch import LazyBatch
+    from penstock.tensors.gpu.queue import Queue
+
+TAKEN = (ColorBatch, PointwiseBatch, StridedBatch)
+"""Recipes that `colored` takes over."""
+
+
+def colored(
+    queue: Queue,
+    step: Step,
+    batch: LazyBatch,
+    shapes: np.ndarray,
+    numbers: tuple[np.ndarray, ...] = (),
+) -> ColorBatch:
+    """The recipe for `step` of a batch that may be a recipe itself.
+
+    Parameters
+    ----------
+    queue
+        Where inputs are computed that are better not computed on the way.
+    step
+        What is done with its pixels, which are not empty.
+    batch
+        Device memory, dense or seen through strides, or a recipe of `TAKEN`.
+    shapes
+        int64 ``(samples, ndim)`` of the result.
+    numbers
+        The step's.
+    """
+    if isinstance(batch, PointwiseBatch):
+        batch = _chain_of(batch) or batch.materialise(queue)
+    if isinstance(batch, ColorBatch):
+        further = batch.then(step, numbers, shapes)
+        if further is not None:
+            return further
+        batch = batch.materialise(queue)
+    assert isinstance(batch, (DeviceBatch, StridedBatch))
+    return ColorBatch(batch, (step,), numbers, shapes)
+
+
+def _chain_of(batch: PointwiseBatch) -> ColorBatch | None:
+    """The same recipe as a chain for pixels, if it is one of single elements."""
+    from penstock.kernels.gpu.color_steps import Elements
+
+    if len(batch.sources) != 1 or batch.faults or not reads_elements(batch.term):
+        return None
+    (source,) = batch.sources
+    if not (source.shapes is batch.shapes or np.array_equal(source.shapes, batch.shapes)):
+        return None
+    step = Elements(batch.term, len(batch.numbers), int(batch.shapes[0, -1]))
+    return ColorBatch(source, (step,), batch.numbers, batch.shapes)

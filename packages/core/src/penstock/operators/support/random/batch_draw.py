@@ -1,0 +1,67 @@
+"""Random tensors on the GPU: shapes and parameters of whole batches."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError
+from penstock.operators.support.operator import BatchContext
+from penstock.operators.support.random.draw import Draw, checked_shape
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
+
+
+class BatchDraw(Draw):
+    """A `Draw` that the GPU can do as well, with the same numbers."""
+
+    @abstractmethod
+    def fill_batch(self, c: BatchContext, out: DeviceBatch) -> None:
+        """Queue filling `out`, which has the output's type."""
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+        out = c.empty(self._shapes(c, inputs), self.dtype)
+        self.fill_batch(c, out)
+        return out
+
+    def _shapes(self, c: BatchContext, like: Sequence[Any]) -> Any:
+        """One shape for all samples, or one a sample."""
+        if self.shape is not None:
+            return self.shape
+        if like:
+            shapes = getattr(like[0], "shapes", None)
+            if shapes is None:  # on the host
+                rows = like[0].rows
+                shapes = np.array([row.shape for row in rows], np.int64).reshape(len(rows), -1)
+            return shapes
+        found = c.array("shape", np.int64)
+        assert found is not None
+        shapes = found.reshape(c.size, -1)
+        good = np.asarray((shapes >= 0).all(axis=1))
+        check_each(c, good, checked_shape, lambda i: tuple(shapes[i].tolist()))
+        return shapes
+
+
+def check_each(
+    c: BatchContext, good: np.ndarray, check: Callable[[Any], Any], value: Callable[[int], Any]
+) -> None:
+    """Raise what `check` says about the first sample that is not `good`, with its place.
+
+    Parameters
+    ----------
+    good
+        bool ``(samples,)``.
+    value
+        Gives the argument of a sample as `check` takes it.
+    """
+    if good.all():
+        return
+    index = int(np.argmin(good))
+    try:
+        check(value(index))
+    except ArgumentValueError as error:
+        raise c.located(error, index) from error

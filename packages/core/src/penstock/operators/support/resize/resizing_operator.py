@@ -1,0 +1,139 @@
+"""What operators that resample images have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock._later import later
+from penstock.operators.support.lazy_image import DeferredImage, pixels
+from penstock.operators.support.operator import BatchContext, Operator, SampleContext
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.resize.resampling import Resampling
+from penstock.operators.support.resize.resized_batch import ResizedBatch
+from penstock.operators.support.resize.resized_image import ResizedImage
+from penstock.operators.support.resize.sample import SampleResampler
+from penstock.operators.support.schema import Spec
+from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu.resample_taps import PlannedAxis
+    from penstock.kernels.gpu.resample_axes import AxesSampling
+    from penstock.kernels.plan import resize_axes as _plan
+else:
+    _plan = later("penstock.kernels.plan.resize_axes")
+
+
+class ResizingOperator(Operator):
+    """Base of operators that resample the spatial axes of their input.
+
+    A sub-class calls `prepare` in its `infer`, and says in `plan_axes` how axes are resampled.
+    """
+
+    def prepare(self, data: Spec) -> Spec:
+        """Get ready for inputs like `data`; the `Spec` of the output."""
+        from penstock.kernels.cpu import resample
+
+        self._kernel = resample
+        self.resampler = SampleResampler(data.layout)
+        self.resampling = Resampling(self, data.dtype)
+        self._image = data.layout == "HWC"
+        self._converts = data.dtype != self.resampling.dtype
+        first = self.resampler.first
+        self.spatial = slice(first, first + self.resampler.spatial_ndim)
+        """The spatial ones among the axes of the input."""
+        return data._replace(dtype=self.resampling.dtype)
+
+    def plan_axes(self, c: PlanContext, extents: np.ndarray) -> np.ndarray:
+        """How the axes of samples are resampled, and which pixels are wanted.
+
+        Parameters
+        ----------
+        c
+            The samples.
+        extents
+            Spatial extents, int64 ``(axes, samples)``; ``(axes, 1)`` where one stands for all.
+
+        Returns
+        -------
+        numpy.ndarray
+            `AXIS` of the shape of `extents`.
+        """
+        raise NotImplementedError
+
+    def plan(self, c: PlanContext, *inputs: Samples | LazyBatch) -> Planned:
+        shapes = inputs[0].shapes
+        axes = self.plan_axes(c, np.ascontiguousarray(shapes[:, self.spatial].T))
+        copies = np.zeros(len(shapes), np.bool_)
+        if not self._converts:
+            _plan.find_copies(axes, copies)
+        outs = shapes.copy()
+        outs[:, self.spatial] = axes["length"].T
+        return Planned(outs, (axes.T, copies))
+
+    def sample_axes(self, c: SampleContext) -> Sequence[PlannedAxis]:
+        """How the axes of a sample are resampled; none where its output is the input."""
+        axes, copies = c.row
+        return () if copies else axes
+
+    def cpu(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> Any:
+        data = inputs[0]
+        axes = self.sample_axes(c)
+        if not axes:
+            return pixels(data)
+        out = c.out
+        if self._image:
+            self._resized(c, data, axes).write(out)
+        else:
+            resampling = self.resampling
+            self.resampler.run(
+                c, pixels(data), axes, resampling.antialias, out, resampling.rounds_to
+            )
+        return out
+
+    def defer(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> Any:
+        axes = self.sample_axes(c)
+        return self._resized(c, inputs[0], axes) if axes else inputs[0]
+
+    def _resized(
+        self, c: SampleContext, data: np.ndarray | DeferredImage, axes: Sequence[PlannedAxis]
+    ) -> ResizedImage:
+        resampling = self.resampling
+        return ResizedImage(
+            c,
+            self._kernel,
+            data,
+            axes,
+            resampling.antialias,
+            resampling.numpy_dtype,
+            resampling.rounds_to,
+        )
+
+    gpu_takes = (StridedBatch,)
+
+    def batch_axes(self, c: BatchContext, data: LazyBatch) -> AxesSampling:
+        """How the axes of the samples of a batch are resampled."""
+        planned = plan_batch(self, c, data)
+        if planned.device is None:
+            from penstock.kernels.gpu.resample_axes import AxesSampling
+
+            table = np.ascontiguousarray(planned.table[0].T)
+            antialias = self.resampling.antialias
+            if table.shape[1] == 1:
+                planned.device = AxesSampling.in_common(table, antialias, c.size)
+            else:
+                planned.device = AxesSampling(table, antialias)
+        axes: AxesSampling = planned.device
+        return axes
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> Any:
+        data: DeviceBatch | StridedBatch = inputs[0]
+        axes = self.batch_axes(c, data)
+        if not self._converts and axes.copies():
+            return data
+        resampling = self.resampling
+        return ResizedBatch(
+            data, axes, self.resampler.first, resampling.numpy_dtype, resampling.rounds_to
+        )

@@ -1,0 +1,168 @@
+"""What a declaration of an operator says: plain data, no behaviour.
+
+One `OpSchema` is the single source of an operator's ``fn``, ``ops`` and dynamic faces, its
+argument checks, docstring, stub and line in the support matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.types import DALIDataType, as_data_type
+
+if TYPE_CHECKING:
+    from penstock.operators.support.argument_types import ArgType
+    from penstock.operators.support.operator import Operator
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED: Any = _Required()
+
+
+class Spec(NamedTuple):
+    """What is known of a batch before any of its data exists.
+
+    `ndim` is ``None`` where only the data can tell (a reshape to a computed shape, a Python
+    function); `layout` is empty where nothing is known about the axes.
+    """
+
+    dtype: DALIDataType
+    ndim: int | None
+    layout: str = ""
+
+
+def as_specs(found: Spec | Iterable[Spec]) -> tuple[Spec, ...]:
+    """What `infer` has returned, one for each output, with element types as members."""
+    specs = (found,) if isinstance(found, Spec) else found
+    return tuple([s._replace(dtype=as_data_type(s.dtype)) for s in specs])
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """One keyword argument of an operator."""
+
+    name: str
+    type: ArgType
+    default: Any = None
+    doc: str = ""
+    per_sample: bool = False
+    """May be given as a tensor (`DataNode`) with one value a sample."""
+    per_frame: bool = False
+    """May, in addition, differ from frame to frame of a sequence."""
+    choices: tuple[Any, ...] = ()
+    hint: bool = False
+    """Tunes memory or scheduling in DALI; it never changes a result and Penstock needs no such
+    hint.
+    """
+    deprecated: str | None = None
+    """Name of the argument to use instead, or an empty string where there is none."""
+    unsupported: str | None = None
+    """Why any value but the default raises `NotImplementedError`."""
+    shape_of: str | None = None
+    """What one sample's value looks like, for the documentation: ``"(H, W)"``."""
+
+    @property
+    def required(self) -> bool:
+        """Whether the user must give it."""
+        return self.default is REQUIRED
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One positional input of an operator."""
+
+    name: str = "data"
+    doc: str = ""
+    layouts: tuple[str, ...] = ()
+    """Allowed layouts, most usual first; empty where any will do."""
+    dtypes: tuple[DALIDataType, ...] = ()
+    """Allowed element types; empty where any will do."""
+    device: str | None = None
+    """Where operators on the GPU want the data: ``"cpu"`` for what they read on the host; ``"any"``
+    where they look at its type and shapes only; on the GPU when not given. Operators on the CPU
+    want all data there.
+    """
+    optional: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtypes", tuple([as_data_type(t) for t in self.dtypes]))
+
+
+@dataclass(frozen=True, slots=True)
+class OpSchema:
+    """Everything that is said about an operator, once."""
+
+    name: str
+    """Full public name below ``fn``: ``"crop"``, ``"decoders.image"``."""
+    cls: type[Operator]
+    doc: str
+    inputs: tuple[Input, ...]
+    args: dict[str, Arg]
+    num_outputs: int | Callable[[dict[str, Any]], int] = 1
+    output_docs: tuple[str, ...] = ()
+    frames: bool = False
+    """Sequences (layouts with ``F``) are taken and each frame goes through `cpu` by itself."""
+    random: bool = False
+    """Draws random numbers; gets a `seed` argument and a stream of its own."""
+    reader: bool = False
+    """Is a source of samples with epochs and shards."""
+    takes_any_device: bool = False
+    """Inputs on the CPU are copied to the GPU for it, where it runs there."""
+    variadic: bool = False
+    """Takes any number of inputs like the last one."""
+    max_inputs: int | None = None
+    defers: bool = False
+    """`Operator.defer` can hand its consumer a recipe in place of pixels."""
+    takes_deferred: bool = False
+    """`cpu` takes such a recipe as its first input."""
+    recipes: str = "image"
+    """Of what: ``"image"``, see `penstock.operators.support.lazy_image`, or ``"spectrum"``, see
+    `penstock.operators.support.audio.lazy_spectrum`."""
+    reads_metadata: bool = False
+    """On the CPU, too, it takes data on the GPU: it looks at type, shape and layout only."""
+    in_order: bool = False
+    """Works on whole batches of one iteration after the other, in their order: it calls what may
+    remember something, or talk to other processes.
+    """
+    tells_late: bool = False
+    """Only the data tells what comes out: `cpu_batch` and `gpu` return a `LateBatch` for each
+    output, and what reads it begins when it is there.
+    """
+    keeps_metadata: bool = True
+    """Output samples carry on the source information of the first input."""
+    positional: tuple[str, ...] = ()
+    """Arguments that may also be given by position, in this order."""
+    hidden: bool = False
+    deprecated: str | None = None
+    class_name: str | None = None
+    written: str | None = None
+    """How users write it who never call it by its name: ``"[...]"``."""
+    devices: tuple[str, ...] = ("cpu", "gpu")
+    """Devices the operator has in DALI; those without an implementation raise by themselves."""
+
+    @property
+    def min_inputs(self) -> int:
+        """How many inputs must be given."""
+        return sum(not i.optional for i in self.inputs)
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether there is an implementation for the GPU."""
+        from penstock.operators.support.operator import Operator
+
+        return self.cls.gpu is not Operator.gpu
+
+    @property
+    def module(self) -> str:
+        """Dotted sub-module of ``fn`` the operator lives in; empty for ``fn`` itself."""
+        return self.name.rpartition(".")[0]
+
+    def with_name(self, name: str, **changes: Any) -> OpSchema:
+        """The same declaration under another name."""
+        return replace(self, name=name, **changes)

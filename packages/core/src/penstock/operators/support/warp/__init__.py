@@ -1,0 +1,1 @@
+"""What operators share that look elements up where an affine map says."""

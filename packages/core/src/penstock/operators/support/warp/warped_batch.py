@@ -1,0 +1,158 @@
+"""Warped images or volumes of a batch on the GPU, computed when their consumer asks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.kernels.gpu.warp_request import Warp, Windows
+from penstock.operators.support.pointwise.pointwise_batch import MappedBatch
+from penstock.tensors.gpu.batch import (
+    DeviceBatch,
+    StridedBatch,
+    plain,
+    same_shapes,
+    shape_row,
+)
+
+if TYPE_CHECKING:
+    from penstock.kernels.gpu.pointwise_terms import Term
+    from penstock.tensors.gpu.queue import Queue
+
+
+class WarpedBatch(MappedBatch):
+    """A recipe: how samples are warped, and which part of that is wanted.
+
+    Windows and mirror images of it, and functions of its elements, are recipes, too. What is wanted
+    in the end is computed by one kernel, with the bits of one operator after the other: a window
+    keeps where it is on the canvas, and elements are rounded to every type that they would have had
+    in memory. A warp of a warp is no such recipe: elements in between are rounded, and blended
+    anew. So it is computed behind this one.
+
+    Attributes
+    ----------
+    warp
+        What is computed of the whole samples.
+    windows
+        Which part of it is wanted, and what of that is mirrored.
+    """
+
+    __slots__ = ("_queue", "_rows", "_uniform", "_whole", "dtype", "shapes", "warp", "windows")
+
+    def __init__(self, queue: Queue, warp: Warp, windows: Windows, *, whole: bool = False) -> None:
+        self._queue = queue
+        self.warp = warp
+        self.windows = windows
+        self._whole = whole
+        self.dtype = warp.dtype if warp.chain is None else warp.chain.dtype
+        source = warp.source
+        channels = source.shapes[:, -1:]
+        shape = source.uniform_shape
+        if shape is not None:
+            channels = channels[:1]
+        count = max(len(windows.size), len(channels))
+        rows = np.empty((count, source.ndim), np.int64)
+        rows[:, :-1], rows[:, -1:] = windows.size, channels
+        self._rows = rows
+        self._uniform: tuple[int, ...] | None = None
+        if count == 1 and len(source):
+            self._uniform = tuple(rows[0].tolist())
+            self.shapes = same_shapes(self._uniform, len(source))
+            self._rows = shape_row(self._uniform)
+        else:
+            self.shapes = rows
+            self._uniform = super().uniform_shape
+            if self._uniform is not None:
+                self.shapes = same_shapes(self._uniform, len(source))
+                self._rows = shape_row(self._uniform)
+
+    @classmethod
+    def of(
+        cls,
+        queue: Queue,
+        warp: Warp,
+        canvas: np.ndarray,
+    ) -> WarpedBatch:
+        """Whole warps to extents `canvas`, int64 ``(samples, rank)``, or one row for all."""
+        nothing = np.zeros((1, canvas.shape[1]), np.int64)
+        windows = Windows(canvas, nothing, canvas, nothing.astype(np.bool_))
+        return cls(queue, warp, windows, whole=True)
+
+    @property
+    def uniform_shape(self) -> tuple[int, ...] | None:
+        """The shape that all samples have; `None` if they differ (or there are none)."""
+        return self._uniform
+
+    def window(self, anchors: np.ndarray, shapes: np.ndarray) -> WarpedBatch | StridedBatch:
+        """The part of each sample that begins at `anchors`, inside of it.
+
+        Both are ``(samples, ndim)``, or ``(1, ndim)`` for what all samples have in common.
+        """
+        if not np.array_equal(
+            np.broadcast_to(shapes[:, -1], len(self)), self.shapes[:, -1]
+        ):  # some channels: all are looked up together
+            return StridedBatch.of(self.materialise(self._queue)).window(anchors, shapes)
+        w = self.windows
+        begin, size = anchors[:, :-1], shapes[:, :-1]
+        # Where an axis runs backwards, the window is as far from its other end.
+        begin = np.where(w.mirrored, w.size - begin - size, begin)
+        windows = replace(w, first=plain(w.first + begin), size=plain(size))
+        return WarpedBatch(self._queue, self.warp, windows)
+
+    def flipped(self, axis: int, where: np.ndarray) -> WarpedBatch:
+        """Axis number `axis` in the opposite order, in the samples where `where` is true."""
+        mirrored = np.broadcast_to(self.windows.mirrored, (len(where), self.ndim - 1)).copy()
+        mirrored[:, axis] ^= where
+        windows = replace(self.windows, mirrored=mirrored)
+        return WarpedBatch(self._queue, self.warp, windows)
+
+    def mapped(self, term: Term, numbers: tuple[np.ndarray, ...]) -> WarpedBatch:
+        """The batch of what `term`, of source 0, makes of each element.
+
+        Parameters
+        ----------
+        numbers
+            For each number that the term reads, an array of one value a sample.
+        """
+        from penstock.kernels.gpu.pointwise_terms import source, substituted
+
+        warp = self.warp
+        inner = source(0, warp.dtype) if warp.chain is None else warp.chain
+        own = tuple(range(len(warp.numbers), len(warp.numbers) + len(numbers)))
+        chain = substituted(term, (inner,), own, ())
+        warp = replace(warp, chain=chain, numbers=warp.numbers + numbers)
+        return WarpedBatch(self._queue, warp, self.windows)
+
+    def materialise(self, queue: Queue) -> DeviceBatch:
+        """The samples in device memory."""
+        from penstock.kernels.gpu.resample_layout import contiguous_places
+        from penstock.kernels.gpu.warp import warp
+
+        out = queue.empty(self.extents, self.dtype, len(self))
+        if self._whole:
+            w = self.warp
+            warp(queue, w.source, out, w.matrices, nearest=w.nearest, fill=w.fill)
+            return out
+        places = contiguous_places(self._rows, self.ndim - 3, channels_last=True)
+        self.write(queue, out, places)
+        return out
+
+    def write(self, queue: Queue, out: DeviceBatch, places: np.ndarray) -> None:
+        """Queue the computation into memory of any order of axes.
+
+        Parameters
+        ----------
+        queue
+            Where to queue it.
+        out
+            Memory, and element type, of the output.
+        places
+            `penstock.kernels.gpu.resample_layout.PLACES`, in elements of `out`; to normalise on the
+            way, with a table.
+        """
+        from penstock.kernels.gpu.resample_layout import Target
+        from penstock.kernels.gpu.warp_placed import warp_placed
+
+        warp_placed(queue, self.warp, self.windows, Target(out.dtype, out.pointers, places))
