@@ -29,7 +29,7 @@ TOLD = {
     "misspelt_element_type": (TypeError, ["'flot32'", '"float32"']),
     "range_of_one_number": (ValueError, ["`range`", "it takes two"]),
     "condition_on_data": (TypeError, ["enable_conditionals=True", "coin_flip"]),
-    "loop_over_a_batch": (TypeError, ["not iterable", "the whole batch"]),
+    "loop_over_a_batch": (TypeError, ["'DataNode' object is not iterable"]),
     "numpy_on_data": (TypeError, ["NumPy array", "operators"]),
     "text_returned": (TypeError, ["output 1 is a str"]),
     "nothing_returned": (NotImplementedError, ["returned nothing", "return its outputs"]),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import torch
 
+import penstock
 from tests.parity.outcomes import Table, assert_differs, assert_same
 
 BATCH = np.arange(6, dtype=np.int32).reshape(2, 3)
@@ -103,6 +106,31 @@ constants(
         and callable(getattr(lib.math, n))
         and getattr(getattr(lib.math, n), "__module__", "").endswith(".math")
     ],
+    tensor_as_an_input=graph(lambda lib, t: lib.fn.copy(torch.arange(3))),
+    tensor_with_gradient=graph(lambda lib, t: lib.fn.copy(torch.ones(2, requires_grad=True))),
+    tensor_of_no_dimensions=graph(lambda lib, t: lib.fn.copy(torch.tensor(3))),
+    tensor_of_a_type_that_numpy_lacks=graph(
+        lambda lib, t: lib.fn.copy(torch.ones(2, dtype=torch.bfloat16))
+    ),
+    tensor_as_an_output=graph(lambda lib, t: (torch.arange(2), t.Constant(3))),
+    tensor_in_arithmetic=graph(lambda lib, t: feed(lib) + torch.ones(3)),
+    tensor_on_the_left=graph(lambda lib, t: torch.ones(3) - feed(lib)),
+    tensor_of_no_dimensions_in_arithmetic=graph(lambda lib, t: feed(lib) + torch.tensor(3)),
+    tensor_as_an_argument=graph(
+        lambda lib, t: lib.fn.crop(np.ones((9, 9, 3), np.uint8), crop=torch.tensor([4.0, 5.0]))
+    ),
+    tensors_in_an_argument=graph(
+        lambda lib, t: lib.fn.crop(np.ones((9, 9, 3), np.uint8), crop=[torch.tensor(4.0), 5])
+    ),
+    tensor_as_a_number=graph(
+        lambda lib, t: lib.fn.rotate(np.ones((9, 9, 3), np.uint8), angle=torch.tensor([90.0]))
+    ),
+    tensor_as_a_mean=graph(
+        lambda lib, t: lib.fn.crop_mirror_normalize(
+            np.full((2, 2, 3), 9, np.uint8), mean=torch.tensor([1.0, 2.0, 3.0])
+        )
+    ),
+    tensors_in_a_list=graph(lambda lib, t: lib.fn.copy([torch.tensor(3)])),
     operator_bool=graph(lambda lib, t: lib.fn.constant(idata=[1, 0], dtype=t.BOOL)),
     operator_scalar=graph(lambda lib, t: lib.fn.constant(idata=1)),
     operator_scalar_shape=graph(lambda lib, t: lib.fn.constant(idata=1, shape=[])),
@@ -118,6 +146,16 @@ constants(
 @pytest.mark.parametrize("name", constants)
 def test_constants(name):
     assert_same(constants[name])
+
+
+def test_arrays_of_jax_are_constants_too():
+    array = jnp.arange(3.0)
+    pipe = penstock.Pipeline(batch_size=2, num_threads=1, device_id=None)
+    with pipe:
+        pipe.set_outputs(penstock.fn.copy(array), feed(penstock) + array)
+    copies, sums = pipe.run()
+    np.testing.assert_array_equal(copies.as_array(), [[0, 1, 2]] * 2)
+    np.testing.assert_array_equal(sums.as_array(), BATCH + np.arange(3))
 
 
 def values(define):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import copy
 import math
 import re
@@ -78,6 +79,9 @@ nodes(
     negation=inside(lambda lib, x: not x),
     chain=inside(lambda lib, x: 0 < x < 3),
     length=inside(lambda lib, x: len(x)),
+    is_iterable=inside(lambda lib, x: isinstance(x, collections.abc.Iterable)),
+    iterator=inside(lambda lib, x: iter(x)),
+    unpacked=inside(lambda lib, x: max(*x)),
     iteration=inside(lambda lib, x: list(x)),
     unpacking=inside(lambda lib, x: [a for a, b in [x]]),
     star=inside(lambda lib, x: [*x]),

@@ -95,3 +95,26 @@ def test_functions(name, dtype):
     if want is not None:
         assert got[0] == want[0]
         np.testing.assert_allclose(got[1], want[1], rtol=1e-5, atol=1e-7)
+
+
+ARRAY = np.array([4.0, 9.0], np.float32)
+UFUNCS = {
+    "array_first": lambda t: ARRAY + t,
+    "tensor_first": lambda t: t + ARRAY,
+    "number_first": lambda t: np.float32(2) * t,
+    "one_argument": lambda t: np.sqrt(t),
+    "two_tensors": lambda t: np.maximum(t, t),
+    "comparison": lambda t: t > ARRAY,
+    "matmul": lambda t: ARRAY @ t,
+    "reduction": lambda t: np.add.reduce(t),
+    "sum": lambda t: np.sum(t),
+    "into_an_array": lambda t: np.add(ARRAY, t, out=np.empty(2, np.float32)),
+    "in_place": lambda t: operator.iadd(ARRAY.copy(), t),
+}
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+def test_numpy_takes_a_tensor_for_an_array(name):
+    want, got = (UFUNCS[name](library.as_tensor(ARRAY)) for library in (dali, ndd))
+    assert type(got).__name__ == type(want).__name__
+    np.testing.assert_array_equal(np.asarray(got), np.asarray(want))

@@ -35,6 +35,7 @@ from penstock.types import (
     ScalarConstant,
     install_constant_node,
 )
+from penstock.types.arrays import is_array
 from penstock.types.constant import constant_array
 
 _detached_counter = itertools.count()
@@ -341,7 +342,7 @@ def constant_input(value: Any) -> DataNode | None:
         return constant_node(constant_array(value.value, value.dtype, ()), value.dtype)
     if isinstance(value, (bool, np.bool_)):
         return constant_node(np.asarray(bool(value)))
-    if isinstance(value, (int, float, list, tuple, np.ndarray, np.generic)):
+    if isinstance(value, (int, float, list, tuple, np.generic)) or is_array(value):
         try:
             return constant_node(np.asarray(constant_array(value)))
         except TypeError:

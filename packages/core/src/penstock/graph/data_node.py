@@ -178,14 +178,11 @@ class DataNode:
         def __rrshift__(self, other: Operand) -> DataNode: ...
         def __invert__(self) -> DataNode: ...
 
-        __iter__: None
-    else:
+    # Python's word for "not iterable", which `isinstance(node, Iterable)` understands as well:
+    # programs ask that to tell a node from a list of nodes.
+    __iter__ = None
 
-        def __iter__(self):
-            raise ArgumentTypeError(
-                f'"DataNode" was iterated over at {user_line()}. Its samples are not iterable: '
-                "operators take the whole batch and work on each sample of it."
-            )
+    if not TYPE_CHECKING:
 
         def __array__(self, dtype=None, copy=None):
             self._no("converted to a NumPy array")

@@ -20,6 +20,7 @@ from penstock.operators.support.arithmetic.operations import OPERATIONS, Operati
 from penstock.operators.support.registry import find
 from penstock.tracebacks import public
 from penstock.types import DALIDataType, ScalarConstant, to_dali_type
+from penstock.types.arrays import is_array
 from penstock.types.constant import constant_array
 
 _INT32_BOUND = 1 << 31
@@ -39,7 +40,7 @@ def apply(operation: Operation, *operands: Any) -> DataNode:
     edges: list[DataNode] = []
     children: list[tuple[Any, ...]] = []
     for operand in operands:
-        if isinstance(operand, (np.ndarray, list, tuple)) and not _is_scalar_array(operand):
+        if _is_several(operand):
             operand = constant_node(np.asarray(constant_array(operand)))
         if isinstance(operand, DataNode):
             children.append(("input", len(edges)))
@@ -55,8 +56,13 @@ def apply(operation: Operation, *operands: Any) -> DataNode:
     return make_node(find("_arithmetic_generic_op"), edges, {"expression": expression}).outputs[0]
 
 
-def _is_scalar_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.ndim == 0
+def _is_several(value: Any) -> bool:
+    """Whether `value` is a list or an array, rather than one number."""
+    if isinstance(value, (DataNode, np.generic)):
+        return False
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, (list, tuple)) or is_array(value)
 
 
 def constant_operand(operation: Operation, value: Any) -> tuple[str, Any, DALIDataType]:

@@ -16,6 +16,7 @@ from penstock.errors import (
     ShapeError,
     UsageError,
 )
+from penstock.types.arrays import to_numpy
 from penstock.types.dtypes import (
     DALI_OF_NUMPY,
     NUMPY_OF,
@@ -59,8 +60,8 @@ def Constant(
     Parameters
     ----------
     value
-        A number, a member of one of the enumerations, a flat list of either, a NumPy array or a
-        PyTorch tensor.
+        A number, a member of one of the enumerations, a flat list of either, or an array of NumPy,
+        PyTorch, JAX or any library that converts to NumPy's.
     dtype
         Element type, as `as_data_type` takes it. When not given, that of `value`, where 64-bit
         arrays become 32-bit ones.
@@ -188,8 +189,7 @@ def constant_array(
     if isinstance(value, ScalarConstant):
         value = value.value
     if getattr(value, "dtype", None) is not None:
-        source = value if isinstance(value, (np.ndarray, np.generic)) else np.asarray(value)
-        array = np.asarray(source)
+        array = np.asarray(to_numpy(value))
         if dtype is None and array.dtype.kind in "iu":
             _check_fits(array, target)
     else:

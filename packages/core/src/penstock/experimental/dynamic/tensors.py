@@ -65,9 +65,6 @@ class Tensor(calling.Holder):
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
-    __array_priority__ = 1000
-    # NumPy must hand `array + tensor` to the tensor in place of making an array of objects of it.
-    __array_ufunc__ = None
 
     def __init__(
         self,

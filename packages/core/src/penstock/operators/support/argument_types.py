@@ -13,6 +13,7 @@ import numpy as np
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError
 from penstock.types import DALIImageType, DALIInterpType, as_data_type
+from penstock.types.arrays import to_numpy
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ def _unwrap(value: Any) -> Any:
     inner = getattr(value, "value", None)
     if inner is not None and type(value).__name__ == "ScalarConstant":
         return inner
+    value = to_numpy(value)
     if isinstance(value, np.ndarray) and value.size == 1:
         return value.reshape(-1)[0]
     return value
@@ -83,6 +85,7 @@ def _str(value: Any) -> str:
 
 def _vector(item: Callable[[Any], Any], expected: str) -> Callable[[Any], tuple[Any, ...]]:
     def convert(value: Any) -> tuple[Any, ...]:
+        value = to_numpy(value)
         if isinstance(value, np.ndarray):
             return tuple(item(v) for v in value.reshape(-1))
         if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
@@ -139,7 +142,7 @@ def _vector_sample(convert: Callable[[Any], Any]) -> Callable[[np.ndarray], Any]
 
 
 def _array(value: Any) -> np.ndarray:
-    array = np.asarray(value)
+    array = np.asarray(to_numpy(value))
     if array.dtype.kind not in "biuf":
         raise _not(value, "numbers")
     return array.astype(np.float32)
