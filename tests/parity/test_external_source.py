@@ -421,7 +421,37 @@ def outputs(source, count=2, batch_size=2, **keywords):
 
 two = (array(1), np.array([[1.5], [2.5]], np.float32))
 
+
+def fed(**keywords):
+    """A scenario: two outputs of a class without a source, each fed by itself."""
+
+    def scenario(lib):
+        pipe = lib.Pipeline(batch_size=2, num_threads=1, device_id=None)
+        with pipe:
+            nodes = lib.ops.ExternalSource(num_outputs=2, **keywords)()
+            pipe.set_outputs(*nodes)
+        pipe.build()
+        for node, values in zip(nodes, two, strict=True):
+            pipe.feed_input(node, values)
+        return pipe.run()
+
+    return scenario
+
+
+def not_fed(**keywords):
+    return lambda lib: lib.pipe(lambda: lib.fn.external_source(**keywords)) and None
+
+
 several(
+    class_that_is_fed=fed(),
+    class_that_is_fed_with_layouts=fed(layout=["A", "B"]),
+    class_that_is_fed_with_one_layout=fed(layout="A"),
+    class_that_is_fed_with_ndims=fed(ndim=[1, 2]),
+    several_that_are_fed=not_fed(num_outputs=2),
+    several_of_a_name=not_fed(num_outputs=2, name="n"),
+    no_cycle_without_a_source=not_fed(name="n", cycle=False),
+    cycle_without_a_source=not_fed(name="n", cycle=True),
+    quiet_cycle_without_a_source=not_fed(name="n", cycle="quiet"),
     tuple_=outputs(lambda: two),
     list_=outputs(lambda: list(two)),
     array_=outputs(lambda: np.stack([array(1), array(2)])),

@@ -43,6 +43,11 @@ calls(
     unknown_class=inside(lambda lib, x: lib.ops.Nonsense()),
     no_input=graph(lambda lib, x: lib.fn.copy()),
     too_many_inputs=graph(lambda lib, x: lib.fn.copy(x, x)),
+    old_name_and_new=graph(
+        lambda lib, x: lib.fn.slice(
+            x, start=0, axes=[0], output_dtype=lib.types.FLOAT, dtype=lib.types.FLOAT
+        )
+    ),
     input_by_name=graph(lambda lib, x: lib.fn.copy(input=x)),
     input_none=graph(lambda lib, x: lib.fn.copy(None)),
     input_text=graph(lambda lib, x: lib.fn.copy("text")),

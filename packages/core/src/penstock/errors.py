@@ -164,6 +164,14 @@ class ShapeError(ArgumentValueError, RuntimeError):
     """Data has a shape that an operator does not take."""
 
 
+class DestinationTypeError(DataTypeError, AssertionError):
+    """Memory that data is to be copied to has another element type."""
+
+
+class DestinationShapeError(ShapeError, AssertionError):
+    """Memory that data is to be copied to has another shape."""
+
+
 class TooManyIndicesError(ShapeError, OutOfRangeError):
     """There are more indices than axes."""
 

@@ -60,8 +60,31 @@ class OperatorInstance:
 class ExternalSourceInstance(OperatorInstance):
     """Base of `ops.ExternalSource`, whose parallel sources return samples unless told otherwise."""
 
+    def __call__(self, *inputs: Any, **arguments: Any) -> Any:
+        """Add the source to the pipeline under definition.
+
+        Without `source`, each of several outputs is a node of its own, which is fed by itself.
+        """
+        given = {**self._arguments, **arguments}
+        count = given.get("num_outputs")
+        if count is None or given.get("source") is not None:
+            return super().__call__(*inputs, **arguments)
+        shared = {k: v for k, v in given.items() if k != "num_outputs"}
+        return [
+            type(self)._function(*inputs, **self._completed(_of_output(shared, k)))
+            for k in range(count)
+        ]
+
     def _completed(self, arguments: dict[str, Any]) -> dict[str, Any]:
         return {"batch": not arguments.get("parallel"), **arguments}
+
+
+def _of_output(arguments: dict[str, Any], number: int) -> dict[str, Any]:
+    """Arguments of one output, of those that may be lists with an entry for each."""
+    return {
+        key: (value[number] if number < len(value) else None) if isinstance(value, list) else value
+        for key, value in arguments.items()
+    }
 
 
 def class_of(schema: OpSchema, module: str) -> type[OperatorInstance]:

@@ -129,6 +129,11 @@ def convert_arguments(
             _warn_of_useless_seed(schema)
             continue
         if arg.deprecated is not None:
+            if arg.deprecated and kwargs.get(arg.deprecated) is not None:
+                raise ArgumentTypeError(
+                    f"Operator `fn.{schema.name}`, used at {line}, got `{key}` and "
+                    f"`{arg.deprecated}`: the former is an old name of the latter. Leave it out."
+                )
             instead = f"; use `{arg.deprecated}`" if arg.deprecated else " and has no effect"
             warnings.warn(
                 f"Argument `{key}` of `fn.{schema.name}` is deprecated{instead}.",

@@ -166,7 +166,9 @@ def make_feed(args: dict[str, Any], name: str | None) -> Feed:
     if count is not None:
         if source is None:
             raise ArgumentValueError(
-                "`num_outputs` needs a `source`; `feed_input` feeds one output."
+                "`num_outputs` needs a `source`. Of data that is fed, each output is an external "
+                "source of its own: call `fn.external_source` once for each, or "
+                f"`ops.ExternalSource(num_outputs={count})()`, which does that."
             )
         if name is not None:
             raise UsageError(
@@ -179,7 +181,7 @@ def make_feed(args: dict[str, Any], name: str | None) -> Feed:
         raise MisusedArgumentError(
             "`repeat_last` is for data that is fed; it cannot go with `source`."
         )
-    if source is None and args["cycle"] is not None:
+    if source is None and args["cycle"]:
         raise ArgumentValueError("`cycle` can only be given together with an iterable `source`.")
     outputs = [Declared() for _ in range(1 if count is None else count)]
     for what in _CHECKED:

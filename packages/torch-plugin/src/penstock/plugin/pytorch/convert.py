@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.dlpack import from_dlpack
 
-from penstock.errors import DataTypeError, ShapeError
+from penstock.errors import DestinationShapeError, DestinationTypeError, ShapeError
 from penstock.tensors import TensorListCPU, TensorListGPU
 from penstock.tensors.gpu.streams import DEFAULT_STREAM, stream_number
 from penstock.types import DALIDataType
@@ -151,9 +151,9 @@ def feed_ndarray(
 
     Raises
     ------
-    DataTypeError
+    DestinationTypeError
         If the element types differ.
-    ShapeError
+    DestinationShapeError
         If the shapes differ.
     """
     if cuda_stream is not None and arr.is_cuda:
@@ -161,12 +161,12 @@ def feed_ndarray(
             return feed_ndarray(dali_tensor, arr)
     source = to_torch_tensor(dali_tensor)
     if source.dtype != arr.dtype:
-        raise DataTypeError(
+        raise DestinationTypeError(
             f"The element type of the tensor, {source.dtype}, does not match that of the "
             f"destination, {arr.dtype}."
         )
     if source.shape != arr.shape:
-        raise ShapeError(
+        raise DestinationShapeError(
             f"The shape of the tensor, {_shape(source.shape)}, does not match that of the "
             f"destination, {_shape(arr.shape)}."
         )
