@@ -187,3 +187,42 @@ def test_epochs_of_an_external_source(cycle):
         return run_epochs(library, pipe, "FILL", 4, **arguments)
 
     assert epochs("penstock") == epochs("dali")
+
+
+COUNTS = ("_size", "_counter", "_num_gpus", "_last_batch_padded", "_prepare_first_batch")
+COUNTS_OF_SHARDS = (*("_size_no_pad", "_shards_num", "_shards_id", "_counter_per_gpu"),)
+
+
+def counts(it, names):
+    return {name: np.asarray(getattr(it, name)).tolist() for name in names}
+
+
+@pytest.mark.parametrize(
+    ("by", "shards"), [("reader", 1), ("reader", 2), ("size", 1), ("size", 2), ("data", 1)]
+)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_counts_that_training_code_reads(path, policy, by, shards):
+    def observe(library):
+        plugin = PLUGINS[library]
+        pipes = [label_pipeline(library, path, 7, shards, k, 2) for k in range(shards)]
+        sizes = {"reader": {"reader_name": "reader"}, "size": {"size": 7}, "data": {}}[by]
+        names = COUNTS + (COUNTS_OF_SHARDS if by == "reader" else ())
+        with quiet():
+            it = plugin.DALIGenericIterator(
+                pipes,
+                ["x"],
+                last_batch_policy=plugin.LastBatchPolicy[policy],
+                auto_reset=True,
+                **sizes,
+            )
+            first = [d["x"].tolist() for d in it._first_batch]
+            found = [first, counts(it, names)]
+            if by == "reader":  # later on DALI turns them with some policies
+                found.append(it._shard_sizes_per_gpu.tolist())
+            for _ in range(1 if by == "data" else 2):
+                for _ in itertools.islice(it, 5):
+                    found.append((it._first_batch, counts(it, names)))
+                found.append(counts(it, names))
+        return found
+
+    assert observe("penstock") == observe("dali")

@@ -138,7 +138,7 @@ def test_break_begins_a_fresh_epoch(case, stop, before):
     it.reset()
     broken = False
     for number, _ in enumerate(it, 1):
-        if number == stop and it._counter.steps_left() != 0:
+        if number == stop and it._epochs.steps_left() != 0:
             broken = True
             break
     if not broken:

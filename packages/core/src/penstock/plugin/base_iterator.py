@@ -27,6 +27,7 @@ from penstock.plugin.iterator_arguments import (
     to_auto_reset,
     to_policy,
 )
+from penstock.plugin.iterator_attributes import IteratorAttributes
 from penstock.plugin.iterator_printing import iterator_html, iterator_line
 from penstock.plugin.iterator_state import (
     as_state_dict,
@@ -70,7 +71,7 @@ class PipelineBatch(NamedTuple):
 
 
 @public_methods
-class _DaliBaseIterator:
+class _DaliBaseIterator(IteratorAttributes):
     """Iterates over batches of one or more pipelines, one epoch per ``for`` loop.
 
     Parameters
@@ -145,7 +146,7 @@ class _DaliBaseIterator:
 
     def _begin(self) -> None:
         """Begin where the pipelines do: at their beginning, or behind their checkpoints."""
-        self._counter = self._new_counter()
+        self._epochs = self._new_counter()
         self._given = 0
         """Batches of this epoch that the user has got."""
         self._ended = self._exhausted = False
@@ -154,16 +155,16 @@ class _DaliBaseIterator:
         """Whether something, such as a Ctrl-C, ended a step or a reset halfway."""
         self._resumed = False
         """Whether it goes on in the middle of an epoch, and nothing has been taken yet."""
-        state = found_state([pipeline._restored for pipeline in self._pipes], self._counter)
+        state = found_state([pipeline._restored for pipeline in self._pipes], self._epochs)
         if state is not None:
             self._restore(state)
-        self._first_batch: list[PipelineBatch] | None = None
+        self._first: list[PipelineBatch] | None = None
         self._before_first: list[bytes] = []
         """Checkpoints from before the first batch, which was taken ahead."""
         if self._prepare_first_batch:
             if can_make_checkpoints(self._pipes):
                 self._before_first = self._checkpoints()
-            self._first_batch = self._take_first()
+            self._first = self._take_first()
 
     def _new_counter(self) -> EpochCounter:
         size, padded = self._epoch
@@ -193,7 +194,7 @@ class _DaliBaseIterator:
 
     def _why_no_data(self) -> str:
         reason = "It seems that there is no data in the pipeline: it gave not even one batch. "
-        if isinstance(self._counter, EndlessCounter):
+        if isinstance(self._epochs, EndlessCounter):
             return reason + (
                 "Its source came to the end of its data before there was a batch; one that gives "
                 f"single samples has to give at least {self.batch_size}, the batch size."
@@ -201,7 +202,7 @@ class _DaliBaseIterator:
         return reason + (
             "With the last-batch policy DROP this happens if the batch size is greater than the "
             f"shard. The batch size is {self.batch_size}, the policy "
-            f"{self._last_batch_policy.name}, an epoch has {self._counter.size} samples per "
+            f"{self._last_batch_policy.name}, an epoch has {self._epochs.size} samples per "
             "pipeline."
         )
 
@@ -235,10 +236,10 @@ class _DaliBaseIterator:
         self._interrupted = True
         self._resumed = False
         try:
-            if self._first_batch is None:
+            if self._first is None:
                 batches = self._take()
             else:
-                batches, self._first_batch = self._first_batch, None
+                batches, self._first = self._first, None
             self._given += 1
             result = self._assemble(batches)
         except Exception:  # every pipeline has given its batch, or its epoch has come to its end
@@ -266,7 +267,7 @@ class _DaliBaseIterator:
         if not self._ended and (self._resumed or not self._given):
             return
         self._interrupted = True
-        if not self._ended and self._counter.steps_left() == 0:
+        if not self._ended and self._epochs.steps_left() == 0:
             # All batches were taken, but nobody asked for one more.
             self._finish()
             self._ended = True
@@ -280,7 +281,7 @@ class _DaliBaseIterator:
         """The next batch of each pipeline, cut to what belongs to the epoch."""
         if self._ended:
             raise StopIteration
-        if self._counter.steps_left() == 0:
+        if self._epochs.steps_left() == 0:
             self._finish()
             self._end()
         try:
@@ -288,12 +289,12 @@ class _DaliBaseIterator:
         except StopIteration:
             self._exhausted = True
             self._end()
-        kept = self._counter.advance(deliveries)
+        kept = self._epochs.advance(deliveries)
         if kept is None:
             self._finish()
             self._end()
         batches = [PipelineBatch(o, k) for o, k in zip(outputs, kept, strict=True)]
-        if isinstance(self._counter, SizeCounter):
+        if isinstance(self._epochs, SizeCounter):
             # Without shards, pipelines beyond the end of the data take no part in the last step.
             batches = [batch for batch in batches if batch.kept]
         return batches
@@ -320,13 +321,13 @@ class _DaliBaseIterator:
             deliveries.append(self._delivery(pipeline, output))
         self._schedule()
         if failure is not None:
-            self._counter.advance(deliveries)
+            self._epochs.advance(deliveries)
             raise failure
         return outputs, deliveries
 
     def _delivery(self, pipeline: Pipeline, output: tuple[Batch, ...]) -> Delivery:
         size = len(output[0])
-        if size != self.batch_size and not isinstance(self._counter, EndlessCounter):
+        if size != self.batch_size and not isinstance(self._epochs, EndlessCounter):
             raise UsageError(
                 f"The pipeline gave a batch of {size} samples, but its batch size is "
                 f"{self.batch_size}. Batches of varying size are possible only without "
@@ -345,8 +346,8 @@ class _DaliBaseIterator:
 
     def _finish(self) -> None:
         """Read what the epoch has beyond its last step."""
-        for _ in range(self._counter.leftover_steps()):
-            self._counter.advance(self._fetch()[1])
+        for _ in range(self._epochs.leftover_steps()):
+            self._epochs.advance(self._fetch()[1])
 
     def _end(self) -> NoReturn:
         self._ended = True
@@ -355,13 +356,13 @@ class _DaliBaseIterator:
         raise StopIteration
 
     def _begin_next(self) -> None:
-        if self._exhausted and isinstance(self._counter, ReaderCounter):
+        if self._exhausted and isinstance(self._epochs, ReaderCounter):
             self._restart()
             return
         if self._exhausted:
-            self._counter.restart(None)
+            self._epochs.restart(None)
         else:
-            self._counter.next_epoch()
+            self._epochs.next_epoch()
         self._begun()
         for pipeline in self._pipes:
             was_empty = pipeline.empty()
@@ -379,9 +380,9 @@ class _DaliBaseIterator:
             if len(set(epochs)) > 1:
                 latest = {name: max(epochs)}
                 shards = [pipeline._restart_epoch(latest) for pipeline in self._pipes]
-        self._counter.restart(None if name is None else [s[name] for s in shards])
+        self._epochs.restart(None if name is None else [s[name] for s in shards])
         self._begun()
-        self._first_batch = None
+        self._first = None
         self._schedule()
         self._interrupted = False
 
@@ -413,7 +414,7 @@ class _DaliBaseIterator:
                 "different numbers of batches. Call `reset`, which begins the next epoch, before "
                 "`checkpoints`."
             )
-        if self._first_batch is not None:
+        if self._first is not None:
             return list(self._before_first)
         return self._checkpoints()
 
@@ -470,9 +471,9 @@ class _DaliBaseIterator:
 
     def _checkpoints(self) -> list[bytes]:
         state = {
-            "epochs by": kind_of(self._counter),
-            "size": None if self._reader_name is not None else self._counter.size,
-            "counter": self._counter.state(),
+            "epochs by": kind_of(self._epochs),
+            "size": None if self._reader_name is not None else self._epochs.size,
+            "counter": self._epochs.state(),
             "given": self._given,
             "ended": self._ended,
             "exhausted": self._exhausted,
@@ -480,7 +481,7 @@ class _DaliBaseIterator:
         return [pipeline._checkpoint(iterator=state) for pipeline in self._pipes]
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._counter.restore(state["counter"])
+        self._epochs.restore(state["counter"])
         self._given = state["given"]
         self._ended, self._exhausted = state["ended"], state["exhausted"]
         self._resumed = True
@@ -490,18 +491,14 @@ class _DaliBaseIterator:
     @property
     def size(self) -> int:
         """Number of samples in the epoch: per pipeline with `reader_name`, else as given."""
-        return self._counter.size
-
-    @property
-    def _size(self) -> int:
-        return self._counter.size
+        return self._epochs.size
 
     def __len__(self) -> int:
         """Number of batches in the epoch: in this one if it is under way, else in the next.
 
         0 where an epoch lasts until its data ends: nobody knows how many batches that will be.
         """
-        counter = self._counter
+        counter = self._epochs
         if self._ended and not self._exhausted:
             counter = copy.deepcopy(counter)
             counter.next_epoch()
@@ -509,7 +506,7 @@ class _DaliBaseIterator:
         left = counter.steps_left()
         if left is None:
             return 0
-        return self._given + (self._first_batch is not None) + left
+        return self._given + (self._first is not None) + left
 
     def __repr__(self) -> str:
         return iterator_line(self)

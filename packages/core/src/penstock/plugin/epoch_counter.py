@@ -13,6 +13,7 @@ read of the next epoch must be accounted for, in the same way as DALI does it:
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -69,6 +70,11 @@ class EpochCounter(Protocol):
         """Number of samples in an epoch as DALI counts it, or -1."""
         ...
 
+    @property
+    def counted(self) -> int:
+        """Number of samples counted in this epoch, those read ahead of it included."""
+        ...
+
     def steps_left(self) -> int | None:
         """How many more batches this epoch has; `None` where only the data can tell."""
         ...
@@ -116,6 +122,9 @@ class EndlessCounter:
 
     size = -1
 
+    def __init__(self) -> None:
+        self.counted = 0
+
     def steps_left(self) -> int | None:
         """Nobody knows."""
         return None
@@ -126,6 +135,7 @@ class EndlessCounter:
 
     def advance(self, deliveries: Sequence[Delivery]) -> Sequence[int | list[int]] | None:
         """Every sample counts."""
+        self.counted += sum(d.batch_size for d in deliveries)
         return [d.batch_size for d in deliveries]
 
     def beyond(self, pipelines: int) -> list[int]:
@@ -133,10 +143,12 @@ class EndlessCounter:
         return [0] * pipelines
 
     def next_epoch(self) -> None:
-        """There is nothing to count."""
+        """Begin the next epoch."""
+        self.counted = 0
 
     def restart(self, shards: Sequence[int] | None) -> None:
-        """There is nothing to count."""
+        """Begin an epoch with readers at the beginning of one."""
+        self.counted = 0
 
     def state(self) -> dict[str, Any]:
         """Nothing to remember."""
@@ -156,23 +168,23 @@ class SizeCounter:
         self._per_step = pipelines * batch_size
         self._policy = policy
         self._carries = policy is LastBatchPolicy.FILL and not padded
-        self._counter = 0
+        self.counted = 0
 
     def steps_left(self) -> int | None:
         """How many more batches this epoch has."""
-        left = max(0, self.size - self._counter)
+        left = max(0, self.size - self.counted)
         if self._policy is LastBatchPolicy.DROP:
             return left // self._per_step
         return -(-left // self._per_step)
 
     def leftover_steps(self) -> int:
         """One, if the last batch is incomplete and dropped."""
-        return int(self._policy is LastBatchPolicy.DROP and self._counter < self.size)
+        return int(self._policy is LastBatchPolicy.DROP and self.counted < self.size)
 
     def advance(self, deliveries: Sequence[Delivery]) -> Sequence[int | list[int]] | None:
         """Count a batch of each pipeline."""
-        left = self.size - self._counter
-        self._counter += sum(d.drawn for d in deliveries)
+        left = self.size - self.counted
+        self.counted += sum(d.drawn for d in deliveries)
         if left >= sum(d.drawn for d in deliveries) or self._policy is LastBatchPolicy.FILL:
             return [d.batch_size for d in deliveries]
         if self._policy is LastBatchPolicy.DROP:
@@ -185,7 +197,7 @@ class SizeCounter:
 
     def beyond(self, pipelines: int) -> list[int]:
         """Samples of the last batches that are not the epoch's: those of the last pipelines."""
-        left = max(0, self._counter - self.size)
+        left = max(0, self.counted - self.size)
         each = self._per_step // pipelines
         found = []
         for _ in range(pipelines):
@@ -195,19 +207,19 @@ class SizeCounter:
 
     def next_epoch(self) -> None:
         """Begin the next epoch; what was read ahead counts."""
-        self._counter = max(0, self._counter) % self.size if self._carries else 0
+        self.counted = max(0, self.counted) % self.size if self._carries else 0
 
     def restart(self, shards: Sequence[int] | None) -> None:
         """Begin an epoch with readers at the beginning of one."""
-        self._counter = 0
+        self.counted = 0
 
     def state(self) -> dict[str, Any]:
         """Number of samples counted."""
-        return {"counter": self._counter}
+        return {"counter": self.counted}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from `state`."""
-        self._counter = int(state["counter"])
+        self.counted = int(state["counter"])
 
 
 class ReaderCounter:
@@ -254,6 +266,29 @@ class ReaderCounter:
         self._drawn = [0] * num_shards
         self._given = 0
         """Samples of whole batches in this epoch, padding included."""
+        self.carried = [0] * num_shards
+        """Samples of this epoch that each shard's reader had drawn before it began."""
+
+    @property
+    def counted(self) -> int:
+        """Samples that each pipeline here has given of this epoch, or more."""
+        return self._given + min(self.carried[k] for k in self._shards)
+
+    @property
+    def shard_sizes(self) -> list[int]:
+        """Number of samples of each shard."""
+        return [b - a for a, b in itertools.pairwise(self._bounds)]
+
+    @property
+    def shards(self) -> list[int]:
+        """Shard that each pipeline here reads now."""
+        rotation = 0 if self._sticks else self._rotation
+        return [(k + rotation) % self._num_shards for k in self._shards]
+
+    @property
+    def padded(self) -> bool:
+        """Whether the reader pads shards to the size of the largest."""
+        return self._padded
 
     @property
     def size(self) -> int:
@@ -327,6 +362,7 @@ class ReaderCounter:
         self._begin(self._rotation + 1)
         if carries:
             self._drawn = ahead
+            self.carried = list(ahead)
             if not self._most_left():  # batches larger than shards: a whole epoch was read ahead
                 self._begin(self._rotation + 1)
 
@@ -344,10 +380,12 @@ class ReaderCounter:
         self._rotation = int(state["rotation"])
         self._drawn = [int(count) for count in state["drawn"]]
         self._given = int(state["given"])
+        self.carried = [max(0, count - self._given) for count in self._drawn]
 
     def _begin(self, rotation: int) -> None:
         self._rotation = rotation % self._num_shards
         self._drawn = [0] * self._num_shards
+        self.carried = [0] * self._num_shards
         self._given = 0
 
     def _shard_size(self, first: int) -> int:

@@ -272,7 +272,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
         return found
 
     def _assemble(self, batches: list[PipelineBatch]) -> dict[str, jax.Array]:
-        self._beyond = self._counter.beyond(len(self._pipes))
+        self._beyond = self._epochs.beyond(len(self._pipes))
         return super()._assemble(batches)
 
 
