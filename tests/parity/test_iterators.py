@@ -220,8 +220,7 @@ def test_counts_that_training_code_reads(path, policy, by, shards):
             if by == "reader":  # later on DALI turns them with some policies
                 found.append(it._shard_sizes_per_gpu.tolist())
             for _ in range(1 if by == "data" else 2):
-                for _ in itertools.islice(it, 5):
-                    found.append((it._first_batch, counts(it, names)))
+                found += [(it._first_batch, counts(it, names)) for _ in itertools.islice(it, 5)]
                 found.append(counts(it, names))
         return found
 
