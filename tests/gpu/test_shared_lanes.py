@@ -58,10 +58,10 @@ def test_workers_go_on_with_what_they_have_decoded(emulated_gpu, threads, worker
 def test_samples_that_got_other_memory_are_in_no_piece(emulated_gpu):
     buffer = BatchBuffer(3, Spec(DALIDataType.FLOAT, 1), EdgeHistory(), get_device(0).pinned)
     shapes = np.array([[5], [40], [7]], np.int64)
-    memory, begins, rows = buffer.rows_for([0, 1, 2], shapes)
-    assert begins.tolist() == [0, 16, 64]
-    assert memory.size == 80
-    assert [row.shape for row in rows] == [(5,), (40,), (7,)]
+    found = buffer.rows_for([0, 1, 2], shapes)
+    assert found.begins.tolist() == [0, 16, 64]
+    assert found.flat.size == 80
+    assert [row.shape for row in found.rows] == [(5,), (40,), (7,)]
     assert [piece.first for piece in buffer.pieces or ()] == [0]
     buffer.row(1, (3,))
     assert buffer.pieces is None

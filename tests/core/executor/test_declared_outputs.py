@@ -71,14 +71,12 @@ class WrongBatchRank(Declared):
         return [np.zeros((2,) * (1 + k), np.float32) for k in range(len(samples))]
 
 
-@operator("testing.wrong_together", inputs=Input(), hidden=True)
-class WrongTogether(Declared):
-    def cpu_together(self, c, values):
-        _, _, rows = c.empty(np.full((len(values), 2), 2, np.int64), np.uint8)
-        return (rows,)
+@operator("testing.wrong_chunk", inputs=Input(), hidden=True)
+class WrongChunk(Declared):
+    chunked = True
 
-    def cpu(self, c, value):
-        return c.empty((2, 2), np.uint8)
+    def cpu_chunk(self, c, values):
+        return c.empty(np.full((len(values), 2), 2, np.int64), np.uint8)
 
 
 @operator("testing.unknown_rank", inputs=Input(), hidden=True)
@@ -109,7 +107,7 @@ def run(name):
         ("wrong_view", "sample 0", "2 axes.* 1;", errors.ShapeError),
         ("wrong_batch_memory", "", "int64 .*float32", errors.DataTypeError),
         ("wrong_batch_rank", "", "1 axes.* 2;", errors.ShapeError),
-        ("wrong_together", "sample 0", "uint8 .*float32", errors.DataTypeError),
+        ("wrong_chunk", "sample 0", "uint8 .*float32", errors.DataTypeError),
         ("unknown_rank", "sample 1", "other samples have 2", errors.ShapeError),
     ],
 )

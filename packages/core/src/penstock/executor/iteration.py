@@ -142,9 +142,3 @@ class Iteration:
         if self.queue:
             return [self.queue.pop()]
         return []
-
-    def set_source(self, register: int, index: int, source: str) -> None:
-        """Note where sample `index` of a batch comes from; needs no lock."""
-        buffer = self.buffers[register]
-        if buffer is not None:
-            buffer.set_sources((index,), (source,))

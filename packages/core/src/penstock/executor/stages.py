@@ -55,7 +55,7 @@ class Stages:
         except Exception:  # of some sample, which fails alone where each is planned alone
             program = self._programs.on_cpu(iteration, number, whole=False)
             plan_whole_batches(program, iteration, history)
-        for r in program.written:
+        for r, _ in program.written:
             pool: HostPool = HOST_POOL
             if self._device is not None and self._plan.uploaded[r] and r not in self._plan.outputs:
                 pool = self._device.pinned

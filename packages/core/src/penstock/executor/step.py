@@ -31,8 +31,6 @@ class Step:
     function: Callable[..., Any]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    leaving: tuple[int, ...]
-    """Positions among `outputs` of those that must become a batch."""
     tensor_args: tuple[tuple[str, int, Callable[[np.ndarray], Any]], ...]
     args: dict[str, Any]
     seed: int
@@ -45,8 +43,14 @@ class Step:
     """Those of `tensor_args` that it looks at."""
     sample_args: tuple[tuple[str, int, Callable[[np.ndarray], Any]], ...] = ()
     """Those of `tensor_args` that `function` finds in its context."""
-    together: Callable[..., Any] | None = None
-    """What does several samples at once, where they are to be done so."""
+    chunked: bool = False
+    """Whether samples go through `function` several at a time."""
+    read: tuple[bool, ...] = ()
+    """Of each output, whether anybody reads it."""
+    is_lazy: bool = False
+    """Whether it hands on lazy values."""
+    origin: int = -1
+    """The register that tells where samples were read from; -1 for none."""
 
     def context(self, arena: Arena) -> Context:
         """A context of this step for one worker."""
@@ -131,13 +135,13 @@ class StepMaker:
             planner = Planner(op, arguments, specs, constant=not planned_args)
             if op.needs_plan:
                 sample_args = tuple(a for a in tensor_args if a[0] in op.unplanned)
+        chunked = bool(getattr(op, "chunked", False)) and function == op.cpu
         return Step(
             node=node,
             op=op,
-            function=function,
+            function=op.cpu_chunk if chunked else function,
             inputs=tuple(register(e) for e in node.inputs),
             outputs=outputs,
-            leaving=tuple(k for k, r in enumerate(outputs) if self.plan.leaves_stage[r]),
             tensor_args=tensor_args,
             args={} if op is None else vars(getattr(op, "op", op).args),
             seed=self.plan.seeds.get(id(node), 0),
@@ -146,6 +150,8 @@ class StepMaker:
             planner=planner,
             planned_args=planned_args,
             sample_args=sample_args,
+            chunked=chunked,
+            read=tuple(self.plan.consumers[r] > 0 for r in outputs),
         )
 
 

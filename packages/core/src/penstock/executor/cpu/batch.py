@@ -11,12 +11,13 @@ import numpy as np
 
 from penstock.errors import DataTypeError, ShapeError
 from penstock.executor.cpu.slab import Slab
-from penstock.tensors.pool import ALIGNMENT_BYTES, HOST_POOL, HostPool
+from penstock.tensors.pool import HOST_POOL, HostPool
+from penstock.tensors.rows import Rows, pack_rows
 from penstock.tensors.tensor_list import TensorListCPU
 from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import DTypeLike
 
@@ -70,7 +71,7 @@ class Piece(NamedTuple):
     memory: np.ndarray
     begins: np.ndarray
     shapes: np.ndarray
-    rows: list[np.ndarray | None]
+    rows: list[np.ndarray]
 
 
 class BatchBuffer:
@@ -222,27 +223,27 @@ class BatchBuffer:
         else:
             self._row_shape = _UNDECIDED
 
-    def rows_for(
-        self, indices: Sequence[int], shapes: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray | None]]:
-        """Memory for several samples, of shapes ``(samples, ndim)``: see `SamplesContext.empty`."""
+    def rows_for(self, indices: Sequence[int], shapes: np.ndarray) -> Rows:
+        """Memory for several samples, of shapes ``(samples, ndim)``."""
         shape = tuple(shapes[0].tolist())
         dense = None
         if not self._history.ragged and not (shapes != shapes[0]).any():
             self.row(indices[0], shape)  # which may decide what all rows look like
             dense = self._dense if self._row_shape == shape else None
         if dense is None:
-            flat, begins, rows = cut_rows(shapes, self._dtype, self._pool.empty)
-            self._pieces.append(Piece(indices[0], flat, begins, shapes, rows))
+            found = pack_rows(shapes, self._dtype, self._pool.empty)
+            assert found.flat is not None
+            assert found.begins is not None
+            piece = Piece(indices[0], found.flat, found.begins, shapes, found.rows)
+            self._pieces.append(piece)
         else:
-            flat = dense.reshape(-1)
             begins = np.array(indices, np.int64) * math.prod(shape)
-            rows = [dense[index, ...] for index in indices]
+            found = Rows.of_memory(dense.reshape(-1), begins, shapes)
         inside = _OUTSIDE if dense is None else _INSIDE
-        for index, row in zip(indices, rows, strict=True):
+        for index, row in zip(indices, found.rows, strict=True):
             self.rows[index] = row
             self._in_dense[index] = inside
-        return flat, begins, rows
+        return found
 
     def adopt(self, values: np.ndarray) -> None:
         """Take `values`, the whole batch, as it is; the rows are its outermost elements."""
@@ -270,9 +271,12 @@ class BatchBuffer:
     def put_rows(self, indices: Sequence[int], values: np.ndarray) -> None:
         """Make copies of `values`, one a sample, these samples."""
         shapes = np.full((len(indices), values.ndim - 1), values.shape[1:], np.int64)
-        _, _, rows = self.rows_for(indices, shapes)
-        for row, value in zip(rows, values.astype(self._dtype, copy=False), strict=True):
-            assert row is not None
+        rows = self.rows_for(indices, shapes)
+        dense = rows.dense
+        if dense is not None:
+            dense[...] = values
+            return
+        for row, value in zip(rows.rows, values, strict=True):
             row[...] = value
 
     def set_sources(self, indices: Sequence[int], sources: Sequence[str]) -> None:
@@ -440,36 +444,6 @@ class BatchBuffer:
             self.spec.dtype,
             self.sources,
         )
-
-
-def cut_rows(
-    shapes: np.ndarray, dtype: np.dtype, empty: Callable[..., np.ndarray]
-) -> tuple[np.ndarray, np.ndarray, list[np.ndarray | None]]:
-    """Arrays of shapes ``(samples, ndim)`` in one piece of memory from `empty`.
-
-    Returns
-    -------
-    The memory, flat; the element of it with which each array begins; and the arrays. Each begins
-    at a multiple of 64 bytes.
-    """
-    sizes = np.ones(len(shapes), np.int64)
-    for axis in range(shapes.shape[1]):  # much faster than a product along a short axis
-        sizes *= shapes[:, axis]
-    step = ALIGNMENT_BYTES // dtype.itemsize
-    ends = np.cumsum((sizes + (step - 1)) // step * step)
-    begins = ends - (sizes + (step - 1)) // step * step
-    flat = empty((int(ends[-1]),), dtype)
-    spans = zip(begins.tolist(), (begins + sizes).tolist(), strict=True)
-    if shapes.shape[1] == 1:
-        return flat, begins, [flat[begin:end] for begin, end in spans]
-    return (
-        flat,
-        begins,
-        [
-            flat[begin:end].reshape(shape)
-            for (begin, end), shape in zip(spans, shapes.tolist(), strict=True)
-        ],
-    )
 
 
 class _WholeBatch(BatchBuffer):

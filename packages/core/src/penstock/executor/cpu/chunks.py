@@ -29,14 +29,6 @@ are not worth it. With eight threads that decode images of a millisecond, on an 
 fewer than four at a time made a sixth more of them a second.
 """
 
-_JOINT = 16
-"""Samples that are done several in a call: so many are still in the cache when they are decoded
-after all have been read."""
-_JOINT_SECONDS = 5e-4
-_WAIT_SECONDS = 5e-3
-"""Where samples keep the processor longer, or their files take so long to come, all threads had
-better share them."""
-
 
 def chunk_size(iteration: Iteration, program: Program, threads: int) -> int:
     """How many samples of `iteration` one of so many `threads` takes for `program`, at most."""
@@ -44,8 +36,6 @@ def chunk_size(iteration: Iteration, program: Program, threads: int) -> int:
     if program.is_light:
         fewest = _READ_QUICKLY if seconds < _QUICK_READING_SECONDS else _READ
         return max(fewest, -(-iteration.size // threads))
-    if program.is_joint and program.processor_seconds < _JOINT_SECONDS and seconds < _WAIT_SECONDS:
-        return min(_JOINT, max(_LARGEST, -(-iteration.size // threads)))
     largest = _LARGEST_OF_LITTLE_WORK if seconds < _LITTLE_WORK_SECONDS else _LARGEST
     if threads == 1:
         return largest  # nobody to share with

@@ -9,8 +9,11 @@ import numpy as np
 
 from penstock.errors import located
 from penstock.kernels.cpu.random import sample_uniforms
+from penstock.tensors.rows import Rows, pack_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import DTypeLike
 
     from penstock.executor.cpu.arena import Arena
@@ -27,14 +30,14 @@ class Context:
         "arena",
         "args",
         "buffers",
-        "index",
+        "indices",
         "iteration",
         "node",
+        "place",
         "plans",
         "position",
-        "row",
         "seed",
-        "source",
+        "sources",
     )
 
     def __init__(
@@ -44,29 +47,48 @@ class Context:
         self.args = args
         self.arena = arena
         self.seed = seed
-        self.index = 0
         self.iteration = 0
-        self.source = ""
         self.ahead: Any = None
         """What a reader has read for this sample together with others."""
         self.buffers: list[BatchBuffer | None] = [None] * outputs
-        self.row: Any = None
-        self.plans: SamplePlans | None = None
-        """The plans of the samples at hand, where the operator has any."""
+        self.indices: Sequence[int] = ()
+        """Positions in the batch of the samples of the chunk."""
+        self.sources: Sequence[str] | None = None
+        """Where these were read from, if anywhere."""
         self.position = 0
-        """Which of them is this sample's."""
+        """Which of them is at hand."""
+        self.plans: SamplePlans | None = None
+        """The plans of the chunk, or of some of its samples, where the operator has any."""
+        self.place = 0
+        """Which of them is that of the sample at hand."""
+
+    @property
+    def index(self) -> int:
+        """Position of the sample in its batch."""
+        return self.indices[self.position]
+
+    @property
+    def source(self) -> str:
+        """File or key the sample was read from; empty where unknown."""
+        return "" if self.sources is None else self.sources[self.position]
+
+    @property
+    def row(self) -> Any:
+        """What `plan` has worked out for the sample."""
+        assert self.plans is not None
+        return self.plans.rows[self.place]
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the first output, as `plan` gave it."""
         assert self.plans is not None
-        return self.plans.shapes[0][self.position]
+        return self.plans.shapes[0][self.place]
 
     @property
     def out(self) -> np.ndarray:
         """Memory for the only output, of the shape that `plan` gave."""
         assert self.plans is not None
-        return self.empty(self.plans.shapes[0][self.position], self.plans.dtypes[0])
+        return self.empty(self.plans.shapes[0][self.place], self.plans.dtypes[0])
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
         """Memory for an output: its row of the batch if it leaves the segment, else scratch."""
@@ -74,7 +96,7 @@ class Context:
         if buffer is None:
             return self.arena.empty(shape, dtype)
         buffer.check(shape, dtype)
-        return buffer.row(self.index, shape)
+        return buffer.row(self.indices[self.position], shape)
 
     def adopt(self, value: np.ndarray) -> np.ndarray:
         """Make `value`, which nothing else writes to, the first output without a copy."""
@@ -95,6 +117,82 @@ class Context:
     def located(self, error: Exception) -> Exception:
         """`error` with the place of this step and its sample."""
         return located(error, self.node.where(self.index, self.source))
+
+
+class ChunkContext:
+    """The `ChunkContext` of one step on one worker, for some samples of its chunk.
+
+    Parameters
+    ----------
+    context
+        The step's.
+    indices
+        Positions of the samples in their batch.
+    places
+        Of each sample, which of the plans is its own.
+    values
+        Arguments that differ from sample to sample, converted, by name.
+    read
+        Of each output, whether anybody reads it.
+    """
+
+    __slots__ = ("_context", "_indices", "_places", "_read", "_values", "args", "handed")
+
+    def __init__(
+        self,
+        context: Context,
+        indices: Sequence[int],
+        places: Sequence[int],
+        values: dict[str, list[Any]],
+        read: Sequence[bool],
+    ) -> None:
+        self._context = context
+        self._indices = indices
+        self._places = places
+        self._values = values
+        self._read = read
+        self.args = context.args
+        self.handed: list[Rows] = []
+        """Memory of outputs that has been handed out."""
+
+    @property
+    def rows(self) -> list[Any]:
+        """What `plan` has worked out: the rows of the samples."""
+        plans = self._context.plans
+        assert plans is not None
+        return [plans.rows[k] for k in self._places]
+
+    def values(self, name: str) -> list[Any]:
+        """Argument `name` of each sample, converted."""
+        found = self._values.get(name)
+        return [getattr(self.args, name)] * len(self._indices) if found is None else found
+
+    def is_read(self, output: int) -> bool:
+        """Whether anybody reads an output."""
+        return self._read[output]
+
+    def out(self) -> Rows:
+        """Memory for the first output, of the shapes that `plan` gave."""
+        plans = self._context.plans
+        assert plans is not None
+        found = plans.shapes[0]
+        shapes = np.array([found[k] for k in self._places], np.int64)
+        return self.empty(shapes.reshape(len(self._places), -1), plans.dtypes[0])
+
+    def empty(self, shapes: np.ndarray, dtype: DTypeLike, output: int = 0) -> Rows:
+        """Memory for an output: rows of the batch if it leaves the segment, else scratch."""
+        buffer = self._context.buffers[output]
+        if buffer is None:
+            found = pack_rows(shapes, np.dtype(dtype), self._context.arena.empty)
+        else:
+            buffer.check(shapes[0], dtype)
+            found = buffer.rows_for(self._indices, shapes)
+        self.handed.append(found)
+        return found
+
+    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """Scratch memory that lives until the samples leave the segment."""
+        return self._context.arena.empty(shape, dtype)
 
 
 class FrameContext:

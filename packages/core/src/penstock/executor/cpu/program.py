@@ -10,7 +10,6 @@ import numpy as np
 from penstock.executor.cpu.batch import BatchBuffer
 from penstock.executor.cpu.concurrency import Concurrency
 from penstock.executor.cpu.frames import FrameLoop
-from penstock.executor.cpu.together import function_for_several
 from penstock.executor.step import Step, StepMaker, with_place
 from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
 from penstock.operators.support.schema import Spec
@@ -56,11 +55,8 @@ class Program:
         for node in stage.sample_nodes:
             with_place(node, self._add, node)
         self._defer()
-        self._join()
         self.is_light = all(step.is_light for step in self.steps)
         """Whether samples pass through without any work on their data."""
-        self.is_joint = all(s.is_light or s.together is not None for s in self.steps)
-        """Whether all steps do several samples at once."""
         self.batch_steps = [with_place(n, self._add_batch, n) for n in stage.batch_nodes]
         self.reads = [
             *stage.reads,
@@ -69,7 +65,6 @@ class Program:
         ]
         """Registers that hold batches before the first sample runs."""
         self._drop_useless_plans()
-        self.known_ahead = self._known_ahead()
         self.reads_only = len(self.steps) == 1 and self.steps[0].is_reader and not self.batch_steps
         """Whether all there is to do is to read samples."""
         self.has_work = bool(self.steps or self.batch_steps)
@@ -78,7 +73,9 @@ class Program:
             threads, tries=bool(self.steps) and not (self.is_light or self.batch_steps)
         )
         """Who works on it."""
-        self.written = [r for step in self.steps for r in step.outputs if plan.leaves_stage[r]]
+        self.written = self._trace_sources()
+        """Registers of the steps that become batches, and the register that each has the sources
+        of its samples from; -1 for none."""
 
     def _add(self, node: OpNode) -> None:
         op, specs = self._maker.make(node)
@@ -132,18 +129,23 @@ class Program:
                 continue
             asked.update(step.inputs, (r for _, r, _ in step.planned_args))
 
-    def _known_ahead(self) -> list[int]:
-        """Registers that are there when samples have been read, and that something done for
-        several samples at once asks for.
+    def _trace_sources(self) -> list[tuple[int, int]]:
+        """Find out where samples of each register were read from: where those of the first input
+        of what makes it were.
         """
-        there = {*self.reads, *(r for s in self.steps if s.is_reader for r in s.outputs)}
-        asked = {
-            r
-            for s in self.steps
-            if s.planner is not None or s.together is not None
-            for r in (*s.inputs, *(r for _, r, _ in s.planned_args))
-        }
-        return sorted(there & asked)
+        origins = {r: r for r in self.reads}
+        for step in self.steps:
+            if step.is_reader:
+                step.origin = step.outputs[0]
+            elif step.inputs:
+                step.origin = origins.get(step.inputs[0], -1)
+            origins.update(dict.fromkeys(step.outputs, step.origin))
+        return [
+            (r, step.origin)
+            for step in self.steps
+            for r in step.outputs
+            if self.plan.leaves_stage[r]
+        ]
 
     def _add_batch(self, node: OpNode) -> Step:
         op, specs = self._maker.make(node)
@@ -160,15 +162,6 @@ class Program:
         """Take the time that a sample took into account."""
         self.sample_seconds += (seconds - self.sample_seconds) / 4
         self.processor_seconds += (processor_seconds - self.processor_seconds) / 4
-
-    def _join(self) -> None:
-        """Let steps behind the light ones do several samples at once, where they can."""
-        for step in self.steps:
-            if step.is_light:
-                continue
-            step.together = function_for_several(step, self.plan)
-            if step.together is None and step.planner is None:
-                break
 
     def _defer(self) -> None:
         """Let a producer hand a recipe to its only consumer, where both can."""
@@ -191,7 +184,7 @@ class Program:
                 and (schema.recipes != "image" or self.specs[r].layout == "HWC")
             ):
                 step.function = step.op.defer
-                step.is_light = True
+                step.is_light = step.is_lazy = True
 
 
 def _reads(step: Step) -> list[int]:

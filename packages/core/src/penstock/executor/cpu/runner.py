@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.errors import PenstockError, ShapeError, located
-from penstock.executor.cpu.together import Together
-from penstock.operators.support.planning import Samples
+from penstock.executor.cpu.context import ChunkContext
+from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
+from penstock.tensors.rows import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,21 +20,91 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.context import Context
     from penstock.executor.cpu.program import Program
     from penstock.executor.iteration import Iteration
-    from penstock.executor.planning import Planner, SamplePlans
+    from penstock.executor.planning import SamplePlans
     from penstock.executor.step import Step
 
+_GROUP_BYTES = 1 << 20
+"""Scratch memory that samples which go through the steps together may take: what a core's own cache
+holds, about."""
 
-_Sample = tuple[int, list[Any], list[str]]
-"""Number of a sample, the content of its registers, and where each of these was read from."""
+
+class Chunk:
+    """The samples that a worker has taken, as columns: what is known of each register.
+
+    Attributes
+    ----------
+    indices
+        Positions of the samples in their batch.
+    columns
+        For each register its samples, or what is planned of them; `None` where nothing is known.
+    sources
+        For each register that is read from files, or that comes from an earlier stage, where each
+        sample was read from (see `Step.origin`).
+    failures
+        Samples that failed, and how.
+    """
+
+    __slots__ = ("columns", "failures", "indices", "sources")
+
+    def __init__(self, indices: list[int], registers: int) -> None:
+        self.indices = indices
+        self.columns: list[Samples | None] = [None] * registers
+        self.sources: dict[int, list[str]] = {}
+        self.failures: list[tuple[int, BaseException]] = []
+
+    def keep(self, positions: Sequence[int]) -> None:
+        """Go on with these samples alone."""
+        self.indices = [self.indices[k] for k in positions]
+        for r, known in enumerate(self.columns):
+            if known is not None:
+                self.columns[r] = Samples([known.rows[k] for k in positions])
+        for r, sources in self.sources.items():
+            self.sources[r] = [sources[k] for k in positions]
+
+
+class _Group:
+    """Samples of a chunk that go through the steps together, while they are in the cache.
+
+    Attributes
+    ----------
+    positions
+        Which of the chunk's samples they are.
+    values
+        For each register the samples: a list, `Rows`, or one lazy value for all of them.
+    """
+
+    __slots__ = ("_columns", "positions", "values")
+
+    def __init__(self, columns: list[Samples | None], positions: Sequence[int]) -> None:
+        self._columns = columns
+        self.positions = positions
+        self.values: dict[int, Any] = {}
+
+    def of(self, register: int) -> Any:
+        """The samples of a register."""
+        found = self.values.get(register)
+        if found is None:
+            known = self._columns[register]
+            assert known is not None
+            rows = known.rows
+            found = self.values[register] = [rows[k] for k in self.positions]
+        return found
+
+    def drop(self, failed: Sequence[int]) -> None:
+        """Go on without those at these places of the group."""
+        kept = [k for k in range(len(self.positions)) if k not in failed]
+        self.positions = [self.positions[k] for k in kept]
+        for r, values in self.values.items():
+            self.values[r] = _subset(values, kept)
 
 
 class SampleRunner:
     """Carries samples through a program, on one worker.
 
-    A few samples are taken at a time. They are read, and all that can be worked out ahead of their
-    pixels is, for all of them at once: geometry, and whatever follows from shapes and small values
-    (see `Operator.plan`). Then each sample goes through the steps on pixels alone, while these are
-    hot in the cache.
+    A chunk of samples is taken at a time. They are read, and all that can be worked out ahead of
+    their pixels is, for all of them at once: geometry, and whatever follows from shapes and small
+    values (see `Operator.plan`). Then groups of them, single samples where they are large, go
+    through the steps on pixels, while these are hot in the cache.
     """
 
     def __init__(self, program: Program, arena: Arena, *, materialise_views: bool) -> None:
@@ -43,9 +115,13 @@ class SampleRunner:
         self._readers = [(s, c) for s, c in steps if s.is_reader]
         self._operators = [(s, c) for s, c in steps if not s.is_reader]
         self._steps = steps
+        made = {r: (s, c) for s, c in steps for r in s.outputs}
+        self._producers = {id(s): _lazy_producers(s, made) for s, _ in self._operators}
+        """For each step the contexts that its lazy input refers to."""
         self._sample_bytes = 0
         """How long samples that are read together are about."""
-        self._count = len(program.plan.consumers)
+        self._scratch_bytes = _GROUP_BYTES
+        """Scratch memory that the last samples took, each."""
         self._iteration: Any = None
 
     def bind(self, iteration: Iteration) -> None:
@@ -67,154 +143,357 @@ class SampleRunner:
 
     def run(self, indices: list[int]) -> list[tuple[int, BaseException]]:
         """Carry the samples of these numbers through all steps; return what failed, and how."""
-        failures: list[tuple[int, BaseException]] = []
         arena = self._arena
         arena.reset()
         if self._program.reads_only:
             indices = self._read(*self._steps[0], indices)
             if not indices:
-                return failures
-        samples = [self._begun(index) for index in indices]
+                return []
+        chunk = Chunk(indices, len(self._program.plan.consumers))
+        for r in self._program.reads:
+            batch = self._iteration.buffers[r]
+            chunk.columns[r] = _part(batch, indices)
+            if batch.sources is not None:
+                chunk.sources[r] = [batch.sources[k] for k in indices]
         for step, context in self._readers:
-            ahead = self._load_ahead(step, context, samples)
-            todo = samples
-            if ahead is not None:
-                todo, ahead = self._hand_on(step, context, samples, ahead)
-            failed = []
-            for number, sample in enumerate(todo):
-                context.ahead = None if ahead is None else ahead[number]
-                try:
-                    self._do(step, context, sample)
-                except BaseException as error:  # whatever it is, somebody waits for the batch
-                    failures.append((sample[0], error))
-                    failed.append(sample[0])
-            if failed:
-                samples = [s for s in samples if s[0] not in failed]
-            context.ahead = None
-        if samples:
-            self._carry(samples, failures)
-        return failures
+            self._load(step, context, chunk)
+        if chunk.indices:
+            self._note_sources(chunk)
+            self._carry(chunk)
+        return chunk.failures
 
-    def _carry(self, samples: list[_Sample], failures: list[tuple[int, BaseException]]) -> None:
+    def _note_sources(self, chunk: Chunk) -> None:
+        """Note where what becomes a batch was read from."""
+        buffers = self._iteration.buffers
+        for r, origin in self._program.written:
+            sources = chunk.sources.get(origin)
+            if sources is not None and any(sources):
+                buffers[r].set_sources(chunk.indices, sources)
+
+    def _carry(self, chunk: Chunk) -> None:
         """Take samples that have been read through all operators.
 
-        What can be worked out for all of them at once comes first, step by step; then what hardly
-        touches data; then each sample goes through the rest alone.
+        What can be worked out for all of them at once comes first, step by step.
         """
-        known = {
-            r: Samples([registers[r] for _, registers, _ in samples])
-            for r in self._program.known_ahead
-        }
         left: list[tuple[Step, Context]] = []
         for step, context in self._operators:
+            context.indices = chunk.indices
+            context.sources = chunk.sources.get(step.origin)
             context.plans = None
-            if step.together is not None and _are_there(step, known):
-                count = len(samples)
-                samples = self._do_together(step, context, samples, failures)
-                if not samples:
-                    return
-                if len(samples) == count:
-                    for r in step.outputs:
-                        known[r] = Samples([registers[r] for _, registers, _ in samples])
-                else:  # what is known has a row too many: the others are planned one by one
-                    known.clear()
-                    for _, before in left:
-                        before.plans = None
-                continue
             if step.planner is not None:
-                plans = self._planned(step, context, samples, known)
+                plans = self._planned(step, context, chunk)
                 if plans is not None and plans.values is not None:
-                    self._keep_values(step, context, plans.values, samples, known)
+                    self._keep_values(step, context, plans.values, chunk)
                     continue
                 context.plans = plans
                 if plans is not None:
                     for r, shapes in zip(step.outputs, plans.shapes, strict=True):
-                        known[r] = Samples(shapes=shapes)
+                        chunk.columns[r] = Samples(shapes=shapes)
             left.append((step, context))
-        light = next((k for k, (s, _) in enumerate(left) if not s.is_light), len(left))
-        numbered = list(enumerate(samples))
-        for step, context in left[:light]:
-            good = []
-            for position, sample in numbered:
-                try:
-                    self._do(step, context, sample, position)
-                except BaseException as error:  # whatever it is, somebody waits for the batch
-                    failures.append((sample[0], error))
-                else:
-                    good.append((position, sample))
-            numbered = good
-        heavy = left[light:]
-        if not heavy:
+        if not left:
             return
         arena = self._arena
         mark = arena.mark()
-        for position, sample in numbered:
-            index, _, sources = sample
-            for step, context in left[:light]:  # their lazy values may still ask for it
-                context.index = index
-                context.source = sources[step.outputs[0]] if step.outputs else ""
-            try:
-                for step, context in heavy:
-                    self._do(step, context, sample, position)
-            except BaseException as error:
-                failures.append((index, error))
+        count, begin = len(chunk.indices), 0
+        while begin < count:
+            size = max(_GROUP_BYTES // max(self._scratch_bytes, 1), 1)
+            end = min(begin + size, count)
+            group = _Group(chunk.columns, range(begin, end))
+            for step, context in left:
+                self._do(step, context, group, chunk)
+                if not group.positions:
+                    break
+            self._scratch_bytes = (arena.mark() - mark) // (end - begin)
             arena.release(mark)
+            begin = end
 
-    def _planned(
-        self, step: Step, context: Context, samples: list[_Sample], known: dict[int, Samples]
-    ) -> SamplePlans | None:
-        """The plans of samples for a step; `None` where they have to be planned one by one."""
-        try:
-            inputs = [known[r] for r in step.inputs]
-            tensors = {name: (known[r], convert) for name, r, convert in step.planned_args}
-        except KeyError:
+    def _planned(self, step: Step, context: Context, chunk: Chunk) -> SamplePlans | None:
+        """The plans of a chunk for a step; `None` where they have to be made later."""
+        columns = chunk.columns
+        inputs: list[Any] = [columns[r] for r in step.inputs]
+        tensors: dict[str, Any] = {n: (columns[r], convert) for n, r, convert in step.planned_args}
+        if None in inputs or not all(s is not None and s.are_there for s, _ in tensors.values()):
             return None
-        if not all(s.are_there for s, _ in tensors.values()):
-            return None
-        planner = step.planner
-        assert planner is not None
-        sources = None
-        if step.node.schema.reads_metadata and step.inputs:
-            sources = [found[step.inputs[0]] for _, _, found in samples]
         try:
-            return planner.plan(
-                inputs,
-                tensors,
-                [index for index, _, _ in samples],
-                seed=context.seed,
-                iteration=context.iteration,
-                sources=sources,
-            )
+            return self._plans(step, context, inputs, tensors, chunk.indices, context.sources)
         except Exception:  # one of them is bad: each is planned alone, and that one says so
             return None
 
-    def _keep_values(
+    def _plans(
         self,
         step: Step,
         context: Context,
-        values: tuple[np.ndarray, ...],
-        samples: list[_Sample],
-        known: dict[int, Samples],
+        inputs: Sequence[Samples],
+        tensors: dict[str, Any],
+        indices: Sequence[int],
+        sources: Sequence[str] | None,
+    ) -> SamplePlans:
+        planner = step.planner
+        assert planner is not None
+        return planner.plan(
+            inputs,
+            tensors,
+            indices,
+            seed=context.seed,
+            iteration=context.iteration,
+            sources=sources,
+        )
+
+    def _keep_values(
+        self, step: Step, context: Context, values: tuple[np.ndarray, ...], chunk: Chunk
     ) -> None:
         """Make what was worked out for all samples the outputs of a step."""
         for r, buffer, each in zip(step.outputs, context.buffers, values, strict=True):
             if buffer is not None:
-                buffer.put_rows([index for index, _, _ in samples], each)
-            known[r] = Samples(values=each)
-            for k, (_, registers, _) in enumerate(samples):
-                registers[r] = each[k, ...]
-        if not step.inputs:
-            return
-        for index, _, sources in samples:
-            source = sources[step.inputs[0]]
-            if source:
-                self._note_source(step, index, source, sources)
+                buffer.put_rows(chunk.indices, each)
+            chunk.columns[r] = Samples(values=each)
 
-    def _note_source(self, step: Step, index: int, source: str, sources: list[str]) -> None:
-        for r in step.outputs:
-            sources[r] = source
-        for k in step.leaving:
-            self._iteration.set_source(step.outputs[k], index, source)
+    def _do(self, step: Step, context: Context, group: _Group, chunk: Chunk) -> None:
+        """Take a group through one step; samples that fail leave the group."""
+        inputs = [group.of(r) for r in step.inputs]
+        results, failed = self._results(step, context, inputs, group, chunk)
+        for r, values in zip(step.outputs, results, strict=True):
+            group.values[r] = values
+        if failed:
+            group.drop(failed)
+
+    def _results(
+        self, step: Step, context: Context, inputs: list[Any], group: _Group, chunk: Chunk
+    ) -> tuple[Sequence[Any], list[int]]:
+        """What a step makes of a group, output by output; and the places of those that failed."""
+        positions = group.positions
+        places = positions
+        own = False
+        try:
+            if step.planner is not None and step.planner.is_needed and context.plans is None:
+                own = True
+                indices = [chunk.indices[k] for k in positions]
+                sources = context.sources
+                plans = self._plans(
+                    step,
+                    context,
+                    [Samples(rows) for rows in inputs],
+                    {n: (Samples(group.of(r)), convert) for n, r, convert in step.planned_args},
+                    indices,
+                    None if sources is None else [sources[k] for k in positions],
+                )
+                if plans.values is not None:
+                    for buffer, values in zip(context.buffers, plans.values, strict=True):
+                        if buffer is not None:
+                            buffer.put_rows(indices, values)
+                    return [Samples(values=each).rows for each in plans.values], []
+                context.plans = plans
+                places = range(len(positions))
+            if step.chunked:
+                return self._at_once(step, context, inputs, group, chunk, places), []
+            return self._each(step, context, inputs, group, chunk, places)
+        except BaseException as error:  # whatever it is, somebody waits for the batch
+            if len(positions) == 1:
+                index = chunk.indices[positions[0]]
+                context.position = positions[0]
+                chunk.failures.append((index, _located(error, step, index, context.source)))
+                return [[None]] * len(step.outputs), [0]
+        finally:
+            if own:
+                context.plans = None
+        return self._one_by_one(step, context, inputs, group, chunk)
+
+    def _one_by_one(
+        self, step: Step, context: Context, inputs: list[Any], group: _Group, chunk: Chunk
+    ) -> tuple[Sequence[Any], list[int]]:
+        """The same, each sample alone, so that an error finds its own."""
+        failed: list[int] = []
+        outputs: list[list[Any]] = [[] for _ in step.outputs]
+        for k, position in enumerate(group.positions):
+            alone = _Group(chunk.columns, (position,))
+            for _, r, _ in step.tensor_args:
+                alone.values[r] = [group.of(r)[k]]
+            own = [
+                rows[k : k + 1] if isinstance(rows, list) else rows.subset((k,)) for rows in inputs
+            ]
+            results, bad = self._results(step, context, own, alone, chunk)
+            if bad:
+                failed.append(k)
+            for output, values in zip(outputs, results, strict=True):
+                output.append(values[0])
+        return outputs, failed
+
+    def _at_once(
+        self,
+        step: Step,
+        context: Context,
+        inputs: list[Any],
+        group: _Group,
+        chunk: Chunk,
+        places: Sequence[int],
+    ) -> Sequence[Any]:
+        """What a step makes of a group in one call."""
+        indices = [chunk.indices[k] for k in group.positions]
+        converted = {
+            name: [_converted(name, convert, value) for value in group.of(r)]
+            for name, r, convert in step.sample_args
+        }
+        several = ChunkContext(context, indices, places, converted, step.read)
+        for k, rows in enumerate(inputs):
+            if isinstance(rows, list):
+                inputs[k] = Rows(rows)
+        found = step.function(several, *inputs)
+        results = found if isinstance(found, tuple) else (found,)
+        _check_count(step, results)
+        for buffer, rows in zip(context.buffers, results, strict=True):
+            if buffer is None or any(rows is own for own in several.handed):
+                continue
+            origin = self._iteration.buffers[step.inputs[0]] if step.inputs else None
+            for index, value in zip(indices, rows, strict=True):
+                if origin is None or not buffer.share(index, value, origin):
+                    buffer.put(index, value)
+        return results
+
+    def _each(
+        self,
+        step: Step,
+        context: Context,
+        inputs: list[Any],
+        group: _Group,
+        chunk: Chunk,
+        places: Sequence[int],
+    ) -> tuple[Sequence[Any], list[int]]:
+        """What a step makes of a group, sample by sample."""
+        function, indices, producers = step.function, chunk.indices, self._producers[id(step)]
+        own_args = [(name, group.of(r), convert) for name, r, convert in step.sample_args]
+        first = inputs[0] if len(inputs) == 1 else None
+        outputs: list[list[Any]] = [[] for _ in step.outputs]
+        buffer = context.buffers[0] if len(outputs) == 1 else None
+        origin = self._iteration.buffers[step.inputs[0]] if inputs else None
+        materialise = self._materialise
+        failed: list[int] = []
+        for k, position in enumerate(group.positions):
+            context.position = position
+            context.place = places[k]
+            for producer in producers:
+                producer.position = position
+            try:
+                for name, values, convert in own_args:
+                    setattr(context.args, name, _converted(name, convert, values[k]))
+                if first is not None:
+                    result = function(context, first[k])
+                else:
+                    result = function(context, *[values[k] for values in inputs])
+                if len(outputs) == 1 and type(result) is not tuple:
+                    if buffer is not None:
+                        index = indices[position]
+                        if buffer.rows[index] is not result and (
+                            origin is None or not buffer.share(index, result, origin)
+                        ):
+                            buffer.put(index, result)
+                    elif materialise and isinstance(result, np.ndarray) and result.ndim:
+                        result = np.ascontiguousarray(result)
+                    outputs[0].append(result)
+                else:
+                    self._store_several(step, context, result, outputs)
+            except BaseException as error:  # whatever it is, somebody waits for the batch
+                index = indices[position]
+                chunk.failures.append((index, _located(error, step, index, context.source)))
+                failed.append(k)
+                for output in outputs:
+                    output[k:] = [None]
+        return outputs, failed
+
+    def _store_several(
+        self, step: Step, context: Context, result: Any, outputs: list[list[Any]]
+    ) -> None:
+        results = result if isinstance(result, tuple) else (result,)
+        _check_count(step, results)
+        for value, buffer, output in zip(results, context.buffers, outputs, strict=True):
+            if buffer is not None:
+                buffer.put(context.index, value)
+            elif self._materialise and isinstance(value, np.ndarray) and value.ndim:
+                value = np.ascontiguousarray(value)
+            output.append(value)
+
+    def _load(self, step: Step, context: Context, chunk: Chunk) -> None:
+        """Have a reader read a chunk; samples that it cannot read leave the chunk."""
+        drawn = self._iteration.entries[id(step.node)]
+        indices = chunk.indices
+        entries = [drawn[index] for index in indices]
+        ahead = self._load_ahead(step, context, entries)
+        outputs: list[list[Any]] = [[None] * len(indices) for _ in step.outputs]
+        sources = [""] * len(indices)
+        left: Sequence[int] = range(len(indices))
+        if ahead is not None:
+            left, ahead = self._hand_on(step, context, indices, entries, ahead, outputs, sources)
+        context.indices, context.sources = indices, sources
+        failed = set()
+        for k in left:
+            context.position = k
+            context.ahead = None if ahead is None else ahead[k]
+            try:
+                sources[k] = step.op.source_info(entries[k])
+                stored: list[list[Any]] = [[] for _ in outputs]
+                self._store_several(step, context, step.function(context, entries[k]), stored)
+            except BaseException as error:  # whatever it is, somebody waits for the batch
+                chunk.failures.append((indices[k], _located(error, step, indices[k], sources[k])))
+                failed.add(k)
+            else:
+                for output, (value,) in zip(outputs, stored, strict=True):
+                    output[k] = value
+        context.ahead = None
+        for r, output in zip(step.outputs, outputs, strict=True):
+            chunk.columns[r] = Samples(output)
+        chunk.sources[step.origin] = sources
+        if failed:
+            chunk.keep([k for k in range(len(indices)) if k not in failed])
+
+    def _load_ahead(self, step: Step, context: Context, entries: list[Any]) -> list[Any] | None:
+        """What a reader reads for these samples at once; it says later what is wrong with any."""
+        buffer, arena = context.buffers[0], self._arena
+        try:
+            if buffer is not None:
+                return step.op.load_ahead(entries, buffer.empty)  # type: ignore[no-any-return]
+            return step.op.load_ahead(  # type: ignore[no-any-return]
+                entries, arena.empty, arena.rest()
+            )
+        except Exception:  # whatever it is, `load` meets it again and knows the sample
+            return None
+
+    def _hand_on(
+        self,
+        step: Step,
+        context: Context,
+        indices: list[int],
+        entries: list[Any],
+        ahead: list[Any],
+        outputs: list[list[Any]],
+        sources: list[str],
+    ) -> tuple[Sequence[int], list[Any]]:
+        """Make what was read together the outputs of a reader.
+
+        Returns
+        -------
+        The places of the samples that `load` has to see, and what was read for all of them.
+        """
+        every = range(len(indices))
+        read = [k for k in every if ahead[k] is not None]
+        entries = [entries[k] for k in read]
+        try:
+            others = step.op.load_others(entries) if read else None
+            infos = step.op.source_infos(entries)
+        except Exception:  # whatever it is, `load` meets it again and knows the sample
+            others = None
+        if others is None:
+            return every, ahead
+        columns = [[ahead[k] for k in read], *others]
+        for k, info in zip(read, infos, strict=True):
+            sources[k] = info
+        own = [indices[k] for k in read]
+        for output, buffer, column in zip(outputs, context.buffers, columns, strict=True):
+            for k, value in zip(read, column, strict=True):
+                output[k] = value
+            if buffer is not None and output is outputs[0]:
+                buffer.adopt_rows(own, column)
+            elif buffer is not None:
+                buffer.put_rows(own, column)
+        return [k for k in every if ahead[k] is None], ahead
 
     def _read(self, step: Step, context: Context, indices: list[int]) -> list[int]:
         """Read samples at once; return those that `load` has to see, each by itself."""
@@ -258,213 +537,58 @@ class SampleRunner:
 
         return empty, free
 
-    def _do_together(
-        self,
-        step: Step,
-        context: Context,
-        samples: list[_Sample],
-        failures: list[tuple[int, BaseException]],
-    ) -> list[_Sample]:
-        """Take samples through a step at once; return those that did not fail."""
-        if not samples:
-            return samples
-        indices = [index for index, _, _ in samples]
-        inputs = [[registers[r] for _, registers, _ in samples] for r in step.inputs]
-        consumers = self._program.plan.consumers
-        read = [consumers[r] > 0 for r in step.outputs]
-        several = Together(context.args, self._arena, context.buffers, indices, read)
-        assert step.together is not None
-        try:
-            found = step.together(several, *inputs)
-        except Exception:  # whatever it is, `cpu` meets it again and knows the sample
-            found = None
-        good = []
-        origin = step.inputs[0] if step.inputs else None
-        for k, sample in enumerate(samples):
-            index, registers, sources = sample
-            if found is None or found[0][k] is None:
-                try:
-                    self._do(step, context, sample)
-                except BaseException as error:
-                    failures.append((index, error))
-                    continue
-            else:
-                for r, values in zip(step.outputs, found, strict=True):
-                    registers[r] = values[k]
-                source = "" if origin is None else sources[origin]
-                if source:
-                    self._note_source(step, index, source, sources)
-            good.append(sample)
-        return good
 
-    def _load_ahead(self, step: Step, context: Context, samples: list[_Sample]) -> list[Any] | None:
-        """What a reader reads for these samples at once; it says later what is wrong with any."""
-        drawn = self._iteration.entries[id(step.node)]
-        entries = [drawn[index] for index, _, _ in samples]
-        buffer, arena = context.buffers[0], self._arena
-        try:
-            if buffer is not None:
-                return step.op.load_ahead(entries, buffer.empty)  # type: ignore[no-any-return]
-            return step.op.load_ahead(  # type: ignore[no-any-return]
-                entries, arena.empty, arena.rest()
-            )
-        except Exception:  # whatever it is, `load` meets it again and knows the sample
-            return None
+def _lazy_producers(step: Step, made: dict[int, tuple[Step, Context]]) -> tuple[Context, ...]:
+    """Contexts of the steps that have put together what a step is handed as a lazy value."""
+    found = []
+    while step.inputs and step.inputs[0] in made:
+        step, context = made[step.inputs[0]]
+        if not step.is_lazy:
+            break
+        found.append(context)
+    return tuple(found)
 
-    def _hand_on(
-        self, step: Step, context: Context, samples: list[_Sample], ahead: list[Any]
-    ) -> tuple[list[_Sample], list[Any]]:
-        """Make what was read together the outputs of a reader.
 
-        Returns
-        -------
-        The samples that `load` has to see, and what was read for these.
-        """
-        drawn = self._iteration.entries[id(step.node)]
-        read = [k for k, value in enumerate(ahead) if value is not None]
-        entries = [drawn[samples[k][0]] for k in read]
-        try:
-            others = step.op.load_others(entries) if read else None
-            infos = step.op.source_infos(entries)
-        except Exception:  # whatever it is, `load` meets it again and knows the sample
-            others = None
-        if others is None:
-            return samples, ahead
-        indices = [samples[k][0] for k in read]
-        values = [[ahead[k] for k in read], *others]
-        for r, buffer, column in zip(step.outputs, context.buffers, values, strict=True):
-            for k, value, info in zip(read, column, infos, strict=True):
-                _, registers, sources = samples[k]
-                registers[r], sources[r] = value, info
-            if buffer is None:
-                continue
-            if r == step.outputs[0]:
-                buffer.adopt_rows(indices, column)
-            else:
-                buffer.put_rows(indices, column)
-            buffer.set_sources(indices, infos)
-        if len(read) == len(samples):
-            return [], []
-        left = [sample for sample, value in zip(samples, ahead, strict=True) if value is None]
-        return left, [None] * len(left)
+def _subset(values: Any, kept: Sequence[int]) -> Any:
+    """Some samples of a group; `None` where nobody reads them."""
+    if isinstance(values, list):
+        return [values[k] for k in kept]
+    return None if values is None else values.subset(kept)
 
-    def _begun(self, index: int) -> _Sample:
-        """Sample `index` with what the stage reads from earlier ones."""
-        buffers = self._iteration.buffers
-        registers: list[Any] = [None] * self._count
-        sources = [""] * self._count
-        for r in self._program.reads:
-            batch = buffers[r]
-            registers[r] = batch.rows[index]
-            if batch.sources is not None:
-                sources[r] = batch.sources[index]
-        return index, registers, sources
 
-    def _do(self, step: Step, context: Context, sample: _Sample, position: int = 0) -> None:
-        """Take one sample, at a position among those that were planned together, through one step.
+def _part(batch: BatchBuffer, indices: list[int]) -> Samples:
+    """Some samples of a batch; small ones as one array where they are neighbours in it."""
+    dense = batch.dense
+    first, count = indices[0], len(indices)
+    if (
+        dense is not None
+        and indices[-1] - first == count - 1
+        and dense.size <= SMALL_ELEMENTS * len(dense)
+    ):
+        return Samples(values=dense[first : first + count])
+    rows = batch.rows
+    return Samples([rows[k] for k in indices])
 
-        Raises
-        ------
-        OperatorError
-            What the operator raised, with the place where it happened.
-        """
-        index, registers, sources = sample
-        inputs = step.inputs
-        context.index = index
-        context.source = sources[inputs[0]] if inputs else ""
-        alone = False
-        try:
-            if step.planner is not None and step.planner.is_needed:
-                alone = context.plans is None
-                if alone:
-                    position = 0
-                    context.plans = self._planned_alone(step, step.planner, context, sample)
-                context.position = position
-                if context.plans.values is None:  # type: ignore[union-attr]
-                    context.row = context.plans.rows[position]  # type: ignore[union-attr]
-            if step.sample_args:
-                _set_arguments(step, context.args, registers)
-            if alone and context.plans.values is not None:  # type: ignore[union-attr]
-                result: Any = tuple(
-                    [each[0, ...] for each in context.plans.values]  # type: ignore[union-attr]
-                )
-            elif step.is_reader:
-                entry = self._iteration.entries[id(step.node)][index]
-                context.source = step.op.source_info(entry)
-                result = step.function(context, entry)
-            elif len(inputs) == 1:
-                result = step.function(context, registers[inputs[0]])
-            else:
-                result = step.function(context, *[registers[r] for r in inputs])
-            if len(step.outputs) == 1 and not isinstance(result, tuple):
-                buffer = context.buffers[0]
-                if buffer is not None and inputs:
-                    origin = self._iteration.buffers[inputs[0]]
-                    if origin is not None and buffer.share(index, result, origin):
-                        buffer = None
-                self._store(result, step.outputs[0], buffer, index, registers)
-            else:
-                self._store_several(step, context, result, registers)
-        except BaseException as error:
-            raise located(error, step.node.where(index, context.source)) from error
-        finally:
-            if alone:
-                context.plans = None
-        source = context.source
-        if source:
-            self._note_source(step, index, source, sources)
 
-    def _planned_alone(
-        self, step: Step, planner: Planner, context: Context, sample: _Sample
-    ) -> SamplePlans:
-        index, registers, _ = sample
-        return planner.plan(
-            [Samples([registers[r]]) for r in step.inputs],
-            {name: (Samples([registers[r]]), convert) for name, r, convert in step.planned_args},
-            [index],
-            seed=context.seed,
-            iteration=context.iteration,
-            sources=[context.source],
+def _converted(name: str, convert: Callable[[np.ndarray], Any], value: Any) -> Any:
+    try:
+        return convert(value)
+    except (TypeError, ValueError) as error:
+        kind = type(error) if isinstance(error, PenstockError) else ValueError
+        raise kind(f"Argument `{name}`: {error}") from error
+
+
+def _check_count(step: Step, results: tuple[Any, ...]) -> None:
+    if len(results) != len(step.outputs):
+        raise ShapeError(
+            f"The operator made {len(results)} outputs where its declaration says "
+            f"{len(step.outputs)}; a tuple has one element for each of them."
         )
 
-    def _store(
-        self,
-        value: Any,
-        register: int,
-        buffer: BatchBuffer | None,
-        index: int,
-        registers: list[Any],
-    ) -> None:
-        if buffer is not None:
-            buffer.put(index, value)
-        elif self._materialise and isinstance(value, np.ndarray) and value.ndim:
-            value = np.ascontiguousarray(value)
-        registers[register] = value
 
-    def _store_several(
-        self, step: Step, context: Context, result: Any, registers: list[Any]
-    ) -> None:
-        outputs = step.outputs
-        results = result if isinstance(result, tuple) else (result,)
-        if len(results) != len(outputs):
-            raise ShapeError(
-                f"The operator made {len(results)} outputs where its declaration says "
-                f"{len(outputs)}; a tuple has one element for each of them."
-            )
-        for value, r, buffer in zip(results, outputs, context.buffers, strict=True):
-            self._store(value, r, buffer, context.index, registers)
-
-
-def _are_there(step: Step, known: dict[int, Samples]) -> bool:
-    """Whether all samples that a step reads are there."""
-    found = [known.get(r) for r in step.inputs]
-    return all(samples is not None and samples.are_there for samples in found)
-
-
-def _set_arguments(step: Step, args: Any, registers: list[Any]) -> None:
-    for name, r, convert in step.sample_args:
-        try:
-            setattr(args, name, convert(registers[r]))
-        except (TypeError, ValueError) as error:
-            kind = type(error) if isinstance(error, PenstockError) else ValueError
-            raise kind(f"Argument `{name}`: {error}") from error
+def _located(error: BaseException, step: Step, index: int, source: str) -> BaseException:
+    """`error` with the place where it happened."""
+    try:
+        raise located(error, step.node.where(index, source)) from error
+    except BaseException as found:
+        return found

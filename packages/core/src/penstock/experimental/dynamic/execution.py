@@ -105,7 +105,7 @@ def _run_samples(
     pool: ThreadPool,
 ) -> None:
     size, history, buffers = iteration.size, chain.plan.history, iteration.buffers
-    for r in program.written:
+    for r, _ in program.written:
         buffers[r] = BatchBuffer(size, program.specs[r], history[r])
     if not program.steps or not size:
         return

@@ -9,13 +9,13 @@ from penstock.operators.support.arguments import scalars
 from penstock.operators.support.audio.decoding import (
     QUALITY,
     AudioDecoding,
-    PlainFiles,
     check_encoded_audio,
 )
-from penstock.operators.support.operator import Operator, SampleContext, SamplesContext, operator
+from penstock.operators.support.operator import ChunkContext, Operator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.registry import register
 from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType
 
 
@@ -81,50 +81,30 @@ class DecodeAudio(Operator):
 
     plans_values = True
 
+    chunked = True
+
     def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
         wanted = scalars(c, "sample_rate", np.float32)
-        asked = [None] * c.size if wanted is None else wanted.tolist()
-        clips = self._decoding.open_all(inputs[0].rows)
-        counts = [
-            self._decoding.out_frames(clip, rate) for clip, rate in zip(clips, asked, strict=True)
-        ]
-        shapes = np.empty((c.size, self._decoding.ndim), np.int64)
-        shapes[:, 0] = counts
-        if self._decoding.ndim > 1:
-            shapes[:, 1] = [clip.channels for clip in clips]
-        return Planned((shapes, np.empty((c.size, 0), np.int64)), (clips, asked))
+        files = self._decoding.survey(inputs[0].rows, wanted)
+        rates = files.rates if wanted is None else wanted
+        return Planned(
+            (files.shapes, np.empty((c.size, 0), np.int64)), (files.headers, files.clips, rates)
+        )
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        clip, wanted = c.row
-        rate = c.empty((), np.float32, 1)
-        rate[...] = clip.rate if wanted is None else wanted
-        with clip:
-            return self._decoding.decode(c, clip, wanted), rate
-
-    def cpu_together(
-        self, c: SamplesContext, *inputs: list[np.ndarray]
-    ) -> tuple[list[np.ndarray | None], ...] | None:
-        encoded = inputs[0]
-        if not all(data.ndim == 1 and data.flags.c_contiguous for data in encoded):
-            return None
-        wanted = self.args.sample_rate
-        wanted = None if wanted is None else float(np.float32(wanted))
-        files = PlainFiles(encoded, self._decoding, wanted)
-        if not files.found.any():
-            return None
-        memory, begins, rows = c.empty(files.shapes, self._decoding.dtype)
-        files.read(memory, begins)
-        rate_rows: list[np.ndarray | None] = [None] * len(encoded)
-        if c.is_read(1):
-            rates, places, rate_rows = c.empty(_NO_SHAPE.repeat(len(encoded), 0), np.float32, 1)
-            rates[places] = files.rates if wanted is None else wanted
-        found = files.found
-        if found.all():
-            return rows, rate_rows
-        return [
-            row if here else None for row, here in zip(rows, found.tolist(), strict=True)
-        ], rate_rows
+    def cpu_chunk(self, c: ChunkContext, *inputs: Rows) -> tuple[Rows, Rows | None]:
+        headers, clips, rates = zip(*c.rows, strict=True)
+        out = c.out()
+        self._decoding.read_plain(inputs[0], headers, out)
+        for k, clip in enumerate(clips):
+            if clip is not None:
+                with clip:
+                    self._decoding.read_clip(clip, rates[k], out[k], c.temp)
+        if not c.is_read(1):
+            return out, None
+        found = c.empty(np.empty((len(rates), 0), np.int64), np.float32, 1)
+        assert found.flat is not None
+        found.flat[found.begins] = rates
+        return out, found
 
 
-_NO_SHAPE = np.empty((1, 0), np.int64)
 register(DecodeAudio.schema.with_name("audio_decoder", deprecated="decoders.audio", hidden=True))

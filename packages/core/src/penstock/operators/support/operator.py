@@ -14,6 +14,7 @@ from penstock.operators.support.argument_types import BoolArg, IntArg, IntListAr
 from penstock.operators.support.registry import register
 from penstock.operators.support.schema import Arg, Input, OpSchema, Spec
 from penstock.operators.support.shape_memo import ShapeMemo
+from penstock.tensors.rows import Rows
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -79,27 +80,82 @@ class SampleContext(Protocol):
         ...
 
 
-class SamplesContext(Protocol):
+class ChunkContext(Protocol):
     """What an operator is handed, besides its inputs, while it works on several samples."""
 
     args: Any
-    """Arguments by name, converted: the same for all samples."""
+    """Constant arguments by name, converted."""
 
-    def empty(
-        self, shapes: np.ndarray, dtype: DTypeLike, output: int = 0
-    ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray | None]]:
-        """Uninitialised memory for an output of all samples, whose shapes are ``(samples, ndim)``.
+    @property
+    def rows(self) -> list[Any]:
+        """What `plan` has worked out: a row of the table for each sample."""
 
-        Returns
-        -------
-        A flat array, the element of it with which each sample begins, and the samples as arrays in
-        their places in it.
-        """
+    def values(self, name: str) -> list[Any]:
+        """Argument `name` of each sample, converted; of those that `plan` does not look at."""
+        ...
+
+    def out(self) -> Rows:
+        """Uninitialised memory for the first output, of the shapes that `plan` has found."""
+        ...
+
+    def empty(self, shapes: np.ndarray, dtype: DTypeLike, output: int = 0) -> Rows:
+        """Uninitialised memory for an output of all samples; `shapes` are ``(samples, ndim)``."""
+        ...
+
+    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """Uninitialised scratch memory that is theirs until they have left the segment."""
         ...
 
     def is_read(self, output: int) -> bool:
-        """Whether anybody reads an output; of one that nobody reads, all samples may be `None`."""
+        """Whether anybody reads an output; of one that nobody reads, `None` may be returned."""
         ...
+
+
+class OneSample:
+    """The `ChunkContext` of a single sample, where samples come one by one.
+
+    Parameters
+    ----------
+    context
+        Of the sample.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self.args = context.args
+
+    @property
+    def rows(self) -> list[Any]:
+        """The row of the sample."""
+        return [self._context.row]
+
+    def values(self, name: str) -> list[Any]:
+        """Argument `name` of the sample."""
+        return [getattr(self.args, name)]
+
+    def out(self) -> Rows:
+        """Memory for the first output, of the shape that `plan` gave."""
+        context = self._context
+        return self._rows(context.shape, context.plans.dtypes[0], 0)
+
+    def empty(self, shapes: np.ndarray, dtype: DTypeLike, output: int = 0) -> Rows:
+        """Memory for an output."""
+        return self._rows(tuple(shapes[0].tolist()), dtype, output)
+
+    def _rows(self, shape: tuple[int, ...], dtype: DTypeLike, output: int) -> Rows:
+        found = self._context.empty(shape, dtype, output)
+        flat = found.reshape(-1)
+        made = Rows.of_memory(flat, np.zeros(1, np.int64), np.array([shape], np.int64))
+        made.rows = [found]
+        return made
+
+    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """Scratch memory."""
+        return self._context.temp(shape, dtype)  # type: ignore[no-any-return]
+
+    def is_read(self, output: int) -> bool:
+        """Nobody has said that an output is not read."""
+        return True
 
 
 class HostBatch(Protocol):
@@ -220,7 +276,23 @@ class Operator:
         Inputs may be views with any strides and must not be written to. Outputs may be views of
         inputs. Memory for outputs comes from ``c.empty``, scratch from ``c.temp``.
         """
+        found = self.cpu_chunk(OneSample(c), *[Rows([data]) for data in inputs])
+        if isinstance(found, tuple):
+            return tuple([each[0] for each in found])
+        return found[0]
+
+    def cpu_chunk(self, c: ChunkContext, *inputs: Rows) -> Any:
+        """Work on several samples in one call; return a `Rows` for each output.
+
+        For work that takes little more than the interpreter's way to it: a compiled loop over the
+        samples takes that way once. The engine calls it in place of `cpu` where `chunked` is true.
+        Where it raises for several samples, it is called for each of them alone. An operator that
+        always works so has no `cpu` besides.
+        """
         raise NotYetSupportedError(f"`{self.schema.name}` has no CPU implementation.")
+
+    chunked: bool = False
+    """Whether samples come several at a time, to `cpu_chunk`; `infer` may still change it."""
 
     plan: ClassVar[Callable[..., Planned | None] | None] = None
     """A method ``plan(c, *inputs)`` that works out what has to be known before pixels are touched,
@@ -242,13 +314,6 @@ class Operator:
     """Whether `cpu` works with what `plan` has found. Otherwise `plan` is only called where several
     samples can be planned at once, may return `None` where it has nothing to say, and `cpu` finds
     its arguments as if there were none."""
-
-    cpu_together: ClassVar[Callable[..., Any] | None] = None
-    """A method ``cpu_together(c, *inputs)`` that does several samples in one call, where such calls
-    take little more than the interpreter's way to them. `c` is a `SamplesContext`, and each input a
-    list. Returns a list for each output, with `None` for samples that `cpu` is to do (as where it
-    finds an error), or `None` for that being so with all. Called only where no argument is a
-    tensor."""
 
     gpu_takes: ClassVar[tuple[type[LazyBatch], ...]] = ()
     """Recipes that `gpu` takes in place of samples in device memory, where it alone reads them."""

@@ -79,15 +79,6 @@ class Clip:
             known = self._file = SoundFile(source)
         self.frames, self.channels, self.rate = known.frames, known.channels, known.rate
 
-    @classmethod
-    def of_wave(cls, data: np.ndarray, header: WaveHeader, frames: int) -> Self:
-        """The WAV file `data`, whose header has been read and announces so many frames."""
-        self = cls.__new__(cls)
-        self._file, self._flac = None, None
-        self._data, self._header = data, header
-        self.frames, self.channels, self.rate = frames, header.channels, header.rate
-        return self
-
     def __enter__(self) -> Self:
         return self
 

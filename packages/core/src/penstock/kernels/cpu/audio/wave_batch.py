@@ -5,7 +5,6 @@ A file of a few seconds is decoded in microseconds, and the interpreter takes lo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numba
@@ -16,7 +15,7 @@ from numba.extending import intrinsic
 from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.audio.conversions import as_sample, as_stored, normalized
 from penstock.kernels.cpu.audio.sample_loops import convert, mix
-from penstock.kernels.cpu.audio.wave_header import WaveHeader, _read
+from penstock.kernels.cpu.audio.wave_header import _read
 
 FOUND, OFFSET, FRAMES, CHANNELS, RATE, BITS, IS_FLOAT = range(7)
 """Columns of a table of headers."""
@@ -31,32 +30,6 @@ def _pointer(typing: Any, address: Any) -> Any:
         return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
 
     return types.voidptr(types.uint64), generate
-
-
-def headers_of_waves(
-    addresses: np.ndarray, files: Sequence[np.ndarray]
-) -> list[tuple[WaveHeader, int] | None]:
-    """Headers of plain WAV files, and how many frames each has; `None` for other files.
-
-    Parameters
-    ----------
-    addresses
-        uint64 ``(files,)``: where each file is in memory.
-    files
-        uint8, 1-D, contiguous.
-    """
-    count = len(files)
-    headers = np.zeros((count, COLUMNS), np.int64)
-    survey_waves(addresses, np.fromiter(map(len, files), np.int64, count), headers)
-    return [
-        (
-            WaveHeader(offset, frames * channels * bits // 8, 0, channels, rate, bits, bool(real)),
-            frames,
-        )
-        if found
-        else None
-        for found, offset, frames, channels, rate, bits, real in headers.tolist()
-    ]
 
 
 @njit(nogil=True)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError
 from penstock.kernels.cpu.audio.resample import resample, resampled_length
 from penstock.kernels.cpu.audio.sinc_window import SincWindow, sinc_window
+from penstock.kernels.cpu.spectrogram import Memory
 from penstock.operators.support.argument_types import FloatArg
 from penstock.operators.support.schema import Arg
-from penstock.tensors.addresses import addresses_of
+from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
@@ -89,21 +90,42 @@ class AudioDecoding:
         check_encoded_audio(encoded.ndim)
         return self._clip(encoded if encoded.flags.c_contiguous else np.ascontiguousarray(encoded))
 
-    def open_all(self, encoded: Sequence[np.ndarray]) -> list[Clip]:
-        """The audio files that these samples hold; headers of plain WAV files are read at once.
+    def survey(self, encoded: Sequence[np.ndarray], wanted: np.ndarray | None) -> Survey:
+        """What is in the files that these samples hold.
+
+        Parameters
+        ----------
+        wanted
+            Sampling rates in Hz to convert to, float32 ``(files,)``, as of `read_clip`.
 
         Raises
         ------
         BadSampleError
-            If one of them is none.
+            If one of them is no audio file.
         """
-        if not all(data.ndim == 1 and data.flags.c_contiguous for data in encoded):
-            return [self.open(data) for data in encoded]
-        found = self._waves.headers_of_waves(addresses_of(encoded), encoded)
-        return [
-            self.open(data) if wave is None else self._clip.of_wave(data, *wave)
-            for data, wave in zip(encoded, found, strict=True)
-        ]
+        waves = self._waves
+        for data in encoded:
+            check_encoded_audio(data.ndim)
+        files = Rows(list(encoded))
+        headers = np.zeros((len(encoded), waves.COLUMNS), np.int64)
+        waves.survey_waves(files.addresses, np.fromiter(map(len, encoded), np.int64), headers)
+        rates = headers[:, waves.RATE].astype(np.float32)
+        if wanted is not None:
+            headers[(wanted > 0) & (headers[:, waves.RATE] != wanted), waves.FOUND] = 0
+        shapes = headers[:, [waves.FRAMES, waves.CHANNELS][: self.ndim]]
+        clips: list[Clip | None] = [None] * len(encoded)
+        for k in np.flatnonzero(headers[:, waves.FOUND] == 0).tolist():
+            clip = clips[k] = self.open(encoded[k])
+            rates[k] = clip.rate
+            frames = self.out_frames(clip, None if wanted is None else float(wanted[k]))
+            shapes[k] = (frames, clip.channels)[: self.ndim]
+        return Survey(headers, clips, shapes, rates)
+
+    def read_plain(self, encoded: Rows, headers: Sequence[Sequence[int]], out: Rows) -> None:
+        """Fill `out` with the samples of files that `survey` opened no clip for."""
+        self._waves.decode_waves(
+            encoded.addresses, np.array(headers, np.int64), self.downmix, out.flat, out.begins
+        )
 
     def out_frames(self, clip: Clip, rate: float | None = None, frames: int | None = None) -> int:
         """How many frames `decode` makes of a file, or of so many frames of it.
@@ -142,66 +164,50 @@ class AudioDecoding:
         """
         frames = clip.frames if frames is None else frames
         channels = () if self.downmix else (clip.channels,)
-        if rate is None or not rate > 0 or rate == clip.rate:
-            out = c.empty((frames, *channels), self.dtype)
-            clip.read(out, c.temp, first, mixed=self.downmix)
-            return out
-        length = self.out_frames(clip, rate, frames)
-        source = c.temp((frames, *channels), _FLOAT)
-        clip.read(source, c.temp, first, mixed=self.downmix)
-        out = c.empty((length, *channels), self.dtype)
-        if self._window is None:
-            self._window = sinc_window(self._quality)
-        resample(source, clip.rate / rate, self._window, out, c.temp, scaled=True)
+        out = c.empty((self.out_frames(clip, rate, frames), *channels), self.dtype)
+        self.read_clip(clip, rate, out, c.temp, first, frames)
         return out
 
+    def read_clip(
+        self,
+        clip: Clip,
+        rate: float | None,
+        out: np.ndarray,
+        temp: Memory,
+        first: int = 0,
+        frames: int | None = None,
+    ) -> None:
+        """Fill `out`, contiguous, with the samples of `clip`; see `decode`."""
+        if rate is None or not rate > 0 or rate == clip.rate:
+            clip.read(out, temp, first, mixed=self.downmix)
+            return
+        source = temp((clip.frames if frames is None else frames, *out.shape[1:]), _FLOAT)
+        clip.read(source, temp, first, mixed=self.downmix)
+        if self._window is None:
+            self._window = sinc_window(self._quality)
+        resample(source, clip.rate / rate, self._window, out, temp, scaled=True)
 
-class PlainFiles:
-    """Encoded files of which most are WAV files of plain numbers, decoded by two compiled calls.
 
-    Parameters
-    ----------
-    encoded
-        The files, uint8, 1-D, contiguous.
-    decoding
-        How they are decoded.
-    rate
-        Sampling rate in Hz to convert to, as of `AudioDecoding.decode`: files of other rates are
-        not decoded here.
+class Survey(NamedTuple):
+    """What is in encoded files.
 
     Attributes
     ----------
-    found
-        bool ``(files,)``: which of them are decoded here.
+    headers
+        int64 ``(files, COLUMNS)``, as of `penstock.kernels.cpu.audio.wave_batch`: plain WAV files,
+        of the rate that is wanted, are `FOUND`.
+    clips
+        The others, opened.
     shapes
-        int64 ``(files, ndim)``: the shapes of their samples; 0 for others.
+        int64 ``(files, ndim)``: the shapes of their samples.
     rates
-        float32 ``(files,)``: their own sampling rates.
+        float32 ``(files,)``: their own sampling rates in Hz.
     """
 
-    def __init__(
-        self, encoded: Sequence[np.ndarray], decoding: AudioDecoding, rate: float | None
-    ) -> None:
-        from penstock.kernels.cpu.audio import wave_batch as waves
-
-        count = len(encoded)
-        self._waves = waves
-        self._mixed = decoding.downmix
-        self._addresses = addresses_of(encoded)
-        self._headers = headers = np.zeros((count, waves.COLUMNS), np.int64)
-        sizes = np.fromiter(map(len, encoded), np.int64, count)
-        waves.survey_waves(self._addresses, sizes, headers)
-        if rate is not None and rate > 0:
-            headers[headers[:, waves.RATE] != rate, waves.FOUND] = 0
-        self.found = headers[:, waves.FOUND] != 0
-        self.shapes = headers[:, [waves.FRAMES, waves.CHANNELS][: decoding.ndim]]
-        if not self.found.all():
-            self.shapes[~self.found] = 0
-        self.rates = headers[:, waves.RATE].astype(np.float32)
-
-    def read(self, out: np.ndarray, begins: np.ndarray) -> None:
-        """Fill `out`, flat, with the samples of each file from element ``begins[file]`` on."""
-        self._waves.decode_waves(self._addresses, self._headers, self._mixed, out, begins)
+    headers: np.ndarray
+    clips: list[Clip | None]
+    shapes: np.ndarray
+    rates: np.ndarray
 
 
 def check_encoded_audio(ndim: int | None) -> None:

@@ -1,0 +1,146 @@
+"""Several samples and where they are in memory: what operators on chunks read and write."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from penstock.tensors.addresses import addresses_of
+from penstock.tensors.gpu.batch import volumes
+from penstock.tensors.pool import ALIGNMENT_BYTES
+
+
+class Rows(Sequence[np.ndarray]):
+    """Several samples, one array each.
+
+    Parameters
+    ----------
+    rows
+        The samples, where they are at hand.
+    """
+
+    __slots__ = ("_addresses", "_rows", "_shapes", "begins", "flat")
+
+    def __init__(self, rows: list[np.ndarray] | None = None) -> None:
+        self._rows = rows
+        self._addresses: np.ndarray | None = None
+        self._shapes: np.ndarray | None = None
+        self.flat: np.ndarray | None = None
+        """Memory that all of them are in, 1-D, where there is such; `begins` then says where."""
+        self.begins: np.ndarray | None = None
+        """int64 ``(samples,)``: the element of `flat` with which each sample begins."""
+
+    @classmethod
+    def of_memory(cls, flat: np.ndarray, begins: np.ndarray, shapes: np.ndarray) -> Rows:
+        """Contiguous samples of shapes ``(samples, ndim)`` in one piece of memory."""
+        made = cls()
+        made.flat, made.begins, made._shapes = flat, begins, shapes
+        return made
+
+    @property
+    def rows(self) -> list[np.ndarray]:
+        """The samples."""
+        rows = self._rows
+        if rows is None:
+            flat, begins, shapes = self.flat, self.begins, self._shapes
+            assert flat is not None
+            assert begins is not None
+            assert shapes is not None
+            spans = zip(begins.tolist(), (begins + self.sizes).tolist(), strict=True)
+            if shapes.shape[1] == 1:
+                rows = [flat[begin:end] for begin, end in spans]
+            else:
+                rows = [
+                    flat[begin:end].reshape(shape)
+                    for (begin, end), shape in zip(spans, shapes.tolist(), strict=True)
+                ]
+            self._rows = rows
+        return rows
+
+    @rows.setter
+    def rows(self, rows: list[np.ndarray]) -> None:
+        """These very arrays are the samples."""
+        self._rows = rows
+
+    @property
+    def shapes(self) -> np.ndarray:
+        """Their shapes, int64 ``(samples, ndim)``."""
+        if self._shapes is None:
+            rows = self.rows
+            self._shapes = np.array([row.shape for row in rows], np.int64).reshape(len(rows), -1)
+        return self._shapes
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many elements each has, int64 ``(samples,)``."""
+        return volumes(self.shapes)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the elements."""
+        return self.rows[0].dtype if self.flat is None else self.flat.dtype
+
+    @property
+    def addresses(self) -> np.ndarray:
+        """Where the first element of each is, uint64 ``(samples,)``; all are contiguous then.
+
+        The addresses are good as long as this object lives.
+        """
+        if self._addresses is None:
+            if self.flat is not None and self.begins is not None:
+                start = self.flat.ctypes.data
+                self._addresses = (self.begins * self.flat.itemsize + start).astype(np.uint64)
+            else:
+                rows = self.rows
+                if not all(row.flags.c_contiguous for row in rows):
+                    rows = self._rows = [np.ascontiguousarray(row) for row in rows]
+                self._addresses = addresses_of(rows)
+        return self._addresses
+
+    @property
+    def dense(self) -> np.ndarray | None:
+        """All of them as one array, ``(samples, ...)``, a view; `None` unless they are of one shape
+        and as far from one another.
+        """
+        flat, begins = self.flat, self.begins
+        shapes = self.shapes
+        if flat is None or begins is None or (shapes != shapes[0]).any():
+            return None
+        pitch = 0
+        if len(begins) > 1:
+            pitches = begins[1:] - begins[:-1]
+            pitch = int(pitches[0])
+            if (pitches != pitch).any():
+                return None
+        shape = tuple(shapes[0].tolist())
+        first = flat[int(begins[0]) :][: math.prod(shape)].reshape(shape)
+        return as_strided(first, (len(self), *shape), (pitch * flat.itemsize, *first.strides))
+
+    def subset(self, kept: Sequence[int]) -> Rows:
+        """Some of them."""
+        return Rows([self.rows[k] for k in kept])
+
+    def __len__(self) -> int:
+        return len(self._shapes) if self._rows is None else len(self._rows)  # type: ignore[arg-type]
+
+    @overload
+    def __getitem__(self, index: int) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[np.ndarray]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        return self.rows[index]
+
+
+def pack_rows(shapes: np.ndarray, dtype: np.dtype, empty: Callable[..., np.ndarray]) -> Rows:
+    """Arrays of shapes ``(samples, ndim)`` in one piece of memory from `empty`.
+
+    Each begins at a multiple of 64 bytes.
+    """
+    step = ALIGNMENT_BYTES // dtype.itemsize
+    sizes = (volumes(shapes) + (step - 1)) // step * step
+    ends = np.cumsum(sizes)
+    return Rows.of_memory(empty((int(ends[-1]),), dtype), ends - sizes, shapes)
