@@ -45,18 +45,17 @@ class _Conversion(Operator):
     plans_values = True
     needs_plan = False
 
-    def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
-        values = inputs[0].values
+    def plan(self, c: PlanContext, data: Samples, like: Samples | None = None) -> Planned:
+        values = data.values
         if values is None:
-            return Planned(inputs[0].shapes)
+            return Planned(data.shapes)
         if self._convert is None:
             return Planned(values=values)
         out = np.empty(values.shape, self._target)
         self._convert(values, out)
         return Planned(values=out)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
+    def cpu(self, c: SampleContext, data: np.ndarray, like: np.ndarray | None = None) -> np.ndarray:
         if self._convert is None:
             return data
         out = c.empty(data.shape, self._target)
@@ -65,8 +64,7 @@ class _Conversion(Operator):
 
     gpu_takes: ClassVar = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
 
-    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
-        data = inputs[0]
+    def gpu(self, c: BatchContext, data: LazyBatch, like: LazyBatch | None = None) -> LazyBatch:
         if self._convert is None:
             return data
         from penstock.kernels.gpu.cast import cast_to
@@ -92,8 +90,8 @@ class Cast(_Conversion):
     >>> pixels = fn.cast(features, dtype=types.UINT8)
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        return self._to(inputs[0], self.args.dtype)
+    def infer(self, data: Spec) -> Spec:
+        return self._to(data, self.args.dtype)
 
 
 @operator(
@@ -116,5 +114,5 @@ class CastLike(_Conversion):
     >>> same = fn.cast_like(mask, images)
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        return self._to(inputs[0], inputs[1].dtype)
+    def infer(self, data: Spec, like: Spec) -> Spec:
+        return self._to(data, like.dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from penstock.operators.support.argument_types import (
     ObjectArg,
 )
 from penstock.operators.support.operator import BatchContext, Operator, operator
-from penstock.operators.support.planning import PlanContext, Planned, Samples
+from penstock.operators.support.planning import PlanContext, Planned
 from penstock.operators.support.schema import REQUIRED, Arg, Spec
 from penstock.types import DALIDataType, constant_array, to_dali_type
 
@@ -33,10 +33,16 @@ class _SameForAll(Operator):
 
     plans_values = True
 
-    def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
+    def plan(
+        self,
+        c: PlanContext,
+    ) -> Planned:
         return Planned(values=np.broadcast_to(self.array, (c.size, *self.array.shape)))
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+    def gpu(
+        self,
+        c: BatchContext,
+    ) -> DeviceBatch:
         from penstock.kernels.gpu.shared_sample import SharedSample
 
         if self._on_gpu is None:
@@ -77,7 +83,9 @@ class Constant(_SameForAll):
     `penstock.types.Constant` is a shorter way to write it.
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(
+        self,
+    ) -> Spec:
         fdata, idata = self.args.fdata, self.args.idata
         if fdata is not None and idata is not None:
             raise ArgumentValueError("`fdata` and `idata` exclude one another; give one of them.")
@@ -107,7 +115,9 @@ class Constant(_SameForAll):
 class ConstantTensor(_SameForAll):
     """Give every sample the same NumPy array: what arrays and lists in a graph are made into."""
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(
+        self,
+    ) -> Spec:
         # A copy that cannot be written to: every sample of every iteration shares it.
         self.array = np.array(self.args.value, order="C")
         self.array.flags.writeable = False

@@ -19,15 +19,14 @@ from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
 class Copy(Operator):
     """Copies data."""
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        out = c.empty(inputs[0].shape, inputs[0].dtype)
-        np.copyto(out, inputs[0])
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
+        out = c.empty(data.shape, data.dtype)
+        np.copyto(out, data)
         return out
 
     gpu_takes: ClassVar = (StridedBatch,)
 
-    def gpu(self, c: BatchContext, *inputs: DeviceBatch | StridedBatch) -> DeviceBatch:
-        data = inputs[0]
+    def gpu(self, c: BatchContext, data: DeviceBatch | StridedBatch) -> DeviceBatch:
         out = c.empty(data.shapes, data.dtype)
         c.queue.copy_strided(StridedBatch.of(data), out)
         return out

@@ -36,8 +36,7 @@ class ExpandDims(Operator):
     >>> grey_images = fn.expand_dims(planes, axes=[2], new_axis_names="C")
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        data = inputs[0]
+    def infer(self, data: Spec) -> Spec:
         axes, names = self.args.axes, self.args.new_axis_names
         if len(set(axes)) != len(axes):
             raise ArgumentValueError(f"`axes` has an axis more than once: {list(axes)}.")
@@ -66,13 +65,12 @@ class ExpandDims(Operator):
             letters.insert(axis, letter)
         return Spec(data.dtype, ndim, "".join(letters))
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        return np.expand_dims(inputs[0], self._checked_axes(inputs[0].ndim))
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
+        return np.expand_dims(data, self._checked_axes(data.ndim))
 
     gpu_takes: ClassVar = (StridedBatch,)
 
-    def gpu(self, c: BatchContext, *inputs: DeviceBatch | StridedBatch) -> LazyBatch:
-        data = inputs[0]
+    def gpu(self, c: BatchContext, data: DeviceBatch | StridedBatch) -> LazyBatch:
         axes = self._checked_axes(data.ndim)
         kept = [axis for axis in range(data.ndim + len(axes)) if axis not in axes]
         shapes = np.ones((len(data), data.ndim + len(axes)), np.int64)

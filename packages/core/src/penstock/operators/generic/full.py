@@ -65,10 +65,15 @@ class Zeros(_Shaped):
 
     value = 0
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(
+        self,
+    ) -> Spec:
         return self.shaped(self.args.dtype)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+    def cpu(
+        self,
+        c: SampleContext,
+    ) -> np.ndarray:
         out = c.empty(self.sample_shape(c), self.dtype)
         out.fill(self.value)
         return out
@@ -85,12 +90,12 @@ class Ones(Zeros):
 class Full(_Shaped):
     """Make tensors of a given shape out of `fill_value`, repeated by NumPy's broadcasting rules."""
 
-    def infer(self, *inputs: Spec) -> Spec:
-        return self.shaped(inputs[0].dtype)
+    def infer(self, fill_value: Spec) -> Spec:
+        return self.shaped(fill_value.dtype)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+    def cpu(self, c: SampleContext, fill_value: np.ndarray) -> np.ndarray:
         shape = self.sample_shape(c)
-        fill = _broadcast(inputs[0], shape)
+        fill = _broadcast(fill_value, shape)
         out = c.empty(shape, self.dtype)
         np.copyto(out, fill)
         return out
@@ -102,13 +107,13 @@ class ZerosLike(Operator):
 
     value = 0
 
-    def infer(self, *inputs: Spec) -> Spec:
-        dtype = inputs[0].dtype if self.args.dtype is None else self.args.dtype
+    def infer(self, data_like: Spec) -> Spec:
+        dtype = data_like.dtype if self.args.dtype is None else self.args.dtype
         self.dtype = _numpy_type(dtype)
-        return inputs[0]._replace(dtype=dtype)
+        return data_like._replace(dtype=dtype)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        out = c.empty(inputs[0].shape, self.dtype)
+    def cpu(self, c: SampleContext, data_like: np.ndarray) -> np.ndarray:
+        out = c.empty(data_like.shape, self.dtype)
         out.fill(self.value)
         return out
 
@@ -127,18 +132,18 @@ class FullLike(Operator):
     Values are rounded (halves away from zero) and kept inside the range of the element type.
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        self.dtype = inputs[0].dtype
+    def infer(self, data_like: Spec, fill_value: Spec) -> Spec:
+        self.dtype = data_like.dtype
         self.numpy_dtype = _numpy_type(self.dtype)
-        _numpy_type(inputs[1].dtype)
-        return inputs[0]
+        _numpy_type(fill_value.dtype)
+        return data_like
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        like, fill = inputs
+    def cpu(self, c: SampleContext, data_like: np.ndarray, fill_value: np.ndarray) -> np.ndarray:
+        fill = fill_value
         if fill.dtype != self.numpy_dtype:
             fill = constant_array(fill, self.dtype)
-        fill = _broadcast(fill, like.shape)
-        out = c.empty(like.shape, self.numpy_dtype)
+        fill = _broadcast(fill, data_like.shape)
+        out = c.empty(data_like.shape, self.numpy_dtype)
         np.copyto(out, fill)
         return out
 

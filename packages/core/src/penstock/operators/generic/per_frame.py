@@ -38,8 +38,7 @@ class PerFrame(Operator):
     >>> turned = fn.rotate(videos, angle=angles)
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        data = inputs[0]
+    def infer(self, data: Spec) -> Spec:
         if data.ndim == 0:
             raise ShapeError("A scalar has no axis that could count frames.")
         layout = data.layout
@@ -55,10 +54,10 @@ class PerFrame(Operator):
             layout = "F" + layout[1:]
         return data._replace(layout=layout)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        return inputs[0]
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
+        return data
 
     gpu_takes: ClassVar = (LazyBatch,)
 
-    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
-        return inputs[0]
+    def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
+        return data

@@ -45,20 +45,20 @@ class GetProperty(Operator):
     >>> path = fn.get_property(data, key="source_info")
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(self, data: Spec) -> Spec:
         key = self.args.key
         if key not in _KEYS:
             allowed = " and ".join(f'"{k}"' for k in _KEYS)
             raise ArgumentValueError(f'`key` is "{key}", but the properties are {allowed}.')
-        self._layout = _characters(inputs[0].layout) if key == "layout" else None
+        self._layout = _characters(data.layout) if key == "layout" else None
         return Spec(DALIDataType.UINT8, 1)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         return _characters(c.source) if self._layout is None else self._layout
 
     gpu_takes: ClassVar = (LazyBatch,)
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+    def gpu(self, c: BatchContext, data: Any) -> DeviceBatch:
         from penstock.kernels.gpu.transfer import to_device
 
         if self._layout is not None:

@@ -40,7 +40,7 @@ _ALLOWED = (
 class Shape(Operator):
     """Give the shape of each sample, a 1-D tensor with one extent an axis."""
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(self, data: Spec) -> Spec:
         former = getattr(self.args, "type", None)  # only `shapes` has it
         dtype = self.args.dtype if former is None else former
         if dtype not in _ALLOWED:
@@ -51,13 +51,12 @@ class Shape(Operator):
 
     plans_values = True
 
-    def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
-        return Planned(values=inputs[0].shapes.astype(self.dtype))
+    def plan(self, c: PlanContext, data: Samples) -> Planned:
+        return Planned(values=data.shapes.astype(self.dtype))
 
     gpu_takes: ClassVar = (LazyBatch,)
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
-        data = inputs[0]
+    def gpu(self, c: BatchContext, data: Any) -> DeviceBatch:
         shapes = data.shapes if isinstance(data, LazyBatch) else [row.shape for row in data.rows]
         values = c.queue.pinned.empty((c.size, len(shapes[0])), self.dtype)
         values[...] = shapes

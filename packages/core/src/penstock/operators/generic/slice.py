@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from penstock.operators.support.arguments import given
 from penstock.operators.support.lazy_image import DeferredImage
 from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.support.planning import PlanContext, Planned, plan_batch
@@ -58,28 +59,40 @@ class Slice(Operator):
     >>> boxes = fn.slice(images, anchors, shapes)
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        data = inputs[0]
+    def infer(
+        self, data: Spec, anchor: Spec | None = None, shape_input: Spec | None = None
+    ) -> Spec:
         self._cutter = Cutter(self, data)
-        self._window = SliceWindow(self, *inputs)
+        self._window = SliceWindow(self, data, *given(anchor, shape_input))
         return data._replace(dtype=self._cutter.dtype)
 
-    def plan(self, c: PlanContext, *inputs: Any) -> Planned:
-        extents = inputs[0].shapes
-        positional = [s.rows if s.dense is None else s.dense for s in inputs[1:]]
+    def plan(
+        self, c: PlanContext, data: Any, anchor: Any = None, shape_input: Any = None
+    ) -> Planned:
+        extents = data.shapes
+        positional = [s.rows if s.dense is None else s.dense for s in given(anchor, shape_input)]
         return self._cutter.plan(extents, *self._window.plan(c, extents, *positional))
 
     @property
     def plans_values(self) -> bool:  # type: ignore[override]
         return self._window.positional
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        return self._cutter.cut(c, inputs[0])
+    def cpu(
+        self,
+        c: SampleContext,
+        data: np.ndarray,
+        anchor: np.ndarray | None = None,
+        shape_input: np.ndarray | None = None,
+    ) -> np.ndarray:
+        return self._cutter.cut(c, data)
 
     def defer(self, c: SampleContext, *inputs: Any) -> np.ndarray | DeferredImage:
         return self._cutter.defer(c, inputs[0])
 
     gpu_takes: ClassVar = (LazyBatch,)
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
-        return self._cutter.cut_batch(c, inputs[0], plan_batch(self, c, *inputs))
+    def gpu(
+        self, c: BatchContext, data: LazyBatch, anchor: Any = None, shape_input: Any = None
+    ) -> LazyBatch:
+        planned = plan_batch(self, c, data, *given(anchor, shape_input))
+        return self._cutter.cut_batch(c, data, planned)

@@ -41,8 +41,7 @@ class Squeeze(Operator):
     >>> planes = fn.squeeze(grey_images, axis_names="C")
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        data = inputs[0]
+    def infer(self, data: Spec) -> Spec:
         names = self.args.axis_names
         if self.given("axes") == (names is not None):
             raise UsageError("Give the axes to remove either as `axes` or as `axis_names`.")
@@ -58,8 +57,7 @@ class Squeeze(Operator):
         layout = "".join(data.layout[axis] for axis in kept) if data.layout else ""
         return Spec(data.dtype, len(kept), layout)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         axes = self._axes
         if axes is None or self.tensor_args:
             axes = _checked(c.args.axes, data.ndim)
@@ -67,8 +65,7 @@ class Squeeze(Operator):
 
     gpu_takes: ClassVar = (StridedBatch,)
 
-    def gpu(self, c: BatchContext, *inputs: DeviceBatch | StridedBatch) -> LazyBatch:
-        data = inputs[0]
+    def gpu(self, c: BatchContext, data: DeviceBatch | StridedBatch) -> LazyBatch:
         kept = self._kept(c, data.ndim)
         shapes = np.take_along_axis(data.shapes, kept, axis=1)
         wrong = volumes(shapes) != volumes(data.shapes)

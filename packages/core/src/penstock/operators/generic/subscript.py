@@ -82,8 +82,7 @@ class TensorSubscript(Operator):
     takes the place of this operator.
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        data = inputs[0]
+    def infer(self, data: Spec) -> Spec:
         self.axes: list[tuple[int, tuple[str, ...]]] = []
         """Subscripted axes with the names of their arguments."""
         for axis in range(MAX_SUBSCRIPTS):
@@ -139,14 +138,13 @@ class TensorSubscript(Operator):
     plans_values = True
     needs_plan = False
 
-    def plan(self, c: PlanContext, *inputs: Samples) -> Planned | None:
-        values = inputs[0].values
+    def plan(self, c: PlanContext, data: Samples) -> Planned | None:
+        values = data.values
         if values is None or self.fixed is None:
             return None
         return Planned(values=values[(slice(None), *self.fixed)])
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         index = self.fixed if self.fixed is not None else self._index(c.args)
         try:
             return data[index]  # type: ignore[no-any-return]
@@ -157,8 +155,8 @@ class TensorSubscript(Operator):
 
     gpu_takes: ClassVar = (StridedBatch,)
 
-    def gpu(self, c: BatchContext, *inputs: DeviceBatch | StridedBatch) -> LazyBatch:
-        data = StridedBatch.of(inputs[0])
+    def gpu(self, c: BatchContext, batch: DeviceBatch | StridedBatch) -> LazyBatch:
+        data = StridedBatch.of(batch)
         _check_count(self.count, data.ndim)
         wrong = np.zeros(c.size, np.bool_)
         found = Subscripted(data)
@@ -214,20 +212,20 @@ class TensorSubscript(Operator):
 class SubscriptDimCheck(Operator):
     """Check that samples have as many axes as there are subscripts, and pass them on."""
 
-    def infer(self, *inputs: Spec) -> Spec:
-        if inputs[0].ndim is not None:
-            _check_count(self.args.num_subscripts, inputs[0].ndim)
-        return inputs[0]
+    def infer(self, data: Spec) -> Spec:
+        if data.ndim is not None:
+            _check_count(self.args.num_subscripts, data.ndim)
+        return data
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        _check_count(self.args.num_subscripts, inputs[0].ndim)
-        return inputs[0]
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
+        _check_count(self.args.num_subscripts, data.ndim)
+        return data
 
     gpu_takes: ClassVar = (LazyBatch,)
 
-    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
-        _check_count(self.args.num_subscripts, inputs[0].ndim)
-        return inputs[0]
+    def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
+        _check_count(self.args.num_subscripts, data.ndim)
+        return data
 
 
 def _check_count(count: int, ndim: int) -> None:

@@ -55,8 +55,7 @@ class Crop(Operator):
     >>> corner = fn.crop(images, crop=(224, 224), crop_pos_x=0.0, crop_pos_y=0.0)
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        data = inputs[0]
+    def infer(self, data: Spec) -> Spec:
         self._cutter = Cutter(self, data)
         # Where the rank shows only in the data, it tells the layout, too.
         layouts = [data.layout] if data.ndim is not None else _LAYOUTS
@@ -65,18 +64,17 @@ class Crop(Operator):
             self._windows.setdefault(len(layout), CropWindow(self, layout))
         return data._replace(dtype=self._cutter.dtype)
 
-    def plan(self, c: PlanContext, *inputs: Samples | LazyBatch) -> Planned:
-        extents = inputs[0].shapes
+    def plan(self, c: PlanContext, data: Samples | LazyBatch) -> Planned:
+        extents = data.shapes
         return self._cutter.plan(extents, *self._windows[extents.shape[1]].plan(c, extents))
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        return self._cutter.cut(c, inputs[0])
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
+        return self._cutter.cut(c, data)
 
     def defer(self, c: SampleContext, *inputs: DeferredImage) -> np.ndarray | DeferredImage:
         return self._cutter.defer(c, inputs[0])
 
     gpu_takes: ClassVar = (LazyBatch,)
 
-    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
-        data = inputs[0]
+    def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         return self._cutter.cut_batch(c, data, plan_batch(self, c, data))

@@ -138,10 +138,10 @@ class CropMirrorNormalize(Operator):
     ... )
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(self, data: Spec) -> Spec:
         from penstock.kernels.cpu import normalize_pixels
 
-        data, args = inputs[0], self.args
+        args = self.args
         self._kernel = normalize_pixels.normalize_pixels
         dtype = args.output_dtype if args.output_dtype is not None else args.dtype
         if dtype not in _OUT_TYPES:
@@ -176,8 +176,8 @@ class CropMirrorNormalize(Operator):
         self._fuses = data.layout == "HWC" and layout in ("HWC", "CHW")
         return data._replace(dtype=dtype, layout=layout)
 
-    def plan(self, c: PlanContext, *inputs: Samples | LazyBatch) -> Planned:
-        extents = inputs[0].shapes
+    def plan(self, c: PlanContext, data: Samples | LazyBatch) -> Planned:
+        extents = data.shapes
         anchors, shapes, outside = self._bounds.plan(*self._window.plan(c, extents), extents)
         channels = shapes[:, self._order.channels]
         fills = {count: self._fill(count) for count in dict.fromkeys(channels.tolist())}
@@ -191,8 +191,7 @@ class CropMirrorNormalize(Operator):
 
     unplanned = ("mirror",)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> np.ndarray:
-        data = inputs[0]
+    def cpu(self, c: SampleContext, data: np.ndarray | DeferredImage) -> np.ndarray:
         given_anchor, given_shape, outside, numbers = c.row
         mirror = c.args.mirror != 0
         anchor = [given_anchor[axis] for axis in self._from_input]
@@ -231,8 +230,7 @@ class CropMirrorNormalize(Operator):
 
     gpu_takes: ClassVar = (StridedBatch, ResizedBatch, WarpedBatch, ColorBatch)
 
-    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> DeviceBatch:
-        data = inputs[0]
+    def gpu(self, c: BatchContext, data: LazyBatch) -> DeviceBatch:
         planned = plan_batch(self, c, data)
         windows: NormalizedWindows = planned.device
         if windows is None:

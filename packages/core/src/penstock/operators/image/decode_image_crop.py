@@ -39,9 +39,9 @@ class DecodeImageCrop(WindowDecoder):
     >>> centre = fn.decoders.image_crop(encoded, crop=(224, 224))
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(self, encoded: Spec) -> Spec:
         self._crop = CropWindow(self, "HW")
-        return super().infer(*inputs)
+        return super().infer(encoded)
 
-    def windows(self, c: PlanContext, extents: np.ndarray, *inputs: Any) -> Windows:
+    def windows(self, c: PlanContext, extents: np.ndarray, *window: Any) -> Windows:
         return self._crop.plan(c, extents)

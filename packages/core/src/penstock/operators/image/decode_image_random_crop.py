@@ -43,13 +43,13 @@ class DecodeImageRandomCrop(WindowDecoder):
     >>> images = fn.resize(crops, size=(224, 224))
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(self, encoded: Spec) -> Spec:
         args = self.args
         self._area, self._ratio = random_crop_ranges(args)
         self._attempts = args.num_attempts
-        return super().infer(*inputs)
+        return super().infer(encoded)
 
-    def windows(self, c: PlanContext, extents: np.ndarray, *inputs: Any) -> Windows:
+    def windows(self, c: PlanContext, extents: np.ndarray, *window: Any) -> Windows:
         from penstock.kernels.plan.random_crop import random_windows
 
         found = random_windows(

@@ -63,10 +63,10 @@ class DecodeImageSlice(WindowDecoder):
     >>> boxes = fn.decoders.image_slice(encoded, anchor, shape, axis_names="HW")
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        self._slice = SliceWindow(self, Spec(DALIDataType.UINT8, 2, "HW"), *inputs[1:])
-        return super().infer(inputs[0])
+    def infer(self, encoded: Spec, *window: Spec) -> Spec:
+        self._slice = SliceWindow(self, Spec(DALIDataType.UINT8, 2, "HW"), *window)
+        return super().infer(encoded)
 
-    def windows(self, c: PlanContext, extents: np.ndarray, *inputs: Any) -> Windows:
-        positional = [s.rows if s.dense is None else s.dense for s in inputs]
+    def windows(self, c: PlanContext, extents: np.ndarray, *window: Any) -> Windows:
+        positional = [s.rows if s.dense is None else s.dense for s in window]
         return self._slice.plan(c, extents, *positional)

@@ -46,8 +46,7 @@ class Flip(Operator):
     >>> mirrored = fn.flip(images, horizontal=fn.random.coin_flip())
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        data = inputs[0]
+    def infer(self, data: Spec) -> Spec:
         # Where the rank shows only in the data, it tells the layout, too.
         layouts = [data.layout] if data.ndim is not None else _LAYOUTS
         self._axes: dict[int, tuple[tuple[int, str], ...]] = {}
@@ -66,16 +65,15 @@ class Flip(Operator):
 
     unplanned = tuple(name for name, _ in _AXES)
 
-    def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
-        return Planned(inputs[0].shapes)
+    def plan(self, c: PlanContext, data: Samples) -> Planned:
+        return Planned(data.shapes)
 
     def _mirrored(self, c: SampleContext, data: np.ndarray | DeferredImage) -> tuple[int, ...]:
         args = c.args
         shape = data.shape
         return tuple([axis for axis, name in self._axes[len(shape)] if getattr(args, name)])
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> np.ndarray:
-        data = inputs[0]
+    def cpu(self, c: SampleContext, data: np.ndarray | DeferredImage) -> np.ndarray:
         axes = self._mirrored(c, data)
         if not isinstance(data, np.ndarray):
             height, width, _ = data.shape
@@ -102,8 +100,7 @@ class Flip(Operator):
 
     gpu_takes: ClassVar = (LazyBatch,)
 
-    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
-        data = inputs[0]
+    def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         for axis, name in self._axes[data.ndim]:
             mirrored = scalars(c, name, np.bool_)
             if mirrored is not None and mirrored.any():

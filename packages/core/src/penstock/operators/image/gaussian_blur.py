@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -80,8 +80,7 @@ class GaussianBlur(Operator):
 
     keeps_shape = True
 
-    def infer(self, *inputs: Spec) -> Spec:
-        data = inputs[0]
+    def infer(self, data: Spec) -> Spec:
         dtype = self.args.dtype if self.args.dtype is not None else data.dtype
         if dtype not in (data.dtype, DALIDataType.FLOAT):
             raise DataTypeError(
@@ -95,24 +94,22 @@ class GaussianBlur(Operator):
         """By number of axes, where all samples have the same."""
         return data._replace(dtype=dtype)
 
-    def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
-        shapes = inputs[0].shapes
+    def plan(self, c: PlanContext, data: Samples) -> Planned:
+        shapes = data.shapes
         _, count = self._axes or _data_axes(self._layout, shapes.shape[1])
         size = len(shapes)
         return Planned(
             shapes, tuple(np.broadcast_to(v, (size, count)) for v in resolved(self, c, count))
         )
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         first, _ = self._axes or _data_axes(self._layout, data.ndim)
         windows = [gaussian_window(*window) for window in zip(*c.row, strict=True)]
         out = c.out
         filter_separably(data, out, first, windows)
         return out
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
-        data: DeviceBatch = inputs[0]
+    def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
         first, count = self._axes or _data_axes(self._layout, data.ndim)
         windows = self._constant_windows.get(count)
         if windows is None:

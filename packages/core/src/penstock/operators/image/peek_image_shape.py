@@ -61,9 +61,9 @@ class PeekImageShape(Operator):
     >>> heights = shapes[0]
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(self, encoded: Spec) -> Spec:
         args = self.args
-        check_encoded(inputs[0].ndim)
+        check_encoded(encoded.ndim)
         if args.dtype not in _DTYPES:
             allowed = ", ".join(t.name for t in _DTYPES)
             raise DataTypeError(f"`dtype` must be one of {allowed}, got {args.dtype.name}.")
@@ -71,8 +71,8 @@ class PeekImageShape(Operator):
         self._wanted = Wanted(args.image_type.name, self._dtype, args.adjust_orientation)
         return Spec(args.dtype, 1)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        _, header = open_encoded(inputs[0])
+    def cpu(self, c: SampleContext, encoded: np.ndarray) -> np.ndarray:
+        _, header = open_encoded(encoded)
         shape = c.empty((3,), self._dtype)
         shape[:] = self._wanted.shape(header)
         return shape

@@ -61,7 +61,7 @@ class RandomResizedCrop(ResizingOperator):
     >>> crops = fn.random_resized_crop(images, size=(224, 224), random_area=(0.2, 1.0))
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(self, data: Spec) -> Spec:
         args = self.args
         self._area, self._ratio = random_crop_ranges(args)
         self._attempts = args.num_attempts
@@ -72,7 +72,7 @@ class RandomResizedCrop(ResizingOperator):
                 f"{list(size)}."
             )
         self._size = np.array([[size[0]], [size[-1]]], np.float64)
-        return self.prepare(inputs[0])
+        return self.prepare(data)
 
     def plan_axes(self, c: PlanContext, extents: np.ndarray) -> np.ndarray:
         if not extents.all():

@@ -71,8 +71,8 @@ class Resize(ResizingOperator):
     ... )
     """
 
-    def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
-        resized = self.prepare(inputs[0])
+    def infer(self, data: Spec) -> Spec | tuple[Spec, ...]:
+        resized = self.prepare(data)
         self._request = ResizeRequest(self, self.resampler.spatial_ndim)
         if self.args.save_attrs:
             return resized, Spec(DALIDataType.INT32, 1)
@@ -81,28 +81,28 @@ class Resize(ResizingOperator):
     def plan_axes(self, c: PlanContext, extents: np.ndarray) -> np.ndarray:
         return self._request.plan(c, extents, self.resampling.filters(c))
 
-    def plan(self, c: PlanContext, *inputs: Samples | LazyBatch) -> Planned:
-        planned = super().plan(c, *inputs)
+    def plan(self, c: PlanContext, data: Samples | LazyBatch) -> Planned:
+        planned = super().plan(c, data)
         if self.args.save_attrs:
             count = len(planned.shapes[0])
             attributes = np.full((count, 1), self.resampler.spatial_ndim, np.int64)
             planned.shapes = (*planned.shapes, attributes)
         return planned
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> Any:
-        out = super().cpu(c, *inputs)
+    def cpu(self, c: SampleContext, data: np.ndarray | DeferredImage) -> Any:
+        out = super().cpu(c, data)
         if not self.args.save_attrs:
             return out
-        extents = inputs[0].shape[self.spatial]
+        extents = data.shape[self.spatial]
         attributes = c.empty((len(extents),), np.int32, 1)
         attributes[:] = extents
         return out, attributes
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> Any:
-        out = super().gpu(c, *inputs)
+    def gpu(self, c: BatchContext, data: Any) -> Any:
+        out = super().gpu(c, data)
         if not self.args.save_attrs:
             return out
-        extents = c.queue.pinned.copy_of(inputs[0].shapes[:, self.spatial].astype(np.int32))
+        extents = c.queue.pinned.copy_of(data.shapes[:, self.spatial].astype(np.int32))
         attributes = c.empty((self.resampler.spatial_ndim,), np.int32, 1)
         c.queue.keep(extents)
         address = int(attributes.pointers[0])

@@ -69,8 +69,8 @@ class ResizeCropMirror(ResizingOperator):
     ... )
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        out = self.prepare(inputs[0])
+    def infer(self, data: Spec) -> Spec:
+        out = self.prepare(data)
         self._request = ResizeRequest(self, self.resampler.spatial_ndim)
         self._window = CropWindow(self, "DHW"[-self.resampler.spatial_ndim :])
         self._all_axes = (1 << self.resampler.spatial_ndim) - 1

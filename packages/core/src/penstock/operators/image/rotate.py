@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -85,8 +85,7 @@ class Rotate(WarpingOperator):
     >>> turned = fn.rotate(images, angle=fn.random.uniform(range=(-30, 30)), fill_value=0)
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        data = inputs[0]
+    def infer(self, data: Spec) -> Spec:
         made = self.prepare(data)
         if data.ndim == 4 and not self.given("axis"):
             raise ArgumentValueError(
@@ -96,8 +95,8 @@ class Rotate(WarpingOperator):
         self._keeps_size: bool = self.args.keep_size and not self.given("size")
         return made
 
-    def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
-        shapes = inputs[0].shapes
+    def plan(self, c: PlanContext, data: Samples) -> Planned:
+        shapes = data.shapes
         extents = plain(shapes[:, :-1])
         degrees = self._few("angle", scalars(c, "angle", np.float64))
         axes = self._directions(c) if extents.shape[1] == 3 else _NO_AXES
@@ -118,8 +117,7 @@ class Rotate(WarpingOperator):
             raise _invalid(degrees, axes)
         return self.planned(shapes, canvas, matrices)
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
-        data: DeviceBatch = inputs[0]
+    def gpu(self, c: BatchContext, data: DeviceBatch) -> LazyBatch:
         planned = plan_batch(self, c, data)
         return self.warped_batch(c, data, planned, planned.table[0], as_input=self._keeps_size)
 

@@ -10,6 +10,7 @@ import numpy as np
 from penstock._later import later
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
 from penstock.operators.support.argument_types import ArgType, BoolArg, FloatListArg
+from penstock.operators.support.arguments import given
 from penstock.operators.support.operator import BatchContext, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
@@ -92,38 +93,36 @@ class WarpAffine(WarpingOperator):
     >>> warped = fn.warp_affine(images, turn, size=(224, 224), fill_value=0)
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        if len(inputs) > 1 and (self.args.matrix or "matrix" in self.tensor_args):
+    def infer(self, data: Spec, transform: Spec | None = None) -> Spec:
+        if transform is not None and (self.args.matrix or "matrix" in self.tensor_args):
             raise UsageError("Give the matrix as an input or as the argument `matrix`, not both.")
         self._constant: dict[int, np.ndarray] = {}
         """A constant matrix by rank, as it is looked up with."""
-        if len(inputs) == 1 and "matrix" not in self.tensor_args and not self.args.matrix:
+        if transform is None and "matrix" not in self.tensor_args and not self.args.matrix:
             raise UsageError(
                 "`matrix` is not given: give 6 numbers (12 for volumes), a tensor, or the matrix "
                 "as a second input."
             )
         self._inverts = not self.args.inverse_map
-        data = inputs[0]
         made = self.prepare(data)
         if data.ndim is not None and self.args.matrix:
             self._constant_matrix(data.ndim - 1)
         return made
 
-    def plan(self, c: PlanContext, *inputs: Samples) -> Planned | None:
+    def plan(self, c: PlanContext, data: Samples, transform: Any = None) -> Planned | None:
         """Without its second input, which is on a GPU, of the shapes alone."""
-        shapes = inputs[0].shapes
+        shapes = data.shapes
         rank = shapes.shape[1] - 1
         canvas = self.requested_sizes(c, rank) if self.given("size") else shapes[:, :-1]
         if self.args.matrix:
             matrices = np.broadcast_to(self._constant_matrix(rank), (len(shapes), rank, rank + 1))
             return self.planned(shapes, canvas, matrices)
-        if len(inputs) > 1:
-            given: Any = inputs[1]
-            if isinstance(given, Samples) and not given.are_there:
+        if transform is not None:
+            if isinstance(transform, Samples) and not transform.are_there:
                 return None
-            found = given.dense
+            found = transform.dense
             if found is None:
-                found = np.array([_checked(row[np.newaxis], rank)[0] for row in given.rows])
+                found = np.array([_checked(row[np.newaxis], rank)[0] for row in transform.rows])
         elif "matrix" in self.tensor_args:
             found = c.array("matrix", np.float32)
             assert found is not None
@@ -136,11 +135,10 @@ class WarpAffine(WarpingOperator):
                 raise _singular()
         return self.planned(shapes, canvas, matrices)
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
-        data: DeviceBatch = inputs[0]
-        if len(inputs) > 1 and isinstance(inputs[1], LazyBatch):
-            return self._by_device(c, data, plan_batch(self, c, data), inputs[1])
-        planned = plan_batch(self, c, *inputs)
+    def gpu(self, c: BatchContext, data: DeviceBatch, transform: Any = None) -> LazyBatch:
+        if isinstance(transform, LazyBatch):
+            return self._by_device(c, data, plan_batch(self, c, data), transform)
+        planned = plan_batch(self, c, data, *given(transform))
         matrices = planned.table[0]
         if self.args.matrix:
             matrices = plain(matrices[:1])

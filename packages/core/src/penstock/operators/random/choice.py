@@ -52,23 +52,23 @@ class Choice(Shaped):
     slices along the first axis, and their axes follow those of `shape`.
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        a = inputs[0]
+    def infer(self, a: Spec, shape_like: Spec | None = None) -> Spec:
         if a.ndim == 0 and a.dtype in _NOT_A_COUNT:
             raise DataTypeError(
                 f"`a` has no axes and the type {a.dtype.name}: the number of choices must have an "
                 "integer type. `fn.cast` converts it."
             )
-        drawn = self.find_shape(inputs[1] if len(inputs) > 1 else None)
+        drawn = self.find_shape(shape_like)
         if drawn is None or a.ndim is None:
             return Spec(a.dtype, None)
         # One axis of choices takes the place of the axis chosen from.
         layout = {0: a.layout[1:], 1: a.layout}.get(drawn, "")
         return Spec(a.dtype, drawn + max(a.ndim - 1, 0), layout)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        a = inputs[0]
-        shape = self.sample_shape(c, inputs[1:])
+    def cpu(
+        self, c: SampleContext, a: np.ndarray, shape_like: np.ndarray | None = None
+    ) -> np.ndarray:
+        shape = self.sample_shape(c, shape_like)
         count = a.shape[0] if a.ndim else int(a)
         if count <= 0:
             raise ShapeError(f"There is nothing to choose from: `a` has {count} choices.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 
     from penstock.operators.support.operator import BatchContext
     from penstock.operators.support.planning import PlanContext
+
+T = TypeVar("T")
+
+
+def given(*inputs: T | None) -> list[T]:
+    """Those of the optional inputs of an operator that it has."""
+    return [each for each in inputs if each is not None]
 
 
 def scalars(c: PlanContext, name: str, dtype: DTypeLike) -> np.ndarray | None:

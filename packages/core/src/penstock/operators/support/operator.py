@@ -266,11 +266,12 @@ class Operator:
         """Whether the user gave argument `name`, as a constant or as a tensor."""
         return getattr(self.args, name) is not None or name in self.tensor_args
 
-    def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
+    def infer(self, *inputs: Any, **no: Any) -> Spec | tuple[Spec, ...]:
         """Type, rank and layout of the outputs, or an error if `inputs` cannot be taken."""
-        return inputs[0]
+        found: Spec = inputs[0]
+        return found
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> Any:
+    def cpu(self, c: SampleContext, *inputs: Any, **no: Any) -> Any:
         """Work on one sample; return its output, or a tuple of outputs.
 
         Inputs may be views with any strides and must not be written to. Outputs may be views of
@@ -323,7 +324,7 @@ class Operator:
     are the same for all of a sample. Of an operator of frames it is then given sequences as they
     are."""
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> Any:
+    def gpu(self, c: BatchContext, *inputs: Any, **no: Any) -> Any:
         """Queue the work on one batch on the GPU; return the output batch, or a tuple of them.
 
         Inputs are `DeviceBatch`, or recipes of the classes in `gpu_takes`; those declared with

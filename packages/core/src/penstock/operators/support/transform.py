@@ -11,6 +11,7 @@ import numpy as np
 from penstock._later import later
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.operators.support.argument_types import BoolArg, FrameFloatListArg
+from penstock.operators.support.arguments import given
 from penstock.operators.support.operator import Operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Arg, Input, Spec
@@ -112,7 +113,7 @@ class Transform(Operator):
     numbers: ClassVar[tuple[str, ...]]
     """Arguments that are numbers, one or several, which may differ by frame."""
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(self, transform: Spec | None = None) -> Spec:
         framed = {n for n in self.numbers if self._layout(n)[:1] == "F"}
         self._framed = framed
         self._given = [n for n in self.numbers if self.given(n)]
@@ -121,18 +122,18 @@ class Transform(Operator):
             constant = getattr(self.args, name)
             if constant is not None:
                 self._constants[name] = np.array(constant, np.float32).reshape(1, -1)
-        spec = transform_spec(inputs, framed=bool(framed))
+        spec = transform_spec(given(transform), framed=bool(framed))
         self._frames = spec.ndim == 3
-        self._in_frames = bool(inputs) and inputs[0].layout[:1] == "F"
+        self._in_frames = transform is not None and transform.layout[:1] == "F"
         # Without anything that differs, there is one transform for good.
         self._only: np.ndarray | None = None
-        if not inputs and not self.tensor_args:
+        if transform is None and not self.tensor_args:
             self._only = self._made(self._constants, None, 1)
         return spec
 
     plans_values = True
 
-    def plan(self, c: PlanContext, *inputs: Samples) -> Planned | None:
+    def plan(self, c: PlanContext, transform: Samples | None = None) -> Planned | None:
         size = c.size
         if self._only is not None:
             return Planned(values=np.broadcast_to(self._only[0], (size, *self._only.shape[1:])))
@@ -144,18 +145,18 @@ class Transform(Operator):
             self.check_shape(name, value.shape[1 + framed :])
             count = value.shape[1] if framed else 1
             stacks[name] = value.reshape(size, count, math.prod(value.shape[1 + framed :]))
-        given = None
-        if inputs:
-            if not inputs[0].are_there:
+        before = None
+        if transform is not None:
+            if not transform.are_there:
                 return None
-            given = transform_frames(inputs[0], 0, framed=self._in_frames)
-        frames = self._count(stacks, given)
+            before = transform_frames(transform, 0, framed=self._in_frames)
+        frames = self._count(stacks, before)
         values = dict(self._constants)
         for name, value in stacks.items():
             values[name] = for_frames(value, frames)
-        if given is not None:
-            given = for_frames(given, frames)
-        found = self._made(values, given, size * frames)
+        if before is not None:
+            before = for_frames(before, frames)
+        found = self._made(values, before, size * frames)
         return Planned(values=in_samples(found, size, frames=self._frames))
 
     def _layout(self, name: str) -> str:

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 class CopyToGpu(Operator):
     """Copy a batch from the host to the GPU."""
 
-    def gpu(self, c: BatchContext, *inputs: HostBatch) -> DeviceBatch:
+    def gpu(self, c: BatchContext, data: HostBatch) -> DeviceBatch:
         from penstock.kernels.gpu.transfer import pieces_to_device, to_device
 
-        data = inputs[0]
         dense = data.dense
         pieces = None if dense is not None else data.pieces
         batch = None if pieces is None else pieces_to_device(c.queue, pieces)
@@ -45,7 +44,7 @@ class CopyToGpu(Operator):
 class CopyToCpu(Operator):
     """Copy a batch from the GPU to the host."""
 
-    def gpu(self, c: BatchContext, *inputs: DeviceBatch) -> HostCopy:
+    def gpu(self, c: BatchContext, data: DeviceBatch) -> HostCopy:
         from penstock.kernels.gpu.transfer import to_host
 
-        return to_host(c.queue, inputs[0])
+        return to_host(c.queue, data)

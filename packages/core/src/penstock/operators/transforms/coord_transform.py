@@ -84,8 +84,7 @@ class CoordTransform(Operator):
     >>> turned = fn.coord_transform(landmarks, MT=turn)
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        data = inputs[0]
+    def infer(self, data: Spec) -> Spec:
         dtype = self.args.dtype
         if dtype not in (DALIDataType.FLOAT, data.dtype):
             raise DataTypeError(
@@ -104,8 +103,7 @@ class CoordTransform(Operator):
         """The map by number of coordinates, where it is the same for all."""
         return data._replace(dtype=dtype)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         n = data.shape[-1]
         if not self.tensor_args:
             matrix = self._constant_map(n)
@@ -117,10 +115,9 @@ class CoordTransform(Operator):
             points_on_cpu.map_points(points, matrix, out.reshape(-1, len(matrix)))
         return out
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+    def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
         from penstock.kernels.gpu.points import map_points
 
-        data: DeviceBatch = inputs[0]
         counts = data.shapes[:, -1]
         n = int(counts[0]) if len(counts) else 1
         if not self.tensor_args and (counts == n).all():

@@ -69,10 +69,10 @@ class Shear(Transform):
 
     numbers = ("shear", "angles", "center")
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(self, transform: Spec | None = None) -> Spec:
         if self.given("shear") == self.given("angles"):
             raise UsageError("Give exactly one of `shear` and `angles`.")
-        return super().infer(*inputs)
+        return super().infer(transform)
 
     def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
         if name != "center" and len(shape) > 1 and shape[-1] != shape[-2] - 1:

@@ -181,9 +181,9 @@ class ImageDecoder(Operator):
 
     has_window = False
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(self, encoded: Spec) -> Spec:
         args = self.args
-        check_encoded(inputs[0].ndim)
+        check_encoded(encoded.ndim)
         if args.dtype not in _DTYPES:
             allowed = ", ".join(t.name for t in _DTYPES)
             raise DataTypeError(
@@ -205,33 +205,33 @@ class ImageDecoder(Operator):
 
         return decoder_options(self.args), cache_options(self.args)
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+    def gpu(self, c: BatchContext, encoded: Any, *window: Any) -> DeviceBatch:
         from penstock.operators.support.decode.mixed import decode_mixed
 
-        return decode_mixed(self, c, self._wanted, *inputs)
+        return decode_mixed(self, c, self._wanted, encoded, *window)
 
     plans_values = True
 
-    def plan(self, c: PlanContext, *inputs: Any) -> Planned:
-        opened = [open_encoded(row) for row in inputs[0].rows]
+    def plan(self, c: PlanContext, encoded: Any, *window: Any) -> Planned:
+        opened = [open_encoded(row) for row in encoded.rows]
         headers = [header for _, header in opened]
         shapes = np.array([self._wanted.shape(header) for header in headers], np.int64)
-        found = self.regions(c, shapes[:, :2], *inputs[1:])
+        found = self.regions(c, shapes[:, :2], *window)
         regions: list[Region | None] = [None] * len(headers)
         if found is not None:
             shapes[:, :2] = found[:, 2:] - found[:, :2]
             regions = list(map(tuple, found.tolist()))
         return Planned(shapes, ([data for data, _ in opened], headers, regions))
 
-    def regions(self, c: PlanContext, extents: np.ndarray, *inputs: Any) -> np.ndarray | None:
+    def regions(self, c: PlanContext, extents: np.ndarray, *window: Any) -> np.ndarray | None:
         """What to decode of upright images; `None` for all of them.
 
         Parameters
         ----------
         extents
             Heights and widths, int64 ``(samples, 2)``.
-        inputs
-            Further inputs of the operator.
+        window
+            The inputs that say where the window is, if any.
 
         Returns
         -------
@@ -240,7 +240,7 @@ class ImageDecoder(Operator):
         """
         return None
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+    def cpu(self, c: SampleContext, encoded: np.ndarray, *window: np.ndarray) -> np.ndarray:
         data, header, region = c.row
         return decode(data, header, self._wanted, region, c.empty, c.temp)
 

@@ -20,20 +20,20 @@ class WindowDecoder(ImageDecoder):
 
     has_window = True
 
-    def windows(self, c: PlanContext, extents: np.ndarray, *inputs: Any) -> Windows:
+    def windows(self, c: PlanContext, extents: np.ndarray, *window: Any) -> Windows:
         """Anchors and shapes, (y, x) and (height, width), of windows in images.
 
         Parameters
         ----------
         extents
             Heights and widths of the images, int64 ``(samples, 2)``.
-        inputs
-            Further inputs of the operator.
+        window
+            The inputs that say where the window is, if any.
         """
         raise NotImplementedError
 
-    def regions(self, c: PlanContext, extents: np.ndarray, *inputs: Any) -> np.ndarray:
-        anchors, shapes = self.windows(c, extents, *inputs)
+    def regions(self, c: PlanContext, extents: np.ndarray, *window: Any) -> np.ndarray:
+        anchors, shapes = self.windows(c, extents, *window)
         outside = ((anchors < 0) | (anchors + shapes > extents)).any(axis=1)
         if outside.any():
             k = int(outside.argmax())

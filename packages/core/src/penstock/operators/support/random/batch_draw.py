@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from penstock.errors import ArgumentValueError
 from penstock.operators.support.operator import BatchContext
 from penstock.operators.support.random.draw import Draw, checked_shape
+from penstock.tensors.gpu.batch import LazyBatch
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
@@ -23,21 +24,20 @@ class BatchDraw(Draw):
     def fill_batch(self, c: BatchContext, out: DeviceBatch) -> None:
         """Queue filling `out`, which has the output's type."""
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
-        out = c.empty(self._shapes(c, inputs), self.dtype)
+    def gpu(self, c: BatchContext, shape_like: Any = None) -> DeviceBatch:
+        out = c.empty(self._shapes(c, shape_like), self.dtype)
         self.fill_batch(c, out)
         return out
 
-    def _shapes(self, c: BatchContext, like: Sequence[Any]) -> Any:
+    def _shapes(self, c: BatchContext, like: Any) -> Any:
         """One shape for all samples, or one a sample."""
         if self.shape is not None:
             return self.shape
-        if like:
-            shapes = getattr(like[0], "shapes", None)
-            if shapes is None:  # on the host
-                rows = like[0].rows
-                shapes = np.array([row.shape for row in rows], np.int64).reshape(len(rows), -1)
-            return shapes
+        if isinstance(like, LazyBatch):
+            return like.shapes
+        if like is not None:  # on the host
+            rows = like.rows
+            return np.array([row.shape for row in rows], np.int64).reshape(len(rows), -1)
         found = c.array("shape", np.int64)
         assert found is not None
         shapes = found.reshape(c.size, -1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -75,11 +74,11 @@ class Shaped(Operator):
         self.shape = () if shape is None else checked_shape(shape)
         return len(self.shape)
 
-    def sample_shape(self, c: SampleContext, like: Sequence[np.ndarray]) -> tuple[int, ...]:
-        """Shape of this sample's output; `like` holds the input `shape_like`, if there is one."""
+    def sample_shape(self, c: SampleContext, like: np.ndarray | None) -> tuple[int, ...]:
+        """Shape of this sample's output; `like` is the input `shape_like`, if there is one."""
         if self.shape is not None:
             return self.shape
-        return like[0].shape if like else checked_shape(c.args.shape)
+        return checked_shape(c.args.shape) if like is None else like.shape
 
 
 class Draw(Shaped):
@@ -95,14 +94,14 @@ class Draw(Shaped):
     default_dtype = DALIDataType.FLOAT
     dtypes: tuple[DALIDataType, ...] = DRAWABLE
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(self, shape_like: Spec | None = None) -> Spec:
         dtype = self.default_dtype if self.args.dtype is None else self.args.dtype
         if dtype not in self.dtypes:
             allowed = ", ".join(t.name for t in self.dtypes)
             raise DataTypeError(f"`dtype`={dtype.name} cannot be drawn; allowed are: {allowed}.")
         self.dtype = np.dtype(to_numpy_type(dtype))
         self.single = self.dtype == np.float32 or self.dtype.itemsize <= 2
-        ndim = self.find_shape(inputs[0] if inputs else None)
+        ndim = self.find_shape(shape_like)
         self.fixed = self.shape is not None and not self.tensor_args
         self.prepare()
         self._work, self._is_direct = self.work_dtype, self.direct
@@ -130,8 +129,8 @@ class Draw(Shaped):
         """Write `drawn` into `out`, which has the same shape and the output's type."""
         store_drawn(drawn, out)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        shape = self.sample_shape(c, inputs)
+    def cpu(self, c: SampleContext, shape_like: np.ndarray | None = None) -> np.ndarray:
+        shape = self.sample_shape(c, shape_like)
         out = c.empty(shape, self.dtype)
         if self.direct:
             self.fill(out.reshape(1, -1), c.args, c.seed, c.iteration, c.index)
@@ -143,7 +142,7 @@ class Draw(Shaped):
 
     plans_values = True
 
-    def plan(self, c: PlanContext, *inputs: Samples) -> Planned | None:
+    def plan(self, c: PlanContext, shape_like: Samples | None = None) -> Planned | None:
         """The samples, which are those that `cpu` draws, or `None` where arguments or shapes differ
         by sample, or samples are large, and better shared out among threads.
         """

@@ -63,8 +63,8 @@ class ResizingOperator(Operator):
         """
         raise NotImplementedError
 
-    def plan(self, c: PlanContext, *inputs: Samples | LazyBatch) -> Planned:
-        shapes = inputs[0].shapes
+    def plan(self, c: PlanContext, data: Samples | LazyBatch) -> Planned:
+        shapes = data.shapes
         axes = self.plan_axes(c, np.ascontiguousarray(shapes[:, self.spatial].T))
         copies = np.zeros(len(shapes), np.bool_)
         if not self._converts:
@@ -78,8 +78,7 @@ class ResizingOperator(Operator):
         axes, copies = c.row
         return () if copies else axes
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> Any:
-        data = inputs[0]
+    def cpu(self, c: SampleContext, data: np.ndarray | DeferredImage) -> Any:
         axes = self.sample_axes(c)
         if not axes:
             return pixels(data)
@@ -128,8 +127,7 @@ class ResizingOperator(Operator):
         axes: AxesSampling = planned.device
         return axes
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> Any:
-        data: DeviceBatch | StridedBatch = inputs[0]
+    def gpu(self, c: BatchContext, data: DeviceBatch | StridedBatch) -> Any:
         axes = self.batch_axes(c, data)
         if not self._converts and axes.copies():
             return data

@@ -122,10 +122,12 @@ class WarpingOperator(Operator):
                 )
         return Planned(found, () if matrices is None else (matrices,))
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+    def cpu(
+        self, c: SampleContext, data: np.ndarray, transform: np.ndarray | None = None
+    ) -> np.ndarray:
         out = c.out
         matrix = np.array(c.row[0], np.float32)
-        warp(inputs[0], out, matrix, nearest=self._nearest, fill=c.args.fill_value)
+        warp(data, out, matrix, nearest=self._nearest, fill=c.args.fill_value)
         return out
 
     def warped_batch(
