@@ -15,7 +15,9 @@ from penstock.errors import located
 from penstock.executor.cpu.batch import EdgeHistory
 
 if TYPE_CHECKING:
+    from penstock.executor.guards import Guard
     from penstock.graph.data_node import DataNode
+    from penstock.graph.guards import Term
     from penstock.graph.nodes import OpNode
 
 
@@ -44,6 +46,8 @@ class Plan:
     leaves_stage: list[bool]
     """Whether the register must become a batch: an output, or read by a later stage."""
     outputs: list[int]
+    guarded_outputs: dict[int, Guard]
+    """Those that not all samples have."""
     readers: list[OpNode]
     feeds: list[OpNode]
     """External sources."""
@@ -61,6 +65,10 @@ class Plan:
     def register(self, edge: DataNode) -> int:
         """Number of the register that holds `edge`."""
         return self.registers[id(edge.source), edge.index]
+
+    def guard(self, node: OpNode) -> Guard:
+        """The samples that `node` runs for."""
+        return tuple([(self.register(term.predicate), term.holds) for term in node.guard])
 
 
 _UPLOAD = "_copy_to_gpu"
@@ -140,22 +148,33 @@ def make_plan(nodes: list[OpNode], outputs: list[DataNode], seeds: dict[int, int
         }
         stage_.reads = sorted(wanted)
     output_registers = [register(e) for e in outputs]
-    for r in output_registers:
+    for r in (*output_registers, *(register(t.predicate) for t in _guards(outputs))):
         leaves[r] = True
+    for r in output_registers:
         consumers[r] += 1
-    return Plan(
+    plan = Plan(
         nodes=nodes,
         stages=stages,
         registers=registers,
         consumers=consumers,
         leaves_stage=leaves,
         outputs=output_registers,
+        guarded_outputs={},
         readers=[n for n in nodes if n.schema.reader],
         feeds=[n for n in nodes if n.attachment is not None],
         history=[EdgeHistory() for _ in registers],
         seeds=seeds,
         uploaded=uploaded,
     )
+    for edge in outputs:
+        assert edge.source is not None
+        if edge.source.guard:
+            plan.guarded_outputs[register(edge)] = plan.guard(edge.source)
+    return plan
+
+
+def _guards(edges: list[DataNode]) -> list[Term]:
+    return [term for edge in edges if edge.source is not None for term in edge.source.guard]
 
 
 def _phases(nodes: list[OpNode]) -> list[tuple[str, list[OpNode]]]:

@@ -46,6 +46,16 @@ class SamplePlans:
         self.dtypes = dtypes
         self.values = values
 
+    def spread(self, places: Sequence[int], count: int) -> SamplePlans:
+        """The same as plans of `count` samples, of which these are the ones at `places`."""
+        rows: list[Any] = [None] * count
+        shapes: tuple[list[tuple[int, ...]], ...] = tuple([()] * count for _ in self.shapes)
+        for own, k in enumerate(places):
+            rows[k] = self.rows[own]
+            for made, each in zip(shapes, self.shapes, strict=True):
+                made[k] = each[own]
+        return SamplePlans(rows, shapes, self.dtypes)
+
 
 class NotPlannedError(Exception):
     """An operator has nothing to say ahead of the data."""

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from penstock.executor.cpu.batch import BatchBuffer
 from penstock.executor.cpu.batch_step import plan_whole_batches, run_batch_step
+from penstock.executor.guards import members
 from penstock.executor.plan import fed_registers
 from penstock.executor.recovery import RESTART
+from penstock.executor.step import reads
 from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ class Stages:
             if again:
                 return self._again(iteration, again, program)
         for step in program.batch_steps:
-            iteration.replace([*step.inputs, *(r for _, r, _ in step.tensor_args)])
+            iteration.replace(reads(step))
             run_batch_step(step, program, iteration, self._plan.history)
         iteration.passed = iteration.stage
         return self.following(iteration)
@@ -113,7 +115,12 @@ class Stages:
             iteration.stage = number
             number += 1
         if number >= len(stages):
-            iteration.replace(self._plan.outputs)
+            guarded = self._plan.guarded_outputs
+            predicates = [r for guard in guarded.values() for r, _ in guard]
+            iteration.replace([*self._plan.outputs, *predicates])
+            for r, guard in guarded.items():
+                places = members(guard, iteration.buffers, iteration.size)
+                iteration.buffers[r] = iteration.buffers[r].taken(places)
             return None
         stage = stages[number]
         if stage.lane != "cpu":

@@ -15,9 +15,11 @@ from penstock.executor.cpu.context import Context
 from penstock.executor.cpu.frames import FrameLoop, is_for_frames
 from penstock.executor.inputs import check_argument, checked
 from penstock.executor.planning import Planner
+from penstock.operators.generic.merge import check_predicate
 from penstock.operators.support.schema import Spec, as_specs
 
 if TYPE_CHECKING:
+    from penstock.executor.guards import Guard
     from penstock.executor.plan import Plan
     from penstock.graph.nodes import OpNode
 
@@ -43,6 +45,10 @@ class Step:
     """Those of `tensor_args` that it looks at."""
     sample_args: tuple[tuple[str, int, Callable[[np.ndarray], Any]], ...] = ()
     """Those of `tensor_args` that `function` finds in its context."""
+    guard: Guard = ()
+    """The samples that it does."""
+    merges: bool = False
+    """Whether it joins branches: see `OpSchema.merges`."""
     chunked: bool = False
     """Whether samples go through `function` several at a time."""
     read: tuple[bool, ...] = ()
@@ -51,6 +57,8 @@ class Step:
     """Whether it hands on lazy values."""
     origin: int = -1
     """The register that tells where samples were read from; -1 for none."""
+    branch_origins: tuple[int, int] = (-1, -1)
+    """The same for either input of a step that joins branches."""
 
     def context(self, arena: Arena) -> Context:
         """A context of this step for one worker."""
@@ -87,6 +95,8 @@ class StepMaker:
     def make(self, node: OpNode) -> tuple[Any, tuple[Spec, ...]]:
         """The operator of a node, and the types of its outputs."""
         inputs, tensors = self._specs_of(node)
+        for r, _ in self.plan.guard(node):
+            check_predicate(self.specs[r])
         op: Any
         if node.schema.reader:
             op = self._readers[id(node)]
@@ -150,9 +160,16 @@ class StepMaker:
             planner=planner,
             planned_args=planned_args,
             sample_args=sample_args,
+            guard=self.plan.guard(node),
+            merges=node.schema.merges,
             chunked=chunked,
             read=tuple(self.plan.consumers[r] > 0 for r in outputs),
         )
+
+
+def reads(step: Step) -> list[int]:
+    """The registers that a step reads."""
+    return [*step.inputs, *(r for _, r, _ in step.tensor_args), *(r for r, _ in step.guard)]
 
 
 def with_place(node: OpNode, function: Callable[..., Any], *args: Any) -> Any:

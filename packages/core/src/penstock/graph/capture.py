@@ -23,6 +23,7 @@ from penstock.errors import (
 )
 from penstock.graph import scope
 from penstock.graph.data_node import DataNode
+from penstock.graph.guards import Guard, Term, guard_of
 from penstock.graph.nodes import OpNode
 from penstock.graph.user_line import stack_level, user_line, user_stack
 from penstock.operators.support.argument_types import FloatArg
@@ -99,12 +100,20 @@ def make_node(
         preserve=bool(args.get("preserve")),
         attachment=attachment,
         owner=target,
+        guard=_guard(schema, edges, tensors),
     )
     count = schema.num_outputs if isinstance(schema.num_outputs, int) else schema.num_outputs(args)
     node.outputs = [DataNode.of(node, index, count) for index in range(count)]
     if target is not None:
         target.add(node)
     return node
+
+
+def _guard(schema: OpSchema, inputs: list[DataNode], tensors: dict[str, DataNode]) -> Guard:
+    branches = {}
+    if schema.merges:
+        branches = {0: Term(inputs[2], True), 1: Term(inputs[2], False)}
+    return guard_of([*inputs, *tensors.values()], branches, f"Operator `fn.{schema.name}`")
 
 
 def _checked_name(schema: OpSchema, name: Any, line: str) -> str | None:

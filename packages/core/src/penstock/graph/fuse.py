@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.graph.data_node import DataNode
+from penstock.graph.guards import Term
 from penstock.graph.nodes import OpNode
 from penstock.operators.support.arithmetic.expression import merge
 
@@ -50,6 +51,7 @@ def merge_expressions(
             args=args,
             inputs=[edges[key] for key in inputs],
             tensor_args={name: edges[_key(e)] for name, e in node.tensor_args.items()},
+            guard=tuple(Term(edges[_key(t.predicate)], t.holds) for t in node.guard),
             outputs=[],
         )
         count = len(node.outputs)
@@ -65,9 +67,9 @@ def _expressions_read_once_by_expressions(
 ) -> dict[_Edge, OpNode]:
     readers: dict[_Edge, list[OpNode | None]] = {}
     for node in nodes:
-        for edge in node.sources:
+        for edge in (*node.inputs, *node.tensor_args.values()):
             readers.setdefault(_key(edge), []).append(node)
-    for edge in outputs:
+    for edge in (*outputs, *(term.predicate for node in nodes for term in node.guard)):
         readers.setdefault(_key(edge), []).append(None)
     inner: dict[_Edge, OpNode] = {}
     depths: dict[_Edge, int] = {}
@@ -83,7 +85,13 @@ def _expressions_read_once_by_expressions(
             and found[0] is not None
             and found[0].schema.name == _EXPRESSION
             and found[0].device == node.device
+            and _same_samples(found[0], node)
             and depths[key] < _DEEPEST
         ):
             inner[key] = node
     return inner
+
+
+def _same_samples(node: OpNode, other: OpNode) -> bool:
+    """Whether both run for the same samples: what fails must not depend on fusion."""
+    return [term.key for term in node.guard] == [term.key for term in other.guard]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Where
+from penstock.graph.guards import Guard
 
 if TYPE_CHECKING:
     from penstock.graph.data_node import DataNode
@@ -40,6 +41,8 @@ class OpNode:
     """What only this kind of operator needs to keep: the feed of an external source."""
     serial: int = field(default_factory=_serials.__next__)
     """Position in the order of creation."""
+    guard: Guard = ()
+    """The samples of a batch for which the node runs; empty: all of them."""
 
     @property
     def user_line(self) -> str:
@@ -53,8 +56,11 @@ class OpNode:
 
     @property
     def sources(self) -> list[DataNode]:
-        """Every edge the node reads: inputs, then arguments by name, which is DALI's order."""
-        return [*self.inputs, *(self.tensor_args[name] for name in sorted(self.tensor_args))]
+        """Every edge the node reads: inputs, then arguments by name, which is DALI's order; then
+        the predicates of its guard.
+        """
+        arguments = (self.tensor_args[name] for name in sorted(self.tensor_args))
+        return [*self.inputs, *arguments, *(term.predicate for term in self.guard)]
 
     def where(self, sample: int | None = None, source: str | None = None) -> Where:
         """The place of this node, for error messages."""

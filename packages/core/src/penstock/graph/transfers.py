@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.graph.capture import wanted_device
 from penstock.graph.data_node import DataNode
+from penstock.graph.guards import Term
 from penstock.graph.nodes import OpNode
 from penstock.operators.support.registry import find
 
@@ -40,6 +41,7 @@ def insert_transfers(
             wanted = wanted_device(node.schema, node.device, position)
             copy.inputs.append(placed.edge(edge, None if wanted == "any" else wanted))
         copy.tensor_args = {n: placed.edge(e, "cpu") for n, e in node.tensor_args.items()}
+        copy.guard = tuple(Term(placed.edge(t.predicate, "cpu"), t.holds) for t in node.guard)
         placed.add(node, copy)
     return placed.nodes, [placed.edge(e, e.device) for e in outputs]
 
@@ -52,7 +54,7 @@ def _uses(nodes: list[OpNode], outputs: list[DataNode]) -> Iterator[tuple[DataNo
             made = edge.source.output_device
             wanted = wanted_device(node.schema, node.device, position)
             yield edge, made if wanted == "any" else wanted, made
-        for edge in node.tensor_args.values():
+        for edge in (*node.tensor_args.values(), *(term.predicate for term in node.guard)):
             assert edge.source is not None
             yield edge, "cpu", edge.source.output_device
     for edge in outputs:
@@ -99,6 +101,7 @@ class _Placed:
                 tensor_args={},
                 user_stack=source.user_stack,
                 owner=source.owner,
+                guard=here.source.guard if here.source is not None else (),
             )
         node.outputs = [DataNode.of(node, 0, 1)]
         self.nodes.append(node)

@@ -335,9 +335,13 @@ class BatchBuffer:
             or not value.flags.c_contiguous
         ):
             return False
+        if self._shared is not origin:
+            with self._lock:
+                if self._shared is not None:  # merged branches may show different batches
+                    return False
+                self._shared = origin
         self.rows[index] = value
         self._in_dense[index] = _SHARED
-        self._shared = origin
         return True
 
     def _shared_dense(self) -> np.ndarray | None:
@@ -364,13 +368,23 @@ class BatchBuffer:
         self.wait()
         order = [replacements.get(index, index) for index in range(len(self))]
         rows = [self.rows[index] for index in order]
-        assert all(row is not None for row in rows)
         made = BatchBuffer(len(self), self.spec, EdgeHistory(), self._pool)
         made.rows = rows
-        if len({row.shape for row in rows if row is not None}) == 1:
+        if len({None if row is None else row.shape for row in rows}) == 1 and rows[0] is not None:
             made._gather()
         else:
-            made.rows = [self._pool.copy_of(row) for row in rows if row is not None]
+            made.rows = [None if row is None else self._pool.copy_of(row) for row in rows]
+        if self.sources is not None:
+            made.sources = [self.sources[index] for index in order]
+        return made
+
+    def taken(self, places: np.ndarray) -> BatchBuffer:
+        """The samples at these places, in the same memory: see `penstock.executor.guards`."""
+        order = places.tolist()
+        made = BatchBuffer(len(order), self.spec, EdgeHistory(), self._pool)
+        rows = self.rows
+        made.rows = [rows[index] for index in order]
+        made.event = self.event
         if self.sources is not None:
             made.sources = [self.sources[index] for index in order]
         return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from penstock.errors import NotYetSupportedError, located
 from penstock.executor.cpu.arena import Arena
 from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
 from penstock.executor.cpu.frames import FrameLoop
+from penstock.executor.guards import chosen, members, spread, taken
+from penstock.executor.step import reads
 from penstock.operators.support.planning import Samples
 from penstock.tensors.pool import HOST_POOL
 
@@ -31,15 +34,18 @@ class BatchContext:
         iteration: Iteration,
         inputs: list[BatchBuffer],
         buffers: list[BatchBuffer],
+        places: Sequence[int],
     ) -> None:
         self._step = step
+        self._places = places
+        """Where in the batch of the iteration the samples are."""
         self._iteration = iteration
         self._inputs = inputs
         self._buffers = buffers
         self._arena = Arena()
         self.seed = iteration.seed_of(step)
         self.iteration = iteration.number
-        self.size = iteration.size
+        self.size = len(places)
 
     def empty(
         self, index: int, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0
@@ -47,7 +53,7 @@ class BatchContext:
         """Memory for sample `index` of an output."""
         buffer = self._buffers[output]
         buffer.check(shape, dtype)
-        return buffer.row(index, shape)
+        return buffer.row(self._places[index], shape)
 
     def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """Scratch memory that lives until the operator returns."""
@@ -57,13 +63,11 @@ class BatchContext:
         """`error` with the place of this operator and sample `index`, to be raised."""
         sources = next((b.sources for b in self._inputs if b.sources is not None), None)
         source = sources[index] if sources is not None else None
-        return located(error, self._step.node.where(index, source))
+        return located(error, self._step.node.where(self._places[index], source))
 
     def whole(self, position: int) -> np.ndarray | None:
         """All samples of an input as one array; `None` if they do not lie in one piece."""
-        buffer = self._iteration.buffers[self._step.inputs[position]]
-        dense: np.ndarray | None = buffer.dense
-        return dense
+        return self._inputs[position].dense
 
     def args(self, index: int) -> Any:
         """Arguments of sample `index`."""
@@ -71,7 +75,7 @@ class BatchContext:
         for name, register, convert in self._step.tensor_args:
             buffer = self._iteration.buffers[register]
             assert buffer is not None
-            row = buffer.rows[index]
+            row = buffer.rows[self._places[index]]
             assert row is not None
             setattr(values, name, convert(row))
         return values
@@ -87,32 +91,45 @@ def run_batch_step(
             step.node.where(),
         )
     late = step.node.schema.tells_late
+    places: Sequence[int] = range(iteration.size)
+    some = None
+    if step.guard:
+        some = members(step.guard, iteration.buffers, iteration.size)
+        places = some.tolist()
     buffers = []
     for r in () if late else step.outputs:
         buffer = BatchBuffer(iteration.size, program.specs[r], history[r])
         iteration.buffers[r] = buffer
         buffers.append(buffer)
+    if not places:
+        return
     inputs = [b for b in (iteration.buffers[r] for r in step.inputs) if b is not None]
-    context = BatchContext(step, iteration, inputs, buffers)
+    if some is not None and len(some) < iteration.size:
+        inputs = [b.taken(some) for b in inputs]
+    context = BatchContext(step, iteration, inputs, buffers, places)
     try:
         result = step.function(context, *[b.rows for b in inputs])
         results = result if isinstance(result, tuple) else (result,)
         if late:
-            buffers = _late_buffers(step, results, iteration, history)
+            buffers = _late_buffers(step, results, iteration, history, places)
         else:
             for buffer, samples in zip(buffers, results, strict=True):
-                for index, value in enumerate(samples):
+                for index, value in zip(places, samples, strict=True):
                     buffer.put(index, value)
     except BaseException as error:
         raise located(error, step.node.where()) from error
     first = inputs[0] if inputs else None
     if first is not None and first.sources is not None:
         for buffer in buffers:
-            buffer.sources = list(first.sources)
+            buffer.set_sources(places, first.sources)
 
 
 def _late_buffers(
-    step: Step, results: tuple[Any, ...], iteration: Iteration, history: list[EdgeHistory]
+    step: Step,
+    results: tuple[Any, ...],
+    iteration: Iteration,
+    history: list[EdgeHistory],
+    places: Sequence[int],
 ) -> list[BatchBuffer]:
     """The outputs of an operator of which only the data tells what they are."""
     buffers = []
@@ -120,8 +137,10 @@ def _late_buffers(
         if not values.flags.writeable:  # it may be somebody else's, and ours are given away
             values = HOST_POOL.copy_of(values)
         buffer = BatchBuffer(iteration.size, spec, history[r])
-        buffer.rows = [values[index, ...] for index in range(iteration.size)]
-        buffer.adopt(values)
+        for own, index in enumerate(places):
+            buffer.rows[index] = values[own, ...]
+        if len(places) == iteration.size:
+            buffer.adopt(values)
         iteration.buffers[r] = buffer
         buffers.append(buffer)
     return buffers
@@ -142,7 +161,7 @@ def plan_whole_batches(program: Program, iteration: Iteration, history: list[Edg
         made[r] = BatchBuffer(size, program.specs[r], history[r])
         made[r].rows = [array] * size
     for step in program.whole_steps:
-        for r in (*step.inputs, *(r for _, r, _ in step.tensor_args)):
+        for r in reads(step):
             if r not in known:
                 array = program.constants[r]
                 known[r] = Samples(values=np.broadcast_to(array, (size, *array.shape)))
@@ -161,14 +180,18 @@ def _planned_whole(step: Step, known: dict[int, Samples], iteration: Iteration) 
     """The outputs of a step for the whole batch, each in memory of its own."""
     assert step.planner is not None
     inputs = [known[r] for r in step.inputs]
+    tensors = {name: (known[r], convert) for name, r, convert in step.tensor_args}
+    places: Sequence[int] = range(iteration.size)
+    if step.guard:
+        places = chosen(step.guard, known) or ()
+        inputs = [taken(each, places) for each in inputs]
+        tensors = {n: (taken(each, places), convert) for n, (each, convert) in tensors.items()}
     plans = step.planner.plan(
-        inputs,
-        {name: (known[r], convert) for name, r, convert in step.tensor_args},
-        range(iteration.size),
-        seed=iteration.seed_of(step),
-        iteration=iteration.number,
+        inputs, tensors, places, seed=iteration.seed_of(step), iteration=iteration.number
     )
     assert plans.values is not None
+    if step.guard:
+        return [spread(values, places, iteration.size) for values in plans.values]
     taken = [samples.dense for samples in inputs]
     return [
         values if values.flags.owndata and all(values is not t for t in taken) else values.copy()

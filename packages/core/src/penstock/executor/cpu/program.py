@@ -11,6 +11,7 @@ from penstock.executor.cpu.batch import BatchBuffer
 from penstock.executor.cpu.concurrency import Concurrency
 from penstock.executor.cpu.frames import FrameLoop
 from penstock.executor.step import Step, StepMaker, with_place
+from penstock.executor.step import reads as reads_of
 from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
 from penstock.operators.support.schema import Spec
 
@@ -42,6 +43,9 @@ class Program:
         self.whole_steps: list[Step] = []
         """Steps that are planned for the whole batch, before its first sample runs: draws, and what
         follows from draws and constants."""
+        self.rows: dict[int, int] = {}
+        """For registers that a merge reads: that of its output, in whose rows samples are written.
+        """
         self.constants: dict[int, np.ndarray] = {}
         """Registers that hold the same array for every sample."""
         self._examples: dict[int, Samples] = {}
@@ -55,6 +59,7 @@ class Program:
         for node in stage.sample_nodes:
             with_place(node, self._add, node)
         self._defer()
+        self._write_to_merged()
         self.is_light = all(step.is_light for step in self.steps)
         """Whether samples pass through without any work on their data."""
         self.batch_steps = [with_place(n, self._add_batch, n) for n in stage.batch_nodes]
@@ -88,7 +93,7 @@ class Program:
         self._examples.update(
             (r, Samples(values=each)) for r, each in zip(step.outputs, values, strict=True)
         )
-        if node.schema.random or not all(r in self.constants for r in _reads(step)):
+        if node.schema.random or not all(r in self.constants for r in reads_of(step)):
             self.whole_steps.append(step)
             return
         for r, each in zip(step.outputs, values, strict=True):
@@ -101,7 +106,7 @@ class Program:
 
         All samples are like this one: draws and constants have one shape.
         """
-        reads = _reads(step)
+        reads = reads_of(step)
         examples = self._examples
         if step.planner is None or not step.op.plans_values or step.node.schema.reads_metadata:
             return None
@@ -128,6 +133,7 @@ class Program:
                 step.planner = None
                 continue
             asked.update(step.inputs, (r for _, r, _ in step.planned_args))
+            asked.update(r for r, _ in step.guard)
 
     def _trace_sources(self) -> list[tuple[int, int]]:
         """Find out where samples of each register were read from: where those of the first input
@@ -139,6 +145,10 @@ class Program:
                 step.origin = step.outputs[0]
             elif step.inputs:
                 step.origin = origins.get(step.inputs[0], -1)
+                if step.merges:
+                    step.branch_origins = step.origin, origins.get(step.inputs[1], -1)
+                    if step.branch_origins[1] != step.origin:
+                        step.origin = step.outputs[0]
             origins.update(dict.fromkeys(step.outputs, step.origin))
         return [
             (r, step.origin)
@@ -163,6 +173,29 @@ class Program:
         self.sample_seconds += (seconds - self.sample_seconds) / 4
         self.processor_seconds += (processor_seconds - self.processor_seconds) / 4
 
+    def leaving(self, r: int) -> int | None:
+        """The register of the batch whose rows samples on register `r` are written to."""
+        r = self.rows.get(r, r)
+        return r if self.plan.leaves_stage[r] else None
+
+    def _write_to_merged(self) -> None:
+        """Let the last step of a branch write to the rows of the merged batch, where nobody else
+        reads what it makes: then there is nothing to be copied.
+        """
+        maker_of = {r: step for step in self.steps for r in step.outputs}
+        for merge in reversed(self.steps):
+            if not merge.merges:
+                continue
+            for r, holds in zip(merge.inputs, (True, False), strict=False):
+                maker = maker_of.get(r)
+                if (
+                    maker is not None
+                    and (merge.inputs[2], holds) in maker.guard
+                    and self.plan.consumers[r] == 1
+                    and not self.plan.leaves_stage[r]
+                ):
+                    self.rows[r] = self.rows.get(merge.outputs[0], merge.outputs[0])
+
     def _defer(self) -> None:
         """Let a producer hand a recipe to its only consumer, where both can."""
         if not self._fuse:
@@ -181,14 +214,11 @@ class Program:
                 and consumer.node.schema.takes_deferred
                 and consumer.node.schema.recipes == schema.recipes
                 and not isinstance(consumer.op, FrameLoop)
+                and consumer.guard == step.guard
                 and (schema.recipes != "image" or self.specs[r].layout == "HWC")
             ):
                 step.function = step.op.defer
                 step.is_light = step.is_lazy = True
-
-
-def _reads(step: Step) -> list[int]:
-    return [*step.inputs, *(r for _, r, _ in step.tensor_args)]
 
 
 def _is_small(samples: Samples | None) -> bool:

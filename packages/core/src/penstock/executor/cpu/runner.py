@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.errors import PenstockError, ShapeError, located
 from penstock.executor.cpu.context import ChunkContext
+from penstock.executor.guards import chosen, spread, taken
 from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
 from penstock.tensors.rows import Rows
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.batch import BatchBuffer
     from penstock.executor.cpu.context import Context
     from penstock.executor.cpu.program import Program
+    from penstock.executor.guards import Guard
     from penstock.executor.iteration import Iteration
     from penstock.executor.planning import SamplePlans
     from penstock.executor.step import Step
@@ -73,29 +75,74 @@ class _Group:
         For each register the samples: a list, `Rows`, or one lazy value for all of them.
     """
 
-    __slots__ = ("_columns", "positions", "values")
+    __slots__ = ("_branches", "_columns", "_made", "_root", "positions", "values")
 
-    def __init__(self, columns: list[Samples | None], positions: Sequence[int]) -> None:
+    def __init__(
+        self, columns: list[Samples | None], positions: Sequence[int], root: _Group | None = None
+    ) -> None:
         self._columns = columns
         self.positions = positions
         self.values: dict[int, Any] = {}
+        self._root = root
+        """What it is a branch of; `None` for the group itself."""
+        self._branches: dict[Guard, _Group] = {}
+        self._made: dict[int, _Group] = {}
+        """The branch in which a register is made."""
+
+    def branch(self, guard: Guard) -> _Group:
+        """The samples of the group that `guard` stands for."""
+        if not guard:
+            return self
+        found = self._branches.get(guard)
+        if found is None:
+            outer, (r, wanted) = self.branch(guard[:-1]), guard[-1]
+            truth = outer.of(r)
+            positions = [p for k, p in enumerate(outer.positions) if bool(truth[k]) is wanted]
+            found = self._branches[guard] = _Group(self._columns, positions, self)
+        return found
 
     def of(self, register: int) -> Any:
         """The samples of a register."""
         found = self.values.get(register)
         if found is None:
-            known = self._columns[register]
-            assert known is not None
-            rows = known.rows
-            found = self.values[register] = [rows[k] for k in self.positions]
+            found = self.values[register] = self.samples(register, self.positions)
         return found
+
+    def samples(self, register: int, positions: Sequence[int]) -> Any:
+        """Some samples of a register, which some branch of the group has."""
+        if not positions:
+            return []
+        root = self._root or self
+        maker = root._made.get(register, root)
+        values = maker.values.get(register)
+        if values is not None:
+            place = {position: k for k, position in enumerate(maker.positions)}
+            return _subset(values, [place[p] for p in positions])
+        known = self._columns[register]
+        assert known is not None
+        rows = known.rows
+        return [rows[k] for k in positions]
+
+    def put(self, register: int, values: Any) -> None:
+        """Take in what a step has made of the samples."""
+        self.values[register] = values
+        if self._root is not None:
+            self._root._made[register] = self
 
     def drop(self, failed: Sequence[int]) -> None:
         """Go on without those at these places of the group."""
-        kept = [k for k in range(len(self.positions)) if k not in failed]
-        self.positions = [self.positions[k] for k in kept]
-        for r, values in self.values.items():
-            self.values[r] = _subset(values, kept)
+        root = self._root or self
+        positions = {self.positions[k] for k in failed}
+        for group in (root, *root._branches.values()):
+            kept = [k for k, position in enumerate(group.positions) if position not in positions]
+            group.positions = [group.positions[k] for k in kept]
+            for r, values in group.values.items():
+                group.values[r] = _subset(values, kept)
+
+    def close(self) -> None:
+        """Forget its branches, which refer to it: memory is to be free when nobody uses it."""
+        self._branches.clear()
+        self._made.clear()
 
 
 class SampleRunner:
@@ -128,12 +175,14 @@ class SampleRunner:
         """Turn to another iteration's buffers."""
         self._iteration = iteration
         buffers: list[BatchBuffer | None] = iteration.buffers
-        leaves = self._program.plan.leaves_stage
+        leaving = self._program.leaving
         for step, context in self._steps:
             context.iteration = iteration.number
             if iteration.seeds is not None:
                 context.seed = iteration.seed_of(step)
-            context.buffers = [buffers[r] if leaves[r] else None for r in step.outputs]
+            context.buffers = [
+                None if (row_of := leaving(r)) is None else buffers[row_of] for r in step.outputs
+            ]
 
     def release(self) -> None:
         """Let go of the iteration's buffers, which may belong to the user by now."""
@@ -158,8 +207,8 @@ class SampleRunner:
         for step, context in self._readers:
             self._load(step, context, chunk)
         if chunk.indices:
-            self._note_sources(chunk)
             self._carry(chunk)
+            self._note_sources(chunk)
         return chunk.failures
 
     def _note_sources(self, chunk: Chunk) -> None:
@@ -180,11 +229,20 @@ class SampleRunner:
             context.indices = chunk.indices
             context.sources = chunk.sources.get(step.origin)
             context.plans = None
-            if step.planner is not None:
-                plans = self._planned(step, context, chunk)
+            places = chosen(step.guard, chunk.columns) if step.guard else None
+            if places is not None and not places:
+                for r in step.outputs:
+                    chunk.columns[r] = Samples([None] * len(chunk.indices))
+                continue
+            if step.origin in step.outputs:
+                chunk.sources[step.origin] = [""] * len(chunk.indices)
+            if step.planner is not None and (places is not None or not step.guard):
+                plans = self._planned(step, context, chunk, places)
                 if plans is not None and plans.values is not None:
-                    self._keep_values(step, context, plans.values, chunk)
+                    self._keep_values(step, context, plans.values, chunk, places)
                     continue
+                if plans is not None and places is not None:
+                    plans = plans.spread(places, len(chunk.indices))
                 context.plans = plans
                 if plans is not None:
                     for r, shapes in zip(step.outputs, plans.shapes, strict=True):
@@ -200,22 +258,33 @@ class SampleRunner:
             end = min(begin + size, count)
             group = _Group(chunk.columns, range(begin, end))
             for step, context in left:
-                self._do(step, context, group, chunk)
+                self._do(step, context, group.branch(step.guard), chunk)
                 if not group.positions:
                     break
+            group.close()
             self._scratch_bytes = (arena.mark() - mark) // (end - begin)
             arena.release(mark)
             begin = end
 
-    def _planned(self, step: Step, context: Context, chunk: Chunk) -> SamplePlans | None:
-        """The plans of a chunk for a step; `None` where they have to be made later."""
+    def _planned(
+        self, step: Step, context: Context, chunk: Chunk, places: list[int] | None
+    ) -> SamplePlans | None:
+        """The plans of a chunk, or of its samples at `places`, for a step; `None` where they have
+        to be made later.
+        """
         columns = chunk.columns
         inputs: list[Any] = [columns[r] for r in step.inputs]
         tensors: dict[str, Any] = {n: (columns[r], convert) for n, r, convert in step.planned_args}
         if None in inputs or not all(s is not None and s.are_there for s, _ in tensors.values()):
             return None
+        indices, sources = chunk.indices, context.sources
+        if places is not None:
+            inputs = [taken(each, places) for each in inputs]
+            tensors = {n: (taken(each, places), convert) for n, (each, convert) in tensors.items()}
+            indices = [indices[k] for k in places]
+            sources = None if sources is None else [sources[k] for k in places]
         try:
-            return self._plans(step, context, inputs, tensors, chunk.indices, context.sources)
+            return self._plans(step, context, inputs, tensors, indices, sources)
         except Exception:  # one of them is bad: each is planned alone, and that one says so
             return None
 
@@ -240,22 +309,68 @@ class SampleRunner:
         )
 
     def _keep_values(
-        self, step: Step, context: Context, values: tuple[np.ndarray, ...], chunk: Chunk
+        self,
+        step: Step,
+        context: Context,
+        values: tuple[np.ndarray, ...],
+        chunk: Chunk,
+        places: list[int] | None,
     ) -> None:
-        """Make what was worked out for all samples the outputs of a step."""
+        """Make what was worked out for all samples, or those at `places`, the outputs of a step."""
+        indices = chunk.indices if places is None else [chunk.indices[k] for k in places]
         for r, buffer, each in zip(step.outputs, context.buffers, values, strict=True):
             if buffer is not None:
-                buffer.put_rows(chunk.indices, each)
+                buffer.put_rows(indices, each)
+            if places is not None:
+                each = spread(each, places, len(chunk.indices))
             chunk.columns[r] = Samples(values=each)
+        if step.merges:
+            known = chunk.columns[step.inputs[2]]
+            assert known is not None
+            where = range(len(chunk.indices)) if places is None else places
+            _merge_sources(step, chunk, where, [known.rows[k] for k in where])
 
     def _do(self, step: Step, context: Context, group: _Group, chunk: Chunk) -> None:
         """Take a group through one step; samples that fail leave the group."""
-        inputs = [group.of(r) for r in step.inputs]
-        results, failed = self._results(step, context, inputs, group, chunk)
+        if not group.positions:
+            return
+        if step.merges:
+            results, failed = self._merged(step, context, group, chunk)
+        else:
+            inputs = [group.of(r) for r in step.inputs]
+            results, failed = self._results(step, context, inputs, group, chunk)
         for r, values in zip(step.outputs, results, strict=True):
-            group.values[r] = values
+            group.put(r, values)
         if failed:
             group.drop(failed)
+
+    def _merged(
+        self, step: Step, context: Context, group: _Group, chunk: Chunk
+    ) -> tuple[Sequence[Any], list[int]]:
+        """What samples of a group have in the branches that they took; and which of them failed."""
+        truth, positions = group.of(step.inputs[2]), group.positions
+        _merge_sources(step, chunk, positions, truth)
+        buffer = context.buffers[0]
+        output: list[Any] = [None] * len(positions)
+        failed: list[int] = []
+        for r, wanted in zip(step.inputs, (True, False), strict=False):
+            places = [k for k in range(len(positions)) if bool(truth[k]) is wanted]
+            is_written = buffer is not None and r in self._program.rows
+            values = group.samples(r, [positions[k] for k in places])
+            for k, value in zip(places, values, strict=True):
+                index = chunk.indices[positions[k]]
+                if buffer is None:
+                    output[k] = value
+                    continue
+                try:
+                    if not is_written:
+                        buffer.put(index, value)
+                    output[k] = buffer.rows[index]
+                except BaseException as error:  # whatever it is, somebody waits for the batch
+                    context.position = positions[k]
+                    chunk.failures.append((index, _located(error, step, index, context.source)))
+                    failed.append(k)
+        return [output], failed
 
     def _results(
         self, step: Step, context: Context, inputs: list[Any], group: _Group, chunk: Chunk
@@ -547,6 +662,17 @@ def _lazy_producers(step: Step, made: dict[int, tuple[Step, Context]]) -> tuple[
             break
         found.append(context)
     return tuple(found)
+
+
+def _merge_sources(
+    step: Step, chunk: Chunk, positions: Sequence[int], truth: Sequence[Any]
+) -> None:
+    """Note where samples of a merged batch come from, if not all from the same source."""
+    if step.origin in step.outputs:
+        for position, row in zip(positions, truth, strict=True):
+            sources = chunk.sources.get(step.branch_origins[0 if row else 1])
+            if sources is not None:
+                chunk.sources[step.origin][position] = sources[position]
 
 
 def _subset(values: Any, kept: Sequence[int]) -> Any:

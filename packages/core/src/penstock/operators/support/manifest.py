@@ -13,6 +13,7 @@ OPERATORS: dict[str, Listed] = {
             class_name="_ArithmeticGenericOp",
             hidden=True,
         ),
+        Listed("_conditional.merge", "generic.merge", hidden=True),
         Listed("_constant_tensor", "generic.constant", hidden=True),
         Listed("_copy_to_cpu", "transfer.operator", hidden=True),
         Listed("_copy_to_gpu", "transfer.operator", hidden=True),

@@ -134,6 +134,10 @@ class OpSchema:
     """Only the data tells what comes out: `cpu_batch` and `gpu` return a `LateBatch` for each
     output, and what reads it begins when it is there.
     """
+    merges: bool = False
+    """Joins branches: it is given its first input for samples with a true predicate, which is the
+    third, and its second one for the others.
+    """
     keeps_metadata: bool = True
     """Output samples carry on the source information of the first input."""
     positional: tuple[str, ...] = ()

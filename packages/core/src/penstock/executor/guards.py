@@ -1,0 +1,65 @@
+"""Which samples of a batch a node runs for, once the predicates of its guard are there.
+
+Batches between stages have a place for every sample. In those of a guarded node the places of other
+samples are empty: nobody reads them. Who takes whole batches (operators of batches, the GPU, the
+user) gets them packed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.operators.support.planning import Samples
+
+Guard = tuple[tuple[int, bool], ...]
+"""Registers of predicates, outermost first, and whether each has to be true."""
+
+
+def members(guard: Guard, buffers: Sequence[Any], size: int) -> np.ndarray:
+    """Positions in the batch of the samples that `guard` stands for, int64, in order."""
+    found = np.arange(size)
+    for r, wanted in guard:
+        dense = buffers[r].dense
+        if dense is None:
+            rows = buffers[r].rows
+            truth = np.array([bool(rows[k]) for k in found.tolist()], bool)
+        else:
+            truth = dense[found] != 0
+        found = found[truth == wanted]
+    return found
+
+
+def chosen(
+    guard: Guard, known: Mapping[int, Samples] | Sequence[Samples | None]
+) -> list[int] | None:
+    """The same for samples of which columns are known; `None` where a predicate is not."""
+    found: list[int] | None = None
+    for r, wanted in guard:
+        samples = known[r]
+        if samples is None or not samples.are_there:
+            return None
+        rows = samples.rows
+        places = range(len(rows)) if found is None else found
+        found = [k for k in places if bool(rows[k]) is wanted]
+    return found
+
+
+def taken(samples: Samples, places: Sequence[int] | np.ndarray) -> Samples:
+    """The samples at these places."""
+    if samples.dense is not None:
+        return Samples(values=samples.dense[places])
+    if samples.are_there:
+        rows = samples.rows
+        return Samples([rows[k] for k in places])
+    shapes = samples.shape_tuples
+    return Samples(shapes=[shapes[k] for k in places])
+
+
+def spread(values: np.ndarray, places: Sequence[int] | np.ndarray, count: int) -> np.ndarray:
+    """`values`, a row a sample, as rows of `count` samples: those at `places`. Others are zero."""
+    made = np.zeros((count, *values.shape[1:]), values.dtype)
+    made[places] = values
+    return made

@@ -1,0 +1,99 @@
+"""The operator that joins branches: see `penstock.graph.guards`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import DataTypeError, LayoutError, ShapeError
+from penstock.operators.support.operator import BatchContext, Operator, operator
+from penstock.operators.support.planning import PlanContext, Planned, Samples
+from penstock.operators.support.schema import Input, Spec
+from penstock.tensors.gpu.batch import DeviceBatch
+
+
+@operator(
+    "_conditional.merge",
+    inputs=(
+        Input("if_true", "What samples of one branch have."),
+        Input("if_false", "What the others have."),
+        Input("predicate", "A number for each sample: which branch it took.", device="cpu"),
+    ),
+    merges=True,
+    hidden=True,
+)
+class Merge(Operator):
+    """Gives each sample what it has in the branch that it took."""
+
+    def infer(self, *inputs: Spec) -> Spec:
+        if_true, if_false, predicate = inputs
+        check_predicate(predicate)
+        for what, of_one, of_other, error in (
+            ("element types", if_true.dtype.name, if_false.dtype.name, DataTypeError),
+            ("numbers of dimensions", if_true.ndim, if_false.ndim, ShapeError),
+            ("layouts", f'"{if_true.layout}"', f'"{if_false.layout}"', LayoutError),
+        ):
+            if of_one != of_other and None not in (of_one, of_other):
+                raise error(
+                    f"The branches have different {what}: {of_one} where the condition holds, "
+                    f"{of_other} where it does not. One batch is made of both, so they must agree: "
+                    "`fn.cast`, `fn.expand_dims` and `fn.reshape(..., layout=...)` help."
+                )
+        return if_true if if_true.ndim is not None else if_false
+
+    plans_values = True
+    needs_plan = False
+
+    def plan(self, c: PlanContext, *inputs: Samples) -> Planned | None:
+        """What is known of the joined samples; `None` where branches are not known yet.
+
+        Of either branch, only samples that took it are looked at.
+        """
+        predicate = inputs[2]
+        if not predicate.are_there:
+            return None
+        branches = [inputs[0 if row else 1] for row in predicate.rows]
+        if all(branch.are_there for branch in inputs[:2]):
+            rows = [branch.rows[k] for k, branch in enumerate(branches)]
+            values = Samples(rows).values
+            if values is not None:
+                return Planned(values=values)
+            return Planned(Samples(rows).shapes)
+        shapes = [
+            branch.rows[k].shape if branch.are_there else branch.shape_tuples[k]
+            for k, branch in enumerate(branches)
+        ]
+        return Planned(Samples(shapes=shapes).shapes)
+
+    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+        """Join batches that have the samples of their branch only; no pixel is copied."""
+        if_true, if_false, predicate = inputs
+        holds = np.array([bool(row) for row in predicate.rows], bool)
+        if holds.all():
+            return if_true  # type: ignore[no-any-return]
+        if not holds.any():
+            return if_false  # type: ignore[no-any-return]
+        place = np.where(holds, np.cumsum(holds) - 1, len(if_true) + np.cumsum(~holds) - 1)
+        return DeviceBatch(
+            if_true.runtime,
+            (*if_true.owners, *if_false.owners),
+            np.concatenate([if_true.pointers, if_false.pointers])[place],
+            np.concatenate([if_true.shapes, if_false.shapes])[place],
+            if_true.dtype,
+        )
+
+
+def check_predicate(predicate: Spec) -> None:
+    """Check that a predicate is a single number.
+
+    Raises
+    ------
+    ShapeError
+        If it is not.
+    """
+    if predicate.ndim:
+        raise ShapeError(
+            f"A condition must be a single number for each sample, got {predicate.ndim} "
+            "dimensions. Take one of the elements, as in `data[0]`, or reduce them to one."
+        )
