@@ -151,7 +151,7 @@ class Bench:
             yield list(itertools.islice(endless, size))
 
     def finish(self, result: Any) -> None:
-        """End a batch as a lane does: keep what is used, wait where too much is."""
+        """End a batch as a stream executor does: keep what is used, wait where too much is."""
         event = self.runtime.record(self.queue.stream)
         self._flying.append((event, (result, self.queue.finish())))
         while len(self._flying) > IN_FLIGHT:
@@ -239,7 +239,7 @@ class Bench:
             samples, plain = (
                 (samples_of(encoded, cropped=True), None) if cropped else split(encoded)
             )
-            # As on a lane, the next batch is made ready while one is decoded.
+            # As in a pipeline, the next batch is made ready while one is decoded.
             begun.append(
                 begin_decoding(self.queue, samples, size, RGB, options, self.threads, plain=plain)
             )

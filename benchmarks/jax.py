@@ -146,7 +146,7 @@ def _settle(it: DALIGenericIterator) -> None:
     """Wait until all pipelines have their next batch."""
     for pipe in it._pipes:
         executor: Any = pipe._executor
-        while not executor._queue[-1].done:
+        while not executor._schedule.queue[-1].done:
             time.sleep(1e-4)
 
 

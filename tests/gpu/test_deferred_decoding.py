@@ -10,7 +10,7 @@ import pytest
 
 from penstock import Pipeline, fn
 from penstock.errors import OperatorError
-from penstock.executor.executor import Executor
+from penstock.executor.gpu.tasks import GpuTasks
 from penstock.kernels.gpu.decode import decoders, nvjpeg
 from penstock.kernels.gpu.decode.engines import JpegEngines
 from tests.support.gpu.nvjpeg import EmulatedNvJpeg
@@ -174,20 +174,20 @@ def test_a_pipeline_that_is_dropped_while_it_decodes(library, files):
     assert len(outputs(again, 2)) == 2
 
 
-def test_the_thread_that_waits_for_decoders_goes_on_with_the_other_lane(files, monkeypatch):
+def test_the_thread_that_waits_for_decoders_goes_on_with_the_other_stream(files, monkeypatch):
     found = []
-    run = Executor.run_on_lane
+    run = GpuTasks.launch
 
-    def noted(self, iteration, lane):
-        found.append((lane.name, threading.current_thread().name))
-        return run(self, iteration, lane)
+    def noted(self, iteration, stream):
+        found.append((stream.name, threading.current_thread().name))
+        return run(self, iteration, stream)
 
-    monkeypatch.setattr(Executor, "run_on_lane", noted)
+    monkeypatch.setattr(GpuTasks, "launch", noted)
     pipe = pipeline(files, "mixed")
     pipe.run()
-    while not pipe._executor.gate.lanes["gpu"]._waiters:  # its own thread sleeps
+    while not pipe._executor.monitor.streams["gpu"]._waiters:  # its own thread sleeps
         threading.Event().wait(0.001)
     found.clear()
     theirs = outputs(pipeline(files, "cpu"), 9)
     check_same(outputs(pipe, 8), theirs[1:])
-    assert {name for lane, name in found if lane == "gpu"} == {"penstock-mixed-end"}
+    assert {name for stream, name in found if stream == "gpu"} == {"penstock-mixed-end"}

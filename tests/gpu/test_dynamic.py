@@ -169,7 +169,7 @@ def test_streams():
         assert context.cuda_stream is stream
         result = ndd.batch(ragged()).gpu() + 1
         np.testing.assert_array_equal(host(result)[0], ragged()[0] + 1)
-        assert context._evaluator._lane.stream == stream.handle
+        assert context._evaluator._stream_executor.stream == stream.handle
     stream.synchronize()
     with ndd.EvalContext(num_threads=1, device_id=0) as context:
         assert context.cuda_stream.handle != stream.handle

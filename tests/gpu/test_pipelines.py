@@ -1,4 +1,4 @@
-"""Pipelines with work for a GPU: transfers, lanes, hops between the devices, memory, errors."""
+"""Pipelines with work for a GPU: transfers, streams, hops between the devices, memory, errors."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_memory_is_given_back(emulated_gpu):
     gc.collect()
     held = emulated_gpu._memory.device_bytes
     assert held
-    for _ in range(100):  # a lane may just be letting go
+    for _ in range(100):  # a stream may just be letting go
         backend.ReleaseUnusedMemory()
         if emulated_gpu._memory.device_bytes == 0:
             break

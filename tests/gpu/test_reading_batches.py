@@ -1,4 +1,4 @@
-"""Files of whole batches are read by threads without the interpreter, where a lane follows."""
+"""Threads without the interpreter read the files of whole batches, for a stage on the GPU."""
 
 from __future__ import annotations
 

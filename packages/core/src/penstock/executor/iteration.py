@@ -1,8 +1,9 @@
-"""One batch on its way through the stages: what is done, what is being worked on, what failed."""
+"""One batch on its way through the stages: where it is, what failed, and its data."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from enum import IntEnum, auto
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -10,32 +11,118 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.batch import BatchBuffer
     from penstock.executor.cpu.program import Program
     from penstock.executor.gpu.batch import GpuBatch
-    from penstock.executor.sources.reading import Reading
     from penstock.executor.step import Step
 
 
+class State(IntEnum):
+    """Where an iteration is. One thread owns it in the states that `OWNED` lists."""
+
+    SCHEDULED = auto()
+    """It is in the queue, and its readers have not drawn for it."""
+    BEGINNING = auto()
+    """A thread draws from the readers and makes the first stage ready; one iteration at a time."""
+    READING = auto()
+    """Threads without the interpreter read its files; see `Iteration.files`."""
+    AWAITING_FILES = auto()
+    """The thread of a stream waits for these files."""
+    RUNNING = auto()
+    """Workers take its samples; `Iteration.in_flight` chunks are being worked on."""
+    HELD = auto()
+    """All samples are done; earlier iterations have to complete the stage before it does."""
+    COMPLETING = auto()
+    """A thread runs the batch operators of the stage and makes the next one ready."""
+    COPYING = auto()
+    """A stage on the CPU follows one on the GPU; a worker has to wait for copies."""
+    ENTERING = auto()
+    """A worker waits for these copies and makes the stage ready."""
+    QUEUED = auto()
+    """Its next stage is on the GPU; a thread has to launch it on `Iteration.stream`."""
+    LAUNCHING = auto()
+    """A thread launches the stage."""
+    DONE = auto()
+    """It is complete or has failed; nobody works on it."""
+
+
+(
+    SCHEDULED,
+    BEGINNING,
+    READING,
+    AWAITING_FILES,
+    RUNNING,
+    HELD,
+    COMPLETING,
+    COPYING,
+    ENTERING,
+    QUEUED,
+    LAUNCHING,
+    DONE,
+) = State  # names of the module are found in a fifth of the time
+
+OWNED = frozenset({BEGINNING, READING, AWAITING_FILES, COMPLETING, ENTERING, LAUNCHING})
+"""States that somebody will end, who must be waited for: a thread, or the readers of files."""
+
+# Every change is made under the executor's monitor; so it is said here only who makes it.
+TRANSITIONS: dict[State, frozenset[State]] = {
+    # The thread that is going to begin it.
+    SCHEDULED: frozenset({BEGINNING}),
+    # The same thread, which may have failed.
+    BEGINNING: frozenset({READING, RUNNING, DONE}),
+    # The thread of the stream that follows.
+    READING: frozenset({AWAITING_FILES}),
+    AWAITING_FILES: frozenset({RUNNING, DONE}),
+    # The worker with the last chunk; or whoever began the stage, where it has no samples.
+    RUNNING: frozenset({COMPLETING, HELD, DONE}),
+    # Whoever completes the stage of the iteration before.
+    HELD: frozenset({RUNNING}),
+    # The thread that completes the stage. RUNNING: the next stage, or failed samples once more.
+    COMPLETING: frozenset({RUNNING, COPYING, QUEUED, DONE}),
+    # A worker.
+    COPYING: frozenset({ENTERING}),
+    ENTERING: frozenset({RUNNING, DONE}),
+    # The thread of the stream, or one that does its work.
+    QUEUED: frozenset({LAUNCHING}),
+    LAUNCHING: frozenset({RUNNING, COPYING, QUEUED, DONE}),
+    DONE: frozenset(),
+}
+"""To which states each may change."""
+
+UNDONE = frozenset({BEGINNING, RUNNING, COMPLETING, LAUNCHING, DONE})
+"""Where an iteration may be when a Ctrl-C interrupts the consumer's work on it. It goes back to
+`SCHEDULED` or `QUEUED` then: see `penstock.executor.gpu.inline`.
+"""
+
+
+class FilesInFlight(Protocol):
+    """What reads all samples of an iteration at once; see `penstock.executor.sources.reading`."""
+
+    program: Program
+    """That of the stage."""
+
+    def wait(self) -> list[int]:
+        """Wait for the files; return the samples that are left to workers."""
+
+    def stop(self) -> None:
+        """Leave out files that were not read yet."""
+
+
 class Iteration:
-    """State of one iteration; all fields are guarded by the scheduler's lock unless said."""
+    """One iteration; all fields are guarded by the executor's monitor unless said."""
 
     __slots__ = (
-        "begun",
         "buffers",
-        "done",
+        "completed",
         "draw_numbers",
-        "entering",
         "entries",
         "error",
         "failures",
         "fed",
+        "files",
         "first_program",
-        "held",
         "in_flight",
         "next",
         "number",
-        "passed",
         "program",
         "queue",
-        "reading",
         "redrawn",
         "redraws",
         "replacements",
@@ -46,8 +133,9 @@ class Iteration:
         "sources",
         "stage",
         "started",
+        "state",
         "states",
-        "waiting",
+        "stream",
     )
 
     def __init__(
@@ -63,22 +151,18 @@ class Iteration:
         """Batches of the external sources, by register."""
         self.sources = sources
         """State of the external sources before they were asked, where checkpoints can be made."""
-        self.begun = False
+        self.state = SCHEDULED
         self.stage = -1
-        self.passed = -1
+        self.completed = -1
         """The last stage that is complete; kept where stages come in the order of iterations."""
-        self.held = False
-        """Whether it waits for earlier ones to complete the stage."""
         self.program: Program | None = None
         self.first_program: Program | None = None
         """The program of the first stage, to which it returns where bad samples are made up for."""
-        self.waiting = ""
-        """The lane of the GPU that is to take it on; empty if none is."""
-        self.entering = False
-        """Whether a worker is to wait for copies from the GPU and begin the next stage."""
+        self.stream = ""
+        """On which stream of the GPU its next stage is to be launched, where it is `QUEUED`."""
         self.buffers: list[Any] = []
-        """Batch of each register, a `BatchBuffer` or a `GpuBatch`; written by whoever runs the
-        stage, without the lock.
+        """Batch of each register, a `BatchBuffer` or a `GpuBatch`; written by the thread that owns
+        the iteration, without the lock. It owns their memory until the consumer takes the outputs.
         """
         self.entries: dict[int, list[Any]] = {}
         """What each reader drew: one entry a sample."""
@@ -88,7 +172,8 @@ class Iteration:
         self.queue: list[int] = []
         """Samples to run again, after those up to `size` have been handed out."""
         self.in_flight = 0
-        self.reading: Reading | None = None
+        """Chunks of samples that workers have in hand, where it is `RUNNING`."""
+        self.files: FilesInFlight | None = None
         """What reads all of its samples at once, until somebody has waited for that."""
         self.failures: dict[int, BaseException] = {}
         self.replacements: dict[int, int] = {}
@@ -104,11 +189,41 @@ class Iteration:
         redrawn.
         """
         self.error: BaseException | None = None
-        self.done = False
+        """What it fails with, once whoever works on it has noticed."""
         self.seeds: dict[int, Any] | None = None
         """Seeds for this iteration alone, by the serial number of the operator's node."""
         self.started = 0.0
         self.seconds = 0.0
+
+    @property
+    def done(self) -> bool:
+        """Whether it is complete or has failed."""
+        return self.state is DONE
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether somebody works on it."""
+        return self.in_flight > 0 or self.state in OWNED
+
+    def check(self, state: State) -> None:
+        """Check that the iteration may change to `state`.
+
+        Raises
+        ------
+        RuntimeError
+            If it may not: the engine is at fault.
+        """
+        if state not in TRANSITIONS[self.state]:
+            raise RuntimeError(
+                f"Iteration {self.number} cannot change from {self.state.name} to {state.name}; "
+                "this is an error of Penstock, please report it."
+            )
+
+    def change(self, state: State) -> None:
+        """Change to `state`, if the table says that it may. Holds the executor's monitor."""
+        if state not in TRANSITIONS[self.state]:
+            self.check(state)
+        self.state = state
 
     def seed_of(self, step: Step) -> Any:
         """What random numbers of a step depend on."""

@@ -1,8 +1,8 @@
 """How a graph is cut: registers for its edges, and stages of work, one after the other.
 
 In a stage on the CPU a sample flows through all operators while it is hot in the cache; only an
-operator that needs the whole batch ends it. A stage on a lane of the GPU takes whole batches. There
-are two lanes, each with a stream and a thread: ``"mixed"`` for what has its data on the host
+operator that needs the whole batch ends it. A stage on the GPU takes whole batches. There are two
+streams, each with a thread of its own: ``"mixed"`` for what has its data on the host
 (uploads, decoders), which so runs ahead of ``"gpu"``, where everything else goes.
 """
 
@@ -26,10 +26,10 @@ class Stage:
     """Operators that run sample by sample, then those that take the finished batch."""
 
     number: int
-    lane: str = "cpu"
+    device: str = "cpu"
     sample_nodes: list[OpNode] = field(default_factory=list)
     batch_nodes: list[OpNode] = field(default_factory=list)
-    """On a lane of the GPU, all operators."""
+    """On the GPU, all operators."""
     reads: list[int] = field(default_factory=list)
     """Registers of earlier stages, or of fed data, that this stage's operators read."""
 
@@ -58,9 +58,9 @@ class Plan:
     """Whether the GPU or its decoders read the register, so that page-locked memory suits it."""
 
     @property
-    def lanes(self) -> set[str]:
-        """The lanes of the GPU that have work."""
-        return {stage.lane for stage in self.stages} - {"cpu"}
+    def streams(self) -> set[str]:
+        """The streams of the GPU that have work, ``"mixed"`` and ``"gpu"``."""
+        return {stage.device for stage in self.stages} - {"cpu"}
 
     def register(self, edge: DataNode) -> int:
         """Number of the register that holds `edge`."""
@@ -112,37 +112,37 @@ def make_plan(nodes: list[OpNode], outputs: list[DataNode], seeds: dict[int, int
     ready: dict[int, int] = {}  # register -> first stage in which it can be read
     written: dict[int, int] = {}  # register -> stage that writes it; -1: fed
     stages: list[Stage] = [Stage(0)]
-    for lane, group in _phases(nodes):
-        first = len(stages) if lane != "cpu" or stages[-1].lane != "cpu" else len(stages) - 1
+    for device, group in _phases(nodes):
+        first = len(stages) if device != "cpu" or stages[-1].device != "cpu" else len(stages) - 1
         for node in group:
             reads = [register(e) for e in node.sources]
             for r in reads:
                 consumers[r] += 1
-            whole = lane != "cpu" or needs_batch(node)
+            whole = device != "cpu" or needs_batch(node)
             # A batch operator runs behind the samples of a stage and can read what they write.
             stage = max((ready[r] for r in reads), default=0)
-            is_feed = node.attachment is not None and lane == "cpu"
+            is_feed = node.attachment is not None and device == "cpu"
             if not is_feed:
                 stage = max(stage, first)
                 while len(stages) <= stage:
-                    stages.append(Stage(len(stages), lane))
+                    stages.append(Stage(len(stages), device))
                 (stages[stage].batch_nodes if whole else stages[stage].sample_nodes).append(node)
             # What is known of it only when it is there can be read from the next stage on.
-            behind = (whole and lane == "cpu") or node.schema.tells_late
+            behind = (whole and device == "cpu") or node.schema.tells_late
             for index in range(len(node.outputs)):
                 own = registers[id(node), index]
                 ready[own] = stage + 1 if behind else stage
                 written[own] = -1 if is_feed else stage
                 leaves[own] = is_feed or behind
             for r in reads:
-                if written[r] != stage or (whole and lane == "cpu"):
+                if written[r] != stage or (whole and device == "cpu"):
                     leaves[r] = True
             if node.device == "mixed" and reads:  # copies, and decoders, whose files are copied
                 uploaded[register(node.inputs[0])] = True
     for stage_ in stages:
         wanted = {
             register(e)
-            for n in (*stage_.sample_nodes, *(stage_.batch_nodes if stage_.lane != "cpu" else ()))
+            for n in (*stage_.sample_nodes, *(stage_.batch_nodes if stage_.device != "cpu" else ()))
             for e in n.sources
             if written[register(e)] != stage_.number or ready[register(e)] > written[register(e)]
         }
@@ -178,59 +178,59 @@ def _guards(edges: list[DataNode]) -> list[Term]:
 
 
 def _phases(nodes: list[OpNode]) -> list[tuple[str, list[OpNode]]]:
-    """Groups of nodes of one lane that can run one after the other, in topological order.
+    """Groups of nodes of one device that can run one after the other, in topological order.
 
-    The CPU does everything as soon as it can. What the GPU does waits for other work of its lane as
-    long as nobody else waits for it, so that there are few groups.
+    The CPU does everything as soon as it can. What the GPU does waits for other work of its stream
+    as long as nobody else waits for it, so that there are few groups.
     """
     level: dict[int, int] = {}
     for node in nodes:
-        lane = lane_of(node)
+        device = device_of(node)
         found = 0
         for edge in node.sources:
             source = edge.source
             assert source is not None
-            found = max(found, level[id(source)] + (lane_of(source) != lane))
+            found = max(found, level[id(source)] + (device_of(source) != device))
         level[id(node)] = found
     last: dict[str, int] = {}
     for node in nodes:
-        last[lane_of(node)] = max(last.get(lane_of(node), 0), level[id(node)])
+        last[device_of(node)] = max(last.get(device_of(node), 0), level[id(node)])
     latest: dict[int, int] = {}
     for node in reversed(nodes):
-        lane = lane_of(node)
-        if lane != "cpu":
+        device = device_of(node)
+        if device != "cpu":
             level[id(node)] = max(
-                level[id(node)], min(latest.get(id(node), last[lane]), last[lane])
+                level[id(node)], min(latest.get(id(node), last[device]), last[device])
             )
         for edge in node.sources:
             source = edge.source
             assert source is not None
-            bound = level[id(node)] - (lane_of(source) != lane)
+            bound = level[id(node)] - (device_of(source) != device)
             latest[id(source)] = min(latest.get(id(source), bound), bound)
     groups: dict[tuple[int, int], list[OpNode]] = {}
     for node in nodes:
-        groups.setdefault((level[id(node)], _LANES.index(lane_of(node))), []).append(node)
-    return [(_LANES[lane], groups[number, lane]) for number, lane in sorted(groups)]
+        groups.setdefault((level[id(node)], _DEVICES.index(device_of(node))), []).append(node)
+    return [(_DEVICES[device], groups[number, device]) for number, device in sorted(groups)]
 
 
-_LANES = ("cpu", "mixed", "gpu")
+_DEVICES = ("cpu", "mixed", "gpu")
 
 
-def lane_of(node: OpNode) -> str:
+def device_of(node: OpNode) -> str:
     """Where `node` runs: ``"cpu"``, ``"mixed"`` or ``"gpu"``."""
     if node.attachment is not None and node.device == "gpu":
         return "mixed"  # what was fed is uploaded there
     return node.device
 
 
-def shares_lanes(plan: Plan) -> bool:
-    """Whether lanes take hardly more than the interpreter's time, so that a thread more for each
+def shares_streams(plan: Plan) -> bool:
+    """Whether streams take hardly more than the interpreter's time, so that a thread more for each
     would bring nothing, and waking it costs more than much of what there is to do.
 
     Decoders are another matter: their thread is to be there when they have something to do.
     """
-    return bool(plan.lanes) and all(
-        stage.lane != "mixed" or node.attachment is not None or node.schema.name == "_copy_to_gpu"
+    return bool(plan.streams) and all(
+        stage.device != "mixed" or node.attachment is not None or node.schema.name == "_copy_to_gpu"
         for stage in plan.stages
         for node in stage.batch_nodes
     )
@@ -240,11 +240,11 @@ def mixes_samples(stage: Stage) -> bool:
     """Whether what one sample holds behind `stage` may come of another: of operators that see the
     whole batch, nobody knows. Uploads and decoders take each sample by itself.
     """
-    return stage.lane != "mixed" and bool(stage.batch_nodes)
+    return stage.device != "mixed" and bool(stage.batch_nodes)
 
 
 def fed_registers(plan: Plan, stage: Stage) -> list[int]:
     """What external sources feed to a stage on the GPU that does nothing else; else nothing."""
-    if stage.lane == "cpu" or any(node.attachment is None for node in stage.batch_nodes):
+    if stage.device == "cpu" or any(node.attachment is None for node in stage.batch_nodes):
         return []
     return [plan.registers[id(n), k] for n in stage.batch_nodes for k in range(len(n.outputs))]

@@ -50,7 +50,7 @@ class Programs:
         return program
 
     def on_gpu(self, iteration: Iteration, number: int) -> GpuProgram:
-        """The same for a stage on a lane of the GPU."""
+        """The same for a stage on the GPU."""
         program: GpuProgram = self._found(iteration, number, self._gpu_program)
         return program
 

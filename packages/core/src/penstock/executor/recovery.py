@@ -48,7 +48,7 @@ class Recovery:
         self._statistics = statistics
 
     def mend(self, iteration: Iteration, error: BaseException) -> str:
-        """Mend what a lane of the GPU failed on, so that it can try again.
+        """Mend what a stage on the GPU failed on, so that it can try again.
 
         Returns
         -------

@@ -80,11 +80,11 @@ class Stages:
         for step in program.batch_steps:
             iteration.replace(reads(step))
             run_batch_step(step, program, iteration, self._plan.history)
-        iteration.passed = iteration.stage
+        iteration.completed = iteration.stage
         return self.following(iteration)
 
     def mend(self, iteration: Iteration, error: BaseException) -> Program | str | None:
-        """Deal with failed samples of a lane; return what comes next.
+        """Deal with failed samples of a stage on the GPU; return what comes next.
 
         Raises
         ------
@@ -99,15 +99,15 @@ class Stages:
 
     def _again(self, iteration: Iteration, again: str, program: Program) -> Program:
         if again == RESTART:
-            iteration.passed = -1
+            iteration.completed = -1
             return self.enter(iteration, 0)
         return program
 
     def following(self, iteration: Iteration) -> Program | str | None:
         """What comes behind a completed stage.
 
-        The program of a stage on the CPU, the name of a lane, or `ENTER` where copies from the GPU
-        must be waited for first; `None` at the end.
+        The program of a stage on the CPU, the name of a stream, or `ENTER` where copies from the
+        GPU must be waited for first; `None` at the end.
         """
         number = iteration.stage + 1
         stages = self._plan.stages
@@ -123,15 +123,15 @@ class Stages:
                 iteration.buffers[r] = iteration.buffers[r].taken(places)
             return None
         stage = stages[number]
-        if stage.lane != "cpu":
-            self._replace_for_lane(iteration, stage)
-            return stage.lane
-        if self._plan.stages[iteration.stage].lane != "cpu":
+        if stage.device != "cpu":
+            self._replace_for_gpu(iteration, stage)
+            return stage.device
+        if self._plan.stages[iteration.stage].device != "cpu":
             return ENTER
         return self.enter(iteration, number)
 
-    def _replace_for_lane(self, iteration: Iteration, stage: Stage) -> None:
-        """Put replacements into what the operators of a lane, which take whole batches, read."""
+    def _replace_for_gpu(self, iteration: Iteration, stage: Stage) -> None:
+        """Put replacements into what the operators on the GPU, which take whole batches, read."""
         if not iteration.replacements:
             return
         iteration.replace(stage.reads)

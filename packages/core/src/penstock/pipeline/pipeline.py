@@ -14,10 +14,10 @@ from penstock.errors import (
     UsageError,
     did_you_mean,
 )
-from penstock.executor.cpu.worker import join_all
 from penstock.executor.executor import Executor
 from penstock.executor.iteration import Iteration
 from penstock.executor.plan import batches_read_ahead, make_plan
+from penstock.executor.threads import join_all
 from penstock.graph.data_node import DataNode
 from penstock.graph.fuse import merge_expressions
 from penstock.graph.transfers import insert_transfers
@@ -216,7 +216,7 @@ class Pipeline(ResumablePipeline):
 
     def _device(self, plan: Plan) -> Device | None:
         """The GPU, if the graph has work for one."""
-        if not plan.lanes:
+        if not plan.streams:
             return None
         if self._settings.device_id is None:
             node = next(n for n in plan.nodes if n.device != "cpu")

@@ -1,4 +1,4 @@
-"""A stage on a lane of the GPU made ready for data of known types."""
+"""A stage on the GPU made ready for data of known types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a whole batch at once, where that is all a stage has to do before a lane of the GPU.
+"""Reading a whole batch at once, where that is all a stage has to do before a stage on the GPU.
 
 Nothing in it is done sample by sample in Python, and threads that read need no interpreter: see
 `penstock.kernels.cpu.reading_loop`. What cannot be read so is left to workers, one by one.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.executor.cpu.batch import BatchBuffer
-from penstock.executor.plan import shares_lanes
+from penstock.executor.plan import shares_streams
 from penstock.executor.sources.files_batch import FilesBatch, Sources
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ commands.
 """
 
 
-def reads_for_lane(plan: Plan) -> bool:
-    """Whether the first stage reads samples for a lane, and does nothing else with them."""
+def reads_for_gpu(plan: Plan) -> bool:
+    """Whether the first stage reads samples for one on the GPU, and does nothing else."""
     stages = plan.stages
     nodes = stages[0].sample_nodes
     return (
         len(stages) > 1
-        and stages[1].lane != "cpu"
+        and stages[1].device != "cpu"
         and not stages[0].batch_nodes
         and len(plan.readers) == 1
         and not any(node.sources for node in nodes)
@@ -47,13 +47,13 @@ def reads_for_lane(plan: Plan) -> bool:
 
 def decodes_next(plan: Plan) -> bool:
     """Whether what is read goes to a decoder."""
-    return any(plan.uploaded[r] for r in plan.stages[1].reads) and not shares_lanes(plan)
+    return any(plan.uploaded[r] for r in plan.stages[1].reads) and not shares_streams(plan)
 
 
 class Reading:
     """The files of one iteration, on their way."""
 
-    __slots__ = ("_files", "_iteration", "_program", "_readers", "_sources", "is_awaited")
+    __slots__ = ("_files", "_iteration", "_readers", "_sources", "program")
 
     def __init__(
         self,
@@ -65,16 +65,10 @@ class Reading:
     ) -> None:
         self._readers = readers
         self._iteration = iteration
-        self._program = program
+        self.program = program
+        """That of the stage."""
         self._files = files
         self._sources = sources
-        self.is_awaited = False
-        """Whether a thread has it in hand; guarded by the lock of the executor."""
-
-    @property
-    def program(self) -> Program:
-        """The program of the stage."""
-        return self._program
 
     def stop(self) -> None:
         """Leave out files that were not read yet: nobody wants them any more."""
@@ -83,12 +77,12 @@ class Reading:
     def wait(self) -> list[int]:
         """Wait for the files; return the samples that are left to workers."""
         found = self._files.wait()
-        step, iteration = self._program.steps[0], self._iteration
+        step, iteration = self.program.steps[0], self._iteration
         self._readers.note_size(found)
         r = step.outputs[0]
         made = iteration.buffers[r]
         if made is not None:
-            batch = FilesBatch(found, made.spec, self._program.plan.history[r], made.pool)
+            batch = FilesBatch(found, made.spec, self.program.plan.history[r], made.pool)
             batch.sources = self._sources  # type: ignore[assignment]
             iteration.buffers[r] = batch
         refused = 0 if step.op.allows_empty else found.empty

@@ -127,7 +127,7 @@ class Chain:
         self, number: int, specs: dict[int, Spec], threads: int, whole: bool
     ) -> Program | GpuProgram:
         stage = self.plan.stages[number]
-        if stage.lane == "cpu":
+        if stage.device == "cpu":
             maker = Ready(self.plan, specs, self._forms)
             return Program(self.plan, stage, specs, {}, True, maker, whole=whole)
         from penstock.executor.gpu.frames import GpuFrames

@@ -17,7 +17,7 @@ from penstock.experimental.dynamic.invocations import DONE, FAILED, NEW, QUEUED,
 from penstock.experimental.dynamic.slots import HostValue, Slot
 
 if TYPE_CHECKING:
-    from penstock.executor.gpu.lane import Lane
+    from penstock.executor.gpu.stream import StreamExecutor
     from penstock.experimental.dynamic.streams import Stream
     from penstock.experimental.dynamic.thread_pools import ThreadPool
 
@@ -57,9 +57,9 @@ class Evaluator:
         self._active: list[Sequence[Invocation]] = []
         """Calls that threads are at work on."""
         self._closed = False
-        self._lane: Lane | None = None
+        self._stream_executor: StreamExecutor | None = None
         self._stream: Stream | None = None
-        self._lane_turn = threading.RLock()
+        self._stream_lock = threading.RLock()
         """Held by whoever gives work to the GPU."""
         self._turn = threading.Lock()
         """Held by whoever works on the queue, so that calls are done in their order."""
@@ -123,7 +123,7 @@ class Evaluator:
         """Let the background thread end when nothing is left to do."""
         self._closed = True
         if self._thread is None:
-            self._close_lane()
+            self._close_stream_executor()
         self._rouse()
 
     def stop(self) -> list[threading.Thread]:
@@ -139,7 +139,7 @@ class Evaluator:
         """
         self._lock = threading.Lock()
         self._turn = threading.Lock()
-        self._lane_turn = threading.RLock()
+        self._stream_lock = threading.RLock()
         self._wake = threading.Lock()
         self._wake.acquire()
         self._idle = False
@@ -183,7 +183,7 @@ class Evaluator:
                 continue
             with self._turn:
                 self._do(self._taken())
-        self._close_lane()
+        self._close_stream_executor()
 
     def _taken(self) -> list[Invocation]:
         """All calls that wait."""
@@ -371,10 +371,10 @@ class Evaluator:
                     slots.append(slot)
         chain, given = chain_of(group, wanted)
         values = [_sized(slot, size) for slot in given]
-        if chain.plan.lanes:
+        if chain.plan.streams:
             # It may be the user's thread: what is current there is the user's choice.
-            with self._lane_turn, self.lane() as lane:
-                results = run_chain(chain, values, size, group, self.pool, lane)
+            with self._stream_lock, self.stream_executor() as executor:
+                results = run_chain(chain, values, size, group, self.pool, executor)
         else:
             results = run_chain(chain, values, size, group, self.pool, None)
         for slot, value in zip(slots, results, strict=True):
@@ -398,31 +398,33 @@ class Evaluator:
     # -- the GPU ---------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def lane(self) -> Iterator[Lane]:
+    def stream_executor(self) -> Iterator[StreamExecutor]:
         """Where this context's work for the GPU goes; its GPU is current for that long."""
         stream = self._stream
-        if self._lane is None or (stream is not None and self._lane.stream != stream.handle):
-            from penstock.executor.gpu.lane import Lane
+        if self._stream_executor is None or (
+            stream is not None and self._stream_executor.stream != stream.handle
+        ):
+            from penstock.executor.gpu.stream import StreamExecutor
             from penstock.tensors.gpu.device import get_device
             from penstock.tensors.gpu.runtime import current_device
 
-            self._close_lane()
+            self._close_stream_executor()
             number = current_device() if self.device_id is None else self.device_id
             handle = None if stream is None else stream.handle
-            self._lane = Lane(get_device(number), "gpu", _AHEAD_ON_GPU, handle)
-        with self._lane.active():
-            yield self._lane
+            self._stream_executor = StreamExecutor(get_device(number), "gpu", _AHEAD_ON_GPU, handle)
+        with self._stream_executor.active():
+            yield self._stream_executor
 
-    def _close_lane(self) -> None:
-        lane, self._lane = self._lane, None
-        if lane is not None:
-            with lane.active():
-                lane.close()
+    def _close_stream_executor(self) -> None:
+        executor, self._stream_executor = self._stream_executor, None
+        if executor is not None:
+            with executor.active():
+                executor.close()
 
     def synchronize(self) -> None:
         """Wait until the GPU has done all that this context has given it."""
-        if self._lane is not None:
-            self._lane.synchronize()
+        if self._stream_executor is not None:
+            self._stream_executor.synchronize()
 
 
 def _pays_to_fuse(group: Sequence[Invocation]) -> bool:

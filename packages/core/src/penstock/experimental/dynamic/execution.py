@@ -20,7 +20,7 @@ from penstock.experimental.dynamic.solo import SCRATCH
 
 if TYPE_CHECKING:
     from penstock.executor.cpu.program import Program
-    from penstock.executor.gpu.lane import Lane
+    from penstock.executor.gpu.stream import StreamExecutor
     from penstock.experimental.dynamic.chains import Chain
     from penstock.experimental.dynamic.invocations import Invocation
     from penstock.experimental.dynamic.thread_pools import ThreadPool
@@ -35,7 +35,7 @@ def run_chain(
     size: int,
     invocations: Sequence[Invocation],
     pool: ThreadPool,
-    lane: Lane | None,
+    executor: StreamExecutor | None,
 ) -> list[Any]:
     """Do the work of a chain once.
 
@@ -51,7 +51,7 @@ def run_chain(
         The calls, for their seeds.
     pool
         The threads that samples are shared out to.
-    lane
+    executor
         Where work for a GPU goes.
 
     Returns
@@ -76,9 +76,9 @@ def run_chain(
             buffers[r] = value
     for number, stage in enumerate(plan.stages):
         program = chain.program(number, buffers, pool.num_threads)
-        if stage.lane != "cpu":
-            assert lane is not None
-            lane.run(program, iteration)  # type: ignore[arg-type]
+        if stage.device != "cpu":
+            assert executor is not None
+            executor.run(program, iteration)  # type: ignore[arg-type]
             continue
         for r in stage.reads:
             buffers[r].wait()

@@ -193,7 +193,7 @@ class Queue:
 
         It may wait, while the next batch is begun. It is called with a queue for the same stream,
         maybe in another thread; so an operator that has deferred work must not be followed by one
-        that reads its output on the same lane.
+        that reads its output on the same stream.
         """
         if self._deferred is None:
             work(self)

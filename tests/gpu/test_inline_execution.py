@@ -1,4 +1,4 @@
-"""The consumer's part in the work of lanes."""
+"""Inline execution: what the consumer's thread does of the work of streams."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, fn
-from penstock.executor.executor import Executor
-from penstock.executor.gpu import helping
+from penstock.executor.gpu import inline
+from penstock.executor.gpu.tasks import GpuTasks
 from penstock.graph.user_line import own_folders
 from tests.support.in_order import pipeline as pipeline_in_order
 
@@ -19,21 +19,21 @@ from tests.support.in_order import pipeline as pipeline_in_order
 @pytest.fixture(params=["near", "far"])
 def distance(request, monkeypatch):
     """Whether the consumer is taken for one that is back soon."""
-    monkeypatch.setattr(helping, "_SOON_SECONDS", 1e9 if request.param == "near" else -1.0)
+    monkeypatch.setattr(inline, "_SOON_SECONDS", 1e9 if request.param == "near" else -1.0)
     return request.param
 
 
 @pytest.fixture
 def threads(monkeypatch):
-    """Names of the threads that were at work on lanes, with the iteration."""
+    """Names of the threads that were at work on streams, with the iteration."""
     found = []
-    run = Executor.run_on_lane
+    run = GpuTasks.launch
 
-    def noted(self, iteration, lane):
+    def noted(self, iteration, stream):
         found.append((threading.current_thread().name, iteration.number))
-        return run(self, iteration, lane)
+        return run(self, iteration, stream)
 
-    monkeypatch.setattr(Executor, "run_on_lane", noted)
+    monkeypatch.setattr(GpuTasks, "launch", noted)
     return found
 
 
@@ -70,19 +70,21 @@ def test_batches_come_in_order(emulated_gpu, distance, depth, hop):
 def test_values_do_not_depend_on_who_does_the_work(emulated_gpu, monkeypatch):
     found = []
     for seconds in (1e9, -1.0):
-        monkeypatch.setattr(helping, "_SOON_SECONDS", seconds)
+        monkeypatch.setattr(inline, "_SOON_SECONDS", seconds)
         pipe = counting()
         found.append([np.array(pipe.run()[1].as_cpu().as_array()) for _ in range(8)])
     np.testing.assert_array_equal(*found)
 
 
 def test_a_consumer_that_is_back_soon_does_the_work(emulated_gpu, threads, monkeypatch):
-    monkeypatch.setattr(helping, "_SOON_SECONDS", 1e9)
+    monkeypatch.setattr(inline, "_SOON_SECONDS", 1e9)
     pipe = counting()
     for _ in range(4):
         pipe.run()
-    for name in pipe._executor.plan.lanes:
-        while not pipe._executor.gate.lanes[name]._waiters:  # they sleep, and nobody wakes them
+    for name in pipe._executor.plan.streams:
+        while not pipe._executor.monitor.streams[
+            name
+        ]._waiters:  # they sleep, and nobody wakes them
             threading.Event().wait(0.001)
     threads.clear()
     for _ in range(8):
@@ -91,7 +93,7 @@ def test_a_consumer_that_is_back_soon_does_the_work(emulated_gpu, threads, monke
 
 
 def test_a_consumer_that_is_busy_finds_it_done(emulated_gpu, threads, monkeypatch):
-    monkeypatch.setattr(helping, "_SOON_SECONDS", -1.0)
+    monkeypatch.setattr(inline, "_SOON_SECONDS", -1.0)
     pipe = counting()
     for number in range(8):
         pipe.run()
@@ -101,7 +103,9 @@ def test_a_consumer_that_is_busy_finds_it_done(emulated_gpu, threads, monkeypatc
     assert own not in {name for name, number in threads if 4 <= number < 8}
 
 
-def test_functions_that_see_iterations_in_order_run_on_their_lane(emulated_gpu, threads, distance):
+def test_functions_that_see_iterations_in_order_run_on_their_stream(
+    emulated_gpu, threads, distance
+):
     seen = [[]]
     pipe = pipeline_in_order(seen, device_id=0)
     for _ in range(8):
@@ -137,14 +141,14 @@ def _is_unheard(frame):
     if frame.f_code.co_name == "__init__" and hasattr(frame.f_locals["self"], "__del__"):
         return True
     while frame is not None:
-        if frame.f_code.co_name in ("__del__", "take_back"):
+        if frame.f_code.co_name in ("__del__", "_give_back"):
             return True
         frame = frame.f_back
     return False
 
 
 class Interrupter:
-    """Raises KeyboardInterrupt where a function below `give` is entered or left, at event `number`.
+    """Raises KeyboardInterrupt at event `number`: `run_pending` calls a function, or it returns.
 
     That is where Python looks for signals.
     """
@@ -158,9 +162,9 @@ class Interrupter:
         code = frame.f_code
         if not code.co_filename.startswith(own_folders()):
             return None
-        if code.co_name == "give" and code.co_filename.endswith("helping.py"):
+        if code.co_name == "run_pending" and code.co_filename.endswith("inline.py"):
             self.inside += {"call": 1, "return": -1}.get(event, 0)
-        self.helped |= code.co_name == "run_on_lane" and self.inside > 0
+        self.helped |= code.co_name == "launch" and self.inside > 0
         if self.inside and event in ("call", "return") and not _is_unheard(frame):
             self.left -= 1
             if self.left == 0:
@@ -170,13 +174,13 @@ class Interrupter:
 
 
 def test_what_a_ctrl_c_interrupts_is_done_once_more(emulated_gpu, monkeypatch):
-    monkeypatch.setattr(helping, "_SOON_SECONDS", 1e9)
+    monkeypatch.setattr(inline, "_SOON_SECONDS", 1e9)
     pipe = counting()
     pipe.schedule_run()
     expected, number, tries = 0, 1, 0
     while True:
         tries += 1
-        assert tries < 40_000  # on a busy machine, lanes are often faster than the consumer
+        assert tries < 40_000  # on a busy machine, streams are often faster than the consumer
         interrupter, before = Interrupter(number), sys.gettrace()
         sys.settrace(interrupter if expected > 4 else before)
         try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from penstock.executor.iteration import DONE
+
 if TYPE_CHECKING:
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan
@@ -24,6 +26,6 @@ def is_early(queue: Iterable[Iteration], iteration: Iteration, number: int) -> b
     for other in queue:
         if other is iteration:
             return False
-        if not other.done and other.error is None and other.passed < number:
+        if other.state is not DONE and other.error is None and other.completed < number:
             return True
     return False

@@ -1,4 +1,4 @@
-"""Who does the work of lanes: the thread that brought an iteration there, where no decoder is."""
+"""Who does the work of streams: the thread that brought an iteration there, where no decoder is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from penstock import fn, pipeline_def
 from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
-from penstock.executor.executor import Executor
+from penstock.executor.gpu.tasks import GpuTasks
 from penstock.operators.support.schema import Spec
 from penstock.tensors.gpu.device import get_device
 from penstock.types import DALIDataType
@@ -25,15 +25,15 @@ def clips(iteration, count=5):
 
 @pytest.fixture
 def threads(monkeypatch):
-    """Names of the threads that were at work on lanes."""
+    """Names of the threads that were at work on streams."""
     names = []
-    run = Executor.run_on_lane
+    run = GpuTasks.launch
 
-    def noted(self, iteration, lane):
+    def noted(self, iteration, stream):
         names.append(threading.current_thread().name)
-        return run(self, iteration, lane)
+        return run(self, iteration, stream)
 
-    monkeypatch.setattr(Executor, "run_on_lane", noted)
+    monkeypatch.setattr(GpuTasks, "launch", noted)
     return names
 
 

@@ -1,0 +1,56 @@
+"""The lock of an executor, and the conditions that threads wait for under it."""
+
+from __future__ import annotations
+
+import threading
+
+
+class Monitor:
+    """One lock and its conditions; it outlives the executor, whose threads wait here.
+
+    The lock guards the queue of iterations, all fields of an iteration that do not say otherwise,
+    the limits of threads, and who is at work on which stream: see ``design/locks.md``.
+
+    It is reentrant because the garbage collector may delete a pipeline, and with it shut the
+    executor down, at any point of a thread that holds it.
+    """
+
+    __slots__ = ("closed", "exiting", "finished", "lock", "streams", "work")
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.work = threading.Condition(self.lock)
+        """There may be something to do for one worker.
+
+        One is woken at a time, and wakes the next where it leaves something: many that wake for
+        nothing would keep the interpreter from the one that has work.
+        """
+        self.streams = {name: threading.Condition(self.lock) for name in ("mixed", "gpu")}
+        """There may be something to do for the thread of a stream."""
+        self.finished = threading.Condition(self.lock)
+        """Something was finished."""
+        self.closed = False
+        self.exiting = False
+        """Whether it was closed because the program ends."""
+
+    def close(self) -> None:
+        """Have all threads that wait return."""
+        with self.lock:
+            self.closed = True
+            self.finished.notify_all()
+            self.wake_all()
+
+    def wake_all(self) -> None:
+        """Have all threads of the engine look for something to do. Holds the lock."""
+        for condition in (self.work, *self.streams.values()):
+            condition.notify_all()
+
+
+def interruption(error: RuntimeError) -> BaseException:
+    """What to raise in place of `error`, which came out of a wait under a lock.
+
+    `Condition.wait` does not hold the lock any more where a Ctrl-C comes right after it let go. The
+    end of the ``with`` then fails to let go once more, and its error hides the interruption.
+    """
+    hidden = error.__context__
+    return error if hidden is None or isinstance(hidden, Exception) else hidden
