@@ -68,7 +68,7 @@ class OperatorChain:
             if value is None:
                 value = step.op.gpu(context)
                 continue
-            if type(value) is not DeviceBatch and not isinstance(value, step.op.gpu_takes):
+            if type(value) is not DeviceBatch and not isinstance(value, step.op.takes):
                 value = value.materialise(self.queue)
             value = step.op.gpu(context, value)
         return value.materialise(self.queue)  # type: ignore[no-any-return]

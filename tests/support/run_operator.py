@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock.executor.planning import Planner
 from penstock.kernels.cpu.random import sample_uniforms
+from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.planning import Samples
 from penstock.operators.support.registry import find
 from penstock.operators.support.schema import Spec
@@ -76,8 +77,8 @@ def run_operator(name: str, *inputs: np.ndarray, layout: str = "", **args: Any) 
     return call(op, found, PlainContext(values), *inputs)
 
 
-def call(op: Any, specs: Any, context: PlainContext, *inputs: Any, method: str = "cpu") -> Any:
-    """What `cpu`, or `defer`, makes of one sample that is planned alone.
+def call(op: Any, specs: Any, context: PlainContext, *inputs: Any, lazy: bool = False) -> Any:
+    """What `cpu` makes of one sample that is planned alone.
 
     Parameters
     ----------
@@ -87,9 +88,15 @@ def call(op: Any, specs: Any, context: PlainContext, *inputs: Any, method: str =
         What `infer` returned.
     context
         With the sample's arguments, converted.
+    lazy
+        Whether a lazy value is returned as it is.
     """
-    function = getattr(op, method)
-    if getattr(op, "plan", None) is None or not op.needs_plan:
+
+    def function(*given: Any) -> Any:
+        result = op.cpu(*given)
+        return result.materialise(context) if isinstance(result, LazyValue) and not lazy else result
+
+    if op.plan is None or not op.needs_plan:
         return function(context, *inputs)
     planner = Planner(
         op, context.args, [specs] if isinstance(specs, Spec) else specs, constant=False

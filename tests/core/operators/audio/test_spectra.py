@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import ArgumentValueError, LayoutError, ShapeError
-from penstock.operators.support.audio.lazy_spectrum import DeferredSpectrum, numbers
+from penstock.operators.support.audio.lazy_spectrum import LazySpectrum, numbers
 from penstock.operators.support.registry import find
 from penstock.operators.support.schema import Spec
 from penstock.types import DALIDataType
@@ -41,17 +41,17 @@ def test_layout_of_the_output():
     assert op.infer(Spec(DALIDataType.FLOAT, 1)) == Spec(DALIDataType.FLOAT, 2, "ft")
 
 
-def test_recipes_are_added_to_and_carried_out():
+def test_lazy_spectra_are_added_to_and_computed():
     signal, filters = prepared("spectrogram", 1), prepared("mel_filter_bank", 2, "ft")
-    recipe = signal.defer(PlainContext(signal.args), TONE)
-    assert recipe.shape == (257, 63)
-    longer = filters.defer(PlainContext(filters.args), recipe)
-    assert isinstance(longer, DeferredSpectrum)
+    lazily = signal.cpu(PlainContext(signal.args), TONE)
+    assert lazily.shape == (257, 63)
+    longer = filters.cpu(PlainContext(filters.args), lazily)
+    assert isinstance(longer, LazySpectrum)
     assert longer.shape == (128, 63)
     context = PlainContext(None)
     plain = run_operator("mel_filter_bank", run_operator("spectrogram", TONE), layout="ft")
     np.testing.assert_array_equal(numbers(context, longer), plain)
-    again = filters.defer(PlainContext(filters.args), longer)
+    again = filters.cpu(PlainContext(filters.args), longer)
     np.testing.assert_array_equal(again, run_operator("mel_filter_bank", plain, layout="ft"))
     assert numbers(context, plain) is plain
 

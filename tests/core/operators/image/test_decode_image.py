@@ -9,7 +9,6 @@ import simplejpeg
 from penstock.errors import BadSampleError, DataTypeError, ShapeError
 from penstock.kernels.cpu.decode import backend, nvimagecodec, stored
 from penstock.types import DALIDataType, DALIImageType
-from tests.support.deferred import defer
 from tests.support.encoded_images import (
     everything,
     jpegs,
@@ -21,6 +20,7 @@ from tests.support.encoded_images import (
     unsupported,
     webps,
 )
+from tests.support.lazy import lazy
 from tests.support.run_operator import run_operator
 
 BACK_ENDS = ("nvimagecodec", "opencv")
@@ -270,13 +270,13 @@ def test_deferred_regions_are_parts_of_the_whole(name, back_end):
             whole = run_operator("decoders.image", data, **options)
         except BadSampleError:
             with pytest.raises(BadSampleError):
-                defer("decoders.image", data, **options).region(0, 0, 1, 1)
+                lazy("decoders.image", data, **options).region(0, 0, 1, 1)
             continue
         height, width = whole.shape[:2]
         for _ in range(4):
             y0, x0 = int(rng.integers(height)), int(rng.integers(width))
             y1, x1 = int(rng.integers(y0, height)) + 1, int(rng.integers(x0, width)) + 1
-            image = defer("decoders.image", data, **options)
+            image = lazy("decoders.image", data, **options)
             assert image.shape == whole.shape
             assert image.dtype == whole.dtype
             np.testing.assert_array_equal(image.region(y0, x0, y1, x1), whole[y0:y1, x0:x1])
@@ -295,7 +295,7 @@ def test_every_region_of_a_subsampled_jpeg(back_end):
                 (0, 0, height, edge),
             ):
                 y0, x0, y1, x1 = region
-                found = defer("decoders.image", data).region(*region)
+                found = lazy("decoders.image", data).region(*region)
                 np.testing.assert_array_equal(found, whole[y0:y1, x0:x1])
 
 
@@ -309,7 +309,7 @@ def test_pixels_are_decoded_once(monkeypatch, back_end):
 
     monkeypatch.setattr("penstock.kernels.cpu.decode.pixels.decode_stored", counting)
     data = encoded(jpegs()["jpeg-200x300"])
-    image = defer("decoders.image", data)
+    image = lazy("decoders.image", data)
     assert image.shape == (200, 300, 3)
     assert not calls
     first = image.region(20, 30, 60, 90)
@@ -327,7 +327,7 @@ def test_pixels_are_decoded_once(monkeypatch, back_end):
 def test_the_header_alone_decides_the_shape():
     damaged = bytearray(jpegs()["jpeg-200x300"])
     damaged[1000:] = b""
-    image = defer("decoders.image", encoded(bytes(damaged)))
+    image = lazy("decoders.image", encoded(bytes(damaged)))
     assert image.shape == (200, 300, 3)
     with pytest.raises(BadSampleError, match="ends early, after 1000 bytes"):
         image.region(0, 0, 200, 300)

@@ -5,8 +5,8 @@ import pytest
 
 from penstock.errors import ArgumentValueError, OutOfRangeError, PenstockError, UsageError
 from penstock.types import DALIDataType, DALIImageType
-from tests.support.deferred import defer
 from tests.support.encoded_images import everything, jpegs, pngs
+from tests.support.lazy import lazy
 from tests.support.run_operator import run_operator
 
 
@@ -37,11 +37,11 @@ def test_it_is_decoding_and_cropping(name, args):
     whole = run_operator("decoders.image", encoded(name))
     expected = run_operator("crop", whole, layout="HWC", **args)
     np.testing.assert_array_equal(crop(name, **args), expected)
-    deferred = defer("decoders.image_crop", encoded(name), **args)
-    height, width, _ = deferred.shape
-    assert deferred.shape == expected.shape
-    np.testing.assert_array_equal(deferred.region(0, 0, height, width), expected)
-    np.testing.assert_array_equal(deferred.region(1, 2, height, width - 1), expected[1:, 2:-1])
+    image = lazy("decoders.image_crop", encoded(name), **args)
+    height, width, _ = image.shape
+    assert image.shape == expected.shape
+    np.testing.assert_array_equal(image.region(0, 0, height, width), expected)
+    np.testing.assert_array_equal(image.region(1, 2, height, width - 1), expected[1:, 2:-1])
 
 
 def test_arguments_of_a_sample():
@@ -76,7 +76,7 @@ def test_errors(args, error, reason):
     with pytest.raises(error, match=reason):
         crop("jpeg-4:2:0", **args)
     with pytest.raises(PenstockError):
-        defer("decoders.image_crop", encoded("jpeg-4:2:0"), **args)
+        lazy("decoders.image_crop", encoded("jpeg-4:2:0"), **args)
 
 
 # image_slice
@@ -105,9 +105,9 @@ def test_it_is_decoding_and_slicing(name, args):
     expected = run_operator("slice", whole, layout="HWC", **args)
     found = run_operator("decoders.image_slice", encoded(name), **args)
     np.testing.assert_array_equal(found, expected)
-    deferred = defer("decoders.image_slice", encoded(name), **args)
-    height, width, _ = deferred.shape
-    np.testing.assert_array_equal(deferred.region(0, 0, height, width), expected)
+    image = lazy("decoders.image_slice", encoded(name), **args)
+    height, width, _ = image.shape
+    np.testing.assert_array_equal(image.region(0, 0, height, width), expected)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from penstock.errors import ArgumentValueError
-from tests.support.deferred import defer
 from tests.support.encoded_images import jpegs, png
+from tests.support.lazy import lazy
 from tests.support.run_operator import run_operator
 
 
@@ -27,13 +27,13 @@ def test_it_is_a_window_of_the_image():
     np.testing.assert_array_equal(found, whole[y : y + height, x : x + width])
 
 
-def test_the_deferred_window_is_the_same():
+def test_the_lazily_window_is_the_same():
     for data in (map_of_places(), np.frombuffer(jpegs()["jpeg-200x300"], np.uint8)):
         found = run_operator("decoders.image_random_crop", data)
-        deferred = defer("decoders.image_random_crop", data)
-        assert deferred.shape == found.shape
+        lazily = lazy("decoders.image_random_crop", data)
+        assert lazily.shape == found.shape
         height, width, _ = found.shape
-        np.testing.assert_array_equal(deferred.region(0, 0, height, width), found)
+        np.testing.assert_array_equal(lazily.region(0, 0, height, width), found)
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.operators.support.lazy_image import DeferredMirror, DeferredWindow, pixels
+from penstock.operators.support.lazy_image import LazyImage, LazyMirror, LazyWindow
 from penstock.operators.support.registry import find
 from penstock.operators.support.schema import Spec
 from penstock.types import DALIDataType, to_dali_type
 from tests.support.run_operator import PlainContext, call
 
 
-class Image:
-    """A deferred image that remembers what it was asked for."""
+class Image(LazyImage):
+    """A lazy image that remembers what it was asked for."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -24,7 +24,7 @@ class Image:
         self.dtype = array.dtype
         self.asked: list[tuple[int, int, int, int]] = []
 
-    def region(self, y0: int, x0: int, y1: int, x1: int) -> np.ndarray:
+    def region(self, y0: int, x0: int, y1: int, x1: int, empty: Any = None) -> np.ndarray:
         height, width, _ = self.shape
         assert 0 <= y0 <= y1 <= height
         assert 0 <= x0 <= x1 <= width
@@ -45,8 +45,13 @@ class Made:
     def cpu(self, data: Any) -> Any:
         return call(*self._made, data)
 
-    def defer(self, data: Any) -> Any:
-        return call(*self._made, data, method="defer")
+    def lazy(self, data: Any) -> Any:
+        return call(*self._made, data, lazy=True)
+
+
+def pixels(image: Any) -> np.ndarray:
+    """All of an image, lazy or not."""
+    return image if isinstance(image, np.ndarray) else image.region(0, 0, *image.shape[:2])
 
 
 def made(name: str, given: Any = np.uint16, **arguments: Any) -> Made:
@@ -77,37 +82,37 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "arguments"), CASES)
-def test_deferred_or_not_is_the_same(name, arguments):
+def test_lazy_or_not_is_the_same(name, arguments):
     op = made(name, **arguments)
     source = image()
     wanted = op.cpu(source.array)
     np.testing.assert_array_equal(op.cpu(source), wanted)
-    np.testing.assert_array_equal(pixels(op.defer(source)), wanted)
-    np.testing.assert_array_equal(pixels(op.defer(source.array)), wanted)
-    deferred = op.defer(source)
-    assert deferred.shape == wanted.shape
-    assert deferred.dtype == wanted.dtype
+    np.testing.assert_array_equal(pixels(op.lazy(source)), wanted)
+    np.testing.assert_array_equal(pixels(op.lazy(source.array)), wanted)
+    found = op.lazy(source)
+    assert found.shape == wanted.shape
+    assert found.dtype == wanted.dtype
 
 
 @pytest.mark.parametrize(("name", "arguments"), CASES)
 def test_chains(name, arguments):
     first = made(name, **arguments)
     source = image()
-    once, later = first.cpu(source.array), first.defer(source)
+    once, later = first.cpu(source.array), first.lazy(source)
     for second, options in (("flip", {"vertical": 1}), ("crop", {"crop": (2, 0), "crop_pos_y": 1})):
         if second == "crop" and once.shape[0] < 2:
             continue
         op = made(second, once.dtype, **options)
-        np.testing.assert_array_equal(pixels(op.defer(later)), op.cpu(np.ascontiguousarray(once)))
+        np.testing.assert_array_equal(pixels(op.lazy(later)), op.cpu(np.ascontiguousarray(once)))
 
 
 def test_only_the_window_is_asked_for():
     flip = made("flip", vertical=1)
     crop = made("crop", crop=(4, 5), crop_pos_x=0.0, crop_pos_y=0.0)
     source = image()
-    recipe = crop.defer(flip.defer(source))
+    lazily = crop.lazy(flip.lazy(source))
     assert source.asked == []
-    pixels(recipe)
+    pixels(lazily)
     assert source.asked == [(8, 12, 12, 17)]
 
 
@@ -126,9 +131,9 @@ def test_regions(rows, columns, mirror_rows, mirror_columns):
     source = image()
     y0, y1 = rows
     x0, x1 = columns
-    window = DeferredWindow(source, 2, 3, 9, 9)
+    window = LazyWindow(source, 2, 3, 9, 9)
     array = source.array[2:11, 3:12]
     np.testing.assert_array_equal(window.region(y0, x0, y1, x1), array[y0:y1, x0:x1])
-    mirror = DeferredMirror(window, rows=mirror_rows, columns=mirror_columns)
+    mirror = LazyMirror(window, rows=mirror_rows, columns=mirror_columns)
     array = array[:: -1 if mirror_rows else 1, :: -1 if mirror_columns else 1]
     np.testing.assert_array_equal(mirror.region(y0, x0, y1, x1), array[y0:y1, x0:x1])

@@ -38,7 +38,7 @@ class Step:
     seed: int
     is_reader: bool
     is_light: bool = False
-    """Whether the step hardly touches data: it reads a file, or hands on a recipe."""
+    """Whether the step hardly touches data: it reads a file, or hands on a lazy value."""
     planner: Planner | None = None
     """What works out samples ahead of their data, where the operator can."""
     planned_args: tuple[tuple[str, int, Callable[[np.ndarray], Any]], ...] = ()
@@ -55,6 +55,8 @@ class Step:
     """Of each output, whether anybody reads it."""
     is_lazy: bool = False
     """Whether it hands on lazy values."""
+    materialises: bool = False
+    """Whether lazy values that it returns are computed at once."""
     origin: int = -1
     """The register that tells where samples were read from; -1 for none."""
     branch_origins: tuple[int, int] = (-1, -1)

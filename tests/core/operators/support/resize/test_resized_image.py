@@ -10,15 +10,20 @@ import pytest
 from hypothesis import given
 
 from penstock import types
-from penstock.operators.support.lazy_image import pixels
+from penstock.operators.support.lazy_image import LazyImage
 from penstock.operators.support.registry import find
 from penstock.operators.support.resize.resized_image import ResizedImage
 from penstock.operators.support.schema import Spec
 from tests.support.run_operator import PlainContext, call
 
 
-class Pixels:
-    """A deferred image that remembers what it was asked for."""
+def pixels(image):
+    """All of an image, lazy or not."""
+    return image if isinstance(image, np.ndarray) else image.region(0, 0, *image.shape[:2])
+
+
+class Pixels(LazyImage):
+    """A lazy image that remembers what it was asked for."""
 
     def __init__(self, array):
         self.array = array
@@ -26,7 +31,7 @@ class Pixels:
         self.dtype = array.dtype
         self.asked = []
 
-    def region(self, y0, x0, y1, x1):
+    def region(self, y0, x0, y1, x1, empty=None):
         assert 0 <= y0 <= y1 <= self.shape[0]
         assert 0 <= x0 <= x1 <= self.shape[1]
         self.asked.append((y0, x0, y1, x1))
@@ -41,10 +46,10 @@ def make(name, spec, **arguments):
     return op, PlainContext(SimpleNamespace(**args)), op.infer(spec)
 
 
-def run(made, data, method="cpu"):
-    """The output of what `make` returned, planned and computed, or deferred."""
+def run(made, data, lazy=False):
+    """The output of what `make` returned, planned and computed, or lazy."""
     op, context, specs = made
-    return call(op, specs, context, data, method=method)
+    return call(op, specs, context, data, lazy=lazy)
 
 
 def picture(height, width, dtype=np.uint8):
@@ -79,7 +84,7 @@ def resizers(draw):
     shape=st.tuples(st.integers(1, 60), st.integers(1, 60)),
     dtype=st.sampled_from([np.uint8, np.float32]),
     resizer=resizers(),
-    deferred=st.booleans(),
+    lazily=st.booleans(),
     layout=st.sampled_from(["CHW", "HWC"]),
     out=st.sampled_from([FLOAT, types.DALIDataType.FLOAT16, UINT8]),
     fraction=st.tuples(st.floats(0, 1.3), st.floats(0, 1.3)),
@@ -88,7 +93,7 @@ def resizers(draw):
     pad_output=st.booleans(),
 )
 def test_fused_equals_unfused(
-    shape, dtype, resizer, deferred, layout, out, fraction, position, mirror, pad_output
+    shape, dtype, resizer, lazily, layout, out, fraction, position, mirror, pad_output
 ):
     image = picture(*shape, dtype)
     name, arguments = resizer
@@ -111,7 +116,7 @@ def test_fused_equals_unfused(
         fill_values=3.25,
     )
     want = run(normalize, run(resize, image))
-    got = run(normalize, run(resize, Pixels(image) if deferred else image, "defer"))
+    got = run(normalize, run(resize, Pixels(image) if lazily else image, lazy=True))
     assert got.dtype == want.dtype
     np.testing.assert_array_equal(got.view(f"u{got.itemsize}"), want.view(f"u{want.itemsize}"))
 
@@ -126,22 +131,22 @@ def test_regions_equal_parts_of_the_whole(shape, resizer, corners):
     resize = make(name, Spec(UINT8, 3, "HWC"), **arguments)
     image = picture(*shape)
     whole = run(resize, image)
-    deferred = run(resize, Pixels(image), "defer")
-    height, width, _ = deferred.shape
+    lazily = run(resize, Pixels(image), lazy=True)
+    height, width, _ = lazily.shape
     y0, y1 = sorted(int(v * height) for v in corners[:2])
     x0, x1 = sorted(int(v * width) for v in corners[2:])
-    assert deferred.dtype == whole.dtype
-    np.testing.assert_array_equal(deferred.region(y0, x0, y1, x1), whole[y0:y1, x0:x1])
-    np.testing.assert_array_equal(pixels(deferred), whole)
+    assert lazily.dtype == whole.dtype
+    np.testing.assert_array_equal(lazily.region(y0, x0, y1, x1), whole[y0:y1, x0:x1])
+    np.testing.assert_array_equal(pixels(lazily), whole)
 
 
 def test_only_what_filters_cover_is_asked_for():
     source = Pixels(picture(100, 200))
     resize = make("resize", Spec(UINT8, 3, "HWC"), size=(50, 100))
-    deferred = run(resize, source, "defer")
-    assert isinstance(deferred, ResizedImage)
+    lazily = run(resize, source, lazy=True)
+    assert isinstance(lazily, ResizedImage)
     assert source.asked == []
-    deferred.region(10, 20, 20, 30)
+    lazily.region(10, 20, 20, 30)
     # Triangles as wide as four pixels: one and a half beyond the window on either side.
     assert source.asked == [(19, 39, 41, 61)]
 
@@ -149,14 +154,14 @@ def test_only_what_filters_cover_is_asked_for():
 def test_nothing_is_asked_for_an_empty_region():
     source = Pixels(picture(10, 20))
     resize = make("resize", Spec(UINT8, 3, "HWC"), size=(5, 10))
-    assert run(resize, source, "defer").region(3, 3, 3, 8).shape == (0, 5, 3)
+    assert run(resize, source, lazy=True).region(3, 3, 3, 8).shape == (0, 5, 3)
     assert source.asked == []
 
 
 def test_a_resize_to_the_same_size_hands_on_its_input():
     source = Pixels(picture(10, 20))
     resize = make("resize", Spec(UINT8, 3, "HWC"), size=(10, 20))
-    assert run(resize, source, "defer") is source
+    assert run(resize, source, lazy=True) is source
 
 
 @pytest.mark.parametrize("name", ["resize", "random_resized_crop"])
@@ -165,6 +170,6 @@ def test_resizing_what_is_being_resized(name):
     first = make("resize", Spec(UINT8, 3, "HWC"), size=(40, 45))
     second = make(name, first[2], size=(17, 20))
     want = run(second, run(first, image))
-    deferred = run(first, image, "defer")
-    np.testing.assert_array_equal(run(second, deferred), want)
-    np.testing.assert_array_equal(pixels(run(second, deferred, "defer")), want)
+    lazily = run(first, image, lazy=True)
+    np.testing.assert_array_equal(run(second, lazily), want)
+    np.testing.assert_array_equal(pixels(run(second, lazily, lazy=True)), want)

@@ -11,6 +11,7 @@ import numpy as np
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.executor.cpu.context import FrameContext
 from penstock.executor.planning import Planner, SamplePlans
+from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.operator import Operator
 from penstock.operators.support.planning import Samples
 from penstock.operators.support.schema import Spec, as_specs
@@ -33,6 +34,11 @@ class FrameLoop:
     Only an operator with ``keeps_shape = True``, whose output has the shape of its input, can tell
     what becomes of a sequence without frames.
     """
+
+    takes: tuple[type, ...] = ()
+    """No lazy values: frames are cut out of memory."""
+    returns_lazy: tuple[type, ...] = ()
+    """None: frames are put together in memory."""
 
     def __init__(
         self, op: Operator, inputs: Sequence[Spec], tensor_layouts: dict[str, str]
@@ -108,6 +114,8 @@ class FrameLoop:
                 result = self.op.cpu(context.at(f), frame, *of_frame)
             else:
                 result = self.op.cpu(context.at(f), frame, *others)
+            if isinstance(result, LazyValue):
+                result = result.materialise(context)
             results = result if isinstance(result, tuple) else (result,)
             outputs = len(results)
             for k, output in enumerate(results):

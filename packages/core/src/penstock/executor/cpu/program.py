@@ -9,9 +9,9 @@ import numpy as np
 
 from penstock.executor.cpu.batch import BatchBuffer
 from penstock.executor.cpu.concurrency import Concurrency
-from penstock.executor.cpu.frames import FrameLoop
 from penstock.executor.step import Step, StepMaker, with_place
 from penstock.executor.step import reads as reads_of
+from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
 from penstock.operators.support.schema import Spec
 
@@ -58,7 +58,7 @@ class Program:
         self._fuse = fuse
         for node in stage.sample_nodes:
             with_place(node, self._add, node)
-        self._defer()
+        self._pass_on()
         self._write_to_merged()
         self.is_light = all(step.is_light for step in self.steps)
         """Whether samples pass through without any work on their data."""
@@ -196,29 +196,25 @@ class Program:
                 ):
                     self.rows[r] = self.rows.get(merge.outputs[0], merge.outputs[0])
 
-    def _defer(self) -> None:
-        """Let a producer hand a recipe to its only consumer, where both can."""
-        if not self._fuse:
-            return
-        consumer_of = {s.inputs[0]: s for s in self.steps if s.inputs}
+    def _pass_on(self) -> None:
+        """Let lazy values go to their only reader where it takes them; others are computed."""
+        reader_of = {s.inputs[0]: s for s in self.steps if s.inputs}
         for step in self.steps:
-            schema = step.node.schema
-            if not schema.defers or len(step.outputs) != 1 or isinstance(step.op, FrameLoop):
+            kinds = [kind for kind in step.op.returns_lazy if issubclass(kind, LazyValue)]
+            if not kinds:
                 continue
             r = step.outputs[0]
-            consumer = consumer_of.get(r)
-            if (
-                consumer is not None
+            reader = reader_of.get(r)
+            step.is_lazy = step.is_light = (
+                self._fuse
+                and reader is not None
                 and self.plan.consumers[r] == 1
                 and not self.plan.leaves_stage[r]
-                and consumer.node.schema.takes_deferred
-                and consumer.node.schema.recipes == schema.recipes
-                and not isinstance(consumer.op, FrameLoop)
-                and consumer.guard == step.guard
-                and (schema.recipes != "image" or self.specs[r].layout == "HWC")
-            ):
-                step.function = step.op.defer
-                step.is_light = step.is_lazy = True
+                and reader.guard == step.guard
+                and all(issubclass(kind, reader.op.takes) for kind in kinds)
+                and all(kind.layout in ("", self.specs[r].layout) for kind in kinds)
+            )
+            step.materialises = not step.is_lazy
 
 
 def _is_small(samples: Samples | None) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from penstock.errors import PenstockError, ShapeError, located
 from penstock.executor.cpu.context import ChunkContext
 from penstock.executor.guards import chosen, spread, taken
+from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
 from penstock.tensors.rows import Rows
 
@@ -453,6 +454,8 @@ class SampleRunner:
             if isinstance(rows, list):
                 inputs[k] = Rows(rows)
         found = step.function(several, *inputs)
+        if step.materialises and isinstance(found, LazyValue):
+            found = found.materialise(several)
         results = found if isinstance(found, tuple) else (found,)
         _check_count(step, results)
         for buffer, rows in zip(context.buffers, results, strict=True):
@@ -480,7 +483,7 @@ class SampleRunner:
         outputs: list[list[Any]] = [[] for _ in step.outputs]
         buffer = context.buffers[0] if len(outputs) == 1 else None
         origin = self._iteration.buffers[step.inputs[0]] if inputs else None
-        materialise = self._materialise
+        materialise, computes = self._materialise, step.materialises
         failed: list[int] = []
         for k, position in enumerate(group.positions):
             context.position = position
@@ -494,6 +497,8 @@ class SampleRunner:
                     result = function(context, first[k])
                 else:
                     result = function(context, *[values[k] for values in inputs])
+                if computes and isinstance(result, LazyValue):
+                    result = result.materialise(context)
                 if len(outputs) == 1 and type(result) is not tuple:
                     if buffer is not None:
                         index = indices[position]

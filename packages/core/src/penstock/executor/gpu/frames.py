@@ -19,21 +19,21 @@ from penstock.tensors.gpu.batch import (
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from penstock.operators.support.schema import Spec
     from penstock.tensors.gpu.queue import Queue
 
 
 class GpuFrames(FrameLoop):
     """An operator that takes frames, made into one that takes batches of sequences."""
 
-    @property
-    def _takes_sequences(self) -> bool:
-        """Whether a sequence is to the operator what a large frame is."""
-        return self.op.elementwise and not self.frame_args
-
-    @property
-    def gpu_takes(self) -> tuple[type, ...]:
-        """What the operator takes; no recipes, where frames are cut out of memory."""
-        return self.op.gpu_takes if self._takes_sequences else ()
+    def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
+        """Specs of the output sequences."""
+        outputs = super().infer(*inputs)
+        # A sequence may be to the operator what a large frame is.
+        self._takes_sequences = self.op.elementwise and not self.frame_args
+        if self._takes_sequences:
+            self.takes, self.returns_lazy = self.op.takes, self.op.returns_lazy
+        return outputs
 
     def gpu(self, c: Any, sequences: Any, *others: Any) -> Any:
         """Run all frames of all sequences as one batch, and fold its outputs."""

@@ -34,7 +34,7 @@ class _Prepared(NamedTuple):
     step: Step
     args: SimpleNamespace
     takes: tuple[type, ...]
-    """Recipes that the operator understands."""
+    """Kinds of lazy value that the operator understands."""
     dropped: list[int]
     """Registers that nobody reads behind the step, so that its memory serves the next ones."""
 
@@ -82,19 +82,21 @@ class GpuProgram:
             if not step.node.schema.tells_late
             for r in step.outputs
         }
-        self._lazy = {
-            r: fuse and plan.consumers[r] == 1 and not plan.leaves_stage[r]
+        self._lazy: dict[int, tuple[type, ...]] = {
+            r: step.op.returns_lazy
+            if step.op is not None and fuse and plan.consumers[r] == 1 and not plan.leaves_stage[r]
+            else ()
             for step in self._steps
             for r in step.outputs
         }
-        """Whether what an operator has only described may go to the next one as it is."""
+        """Kinds of lazy value that may go to the next operator as they are."""
         self._leaving = [r for step in self._steps for r in step.outputs if plan.leaves_stage[r]]
         dropped: list[list[int]] = [[] for _ in self._steps]
         for r, number in last.items():
             if not plan.leaves_stage[r]:
                 dropped[number].append(r)
         self._prepared = [
-            _Prepared(step, SimpleNamespace(**step.args), getattr(step.op, "gpu_takes", ()), drop)
+            _Prepared(step, SimpleNamespace(**step.args), _kinds(step), drop)
             for step, drop in zip(self._steps, dropped, strict=True)
         ]
 
@@ -220,7 +222,7 @@ class GpuProgram:
                 f"The operator made elements of type {value.dtype} where its declaration says "
                 f"{expected}; its `infer` has to tell the type, or the values be converted."
             )
-        if type(value) is DeviceBatch or self._lazy[r]:
+        if type(value) is DeviceBatch or isinstance(value, self._lazy[r]):
             return value
         return value.materialise(queue)
 
@@ -251,6 +253,12 @@ class GpuProgram:
 
 def _no_function(*_: Any) -> Any:
     raise AssertionError("a source is not run")
+
+
+def _kinds(step: Step) -> tuple[type, ...]:
+    """Kinds of lazy batch that an operator takes."""
+    takes = () if step.op is None else step.op.takes
+    return tuple([kind for kind in takes if issubclass(kind, LazyBatch)])
 
 
 def _is_several(result: Any) -> bool:

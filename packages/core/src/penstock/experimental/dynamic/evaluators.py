@@ -15,6 +15,7 @@ from penstock.experimental.dynamic.execution import run_chain
 from penstock.experimental.dynamic.failures import interruption_in, placed
 from penstock.experimental.dynamic.invocations import DONE, FAILED, NEW, QUEUED, RUNNING, Invocation
 from penstock.experimental.dynamic.slots import HostValue, Slot
+from penstock.operators.support.lazy_value import LazyValue
 
 if TYPE_CHECKING:
     from penstock.executor.gpu.stream import StreamExecutor
@@ -433,10 +434,10 @@ def _pays_to_fuse(group: Sequence[Invocation]) -> bool:
         return False
     expressions = 0
     for invocation in group:
-        schema = invocation.form.operation.schema
-        if schema.defers:
+        form = invocation.form
+        if any(issubclass(kind, LazyValue) for kind in form.op.returns_lazy):
             return True
-        if schema.name == _EXPRESSION and invocation.form.specs[0].ndim != 0:
+        if form.operation.schema.name == _EXPRESSION and invocation.form.specs[0].ndim != 0:
             expressions += 1
     return expressions > 1
 

@@ -15,6 +15,7 @@ from penstock.executor.cpu.arena import Arena
 from penstock.executor.planning import Planner
 from penstock.experimental.dynamic.slots import HostValue
 from penstock.kernels.cpu.random import sample_uniforms
+from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.planning import Samples
 from penstock.tensors.pool import HOST_POOL
 from penstock.types import storage_dtype
@@ -215,6 +216,8 @@ class Solo:
             else:
                 result = self._cpu(context, *[value.rows[0] for value in inputs])
             if type(result) is not tuple:
+                if isinstance(result, LazyValue):
+                    result = result.materialise(context)
                 result = (result,)
             if len(result) != self._outputs:
                 raise ValueError("another number of outputs than declared")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from penstock.operators.support.pointwise.pointwise_batch import (
     pointwise,
 )
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
-from penstock.tensors.gpu.batch import StridedBatch
+from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu import transfer as _transfer
     from penstock.kernels.gpu.pointwise_terms import Term
     from penstock.operators.support.arithmetic.terms import DeviceProgram
-    from penstock.tensors.gpu.batch import LazyBatch
 else:
     _terms = later("penstock.kernels.gpu.pointwise_terms")
     _transfer = later("penstock.kernels.gpu.transfer")
@@ -140,7 +139,8 @@ class ArithmeticGenericOp(Operator):
         except IntegerDivisionByZeroError:
             raise _division_by_zero() from None
 
-    gpu_takes: ClassVar = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
+    takes = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
+    returns_lazy = (LazyBatch,)
 
     @cached_property
     def device_program(self) -> DeviceProgram:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from penstock._later import later
 from penstock.errors import ArgumentValueError, LayoutError, ShapeError
 from penstock.kernels.cpu.bands import MEL_SCALES, Bands, apply_bands, mel_bands
 from penstock.operators.support.argument_types import BoolArg, FloatArg, IntArg, StringArg
-from penstock.operators.support.audio.lazy_spectrum import DeferredSpectrum, numbers
+from penstock.operators.support.audio.lazy_spectrum import LazySpectrum, numbers
 from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
 from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.support.schema import Arg, Input, Spec
@@ -58,9 +58,6 @@ else:
         Arg("sample_rate", FloatArg, 44100.0, "Sampling rate of the signal, hertz."),
     ),
     output_docs=("float32, in the layout of the input; the extent of ``f`` is `nfilter`.",),
-    defers=True,
-    takes_deferred=True,
-    recipes="spectrum",
 )
 class MelFilterBank(Operator):
     """Sums up a spectrum with triangular weights that are equally wide on the mel scale.
@@ -115,28 +112,20 @@ class MelFilterBank(Operator):
             found = self._known[bins] = mel_bands(bins, *self._settings)
         return found
 
-    def cpu(self, c: SampleContext, *inputs: Any) -> np.ndarray:
+    takes = (LazySpectrum, SpectrumBatch)
+    returns_lazy = (LazySpectrum, SpectrumBatch)
+
+    def cpu(self, c: SampleContext, *inputs: Any) -> np.ndarray | LazySpectrum:
         data = inputs[0]
-        if isinstance(data, DeferredSpectrum) and data.bands is None:
-            recipe = self.defer(c, data)
-            out = c.empty(recipe.shape, np.float32)
-            recipe.write(out)
-            return out
+        if isinstance(data, LazySpectrum) and data.bands is None:
+            data.bands = self._bands(data.bins)
+            return data
         data = numbers(c, data)
         axis = self._axis(data.ndim)
         shape = (*data.shape[:axis], self.args.nfilter, *data.shape[axis + 1 :])
         out = c.empty(shape, np.float32)
         apply_bands(data, axis, self._bands(data.shape[axis]), out)
         return out
-
-    def defer(self, c: SampleContext, *inputs: Any) -> Any:
-        data = inputs[0]
-        if not isinstance(data, DeferredSpectrum) or data.bands is not None:
-            return self.cpu(c, data)
-        data.bands = self._bands(data.bins)
-        return data
-
-    gpu_takes: ClassVar = (SpectrumBatch,)
 
     def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
         data = inputs[0]

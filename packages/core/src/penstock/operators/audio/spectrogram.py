@@ -9,7 +9,7 @@ import numpy as np
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
 from penstock.operators.support.argument_types import BoolArg, FloatListArg, IntArg, LayoutArg
-from penstock.operators.support.audio.lazy_spectrum import DeferredSpectrum
+from penstock.operators.support.audio.lazy_spectrum import LazySpectrum
 from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
 from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.support.schema import Arg, Input, Spec
@@ -84,8 +84,6 @@ _MOST_SHAPES = 256
         Arg("window_step", IntArg, 256, "How many elements windows are apart."),
     ),
     output_docs=("float32 ``(nfft // 2 + 1, windows)``, or transposed: see `layout`.",),
-    defers=True,
-    recipes="spectrum",
 )
 class Spectrogram(Operator):
     """Power of the frequencies of a signal over time.
@@ -131,13 +129,9 @@ class Spectrogram(Operator):
         self._time_first = args.layout == "tf"
         return Spec(DALIDataType.FLOAT, 2, args.layout)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        recipe = self.defer(c, *inputs)
-        out = c.empty(recipe.shape, np.float32)
-        recipe.write(out)
-        return out
+    returns_lazy = (LazySpectrum, SpectrumBatch)
 
-    def defer(self, c: SampleContext, *inputs: np.ndarray) -> DeferredSpectrum:
+    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> LazySpectrum:
         data = inputs[0]
         size = data.size
         if size == 0 or (data.shape and size not in data.shape):
@@ -146,7 +140,7 @@ class Spectrogram(Operator):
         if count < 1:
             raise self._too_short(size)
         signal = data if data.ndim == 1 else data.reshape(-1)
-        return DeferredSpectrum(c, self._plan, signal, count, self._time_first)
+        return LazySpectrum(c, self._plan, signal, count, self._time_first)
 
     def gpu(self, c: BatchContext, *inputs: Any) -> SpectrumBatch:
         data: DeviceBatch = inputs[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from penstock._later import later
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.decibels import decibel_scale, to_decibels
 from penstock.operators.support.argument_types import FloatArg
-from penstock.operators.support.audio.lazy_spectrum import DeferredSpectrum
+from penstock.operators.support.audio.lazy_spectrum import LazySpectrum
 from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
 from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.support.schema import Arg, Input, Spec
@@ -49,8 +49,6 @@ else:
         ),
     ),
     output_docs=("float32 decibels, in the layout of the input.",),
-    takes_deferred=True,
-    recipes="spectrum",
 )
 class ToDecibels(Operator):
     """Turns magnitudes or powers into decibels.
@@ -75,13 +73,13 @@ class ToDecibels(Operator):
     def cpu(self, c: SampleContext, *inputs: Any) -> np.ndarray:
         data = inputs[0]
         out = c.empty(data.shape, np.float32)
-        if isinstance(data, DeferredSpectrum):
+        if isinstance(data, LazySpectrum):
             data.write(out, self._scale)
         else:
             to_decibels(data, self._scale, out)
         return out
 
-    gpu_takes: ClassVar = (SpectrumBatch,)
+    takes = (LazySpectrum, SpectrumBatch)
 
     def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
         data, scale = inputs[0], self._scale

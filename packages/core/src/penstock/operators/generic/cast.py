@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
-
 import numpy as np
 
 from penstock.errors import DataTypeError
@@ -18,11 +16,8 @@ from penstock.operators.support.pointwise.pointwise_batch import (
     pointwise,
 )
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
-from penstock.tensors.gpu.batch import StridedBatch
+from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
 from penstock.types import DALIDataType, storage_dtype, to_numpy_type
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import LazyBatch
 
 _OUTPUT_DOC = "The numbers in their new type, in the layout of the input."
 
@@ -62,7 +57,8 @@ class _Conversion(Operator):
         self._convert(data, out)
         return out
 
-    gpu_takes: ClassVar = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
+    takes = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
+    returns_lazy = (LazyBatch,)
 
     def gpu(self, c: BatchContext, data: LazyBatch, like: LazyBatch | None = None) -> LazyBatch:
         if self._convert is None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
@@ -24,7 +22,7 @@ class Copy(Operator):
         np.copyto(out, data)
         return out
 
-    gpu_takes: ClassVar = (StridedBatch,)
+    takes = (StridedBatch,)
 
     def gpu(self, c: BatchContext, data: DeviceBatch | StridedBatch) -> DeviceBatch:
         out = c.empty(data.shapes, data.dtype)

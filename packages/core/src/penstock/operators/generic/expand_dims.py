@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from penstock.errors import ArgumentValueError, LayoutError, OutOfRangeError
@@ -68,7 +66,8 @@ class ExpandDims(Operator):
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         return np.expand_dims(data, self._checked_axes(data.ndim))
 
-    gpu_takes: ClassVar = (StridedBatch,)
+    takes = (StridedBatch,)
+    returns_lazy = (LazyBatch,)
 
     def gpu(self, c: BatchContext, data: DeviceBatch | StridedBatch) -> LazyBatch:
         axes = self._checked_axes(data.ndim)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -71,7 +71,8 @@ class Pad(Operator):
     >>> images = fn.pad(images, axis_names="HW", align=32, fill_value=127)
     """
 
-    gpu_takes: ClassVar = (LazyBatch,)
+    takes = (LazyBatch,)
+    returns_lazy = (LazyBatch,)
 
     @staticmethod
     def needs_batch(args: dict[str, Any]) -> bool:

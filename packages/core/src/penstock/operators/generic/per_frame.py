@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from penstock.errors import LayoutError, ShapeError
@@ -57,7 +55,8 @@ class PerFrame(Operator):
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         return data
 
-    gpu_takes: ClassVar = (LazyBatch,)
+    takes = (LazyBatch,)
+    returns_lazy = (LazyBatch,)
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         return data

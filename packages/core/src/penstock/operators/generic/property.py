@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class GetProperty(Operator):
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         return _characters(c.source) if self._layout is None else self._layout
 
-    gpu_takes: ClassVar = (LazyBatch,)
+    takes = (LazyBatch,)
 
     def gpu(self, c: BatchContext, data: Any) -> DeviceBatch:
         from penstock.kernels.gpu.transfer import to_device

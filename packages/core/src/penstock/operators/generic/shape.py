@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class Shape(Operator):
     def plan(self, c: PlanContext, data: Samples) -> Planned:
         return Planned(values=data.shapes.astype(self.dtype))
 
-    gpu_takes: ClassVar = (LazyBatch,)
+    takes = (LazyBatch,)
 
     def gpu(self, c: BatchContext, data: Any) -> DeviceBatch:
         shapes = data.shapes if isinstance(data, LazyBatch) else [row.shape for row in data.rows]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from penstock.operators.support.arguments import given
-from penstock.operators.support.lazy_image import DeferredImage
+from penstock.operators.support.lazy_image import LazyImage
 from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.support.planning import PlanContext, Planned, plan_batch
 from penstock.operators.support.schema import Input, Spec
@@ -36,8 +36,6 @@ from penstock.tensors.gpu.batch import LazyBatch
     ),
     args=(*SLICE_ARGS, *OUT_OF_BOUNDS_ARGS, *CUT_DTYPE_ARGS),
     output_docs=("The window, in the layout of the input.",),
-    defers=True,
-    takes_deferred=True,
 )
 class Slice(Operator):
     """Cuts a window, given by its coordinates, out of each sample.
@@ -80,16 +78,14 @@ class Slice(Operator):
     def cpu(
         self,
         c: SampleContext,
-        data: np.ndarray,
+        data: np.ndarray | LazyImage,
         anchor: np.ndarray | None = None,
         shape_input: np.ndarray | None = None,
-    ) -> np.ndarray:
+    ) -> np.ndarray | LazyImage:
         return self._cutter.cut(c, data)
 
-    def defer(self, c: SampleContext, *inputs: Any) -> np.ndarray | DeferredImage:
-        return self._cutter.defer(c, inputs[0])
-
-    gpu_takes: ClassVar = (LazyBatch,)
+    takes = (LazyImage, LazyBatch)
+    returns_lazy = (LazyImage, LazyBatch)
 
     def gpu(
         self, c: BatchContext, data: LazyBatch, anchor: Any = None, shape_input: Any = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import ClassVar
 
 import numpy as np
 
@@ -63,7 +62,8 @@ class Squeeze(Operator):
             axes = _checked(c.args.axes, data.ndim)
         return data.reshape(_without(axes, data.shape))
 
-    gpu_takes: ClassVar = (StridedBatch,)
+    takes = (StridedBatch,)
+    returns_lazy = (LazyBatch,)
 
     def gpu(self, c: BatchContext, data: DeviceBatch | StridedBatch) -> LazyBatch:
         kept = self._kept(c, data.ndim)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -153,7 +153,8 @@ class TensorSubscript(Operator):
             _check_index(index, data.shape)
             raise
 
-    gpu_takes: ClassVar = (StridedBatch,)
+    takes = (StridedBatch,)
+    returns_lazy = (LazyBatch,)
 
     def gpu(self, c: BatchContext, batch: DeviceBatch | StridedBatch) -> LazyBatch:
         data = StridedBatch.of(batch)
@@ -221,7 +222,8 @@ class SubscriptDimCheck(Operator):
         _check_count(self.args.num_subscripts, data.ndim)
         return data
 
-    gpu_takes: ClassVar = (LazyBatch,)
+    takes = (LazyBatch,)
+    returns_lazy = (LazyBatch,)
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         _check_count(self.args.num_subscripts, data.ndim)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from penstock.errors import ArgumentValueError, LayoutError
@@ -89,7 +87,8 @@ class Transpose(Operator):
         transpose_into(data, perm, out)
         return out
 
-    gpu_takes: ClassVar = (StridedBatch,)
+    takes = (StridedBatch,)
+    returns_lazy = (LazyBatch,)
 
     def gpu(self, c: BatchContext, *inputs: DeviceBatch | StridedBatch) -> LazyBatch:
         data = inputs[0]

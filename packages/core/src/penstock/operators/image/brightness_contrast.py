@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,13 +20,12 @@ from penstock.operators.support.pointwise.pointwise_batch import (
 )
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.operators.support.windows.arithmetic import as_float32
-from penstock.tensors.gpu.batch import StridedBatch, plain
+from penstock.tensors.gpu.batch import LazyBatch, StridedBatch, plain
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu import adjustments as _adjustments
     from penstock.kernels.gpu import pointwise as _kernels
-    from penstock.tensors.gpu.batch import LazyBatch
 else:
     _adjustments = later("penstock.kernels.gpu.adjustments")
     _kernels = later("penstock.kernels.gpu.pointwise")
@@ -131,7 +130,8 @@ class _Adjustment(Operator):
         )
         return out
 
-    gpu_takes: ClassVar = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
+    takes = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
+    returns_lazy = (LazyBatch,)
 
     def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
         data = inputs[0]

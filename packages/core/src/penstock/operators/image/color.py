@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
-
 import numpy as np
 
 from penstock.errors import ShapeError
@@ -13,11 +11,8 @@ from penstock.operators.support.operator import BatchContext, Operator, SampleCo
 from penstock.operators.support.pointwise.color_chain import TAKEN, colored
 from penstock.operators.support.pointwise.element_type import element_type
 from penstock.operators.support.schema import Arg, Input, Spec
-from penstock.tensors.gpu.batch import plain
+from penstock.tensors.gpu.batch import LazyBatch, plain
 from penstock.types import DALIDataType, DALIImageType, to_numpy_type
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import LazyBatch
 
 _TYPES = (
     DALIDataType.UINT8,
@@ -109,7 +104,8 @@ class _ColorTransform(Operator):
         self._transform(data, numbers, out)
         return out
 
-    gpu_takes: ClassVar = TAKEN
+    takes = TAKEN
+    returns_lazy = (LazyBatch,)
 
     def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
         from penstock.kernels.gpu.color_steps import Matrix

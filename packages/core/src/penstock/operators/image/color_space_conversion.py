@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
-
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
@@ -11,10 +9,8 @@ from penstock.operators.support.argument_types import ImageTypeArg
 from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.support.pointwise.color_chain import TAKEN, colored
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
+from penstock.tensors.gpu.batch import LazyBatch
 from penstock.types import DALIDataType, DALIImageType
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import LazyBatch
 
 _SPACES = (DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY, DALIImageType.YCbCr)
 
@@ -78,7 +74,8 @@ class ColorSpaceConversion(Operator):
         self._convert(data, self._spaces, out)
         return out
 
-    gpu_takes: ClassVar = TAKEN
+    takes = TAKEN
+    returns_lazy = (LazyBatch,)
 
     def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
         from penstock.kernels.gpu.color_steps import Conversion

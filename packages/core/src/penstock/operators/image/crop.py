@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
-from penstock.operators.support.lazy_image import DeferredImage
+from penstock.operators.support.lazy_image import LazyImage
 from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Input, Spec
@@ -33,8 +31,6 @@ _LAYOUTS = (
     inputs=Input("data", "Images, volumes or sequences of them.", layouts=_LAYOUTS),
     args=(*CROP_ARGS, *OUT_OF_BOUNDS_ARGS, *CUT_DTYPE_ARGS),
     output_docs=("The window, in the layout of the input.",),
-    defers=True,
-    takes_deferred=True,
 )
 class Crop(Operator):
     """Cuts a window out of each sample.
@@ -68,13 +64,11 @@ class Crop(Operator):
         extents = data.shapes
         return self._cutter.plan(extents, *self._windows[extents.shape[1]].plan(c, extents))
 
-    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
+    def cpu(self, c: SampleContext, data: np.ndarray | LazyImage) -> np.ndarray | LazyImage:
         return self._cutter.cut(c, data)
 
-    def defer(self, c: SampleContext, *inputs: DeferredImage) -> np.ndarray | DeferredImage:
-        return self._cutter.defer(c, inputs[0])
-
-    gpu_takes: ClassVar = (LazyBatch,)
+    takes = (LazyImage, LazyBatch)
+    returns_lazy = (LazyImage, LazyBatch)
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         return self._cutter.cut_batch(c, data, plan_batch(self, c, data))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from penstock.operators.support.argument_types import (
     StringArg,
 )
 from penstock.operators.support.arguments import scalars
-from penstock.operators.support.lazy_image import DeferredImage
+from penstock.operators.support.lazy_image import LazyImage
 from penstock.operators.support.normalize.normalized_windows import AxisOrder, NormalizedWindows
 from penstock.operators.support.normalize.pixels import (
     NORMALIZATION_ARGS,
@@ -115,7 +114,6 @@ _POLICIES = ("error", "constant", "pad", "trim_to_shape")
         Arg("image_type", ImageTypeArg, None, "Has had no effect for long.", deprecated=""),
     ),
     output_docs=("The normalised window in `output_layout`.",),
-    takes_deferred=True,
 )
 class CropMirrorNormalize(Operator):
     """Cuts out a window, mirrors, normalises, converts and changes the layout, all in one pass.
@@ -190,8 +188,9 @@ class CropMirrorNormalize(Operator):
         return Planned(outs[:, self._order.out], (anchors, shapes, outside, numbers))
 
     unplanned = ("mirror",)
+    takes = (LazyImage, StridedBatch, ResizedBatch, WarpedBatch, ColorBatch)
 
-    def cpu(self, c: SampleContext, data: np.ndarray | DeferredImage) -> np.ndarray:
+    def cpu(self, c: SampleContext, data: np.ndarray | LazyImage) -> np.ndarray:
         given_anchor, given_shape, outside, numbers = c.row
         mirror = c.args.mirror != 0
         anchor = [given_anchor[axis] for axis in self._from_input]
@@ -227,8 +226,6 @@ class CropMirrorNormalize(Operator):
             source = source[..., ::-1, :]
         self._normalize(source, target, coefficients)
         return out
-
-    gpu_takes: ClassVar = (StridedBatch, ResizedBatch, WarpedBatch, ColorBatch)
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> DeviceBatch:
         planned = plan_batch(self, c, data)

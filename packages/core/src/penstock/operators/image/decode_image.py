@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from penstock.operators.support.decode.encoded_image import EncodedImage
 from penstock.operators.support.decode.image_decoder import (
     CACHE_ARGS,
     DECODE_ARGS,
@@ -13,7 +10,7 @@ from penstock.operators.support.decode.image_decoder import (
     OUTPUT_DOCS,
     ImageDecoder,
 )
-from penstock.operators.support.operator import SampleContext, operator
+from penstock.operators.support.operator import operator
 
 
 @operator(
@@ -22,7 +19,6 @@ from penstock.operators.support.operator import SampleContext, operator
     args=(*DECODE_ARGS, *CACHE_ARGS),
     output_docs=OUTPUT_DOCS,
     devices=DEVICES,
-    defers=True,
 )
 class DecodeImage(ImageDecoder):
     """Decodes images: JPEG, PNG, TIFF, WebP, BMP, PNM (P1 to P6) and JPEG 2000.
@@ -37,7 +33,3 @@ class DecodeImage(ImageDecoder):
     >>> images = fn.decoders.image(encoded)
     >>> masks = fn.decoders.image(encoded, output_type=types.GRAY)
     """
-
-    def defer(self, c: SampleContext, *inputs: Any) -> EncodedImage:
-        data, header, _ = c.row
-        return EncodedImage(c, data, header, self._wanted, must_be_complete=True)

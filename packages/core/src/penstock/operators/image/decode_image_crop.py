@@ -26,7 +26,6 @@ from penstock.operators.support.windows.arithmetic import Windows
     args=(*DECODE_ARGS, *CROP_ARGS),
     output_docs=OUTPUT_DOCS,
     devices=DEVICES,
-    defers=True,
 )
 class DecodeImageCrop(WindowDecoder):
     """Decodes a window of each image, given by its size and relative position.

@@ -26,7 +26,6 @@ from penstock.operators.support.windows.random_crop import RANDOM_CROP_ARGS, ran
     args=(*DECODE_ARGS, *RANDOM_CROP_ARGS),
     output_docs=OUTPUT_DOCS,
     devices=DEVICES,
-    defers=True,
     random=True,
 )
 class DecodeImageRandomCrop(WindowDecoder):

@@ -46,7 +46,6 @@ _COORDINATE_TYPES = (DALIDataType.FLOAT, DALIDataType.INT32, DALIDataType.INT64)
     args=(*DECODE_ARGS, *SLICE_ARGS),
     output_docs=OUTPUT_DOCS,
     devices=DEVICES,
-    defers=True,
 )
 class DecodeImageSlice(WindowDecoder):
     """Decodes a window of each image, given by its coordinates.

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
 
 from penstock.kernels.cpu.flip import flip_into
 from penstock.operators.support.argument_types import IntArg
 from penstock.operators.support.arguments import scalars
-from penstock.operators.support.lazy_image import DeferredImage, DeferredMirror
+from penstock.operators.support.lazy_image import LazyImage, LazyMirror
 from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Arg, Input, Spec
@@ -35,8 +33,6 @@ _AXES = (("depthwise", "D"), ("vertical", "H"), ("horizontal", "W"))
         ),
     ),
     output_docs=("The mirrored data, in the layout of the input.",),
-    defers=True,
-    takes_deferred=True,
 )
 class Flip(Operator):
     """Mirrors images and volumes.
@@ -68,18 +64,20 @@ class Flip(Operator):
     def plan(self, c: PlanContext, data: Samples) -> Planned:
         return Planned(data.shapes)
 
-    def _mirrored(self, c: SampleContext, data: np.ndarray | DeferredImage) -> tuple[int, ...]:
+    def _mirrored(self, c: SampleContext, data: np.ndarray | LazyImage) -> tuple[int, ...]:
         args = c.args
         shape = data.shape
         return tuple([axis for axis, name in self._axes[len(shape)] if getattr(args, name)])
 
-    def cpu(self, c: SampleContext, data: np.ndarray | DeferredImage) -> np.ndarray:
+    takes = (LazyImage, LazyBatch)
+    returns_lazy = (LazyImage, LazyBatch)
+
+    def cpu(self, c: SampleContext, data: np.ndarray | LazyImage) -> np.ndarray | LazyImage:
         axes = self._mirrored(c, data)
-        if not isinstance(data, np.ndarray):
-            height, width, _ = data.shape
-            data = data.region(0, 0, height, width)
         if not axes:
             return data
+        if not isinstance(data, np.ndarray):
+            return LazyMirror(data, rows=0 in axes, columns=1 in axes)
         if self._columns[data.ndim] not in axes:
             # Whole rows change places: a view will do, as good as any other to read from.
             order = [slice(None, None, -1 if k in axes else 1) for k in range(axes[-1] + 1)]
@@ -88,17 +86,6 @@ class Flip(Operator):
         out = c.out
         flip_into(data, axes, out)
         return out
-
-    def defer(self, c: SampleContext, *inputs: Any) -> np.ndarray | DeferredImage:
-        data = inputs[0]
-        if isinstance(data, np.ndarray):
-            return self.cpu(c, data)
-        axes = self._mirrored(c, data)
-        if not axes:
-            return data  # type: ignore[no-any-return]
-        return DeferredMirror(data, rows=0 in axes, columns=1 in axes)
-
-    gpu_takes: ClassVar = (LazyBatch,)
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         for axis, name in self._axes[data.ndim]:

@@ -43,8 +43,6 @@ else:
     ),
     output_docs=("The resized windows, in the layout of the input.",),
     random=True,
-    defers=True,
-    takes_deferred=True,
 )
 class RandomResizedCrop(ResizingOperator):
     """Cuts a random window out of each image and resizes it: the usual augmentation of training.

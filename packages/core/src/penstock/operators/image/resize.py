@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from penstock.operators.support.argument_types import BoolArg, ImageTypeArg
-from penstock.operators.support.lazy_image import DeferredImage
+from penstock.operators.support.lazy_image import LazyImage
 from penstock.operators.support.operator import BatchContext, SampleContext, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.resize.request import RESIZE_ARGS, ResizeRequest
@@ -46,8 +46,6 @@ from penstock.types import DALIDataType
         "The resized data, in the layout of the input.",
         "With `save_attrs`: (height, width) or (depth, height, width) of the input, int32.",
     ),
-    defers=True,
-    takes_deferred=True,
 )
 class Resize(ResizingOperator):
     """Resizes images and volumes.
@@ -75,6 +73,7 @@ class Resize(ResizingOperator):
         resized = self.prepare(data)
         self._request = ResizeRequest(self, self.resampler.spatial_ndim)
         if self.args.save_attrs:
+            self.returns_lazy = ()
             return resized, Spec(DALIDataType.INT32, 1)
         return resized
 
@@ -89,10 +88,12 @@ class Resize(ResizingOperator):
             planned.shapes = (*planned.shapes, attributes)
         return planned
 
-    def cpu(self, c: SampleContext, data: np.ndarray | DeferredImage) -> Any:
+    def cpu(self, c: SampleContext, data: np.ndarray | LazyImage) -> Any:
         out = super().cpu(c, data)
         if not self.args.save_attrs:
             return out
+        if isinstance(out, LazyImage):
+            out = out.materialise(c)
         extents = data.shape[self.spatial]
         attributes = c.empty((len(extents),), np.int32, 1)
         attributes[:] = extents

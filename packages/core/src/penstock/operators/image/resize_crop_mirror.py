@@ -50,8 +50,6 @@ _ARGS = (
 _TRAITS: dict[str, Any] = {
     "inputs": _INPUT,
     "output_docs": ("The mirrored window of the resized data, in the layout of the input.",),
-    "defers": True,
-    "takes_deferred": True,
 }
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from penstock.operators.support.planning import Planned
-    from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch
+    from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
 
 
@@ -76,7 +76,7 @@ class SampleContext(Protocol):
         ...
 
     def located(self, error: Exception) -> Exception:
-        """`error` as this operator's, for pixels it handed on as a recipe that turns out bad."""
+        """`error` as this operator's, for a lazy value it handed on that turns out bad."""
         ...
 
 
@@ -189,7 +189,7 @@ class BatchContext(Protocol):
     queue: Queue
     """Where kernels, uploads and scratch memory go."""
     of_frames: bool
-    """Whether samples are frames of sequences, which recipes cannot be put together of."""
+    """Whether samples are frames of sequences, which lazy values cannot be put together of."""
     threads: int
     """How many threads of the CPU the operator may use beside its own; 0 where nobody said."""
     seed: int
@@ -316,8 +316,14 @@ class Operator:
     samples can be planned at once, may return `None` where it has nothing to say, and `cpu` finds
     its arguments as if there were none."""
 
-    gpu_takes: ClassVar[tuple[type[LazyBatch], ...]] = ()
-    """Recipes that `gpu` takes in place of samples in device memory, where it alone reads them."""
+    takes: ClassVar[tuple[type, ...]] = ()
+    """Kinds of lazy value that `cpu` and `gpu` understand as inputs: sub-classes of `LazyValue` and
+    `LazyBatch`. The engine computes all others first."""
+
+    returns_lazy: tuple[type, ...] = ()
+    """Kinds of lazy value that `cpu` and `gpu` may return as the only output, or a `LazyBatch` as
+    any; `infer` may still change it. Where the only reader `takes` them, it gets them as they are;
+    for all others the engine computes them at once."""
 
     elementwise: ClassVar[bool] = False
     """Whether `gpu` makes of each element one of the output, wherever it lies, by arguments that
@@ -327,17 +333,13 @@ class Operator:
     def gpu(self, c: BatchContext, *inputs: Any, **no: Any) -> Any:
         """Queue the work on one batch on the GPU; return the output batch, or a tuple of them.
 
-        Inputs are `DeviceBatch`, or recipes of the classes in `gpu_takes`; those declared with
+        Inputs are `DeviceBatch`, or lazy values of the classes in `takes`; those declared with
         ``device="cpu"`` are `HostBatch`. Outputs are a `DeviceBatch`, which may share memory with
         an input, or a `LazyBatch`. Nothing here may wait for the device, and nothing may be done
         sample by sample that NumPy, or a loop that `penstock.kernels.plan.compiled` makes, can do
         for the whole batch.
         """
         raise NotYetSupportedError(f"`{self.schema.name}` has no GPU implementation.")
-
-    def defer(self, c: SampleContext, *inputs: Any) -> Any:
-        """Like `cpu`, but return a recipe, or an output. Only where the schema says `defers`."""
-        raise NotImplementedError
 
 
 _PRESERVE = Arg(

@@ -117,13 +117,6 @@ class OpSchema:
     variadic: bool = False
     """Takes any number of inputs like the last one."""
     max_inputs: int | None = None
-    defers: bool = False
-    """`Operator.defer` can hand its consumer a recipe in place of pixels."""
-    takes_deferred: bool = False
-    """`cpu` takes such a recipe as its first input."""
-    recipes: str = "image"
-    """Of what: ``"image"``, see `penstock.operators.support.lazy_image`, or ``"spectrum"``, see
-    `penstock.operators.support.audio.lazy_spectrum`."""
     reads_metadata: bool = False
     """On the CPU, too, it takes data on the GPU: it looks at type, shape and layout only."""
     in_order: bool = False

@@ -136,10 +136,10 @@ def _columns(values: np.ndarray, order: list[int]) -> np.ndarray:
 
 
 class LazyBatch:
-    """A batch whose samples are not in memory yet: a recipe that a consumer may take over.
+    """A batch whose samples are not in memory yet: a lazy batch that a consumer may take over.
 
     An operator's `gpu` may return one. The engine has it made into memory, by `materialise`,
-    unless its only consumer lists the class in its `gpu_takes`.
+    unless its only consumer lists the class in its `takes`.
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
 """Spectrograms that are not computed yet.
 
 `spectrogram`, `mel_filter_bank` and `to_decibels` behind one another, where nothing else reads
-what lies between them, are one pass over the signal: each adds to a recipe what it does, and
-whoever wants numbers has it carried out. The numbers are those of one operator after the other,
+what lies between them, are one pass over the signal: each adds to a lazy value what it does, and
+whoever wants numbers has it computed. The numbers are those of one operator after the other,
 bit for bit.
 """
 
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.operators.support.lazy_value import LazyValue
+
 if TYPE_CHECKING:
     from penstock.kernels.cpu.bands import Bands
     from penstock.kernels.cpu.decibels import DecibelScale
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.operators.support.operator import SampleContext
 
 
-class DeferredSpectrum:
+class LazySpectrum(LazyValue):
     """What is to become of one signal.
 
     Parameters
@@ -38,7 +40,7 @@ class DeferredSpectrum:
     Attributes
     ----------
     bands
-        The filter bank that follows, if any. Who is handed the recipe, alone, may add one.
+        The filter bank that follows, if any. Who is handed the value, alone, may add one.
     """
 
     __slots__ = ("_context", "_frame_count", "_plan", "_signal", "bands", "time_first")
@@ -69,6 +71,12 @@ class DeferredSpectrum:
         rows = self._plan.bins if self.bands is None else self.bands.sums
         return (self._frame_count, rows) if self.time_first else (rows, self._frame_count)
 
+    def materialise(self, c: SampleContext) -> np.ndarray:
+        """The spectrogram as it is to be now."""
+        out = c.empty(self.shape, np.float32)
+        self.write(out)
+        return out
+
     def write(self, out: np.ndarray, scale: DecibelScale | None = None) -> None:
         """Fill `out` with the spectrogram, or with its decibels."""
         self._plan.write(
@@ -81,8 +89,8 @@ class DeferredSpectrum:
         )
 
 
-def numbers(context: SampleContext, data: np.ndarray | DeferredSpectrum) -> np.ndarray:
-    """`data`, computed now if it is a recipe."""
+def numbers(context: SampleContext, data: np.ndarray | LazySpectrum) -> np.ndarray:
+    """`data`, computed now if it is lazy."""
     if isinstance(data, np.ndarray):
         return data
     found = context.temp(data.shape, np.float32)

@@ -1,4 +1,4 @@
-"""Spectrograms on the GPU that are not computed yet: as `deferred_spectrum`, for a batch."""
+"""Spectrograms on the GPU that are not computed yet: as `lazy_spectrum`, for a batch."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class SpectrumBatch(LazyBatch):
         return self._uniform
 
     def with_bands(self, bands: DeviceBands) -> SpectrumBatch:
-        """The recipe followed by a filter bank; there must be none yet."""
+        """The lazy batch followed by a filter bank; there must be none yet."""
         return SpectrumBatch(
             self.plan,
             self.signals,

@@ -8,11 +8,12 @@ from penstock.kernels.cpu.decode.diagnosis import has_end_of_image
 from penstock.kernels.cpu.decode.image_header import ImageHeader
 from penstock.kernels.cpu.decode.pixels import Wanted, decode
 from penstock.kernels.cpu.decode.stored import Region
+from penstock.operators.support.lazy_image import Allocator, LazyImage
 from penstock.operators.support.operator import SampleContext
 
 
-class EncodedImage:
-    """A `DeferredImage` that decodes just the region that is asked for.
+class EncodedImage(LazyImage):
+    """A `LazyImage` that decodes just the region that is asked for.
 
     Its shape is known from the header. The pixels decoded last are kept, so that asking for them
     again costs nothing; asking for others decodes the whole image, once. Where the data must be
@@ -25,11 +26,9 @@ class EncodedImage:
         "_data",
         "_header",
         "_known",
-        "_needs_all",
+        "_must_be_complete",
         "_pixels",
         "_wanted",
-        "dtype",
-        "shape",
     )
 
     def __init__(
@@ -47,14 +46,13 @@ class EncodedImage:
         self._wanted = wanted
         self._known: Region = (0, 0, 0, 0)
         self._pixels: np.ndarray | None = None
-        # A cut-off file is an error also where the part that is wanted is still there.
-        self._needs_all = (
-            must_be_complete and header.codec == "jpeg" and not has_end_of_image(data.data)
-        )
+        self._must_be_complete = must_be_complete
         self.shape = wanted.shape(header)
         self.dtype = wanted.dtype
 
-    def region(self, y0: int, x0: int, y1: int, x1: int) -> np.ndarray:
+    def region(
+        self, y0: int, x0: int, y1: int, x1: int, empty: Allocator | None = None
+    ) -> np.ndarray:
         """Pixels of rows ``y0 <= y < y1`` and columns ``x0 <= x < x1``.
 
         Raises
@@ -67,16 +65,28 @@ class EncodedImage:
         if y0 >= y1 or x0 >= x1:
             return temp((max(y1 - y0, 0), max(x1 - x0, 0), channels), self.dtype)
         top, left, bottom, right = self._known
-        if self._pixels is None and not self._needs_all:
-            wanted_now = (y0, x0, y1, x1)
-        elif self._pixels is not None and top <= y0 and left <= x0 and y1 <= bottom and x1 <= right:
+        if self._pixels is None:
+            wanted_now: Region = (y0, x0, y1, x1)
+            if wanted_now != (0, 0, height, width) and self._is_cut_off():
+                wanted_now = (0, 0, height, width)
+        elif top <= y0 and left <= x0 and y1 <= bottom and x1 <= right:
             return self._pixels[y0 - top : y1 - top, x0 - left : x1 - left]
         else:
             wanted_now = (0, 0, height, width)
         try:
-            self._pixels = decode(self._data, self._header, self._wanted, wanted_now, temp, temp)
+            self._pixels = decode(
+                self._data, self._header, self._wanted, wanted_now, empty or temp, temp
+            )
         except Exception as error:
             # The consumer asks; it is the decoder that failed.
             raise self._context.located(error) from error
         self._known = top, left, _, _ = wanted_now
         return self._pixels[y0 - top : y1 - top, x0 - left : x1 - left]
+
+    def _is_cut_off(self) -> bool:
+        """Whether the file has no end, which is an error even where the wanted part is there."""
+        return (
+            self._must_be_complete
+            and self._header.codec == "jpeg"
+            and not has_end_of_image(self._data.data)
+        )

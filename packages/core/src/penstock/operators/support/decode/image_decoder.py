@@ -11,7 +11,7 @@ from penstock._later import later
 from penstock.errors import DataTypeError, ShapeError
 from penstock.kernels.cpu.decode.header import read_header
 from penstock.kernels.cpu.decode.image_header import ImageHeader
-from penstock.kernels.cpu.decode.pixels import Wanted, decode
+from penstock.kernels.cpu.decode.pixels import Wanted
 from penstock.kernels.cpu.decode.stored import Region
 from penstock.operators.support.argument_types import (
     BoolArg,
@@ -21,6 +21,8 @@ from penstock.operators.support.argument_types import (
     IntArg,
     StringArg,
 )
+from penstock.operators.support.decode.encoded_image import EncodedImage
+from penstock.operators.support.lazy_image import LazyImage, LazyWindow
 from penstock.operators.support.operator import BatchContext, Operator, SampleContext
 from penstock.operators.support.planning import PlanContext, Planned
 from penstock.operators.support.schema import Arg, Input, Spec
@@ -240,9 +242,15 @@ class ImageDecoder(Operator):
         """
         return None
 
-    def cpu(self, c: SampleContext, encoded: np.ndarray, *window: np.ndarray) -> np.ndarray:
+    returns_lazy = (LazyImage,)
+
+    def cpu(self, c: SampleContext, encoded: np.ndarray, *window: np.ndarray) -> LazyImage:
         data, header, region = c.row
-        return decode(data, header, self._wanted, region, c.empty, c.temp)
+        image = EncodedImage(c, data, header, self._wanted, must_be_complete=region is None)
+        if region is None:
+            return image
+        y0, x0, y1, x1 = region
+        return LazyWindow(image, y0, x0, y1 - y0, x1 - x0)
 
     def regions_of_unknown(self, c: BatchContext, extents: np.ndarray) -> np.ndarray | None:
         """`regions` of a batch of which some extents are 0, since they are not known; anything

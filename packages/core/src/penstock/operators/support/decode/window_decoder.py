@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, OutOfRangeError
-from penstock.operators.support.decode.encoded_image import EncodedImage
 from penstock.operators.support.decode.image_decoder import ImageDecoder
-from penstock.operators.support.lazy_image import DeferredWindow
-from penstock.operators.support.operator import SampleContext
 from penstock.operators.support.planning import PlanContext
 from penstock.operators.support.windows.arithmetic import Windows
 
@@ -50,9 +47,3 @@ class WindowDecoder(ImageDecoder):
                 f"The window of {rows} x {columns} pixels is empty; a decoded image cannot be."
             )
         return np.concatenate([anchors, anchors + shapes], axis=1)
-
-    def defer(self, c: SampleContext, *inputs: Any) -> DeferredWindow:
-        data, header, region = c.row
-        y0, x0, y1, x1 = region
-        image = EncodedImage(c, data, header, self._wanted)
-        return DeferredWindow(image, y0, x0, y1 - y0, x1 - x0)

@@ -20,7 +20,7 @@ _LARGEST_ITEM_BYTES = 4
 
 
 class ColorBatch(LazyBatch):
-    """A recipe: a chain of steps, each of which makes pixels out of pixels, done by one kernel.
+    """A lazy batch: a chain of steps, each of which makes pixels out of pixels, done by one kernel.
 
     Whoever takes it over does `steps` with the pixels that it would have read, which it finds in
     `source`: extents are the same, but for the number of channels. Between steps pixels are rounded
@@ -54,7 +54,7 @@ class ColorBatch(LazyBatch):
     def each(
         self, term: Term, shapes: np.ndarray, numbers: tuple[np.ndarray, ...]
     ) -> ColorBatch | None:
-        """The recipe that goes on with `term` of every element; `None` if it is another kernel's.
+        """The chain followed by `term` of every element; `None` if that is another kernel's.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class ColorBatch(LazyBatch):
     def then(
         self, step: Step, numbers: tuple[np.ndarray, ...], shapes: np.ndarray
     ) -> ColorBatch | None:
-        """The recipe with one more step; `None` where it is better to begin a new one."""
+        """The lazy batch with one more step; `None` where it is better to begin a new one."""
         if len(self.steps) == _MOST_STEPS or step.dtype.itemsize > _LARGEST_ITEM_BYTES:
             return None
         return ColorBatch(self.source, (*self.steps, step), self.numbers + numbers, shapes)

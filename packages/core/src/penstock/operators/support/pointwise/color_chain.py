@@ -26,7 +26,7 @@ def colored(
     shapes: np.ndarray,
     numbers: tuple[np.ndarray, ...] = (),
 ) -> ColorBatch:
-    """The recipe for `step` of a batch that may be a recipe itself.
+    """The lazy batch for `step` of a batch that may be lazy itself.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def colored(
     step
         What is done with its pixels, which are not empty.
     batch
-        Device memory, dense or seen through strides, or a recipe of `TAKEN`.
+        Device memory, dense or seen through strides, or a lazy batch of `TAKEN`.
     shapes
         int64 ``(samples, ndim)`` of the result.
     numbers
@@ -53,7 +53,7 @@ def colored(
 
 
 def _chain_of(batch: PointwiseBatch) -> ColorBatch | None:
-    """The same recipe as a chain for pixels, if it is one of single elements."""
+    """The same batch as a chain for pixels, if it is one of single elements."""
     from penstock.kernels.gpu.color_steps import Elements
 
     if len(batch.sources) != 1 or batch.faults or not reads_elements(batch.term):

@@ -28,7 +28,7 @@ _NEAR_BYTES = 32
 
 
 class PointwiseBatch(LazyBatch):
-    """A recipe: one term, computed for every element by one kernel.
+    """A lazy batch: one term, computed for every element by one kernel.
 
     Whoever takes it over computes `term` where it would have read elements: `pointwise` does, and
     so can any kernel that is generated around a term (see `penstock.kernels.gpu.pointwise_text`).
@@ -39,7 +39,7 @@ class PointwiseBatch(LazyBatch):
     term
         What is computed.
     sources
-        The batches that the term reads; the shapes of each sample broadcast to the recipe's.
+        The batches that the term reads; the shapes of each sample broadcast to the result's.
     numbers
         For each number that the term reads, an array of one value a sample.
     faults
@@ -83,10 +83,10 @@ class PointwiseBatch(LazyBatch):
 
 
 class MappedBatch(LazyBatch):
-    """A recipe that itself computes functions of its elements."""
+    """A lazy batch that itself computes functions of its elements."""
 
     def mapped(self, term: Term, numbers: tuple[np.ndarray, ...]) -> LazyBatch:
-        """The recipe for `term`, which reads the elements as source 0, and one number of each of
+        """A lazy batch of `term`, which reads the elements as source 0, and one number of each of
         `numbers` a sample.
         """
         raise NotImplementedError
@@ -100,7 +100,7 @@ def pointwise(
     numbers: tuple[np.ndarray, ...] = (),
     faults: tuple[Fault, ...] = (),
 ) -> LazyBatch:
-    """The recipe for `term` of batches, some of which may be recipes themselves.
+    """The lazy batch for `term` of batches, some of which may be lazy themselves.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def pointwise(
     term
         Reads element ``k`` of `inputs`, of `numbers` and of `faults` by these numbers.
     inputs
-        Device memory, dense or seen through strides, or recipes.
+        Device memory, dense or seen through strides, or lazy batches.
     shapes
         int64 ``(samples, ndim)``, which those of the inputs broadcast to.
     numbers, faults

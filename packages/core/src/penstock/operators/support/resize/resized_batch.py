@@ -35,7 +35,7 @@ else:
 
 
 class ResizedBatch(LazyBatch):
-    """A recipe: a source and how its spatial axes are to be resampled.
+    """A lazy batch: a source and how its spatial axes are to be resampled.
 
     A window or a mirror image of it is one, too, so only what is wanted in the end is computed.
     The values are the same, bit for bit, whether a part is computed by itself or with the whole,

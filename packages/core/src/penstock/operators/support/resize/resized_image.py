@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.operators.support.lazy_image import Allocator, LazyImage
+
 if TYPE_CHECKING:
     from penstock.kernels.cpu.resample_taps import PlannedAxis
-    from penstock.operators.support.lazy_image import DeferredImage
     from penstock.operators.support.operator import SampleContext
 
 
-class ResizedImage:
-    """A `DeferredImage` that resamples just the window that is asked for.
+class ResizedImage(LazyImage):
+    """A `LazyImage` that resamples just the window that is asked for.
 
-    It in turn asks its source, an array or itself a `DeferredImage`, for no more than the pixels
+    It in turn asks its source, an array or itself a `LazyImage`, for no more than the pixels
     under the filters of that window. A window has the same bits whether it is computed by itself,
     as a part of the whole image, or, by `normalized`, within a fused normalisation.
 
@@ -46,15 +47,13 @@ class ResizedImage:
         "_rounds_to",
         "_rows",
         "_source",
-        "dtype",
-        "shape",
     )
 
     def __init__(
         self,
         context: SampleContext,
         kernel: Any,
-        source: np.ndarray | DeferredImage,
+        source: np.ndarray | LazyImage,
         axes: Sequence[PlannedAxis],
         antialias: bool,
         dtype: np.dtype,
@@ -69,10 +68,12 @@ class ResizedImage:
         self.shape = (axes[0][6], axes[1][6], source.shape[2])
         self.dtype = dtype
 
-    def region(self, y0: int, x0: int, y1: int, x1: int) -> np.ndarray:
+    def region(
+        self, y0: int, x0: int, y1: int, x1: int, empty: Allocator | None = None
+    ) -> np.ndarray:
         """Pixels of rows ``y0 <= y < y1`` and columns ``x0 <= x < x1``."""
         shape = (max(y1 - y0, 0), max(x1 - x0, 0), self.shape[2])
-        out = self._context.temp(shape, self.dtype)
+        out = (empty or self._context.temp)(shape, self.dtype)
         self.write(out, y0, x0)
         return out
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock._later import later
-from penstock.operators.support.lazy_image import DeferredImage, pixels
+from penstock.operators.support.lazy_image import LazyImage
 from penstock.operators.support.operator import BatchContext, Operator, SampleContext
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.resize.resampling import Resampling
@@ -78,39 +78,28 @@ class ResizingOperator(Operator):
         axes, copies = c.row
         return () if copies else axes
 
-    def cpu(self, c: SampleContext, data: np.ndarray | DeferredImage) -> Any:
+    takes = (LazyImage, StridedBatch)
+    returns_lazy: tuple[type, ...] = (LazyImage, LazyBatch)
+
+    def cpu(self, c: SampleContext, data: np.ndarray | LazyImage) -> np.ndarray | LazyImage:
         axes = self.sample_axes(c)
         if not axes:
-            return pixels(data)
-        out = c.out
-        if self._image:
-            self._resized(c, data, axes).write(out)
-        else:
-            resampling = self.resampling
-            self.resampler.run(
-                c, pixels(data), axes, resampling.antialias, out, resampling.rounds_to
-            )
-        return out
-
-    def defer(self, c: SampleContext, *inputs: np.ndarray | DeferredImage) -> Any:
-        axes = self.sample_axes(c)
-        return self._resized(c, inputs[0], axes) if axes else inputs[0]
-
-    def _resized(
-        self, c: SampleContext, data: np.ndarray | DeferredImage, axes: Sequence[PlannedAxis]
-    ) -> ResizedImage:
+            return data
         resampling = self.resampling
-        return ResizedImage(
-            c,
-            self._kernel,
-            data,
-            axes,
-            resampling.antialias,
-            resampling.numpy_dtype,
-            resampling.rounds_to,
-        )
-
-    gpu_takes = (StridedBatch,)
+        if self._image:
+            return ResizedImage(
+                c,
+                self._kernel,
+                data,
+                axes,
+                resampling.antialias,
+                resampling.numpy_dtype,
+                resampling.rounds_to,
+            )
+        assert isinstance(data, np.ndarray)  # lazy images are HWC
+        out = c.out
+        self.resampler.run(c, data, axes, resampling.antialias, out, resampling.rounds_to)
+        return out
 
     def batch_axes(self, c: BatchContext, data: LazyBatch) -> AxesSampling:
         """How the axes of the samples of a batch are resampled."""

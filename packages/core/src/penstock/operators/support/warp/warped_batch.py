@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 class WarpedBatch(MappedBatch):
-    """A recipe: how samples are warped, and which part of that is wanted.
+    """A lazy batch: how samples are warped, and which part of that is wanted.
 
-    Windows and mirror images of it, and functions of its elements, are recipes, too. What is wanted
+    Windows and mirror images of it, and functions of its elements, are lazy, too. What is wanted
     in the end is computed by one kernel, with the bits of one operator after the other: a window
     keeps where it is on the canvas, and elements are rounded to every type that they would have had
-    in memory. A warp of a warp is no such recipe: elements in between are rounded, and blended
+    in memory. A warp of a warp is no such batch: elements in between are rounded, and blended
     anew. So it is computed behind this one.
 
     Attributes

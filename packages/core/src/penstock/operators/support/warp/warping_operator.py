@@ -18,14 +18,14 @@ from penstock.operators.support.argument_types import (
 from penstock.operators.support.operator import BatchContext, Operator, SampleContext
 from penstock.operators.support.planning import PlanContext, Planned
 from penstock.operators.support.schema import Arg, Spec
-from penstock.tensors.gpu.batch import plain, shape_rows
+from penstock.tensors.gpu.batch import LazyBatch, plain, shape_rows
 from penstock.types import DALIDataType, DALIInterpType, to_numpy_type
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu import warp as _gpu_warp
     from penstock.kernels.gpu import warp_request as _warp_request
     from penstock.operators.support.warp import warped_batch as _warped_batch
-    from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch
+    from penstock.tensors.gpu.batch import DeviceBatch
 else:
     _gpu_warp = later("penstock.kernels.gpu.warp")
     _warp_request = later("penstock.kernels.gpu.warp_request")
@@ -69,6 +69,8 @@ class WarpingOperator(Operator):
     A sub-class calls `prepare` in its `infer`, returns `planned` from its `plan`, and calls
     `warped_batch` for a GPU.
     """
+
+    returns_lazy = (LazyBatch,)
 
     def prepare(self, data: Spec) -> Spec:
         """Get ready for inputs like `data`; the `Spec` of the output."""
@@ -133,7 +135,7 @@ class WarpingOperator(Operator):
     def warped_batch(
         self, c: BatchContext, data: DeviceBatch, planned: Planned, matrices: Any, *, as_input: bool
     ) -> LazyBatch:
-        """All samples of a batch, as a recipe; frames of sequences in memory.
+        """All samples of a batch, as a lazy batch; frames of sequences in memory.
 
         Parameters
         ----------
@@ -152,12 +154,12 @@ class WarpingOperator(Operator):
         if self.args.size is not None:
             canvas = canvas[:1]
         nearest, fill = self._nearest, c.args.fill_value
-        recipe = _warped_batch.WarpedBatch.of(
+        warped = _warped_batch.WarpedBatch.of(
             c.queue, _warp_request.Warp(data, matrices, self._dtype, nearest, fill), plain(canvas)
         )
         if not c.of_frames:
-            return recipe
-        out = c.empty(recipe.extents, self._dtype)
+            return warped
+        out = c.empty(warped.extents, self._dtype)
         _gpu_warp.warp(c.queue, data, out, matrices, nearest=nearest, fill=fill)
         return out
 

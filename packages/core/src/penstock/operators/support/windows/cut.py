@@ -13,7 +13,7 @@ from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.fill import fill_of_type
 from penstock.kernels.cpu.pad import pad_window
 from penstock.operators.support.argument_types import DataTypeArg, ImageTypeArg
-from penstock.operators.support.lazy_image import DeferredImage, DeferredWindow, pixels
+from penstock.operators.support.lazy_image import LazyImage, LazyWindow
 from penstock.operators.support.planning import Planned
 from penstock.operators.support.schema import Arg
 from penstock.operators.support.windows.arguments import OutOfBounds, slices
@@ -97,40 +97,36 @@ class Cutter:
                 )
         return Planned(shapes, (anchors, outside))
 
-    def cut(self, c: SampleContext, data: np.ndarray | DeferredImage) -> np.ndarray:
-        """The window of `data`, a view of it where nothing has to be computed."""
+    def cut(self, c: SampleContext, data: np.ndarray | LazyImage) -> np.ndarray | LazyImage:
+        """The window of `data`: a view of an array, or a lazy window of a lazy image, where
+        nothing has to be computed.
+        """
         anchor, outside = c.row
         shape = c.shape
         if outside:
             return self._padded(c, data, anchor, shape)
+        view: np.ndarray | LazyImage
         if isinstance(data, np.ndarray):
             view = data if shape == data.shape else data[slices(anchor, shape)]
-        elif 0 in shape:
-            view = c.temp(shape, data.dtype)
+            if self._convert is None:
+                return view
         else:
             y, x, first = anchor
+            whole = shape[2] == data.shape[2]
+            if whole and self._convert is None and 0 not in shape:
+                if shape == data.shape:
+                    return data
+                return LazyWindow(data, y, x, shape[0], shape[1])
+            if 0 in shape:
+                return c.out
             view = data.region(y, x, y + shape[0], x + shape[1])
-            if shape[2] != data.shape[2]:
+            if not whole:
                 view = view[..., first : first + shape[2]]
-        if self._convert is None:
-            return view
+            if self._convert is None:
+                return view
         out = c.out
         self._convert(view, out)
         return out
-
-    def defer(
-        self, c: SampleContext, data: np.ndarray | DeferredImage
-    ) -> np.ndarray | DeferredImage:
-        """Like `cut`, but the window of a deferred image stays deferred wherever it can."""
-        anchor, outside = c.row
-        shape = c.shape
-        if isinstance(data, np.ndarray) or self._convert is not None or outside:
-            return self.cut(c, data)
-        if shape[2] != data.shape[2] or 0 in shape:
-            return self.cut(c, data)
-        if shape == data.shape:
-            return data
-        return DeferredWindow(data, anchor[0], anchor[1], shape[0], shape[1])
 
     def cut_batch(self, c: BatchContext, data: LazyBatch, planned: Planned) -> LazyBatch:
         """The windows of a batch: views of it where possible.
@@ -171,7 +167,7 @@ class Cutter:
     def _padded(
         self,
         c: SampleContext,
-        data: np.ndarray | DeferredImage,
+        data: np.ndarray | LazyImage,
         anchor: Sequence[int],
         shape: tuple[int, ...],
     ) -> np.ndarray:
@@ -179,7 +175,7 @@ class Cutter:
             if self._bounds.policy == "constant":
                 data, anchor = _needed(data, anchor, shape)
             else:
-                data = pixels(data)
+                data = data.region(0, 0, *data.shape[:2])
         out = c.out
         fill = None
         if self._bounds.policy == "constant":
@@ -197,7 +193,7 @@ class Cutter:
 
 
 def _needed(
-    image: DeferredImage, anchor: Sequence[int], shape: tuple[int, ...]
+    image: LazyImage, anchor: Sequence[int], shape: tuple[int, ...]
 ) -> tuple[np.ndarray, tuple[int, ...]]:
     """The part of `image` that a window shows, and the window's anchor in it."""
     height, width, channels = image.shape

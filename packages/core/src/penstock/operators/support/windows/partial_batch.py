@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class PartialBatch(Protocol):
-    """A recipe that takes requests for a part of its samples, and passes them on to its source.
+    """A lazy batch that takes requests for a part of its samples, and passes them on to its source.
 
     `StridedBatch` is one, and so are resized images: a crop of them computes no more than it shows.
     """
@@ -28,7 +28,7 @@ class PartialBatch(Protocol):
 
 
 def partial_batch(c: BatchContext, data: LazyBatch) -> PartialBatch:
-    """`data` as one that takes requests; computed now if it is a recipe that does not."""
+    """`data` as one that takes requests; computed now if it is a lazy batch that does not."""
     # Asking whether it is an instance of the protocol takes longer than all that follows.
     if hasattr(data, "window"):
         return cast("PartialBatch", data)
@@ -36,7 +36,7 @@ def partial_batch(c: BatchContext, data: LazyBatch) -> PartialBatch:
 
 
 def strided_batch(c: BatchContext, data: LazyBatch) -> StridedBatch:
-    """`data` in memory, computed now if it is a recipe."""
+    """`data` in memory, computed now if it is a lazy batch."""
     if not isinstance(data, (DeviceBatch, StridedBatch)):
         data = data.materialise(c.queue)
     return StridedBatch.of(data)

@@ -1,4 +1,4 @@
-"""Get at what a deferring operator hands to its consumer."""
+"""Get at the lazy values that an operator hands to its consumer."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from penstock.types import DALIDataType
 from tests.support.run_operator import PlainContext, call
 
 
-def defer(name: str, encoded: np.ndarray, **args: Any) -> Any:
-    """The `DeferredImage` of decoder `name` for one encoded sample; arguments are constants."""
+def lazy(name: str, encoded: np.ndarray, **args: Any) -> Any:
+    """The `LazyImage` of decoder `name` for one encoded sample; arguments are constants."""
     schema = find(name)
     values = {a.name: a.default for a in schema.args.values()}
     for key, value in args.items():
         values[key] = schema.args[key].type.constant(value)
     op = schema.cls(values, {})
     specs = op.infer(Spec(DALIDataType.UINT8, 1))
-    return call(op, specs, PlainContext(op.args), encoded, method="defer")
+    return call(op, specs, PlainContext(op.args), encoded, lazy=True)
