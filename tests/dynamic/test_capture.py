@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import penstock.experimental.dynamic as ndd
-from penstock.experimental.dynamic.capture import invariants
+from penstock.experimental.dynamic import invariants
 from penstock.experimental.dynamic.capture.steps import Step
 from penstock.experimental.dynamic.modes import THREAD
 

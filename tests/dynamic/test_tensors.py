@@ -207,3 +207,11 @@ def test_copies_and_pickles():
         )
         assert not np.shares_memory(np.asarray(other), np.asarray(tensor))
         assert [np.asarray(t).tolist() for t in (copied(batch) + 1).tensors] == [[3.0], [5.0, 7.0]]
+
+
+def test_what_is_converted_in_between_is_kept_though_nobody_holds_it_yet():
+    from penstock.experimental.dynamic import construction
+
+    slot = construction._called("cast", ndd.batch([1.5, 2.0])._slot, dtype=ndd.uint8)
+    ndd.EvalContext.current().evaluate_all()
+    assert [row.item() for row in slot.get().rows] == [2, 2]

@@ -16,15 +16,8 @@ from penstock.experimental.dynamic import math as math
 from penstock.experimental.dynamic import pytorch as pytorch
 from penstock.experimental.dynamic import random as random
 from penstock.experimental.dynamic import readers as readers
-from penstock.experimental.dynamic.batches import Batch
-from penstock.experimental.dynamic.construction import (
-    as_batch,
-    as_input,
-    as_tensor,
-    batch,
-    tensor,
-)
-from penstock.experimental.dynamic.contexts import EvalContext
+from penstock.experimental.dynamic.batches import Batch, as_batch, batch
+from penstock.experimental.dynamic.contexts import EvalContext, get_current_stream
 from penstock.experimental.dynamic.devices import Device, DeviceLike, device
 from penstock.experimental.dynamic.dtypes import (
     DataType,
@@ -52,13 +45,12 @@ from penstock.experimental.dynamic.image_files import imread
 from penstock.experimental.dynamic.modes import EvalMode
 from penstock.experimental.dynamic.streams import (
     Stream,
-    get_current_stream,
     get_default_stream,
     set_current_stream,
     set_default_stream,
     stream,
 )
-from penstock.experimental.dynamic.tensors import Tensor
+from penstock.experimental.dynamic.tensors import Tensor, as_input, as_tensor, tensor
 from penstock.experimental.dynamic.thread_pools import (
     ThreadPool,
     get_num_threads,

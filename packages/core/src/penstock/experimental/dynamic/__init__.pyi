@@ -15,11 +15,10 @@ from penstock.experimental.dynamic import random as random
 from penstock.experimental.dynamic import readers as readers
 from penstock.experimental.dynamic import transforms as transforms
 from penstock.experimental.dynamic.batches import Batch as Batch
-from penstock.experimental.dynamic.construction import as_batch as as_batch
-from penstock.experimental.dynamic.construction import as_tensor as as_tensor
-from penstock.experimental.dynamic.construction import batch as batch
-from penstock.experimental.dynamic.construction import tensor as tensor
+from penstock.experimental.dynamic.batches import as_batch as as_batch
+from penstock.experimental.dynamic.batches import batch as batch
 from penstock.experimental.dynamic.contexts import EvalContext as EvalContext
+from penstock.experimental.dynamic.contexts import get_current_stream as get_current_stream
 from penstock.experimental.dynamic.devices import Device as Device
 from penstock.experimental.dynamic.devices import DeviceLike as DeviceLike
 from penstock.experimental.dynamic.devices import device as device
@@ -46,12 +45,13 @@ from penstock.experimental.dynamic.image_files import imread as imread
 from penstock.experimental.dynamic.modes import EvalMode as EvalMode
 from penstock.experimental.dynamic.rng import RNG
 from penstock.experimental.dynamic.streams import Stream as Stream
-from penstock.experimental.dynamic.streams import get_current_stream as get_current_stream
 from penstock.experimental.dynamic.streams import get_default_stream as get_default_stream
 from penstock.experimental.dynamic.streams import set_current_stream as set_current_stream
 from penstock.experimental.dynamic.streams import set_default_stream as set_default_stream
 from penstock.experimental.dynamic.streams import stream as stream
 from penstock.experimental.dynamic.tensors import Tensor as Tensor
+from penstock.experimental.dynamic.tensors import as_tensor as as_tensor
+from penstock.experimental.dynamic.tensors import tensor as tensor
 from penstock.experimental.dynamic.thread_pools import ThreadPool as ThreadPool
 from penstock.experimental.dynamic.thread_pools import get_num_threads as get_num_threads
 from penstock.experimental.dynamic.thread_pools import set_num_threads as set_num_threads

@@ -16,8 +16,8 @@ from penstock.errors import (
     NotYetSupportedError,
     did_you_mean,
 )
-from penstock.experimental.dynamic.capture.invariants import plain
 from penstock.experimental.dynamic.dtypes import BY_NAME, DType
+from penstock.experimental.dynamic.invariants import plain
 from penstock.experimental.dynamic.operations import Operation
 from penstock.graph.user_line import stack_level
 from penstock.operators.support.argument_types import DataTypeArg

@@ -14,13 +14,14 @@ from penstock.errors import (
     OutOfRangeError,
 )
 from penstock.experimental.dynamic import arithmetic, calling, indexing
+from penstock.experimental.dynamic.construction import batch_slot, stacked, tensor_slot
 from penstock.experimental.dynamic.devices import Device, DeviceLike
 from penstock.experimental.dynamic.dtypes import BY_TYPE_ID, DType
 from penstock.experimental.dynamic.sizes import checked_size
-from penstock.experimental.dynamic.slots import HostValue, Slot, derived, on_host, part_of
-from penstock.experimental.dynamic.tensors import Tensor, _to_device, torch_module
+from penstock.experimental.dynamic.slots import HostValue, Slot, derived, on_host, part_of, repeated
+from penstock.experimental.dynamic.tensors import Tensor, _to_device, tensor_of, torch_module
 from penstock.tensors.tensor_list import TensorListCPU
-from penstock.tracebacks import public_methods
+from penstock.tracebacks import public, public_methods
 from penstock.types import DataTypeLike
 
 _CPU = Device.CPU
@@ -69,8 +70,6 @@ class Batch(calling.Holder):
         invocation_result: Any = None,
         copy: bool = False,
     ) -> None:
-        from penstock.experimental.dynamic.construction import batch_slot
-
         if invocation_result is not None:
             raise ArgumentTypeError(
                 "`invocation_result` is DALI's own way to make results; give `tensors`."
@@ -113,9 +112,6 @@ class Batch(calling.Holder):
         ArgumentTypeError, MisusedArgumentError
             If `batch_size` is no integer, or negative.
         """
-        from penstock.experimental.dynamic.construction import tensor_slot
-        from penstock.experimental.dynamic.evaluators import repeated
-
         if isinstance(sample, Batch) or (
             hasattr(sample, "as_tensor") and hasattr(sample, "is_dense_tensor")
         ):
@@ -257,15 +253,13 @@ class Batch(calling.Holder):
         ArgumentValueError
             If samples have different shapes, or cannot be shared as they should.
         """
-        from penstock.experimental.dynamic.construction import stacked
-
         torch = torch_module()
         found, shared = stacked(self._slot, pad=pad)
         if copy is False and not shared:
             raise ArgumentValueError(
                 "The samples do not lie in one piece of memory, so that `copy=False` is impossible."
             )
-        result = torch.from_dlpack(found)
+        result = torch.from_dlpack(tensor_of(found))
         return result.clone() if copy and shared else result
 
     def _backend(self) -> Any:
@@ -392,6 +386,33 @@ class TensorList:
         from penstock.experimental.dynamic.printing import tensors_text
 
         return tensors_text(self)
+
+
+@public
+def batch(
+    tensors: Any,
+    dtype: DataTypeLike | None = None,
+    device: DeviceLike | None = None,
+    layout: str | None = None,
+) -> Batch:
+    """A batch of copies of `tensors`; parameters are those of `Batch`."""
+    return Batch(tensors, dtype, device, layout, copy=True)
+
+
+@public
+def as_batch(
+    tensors: Any,
+    dtype: DataTypeLike | None = None,
+    device: DeviceLike | None = None,
+    layout: str | None = None,
+) -> Batch:
+    """A batch of `tensors`, which shares their memory where that is possible.
+
+    Parameters are those of `Batch`. A `Batch` that is as it is wanted is returned itself.
+    """
+    if isinstance(tensors, Batch) and dtype is None and device is None and layout is None:
+        return tensors
+    return Batch(tensors, dtype, device, layout)
 
 
 arithmetic.install_operators(Batch)

@@ -18,6 +18,7 @@ from penstock.experimental.dynamic.arguments import PLAIN, element_type, key_of,
 from penstock.experimental.dynamic.contexts import EvalContext
 from penstock.experimental.dynamic.devices import Device
 from penstock.experimental.dynamic.devices import device as as_device
+from penstock.experimental.dynamic.failures import user_frame
 from penstock.experimental.dynamic.invocations import Invocation
 from penstock.experimental.dynamic.modes import THREAD, EvalMode
 from penstock.experimental.dynamic.operations import OPERATIONS, Operation
@@ -26,7 +27,6 @@ from penstock.experimental.dynamic.sizes import checked_size
 from penstock.experimental.dynamic.slots import Slot
 from penstock.graph.capture import wanted_device
 from penstock.operators.support.registry import find
-from penstock.tracebacks import own_folders
 
 if TYPE_CHECKING:
     from penstock.operators.support.schema import OpSchema
@@ -95,6 +95,12 @@ def holder_of(slot: Slot) -> Any:
     found._slot = slot
     found._hold()
     return found
+
+
+def kept(holder: Any) -> Slot:
+    """The slot of `holder`, whose value is wanted even where nobody holds a result of it yet."""
+    holder._hold()
+    return holder._slot  # type: ignore[no-any-return]
 
 
 def call(
@@ -266,10 +272,7 @@ def invoke(
     context = THREAD.context
     if context is None:
         context = EvalContext.default()
-    frame = sys._getframe(1)
-    own = own_folders()
-    while frame.f_code.co_filename.startswith(own) and frame.f_back is not None:
-        frame = frame.f_back
+    frame = user_frame(sys._getframe(1))
     for number, slot in enumerate(slots):
         if slot.device != "cpu" and slot.device != context._device_id:
             raise _elsewhere(operation, number, slot, context)
@@ -469,11 +472,11 @@ def _copied(slot: Slot, name: str, number: int | None) -> Slot:
         operation = OPERATIONS.add((name,), made(schema, schema.devices[0], {}, (), 1))
     context = EvalContext.current()
     if number is None or context.device_id == number:
-        return invoke(operation, (slot,), (), slot.size)._slot  # type: ignore[no-any-return]
+        return kept(invoke(operation, (slot,), (), slot.size))
     outside = THREAD.context
     with Device("gpu", number):
         THREAD.context = EvalContext.default()
         try:
-            return invoke(operation, (slot,), (), slot.size)._slot  # type: ignore[no-any-return]
+            return kept(invoke(operation, (slot,), (), slot.size))
         finally:
             THREAD.context = outside

@@ -1,9 +1,9 @@
-"""Tensors and batches made of other data: numbers, lists, arrays of any library."""
+"""What tensors and batches are made of: numbers, lists, arrays of any library, as slots."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,20 +28,14 @@ from penstock.experimental.dynamic.slots import (
     with_spec,
 )
 from penstock.operators.support.registry import find
-from penstock.operators.support.schema import OpSchema, Spec
+from penstock.operators.support.schema import Spec
 from penstock.tensors.gpu.foreign import is_on_gpu
 from penstock.tensors.interop import as_host_array, dali_type
 from penstock.tensors.pool import HOST_POOL
 from penstock.tensors.tensor import TensorCPU
 from penstock.tensors.tensor_list import TensorListCPU
-from penstock.tracebacks import public
 from penstock.types import DALIDataType, storage_dtype
 from penstock.types.enums import DALIEnum, DALIImageType, DALIInterpType
-
-if TYPE_CHECKING:
-    from penstock.experimental.dynamic.batches import Batch
-    from penstock.experimental.dynamic.tensors import Tensor
-    from penstock.types import DataTypeLike
 
 _ENUMS: dict[type, DALIDataType] = {
     DALIDataType: DALIDataType.DATA_TYPE,
@@ -53,105 +47,6 @@ _UINT32 = np.iinfo(np.uint32)
 _SMALL_BYTES = 1 << 16
 _KEPT = frozenset(np.dtype(t) for t in ("i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4"))
 """What lists of NumPy's numbers may be; all else is taken for Python's numbers, as in DALI."""
-
-
-@public
-def tensor(
-    data: Any,
-    dtype: DataTypeLike | None = None,
-    device: DeviceLike | None = None,
-    layout: str | None = None,
-    pad: bool = False,
-) -> Tensor:
-    """A tensor of a copy of `data`.
-
-    Parameters
-    ----------
-    data
-        A number, nested lists of numbers, an array of NumPy or any library that speaks DLPack, a
-        `Tensor`; or a `Batch`, whose samples become the outermost axis, N.
-    dtype
-        Element type, to which array data are converted with rounding and saturation. That of
-        `data` when not given: Python's integers are `int32` (`uint32` from 2**31 on), real
-        numbers `float32`.
-    device
-        Where the tensor is wanted; where `data` is when not given.
-    layout
-        One letter for each axis.
-    pad
-        Whether samples of a batch that are smaller than others are filled up with zeros.
-
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        If no tensor can be made of `data`.
-    LayoutError
-        If `layout` does not have one letter for each axis.
-    """
-    return _tensor(tensor_slot(data, dtype, device, layout, copy=True, pad=pad))
-
-
-@public
-def as_tensor(
-    data: Any,
-    dtype: DataTypeLike | None = None,
-    device: DeviceLike | None = None,
-    layout: str | None = None,
-    pad: bool = False,
-) -> Tensor:
-    """A tensor of `data`, which shares its memory where that is possible.
-
-    Parameters are those of `tensor`. Memory that is shared must not be written to while work on
-    it is under way; results of operators do not depend on what happens to it later.
-    """
-    return _tensor(tensor_slot(data, dtype, device, layout, copy=False, pad=pad))
-
-
-@public
-def batch(
-    tensors: Any,
-    dtype: DataTypeLike | None = None,
-    device: DeviceLike | None = None,
-    layout: str | None = None,
-) -> Batch:
-    """A batch of copies of `tensors`; parameters are those of `Batch`."""
-    from penstock.experimental.dynamic.batches import Batch
-
-    return Batch(tensors, dtype, device, layout, copy=True)
-
-
-@public
-def as_batch(
-    tensors: Any,
-    dtype: DataTypeLike | None = None,
-    device: DeviceLike | None = None,
-    layout: str | None = None,
-) -> Batch:
-    """A batch of `tensors`, which shares their memory where that is possible.
-
-    Parameters are those of `Batch`. A `Batch` that is as it is wanted is returned itself.
-    """
-    from penstock.experimental.dynamic.batches import Batch
-
-    if isinstance(tensors, Batch) and dtype is None and device is None and layout is None:
-        return tensors
-    return Batch(tensors, dtype, device, layout)
-
-
-def _tensor(slot: Slot) -> Tensor:
-    from penstock.experimental.dynamic.tensors import Tensor
-
-    self = Tensor.__new__(Tensor)
-    self._slot = slot
-    self._hold()
-    return self
-
-
-def as_input(value: Any, schema: OpSchema | None) -> Any:
-    """The tensor that stands for `value`, which was given to an operator as an input."""
-    if isinstance(value, np.ndarray) and value.nbytes <= _SMALL_BYTES:
-        return tensor(value)
-    return as_tensor(value)
 
 
 # -- tensors ---------------------------------------------------------------------------------------
@@ -187,17 +82,13 @@ def tensor_slot(
 
 
 def _holder_slot(data: Any, pad: bool) -> Slot | None:
-    from penstock.experimental.dynamic.batches import Batch
-    from penstock.experimental.dynamic.tensors import Tensor
-
-    if isinstance(data, Tensor):
-        return data._slot
-    if isinstance(data, (TensorListCPU,)) or type(data).__name__ == "TensorListGPU":
-        data = Batch(data)
-    if isinstance(data, Batch):
-        value, _ = stacked(data._slot, pad=pad)
-        return value._slot
-    return None
+    if isinstance(data, TensorListCPU) or type(data).__name__ == "TensorListGPU":
+        slot = batch_slot(data, None, None, None, copy=False)
+    elif isinstance(data, calling.Holder):
+        slot = data._slot
+    else:
+        return None
+    return slot if slot.size is None else stacked(slot, pad=pad)[0]
 
 
 def _data_slot(data: Any, wanted: DType | None, copy: bool) -> tuple[Slot, bool]:
@@ -330,12 +221,11 @@ def _copied(slot: Slot) -> Slot:
 
 def _called(name: str, slot: Slot, **arguments: Any) -> Slot:
     holder = calling.holder_of(slot)
-    return calling.call(find(name), (holder,), None, None, arguments)._slot  # type: ignore[no-any-return]
+    return calling.kept(calling.call(find(name), (holder,), None, None, arguments))
 
 
 def _moved(slot: Slot, place: Any) -> Slot:
-    holder = calling.holder_of(slot)
-    return holder.to_device(place)._slot  # type: ignore[no-any-return]
+    return calling.copied(slot, place.device_type, place.device_id)
 
 
 # -- batches ---------------------------------------------------------------------------------------
@@ -362,20 +252,16 @@ def batch_slot(
 
 
 def _samples_slot(data: Any, wanted: DType | None, copy: bool) -> tuple[Slot, bool]:
-    from penstock.experimental.dynamic.batches import Batch, TensorList
-    from penstock.experimental.dynamic.tensors import Tensor
-
-    if isinstance(data, Batch):
-        return data._slot, False
-    if isinstance(data, TensorList):
+    if isinstance(data, calling.Holder):
+        slot = data._slot
+        return slot if slot.size is not None else _split(slot), False
+    if hasattr(data, "as_batch"):  # a `TensorList`
         return data.as_batch()._slot, False
     if isinstance(data, TensorListCPU):
         value = HostValue.of_list(data, external=True)
         return Slot(value.spec, len(value), value), False
     if type(data).__name__ == "TensorListGPU":
         return _gpu_list_slot(data), False
-    if isinstance(data, Tensor):
-        return _split(data._slot), False
     if isinstance(data, (bool, int, float, DALIEnum, np.generic)):
         raise ConversionError("Cannot create a batch from a scalar; give a list of samples.")
     if hasattr(data, "__dlpack__") or isinstance(data, (np.ndarray, TensorCPU)):
@@ -430,9 +316,6 @@ def _gpu_list_slot(data: Any, spec: Spec | None = None) -> Slot:
 
 def _joined(samples: list[Any], wanted: DType | None, copy: bool) -> tuple[Slot, bool]:
     """The batch of samples that are each what a tensor can be made of."""
-    from penstock.experimental.dynamic.batches import Batch
-    from penstock.experimental.dynamic.tensors import Tensor
-
     if not samples:
         if wanted is None or wanted.type_id is None:
             raise ArgumentValueError(
@@ -442,10 +325,11 @@ def _joined(samples: list[Any], wanted: DType | None, copy: bool) -> tuple[Slot,
         return Slot(spec, 0, HostValue([], spec)), True
     slots = []
     for number, sample in enumerate(samples):
-        if sample is None or isinstance(sample, Batch):
+        is_holder = isinstance(sample, calling.Holder)
+        if sample is None or (is_holder and sample._slot.size is not None):
             what = "None" if sample is None else "a Batch"
             raise ArgumentTypeError(f"Sample {number} of the batch is {what}; give a Tensor.")
-        if isinstance(sample, Tensor):
+        if is_holder:
             slots.append((sample._slot, False))
         else:
             # Python's numbers are made what the first sample is, as in DALI, without rounding.
@@ -515,7 +399,7 @@ def _known(spec: Spec, rows: Sequence[np.ndarray]) -> Spec:
     return spec._replace(ndim=ndims.pop()) if spec.ndim is None else spec
 
 
-def stacked(slot: Slot, *, pad: bool) -> tuple[Tensor, bool]:
+def stacked(slot: Slot, *, pad: bool) -> tuple[Slot, bool]:
     """The batch of a slot as one tensor, samples outermost; and whether it shares memory.
 
     Raises
@@ -525,18 +409,18 @@ def stacked(slot: Slot, *, pad: bool) -> tuple[Tensor, bool]:
     """
     value = slot.get()
     if pad and slot.device != "cpu" and value.batch.uniform_shape is None:
-        slot = calling.call(find("pad"), (calling.holder_of(slot),), None, None, {})._slot
+        slot = _called("pad", slot)
         value = slot.get()
     if getattr(value, "batch", None) is not None:
         whole = value.tensor_list()
-        return _tensor(_gpu_slot(whole.as_tensor())), whole.is_dense_tensor()
+        return _gpu_slot(whole.as_tensor()), whole.is_dense_tensor()
     host = on_host(value)
     layout = host.spec.layout
     array = _padded(host) if pad else host.tensor_list()._stacked()
     ndim = array.ndim
     spec = Spec(host.spec.dtype, ndim, f"N{layout}" if layout else "")
     found = HostValue([array], spec, None, array[np.newaxis], external=host.external)
-    return _tensor(Slot(spec, None, found)), host.dense is not None
+    return Slot(spec, None, found), host.dense is not None
 
 
 def _padded(host: HostValue) -> np.ndarray:

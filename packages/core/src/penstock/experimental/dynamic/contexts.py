@@ -175,3 +175,8 @@ class EvalContext:
             self.evaluate_all()
         finally:
             self._device.__exit__(*exc_info)
+
+
+def get_current_stream() -> Stream | None:
+    """The stream of the calling thread's default context; `None` without a GPU."""
+    return EvalContext.default().cuda_stream

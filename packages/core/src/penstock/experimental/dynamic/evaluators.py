@@ -12,9 +12,9 @@ from penstock.errors import UsageError
 from penstock.experimental.dynamic import lifetime
 from penstock.experimental.dynamic.chains import chain_of
 from penstock.experimental.dynamic.execution import run_chain
-from penstock.experimental.dynamic.failures import interruption_in, placed
+from penstock.experimental.dynamic.failures import interruption_in
 from penstock.experimental.dynamic.invocations import DONE, FAILED, NEW, QUEUED, RUNNING, Invocation
-from penstock.experimental.dynamic.slots import HostValue, Slot
+from penstock.experimental.dynamic.slots import Slot, repeated
 from penstock.operators.support.lazy_value import LazyValue
 
 if TYPE_CHECKING:
@@ -319,7 +319,7 @@ class Evaluator:
             if interruption is not None:
                 raise interruption from None
             if len(group) == 1:
-                self._settle(group, placed(error, group[0]))
+                self._settle(group, group[0].placed(error))
                 return
             # Which of them failed, and which do not depend on it, shows when each is done alone.
             for invocation in group:
@@ -445,27 +445,3 @@ def _pays_to_fuse(group: Sequence[Invocation]) -> bool:
 def _sized(slot: Slot, size: int) -> Any:
     """The value of a slot as a batch of `size` samples."""
     return repeated(slot.value, size) if slot.size is None and size != 1 else slot.value
-
-
-def repeated(value: Any, size: int) -> Any:
-    """A batch whose samples are all the only one of `value`, shared."""
-    batch = getattr(value, "batch", None)
-    if batch is None:
-        value.wait()
-        sources = None if value.sources is None else [value.sources[0]] * size
-        external = getattr(value, "external", False)
-        return HostValue([value.rows[0]] * size, value.spec, sources, external=external)
-    import numpy as np
-
-    from penstock.executor.gpu.batch import GpuBatch
-    from penstock.tensors.gpu.batch import DeviceBatch
-
-    repeated = DeviceBatch(
-        batch.runtime,
-        batch.owners,
-        np.repeat(batch.pointers, size),
-        np.repeat(batch.shapes, size, axis=0),
-        batch.dtype,
-    )
-    sources = None if value.sources is None else [value.sources[0]] * size
-    return GpuBatch(repeated, value.spec, sources, value.event, value.stream)

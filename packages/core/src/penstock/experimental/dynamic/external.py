@@ -14,15 +14,16 @@ from penstock.errors import (
     MisusedArgumentError,
     UsageError,
 )
-from penstock.experimental.dynamic.batches import Batch
-from penstock.experimental.dynamic.construction import as_batch, as_tensor
+from penstock.experimental.dynamic.batches import Batch, as_batch
+from penstock.experimental.dynamic.capture.loops import Loop
 from penstock.experimental.dynamic.contexts import EvalContext
 from penstock.experimental.dynamic.devices import DeviceLike
 from penstock.experimental.dynamic.devices import device as as_device
 from penstock.experimental.dynamic.dtypes import DType
 from penstock.experimental.dynamic.dtypes import dtype as as_dtype
 from penstock.experimental.dynamic.sizes import checked_size
-from penstock.experimental.dynamic.tensors import Tensor
+from penstock.experimental.dynamic.slots import Slot
+from penstock.experimental.dynamic.tensors import Tensor, as_tensor
 from penstock.operators.support.external.callback import cycle_policy, kind_of
 from penstock.types import DataTypeLike
 
@@ -148,9 +149,10 @@ class ExternalSource:
         UsageError
             If the source was called before.
         """
-        from penstock.experimental.dynamic.capture.loops import captured_source
-
-        return captured_source(self, batch_size, ctx)
+        if batch_size is None:
+            raise ArgumentValueError("`captured` needs a `batch_size`.")
+        self._begin("captured loops")
+        return Loop(_Elements(self, batch_size), batch_size, ctx)
 
     def _begin(self, use: str) -> None:
         if self._use and self._use != use:
@@ -226,6 +228,43 @@ class ExternalSource:
             except BaseException as error:
                 self._pulled.append(error)
         return self._pulled[ahead]
+
+
+class _Elements:
+    """The elements of a source, and those to come."""
+
+    def __init__(self, source: ExternalSource, size: int) -> None:
+        self._source = source
+        self._size = size
+        self._made: deque[Any] = deque()
+
+    def __next__(self) -> Any:
+        found = self._at(0)
+        self._made.popleft()
+        self._source._pulled.popleft()
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def peek(self, ahead: int) -> tuple[Slot, ...] | None:
+        found = self._at(ahead)
+        if isinstance(found, BaseException):
+            return None
+        outputs = found if isinstance(found, tuple) else (found,)
+        return tuple([output._slot for output in outputs])
+
+    def _at(self, ahead: int) -> Any:
+        while len(self._made) <= ahead:
+            if self._made and isinstance(self._made[-1], BaseException):
+                return self._made[-1]
+            element = self._source._element(len(self._made))
+            if not isinstance(element, BaseException):
+                try:
+                    element = self._source._converted(element, self._size)
+                except Exception as error:
+                    element = error
+            self._made.append(element)
+        return self._made[ahead]
 
 
 def _takes_arguments(source: Any) -> bool:

@@ -1,16 +1,11 @@
-"""Errors of calls whose work is done later than the call."""
+"""Errors of calls whose work is done later than the call, and the lines of these."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from types import CodeType
-from typing import TYPE_CHECKING
+from types import CodeType, FrameType
 
-from penstock.errors import OperatorError, located
-from penstock.experimental.dynamic.modes import EvalMode
-
-if TYPE_CHECKING:
-    from penstock.experimental.dynamic.invocations import Invocation
+from penstock.errors import OperatorError
+from penstock.tracebacks import own_folders
 
 
 def line_of(code: CodeType, instruction: int) -> int:
@@ -26,28 +21,12 @@ def described(code: CodeType, instruction: int) -> str:
     return f"{code.co_filename}:{line_of(code, instruction)} in {code.co_name}"
 
 
-def placed(error: BaseException, invocation: Invocation) -> BaseException:
-    """`error` of an operator, told of the user's line that called it.
-
-    Programs are shared by all calls of one kind, so that what comes out of them cannot know.
-    """
-    if not isinstance(error, OperatorError):
-        return error
-    where = replace(
-        error.where,
-        operator=invocation.form.operation.shown,
-        user_stack=invocation.user_stack,
-    )
-    reason, place, _ = str(error).rpartition(f"\n  {error.where.describe()}")
-    cause = None if error.__cause__ is error else error.__cause__
-    found: OperatorError
-    if place:
-        found = type(error)(f"{reason}\n  {where.describe()}")
-        found.where = where
-    else:
-        found = located(error if cause is None else cause, where)
-    found.__cause__ = cause
-    return found.with_traceback(error.__traceback__)
+def user_frame(frame: FrameType) -> FrameType:
+    """The first frame from `frame` on that is not the library's own."""
+    own = own_folders()
+    while frame.f_code.co_filename.startswith(own) and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
 
 
 def interruption_in(error: BaseException) -> BaseException | None:
@@ -58,21 +37,6 @@ def interruption_in(error: BaseException) -> BaseException | None:
             return seen
         seen = None if seen.__cause__ is seen else seen.__cause__
     return None
-
-
-def surfaced(invocation: Invocation) -> BaseException:
-    """The error of a call, to be raised where a result is looked at, from `invocation.error`.
-
-    It has the class of what went wrong. That error is its cause.
-    """
-    error = invocation.error
-    assert error is not None
-    if invocation.mode is EvalMode.deferred:
-        when = "An error happened during deferred evaluation"
-    else:
-        when = "An error happened during asynchronous execution"
-    what = f"{when} of `{invocation.form.operation.shown}`"
-    return raised_at(error, what, described(invocation.code, invocation.instruction))
 
 
 def raised_at(error: BaseException, what: str, place: str) -> BaseException:

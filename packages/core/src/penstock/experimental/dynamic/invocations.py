@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.errors import OperatorError, located
+from penstock.experimental.dynamic.failures import described, raised_at
+from penstock.experimental.dynamic.modes import EvalMode
 from penstock.experimental.dynamic.slots import Slot
 from penstock.graph.user_line import leaves_program
 
 if TYPE_CHECKING:
-    from penstock.experimental.dynamic.evaluators import Evaluator
     from penstock.experimental.dynamic.operations import Form
 
 _MOST_CALLERS = 6
 """So many callers of the function that called an operator are kept."""
 
 NEW, QUEUED, RUNNING, DONE, FAILED = range(5)
+
+
+class Finisher(Protocol):
+    """Who does the work of calls: an `Evaluator`."""
+
+    device_id: int | None
+
+    def finish(self, invocation: Invocation) -> None:
+        """Return when a call is done, one way or the other."""
 
 
 class Invocation:
@@ -70,7 +82,7 @@ class Invocation:
         tensors: tuple[tuple[str, Slot], ...],
         size: int | None,
         seed: int,
-        evaluator: Evaluator,
+        evaluator: Finisher,
         frame: FrameType,
     ) -> None:
         self.form = form
@@ -106,9 +118,36 @@ class Invocation:
         if self.state < DONE:
             self.evaluator.finish(self)
         if self.error is not None:
-            from penstock.experimental.dynamic.failures import surfaced
+            raise self._surfaced(self.error) from self.error
 
-            raise surfaced(self) from self.error
+    def _surfaced(self, error: BaseException) -> BaseException:
+        """What is raised where a result is looked at: of the class of what went wrong, `error`."""
+        if self.mode is EvalMode.deferred:
+            when = "An error happened during deferred evaluation"
+        else:
+            when = "An error happened during asynchronous execution"
+        what = f"{when} of `{self.form.operation.shown}`"
+        return raised_at(error, what, described(self.code, self.instruction))
+
+    def placed(self, error: BaseException) -> BaseException:
+        """`error` of the operator, told of the user's line that called it.
+
+        Programs are shared by all calls of one kind, so that what comes out of them cannot know.
+        """
+        if not isinstance(error, OperatorError):
+            return error
+        shown, stack = self.form.operation.shown, self.user_stack
+        where = replace(error.where, operator=shown, user_stack=stack)
+        reason, place, _ = str(error).rpartition(f"\n  {error.where.describe()}")
+        cause = None if error.__cause__ is error else error.__cause__
+        found: OperatorError
+        if place:
+            found = type(error)(f"{reason}\n  {where.describe()}")
+            found.where = where
+        else:
+            found = located(error if cause is None else cause, where)
+        found.__cause__ = cause
+        return found.with_traceback(error.__traceback__)
 
     def sources(self) -> list[Slot]:
         """Every slot that is read: inputs, then arguments."""
@@ -117,8 +156,6 @@ class Invocation:
     @property
     def user_stack(self) -> tuple[str, ...]:
         """The user's calls that led here, innermost first, each as ``file:line in function``."""
-        from penstock.experimental.dynamic.failures import described
-
         found = [described(self.code, self.instruction)]
         inner = self.code.co_filename
         for code, instruction in self.callers:

@@ -66,7 +66,8 @@ class Form:
         self.op = op
         self.specs = specs
         self.whole = whole
-        self.solo = Solo(self) if operation.device == "cpu" and not whole else None
+        alone = operation.device == "cpu" and not whole
+        self.solo = Solo(operation.schema, op, specs) if alone else None
         """How it is applied to one sample alone."""
 
 

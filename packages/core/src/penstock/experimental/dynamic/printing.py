@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.tensors import _html
 from penstock.tensors._repr import shapes_text, shown, values
 
-if TYPE_CHECKING:
-    from penstock.experimental.dynamic.batches import Batch
-    from penstock.experimental.dynamic.tensors import Tensor
-
 _SHAPES_SHOWN = 8
 
 
-def tensor_text(tensor: Tensor) -> str:
+def tensor_text(tensor: Any) -> str:
     """``Tensor(values, dtype=..., ...)``."""
     found = tensor._backend()
     return _described("Tensor", _text(found), tensor, f"shape={tensor.shape}")
 
 
-def batch_text(batch: Batch) -> str:
+def batch_text(batch: Any) -> str:
     """``Batch([values of a sample, ...], dtype=..., ...)``."""
     found = batch._backend()
     texts = ["..." if n is None else _text(found[n]) for n in shown(batch.batch_size)]
@@ -37,22 +33,22 @@ def tensors_text(tensors: Any) -> str:
     return f'TensorList({size}, {shape}, dtype={batch.dtype}, device="{batch.device}")'
 
 
-def tensor_html(tensor: Tensor) -> str:
+def tensor_html(tensor: Any) -> str:
     """The same as a table, for notebooks."""
     return _html.of_tensor(f"Tensor(shape={tensor.shape}, {_type(tensor)})", tensor._backend())
 
 
-def batch_html(batch: Batch) -> str:
+def batch_html(batch: Any) -> str:
     """The same as a table, for notebooks."""
     title = f"Batch({', '.join(_sizes(batch))}, {_type(batch)})"
     return _html.of_batch(title, batch._backend())
 
 
-def _type(holder: Tensor | Batch) -> str:
+def _type(holder: Any) -> str:
     return f'dtype={holder.dtype}, layout="{holder.layout or ""}", device="{holder.device}"'
 
 
-def _sizes(batch: Batch) -> tuple[str, str]:
+def _sizes(batch: Any) -> tuple[str, str]:
     shapes = batch.shape
     shape = str(shapes) if len(shapes) <= _SHAPES_SHOWN else shapes_text(shapes)
     return f"num_samples={batch.batch_size}", f"shape={shape}"

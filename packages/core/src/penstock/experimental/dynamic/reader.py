@@ -21,16 +21,18 @@ from penstock.errors import (
 )
 from penstock.experimental.dynamic.arguments import converted as converted_argument
 from penstock.experimental.dynamic.batches import Batch
-from penstock.experimental.dynamic.capture.invariants import plain
+from penstock.experimental.dynamic.capture.loops import Loop
 from penstock.experimental.dynamic.contexts import EvalContext
 from penstock.experimental.dynamic.devices import DeviceLike
 from penstock.experimental.dynamic.devices import device as as_device
+from penstock.experimental.dynamic.failures import user_frame
+from penstock.experimental.dynamic.invariants import plain
 from penstock.experimental.dynamic.modes import THREAD, EvalMode
 from penstock.experimental.dynamic.reading import Place, ReadAhead
 from penstock.experimental.dynamic.sizes import checked_size
 from penstock.experimental.dynamic.tensors import Tensor
 from penstock.operators.support.schema import as_specs
-from penstock.tracebacks import own_folders, public_methods
+from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
     from penstock.experimental.dynamic.slots import Slot
@@ -174,9 +176,10 @@ class Reader:
             At the first step, if the reader was used in another way before.
         """
         if capture:
-            from penstock.experimental.dynamic.capture.loops import captured_epoch
-
-            return captured_epoch(self, batch_size, ctx)
+            size = self._max_batch_size if batch_size is None else batch_size
+            if size is None:
+                raise ArgumentValueError("`capture`=True needs a `batch_size`.")
+            return Loop(Epoch(self, size, ctx, captured=True), size, ctx)
         return Epoch(self, batch_size, ctx)
 
     def __iter__(self) -> NoReturn:
@@ -473,14 +476,6 @@ class Epoch:
 
 
 _ENDED = -1
-
-
-def user_frame(frame: FrameType) -> FrameType:
-    """The first frame from `frame` on that is not the library's own."""
-    own = own_folders()
-    while frame.f_code.co_filename.startswith(own) and frame.f_back is not None:
-        frame = frame.f_back
-    return frame
 
 
 def _converted(schema: OpSchema, name: str, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -234,6 +234,28 @@ def part_of(value: Any, numbers: Sequence[int]) -> Any:
     return GpuBatch(part, value.spec, sources, value.event, value.stream)
 
 
+def repeated(value: Any, size: int) -> Any:
+    """A batch whose samples are all the only one of `value`, shared."""
+    batch = getattr(value, "batch", None)
+    if batch is None:
+        value.wait()
+        sources = None if value.sources is None else [value.sources[0]] * size
+        external = getattr(value, "external", False)
+        return HostValue([value.rows[0]] * size, value.spec, sources, external=external)
+    from penstock.executor.gpu.batch import GpuBatch
+    from penstock.tensors.gpu.batch import DeviceBatch
+
+    repeated = DeviceBatch(
+        batch.runtime,
+        batch.owners,
+        np.repeat(batch.pointers, size),
+        np.repeat(batch.shapes, size, axis=0),
+        batch.dtype,
+    )
+    sources = None if value.sources is None else [value.sources[0]] * size
+    return GpuBatch(repeated, value.spec, sources, value.event, value.stream)
+
+
 def with_spec(value: Any, spec: Spec) -> Any:
     """The same data with another layout."""
     batch = getattr(value, "batch", None)

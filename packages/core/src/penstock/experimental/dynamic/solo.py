@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from penstock.executor.planning import SamplePlans
-    from penstock.experimental.dynamic.operations import Form
+    from penstock.operators.support.schema import OpSchema, Spec
 
 _SMALL_BYTES = 2048
 """Outputs up to here are not worth the way to the pool."""
@@ -116,7 +116,7 @@ class Lone:
 
 
 class Solo:
-    """One form, ready to be applied to a single sample.
+    """An operator on data of known types, ready to be applied to a single sample.
 
     Attributes
     ----------
@@ -136,23 +136,22 @@ class Solo:
         "seconds",
     )
 
-    def __init__(self, form: Form) -> None:
-        op = form.op
+    def __init__(self, schema: OpSchema, op: Any, specs: tuple[Spec, ...]) -> None:
         self._cpu = op.cpu
         self._args = getattr(op, "op", op).args
-        self._specs = form.specs
-        self._outputs = len(form.specs)
+        self._specs = specs
+        self._outputs = len(specs)
         frame_args = getattr(op, "frame_args", ())
         self._converters = {
             arg.name: None if arg.name in frame_args else arg.type.sample
-            for arg in form.operation.schema.args.values()
+            for arg in schema.args.values()
         }
-        self._dtypes = [storage_dtype(spec.dtype) for spec in form.specs]
+        self._dtypes = [storage_dtype(spec.dtype) for spec in specs]
         self._planner = None
         self._unplanned: frozenset[str] = frozenset()
         if getattr(op, "plan", None) is not None and op.needs_plan:
             constant = op.tensor_args.keys() <= set(op.unplanned)
-            self._planner = Planner(op, self._args, form.specs, constant=constant)
+            self._planner = Planner(op, self._args, specs, constant=constant)
             self._unplanned = frozenset(op.unplanned)
         self.seconds = 1.0
 

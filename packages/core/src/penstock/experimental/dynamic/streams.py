@@ -197,13 +197,6 @@ def set_current_stream(cuda_stream: Any, /) -> None:
     THREAD.streams[number] = found
 
 
-def get_current_stream() -> Stream | None:
-    """The stream of the calling thread's default context; `None` without a GPU."""
-    from penstock.experimental.dynamic.contexts import EvalContext
-
-    return EvalContext.default().cuda_stream
-
-
 def as_stream(value: Any, device_id: int | None) -> Stream | None:
     """The stream that a user gave to a context."""
     if value is None or isinstance(value, Stream):

@@ -12,14 +12,15 @@ import numpy as np
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError, NoTorchError
 from penstock.experimental.dynamic import arithmetic, calling, indexing
+from penstock.experimental.dynamic.construction import tensor_slot
 from penstock.experimental.dynamic.devices import Device, DeviceLike
 from penstock.experimental.dynamic.devices import device as as_device
 from penstock.experimental.dynamic.dtypes import BY_TYPE_ID, DType
 from penstock.experimental.dynamic.slots import HostValue, Slot, on_host
 from penstock.operators.support.registry import find
-from penstock.operators.support.schema import Spec
+from penstock.operators.support.schema import OpSchema, Spec
 from penstock.tensors.tensor import TensorCPU
-from penstock.tracebacks import public_methods
+from penstock.tracebacks import public, public_methods
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from penstock.types import DataTypeLike
 
 _CPU = Device.CPU
+_SMALL_BYTES = 1 << 16
+"""Arrays up to this size are copied when operators are given them."""
 
 
 @public_methods
@@ -77,8 +80,6 @@ class Tensor(calling.Holder):
         invocation_result: Any = None,
         copy: bool = False,
     ) -> None:
-        from penstock.experimental.dynamic.construction import tensor_slot
-
         if invocation_result is not None:
             raise ArgumentTypeError(
                 "`invocation_result` is DALI's own way to make results; give `data`."
@@ -318,6 +319,73 @@ def _to_device(holder: Any, device: DeviceLike, force_copy: bool) -> Any:
         return calling.call(find("copy"), (holder,), None, None, {})
     found = calling.copied(slot, wanted.device_type, wanted.device_id)
     return type(holder)._of(found)
+
+
+@public
+def tensor(
+    data: Any,
+    dtype: DataTypeLike | None = None,
+    device: DeviceLike | None = None,
+    layout: str | None = None,
+    pad: bool = False,
+) -> Tensor:
+    """A tensor of a copy of `data`.
+
+    Parameters
+    ----------
+    data
+        A number, nested lists of numbers, an array of NumPy or any library that speaks DLPack, a
+        `Tensor`; or a `Batch`, whose samples become the outermost axis, N.
+    dtype
+        Element type, to which array data are converted with rounding and saturation. That of
+        `data` when not given: Python's integers are `int32` (`uint32` from 2**31 on), real
+        numbers `float32`.
+    device
+        Where the tensor is wanted; where `data` is when not given.
+    layout
+        One letter for each axis.
+    pad
+        Whether samples of a batch that are smaller than others are filled up with zeros.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If no tensor can be made of `data`.
+    LayoutError
+        If `layout` does not have one letter for each axis.
+    """
+    return tensor_of(tensor_slot(data, dtype, device, layout, copy=True, pad=pad))
+
+
+@public
+def as_tensor(
+    data: Any,
+    dtype: DataTypeLike | None = None,
+    device: DeviceLike | None = None,
+    layout: str | None = None,
+    pad: bool = False,
+) -> Tensor:
+    """A tensor of `data`, which shares its memory where that is possible.
+
+    Parameters are those of `tensor`. Memory that is shared must not be written to while work on
+    it is under way; results of operators do not depend on what happens to it later.
+    """
+    return tensor_of(tensor_slot(data, dtype, device, layout, copy=False, pad=pad))
+
+
+def tensor_of(slot: Slot) -> Tensor:
+    """A tensor of data that others may refer to as well."""
+    self = Tensor.__new__(Tensor)
+    self._slot = slot
+    self._hold()
+    return self
+
+
+def as_input(value: Any, schema: OpSchema | None) -> Any:
+    """The tensor that stands for `value`, which was given to an operator as an input."""
+    if isinstance(value, np.ndarray) and value.nbytes <= _SMALL_BYTES:
+        return tensor(value)
+    return as_tensor(value)
 
 
 arithmetic.install_operators(Tensor)

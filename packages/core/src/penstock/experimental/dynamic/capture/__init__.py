@@ -11,6 +11,6 @@ generators are the exception: numbers are drawn ahead in the way they were drawn
 that takes more or fewer of them than in the step before ends with an error.
 """
 
-from penstock.experimental.dynamic.capture.invariants import invariant
+from penstock.experimental.dynamic.invariants import invariant
 
 __all__ = ["invariant"]

@@ -5,24 +5,21 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import deque
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.errors import ArgumentValueError, UsageError
+from penstock.errors import UsageError
 from penstock.experimental.dynamic import calling
 from penstock.experimental.dynamic.capture.plan import Call, Plan, Reference, make_plan
 from penstock.experimental.dynamic.capture.steps import Step
 from penstock.experimental.dynamic.contexts import EvalContext
+from penstock.experimental.dynamic.failures import line_of, user_frame
 from penstock.experimental.dynamic.invocations import callers_of
 from penstock.experimental.dynamic.modes import THREAD, EvalMode
-from penstock.experimental.dynamic.reader import Epoch, user_frame
 from penstock.graph.user_line import stack_level
 from penstock.kernels.cpu.philox_state import DrawSeed
 
 if TYPE_CHECKING:
-    from penstock.experimental.dynamic.external import ExternalSource
     from penstock.experimental.dynamic.operations import Operation
-    from penstock.experimental.dynamic.reader import Reader
     from penstock.experimental.dynamic.slots import Slot
 
 _AHEAD = 2
@@ -32,7 +29,7 @@ _AHEAD = 2
 class Root(Protocol):
     """What the steps of a loop begin with."""
 
-    def take(self) -> Any:
+    def __next__(self) -> Any:
         """The outputs for the next step.
 
         Raises
@@ -43,76 +40,6 @@ class Root(Protocol):
 
     def peek(self, ahead: int) -> tuple[Slot, ...] | None:
         """The outputs of a step to come; `None` if it is not known, or will not come."""
-
-
-class _ReaderRoot:
-    """The batches of one epoch of a reader."""
-
-    def __init__(self, epoch: Epoch) -> None:
-        self.epoch = epoch
-
-    def take(self) -> Any:
-        return next(self.epoch)
-
-    def peek(self, ahead: int) -> tuple[Slot, ...] | None:
-        return self.epoch.peek(ahead)
-
-
-class _SourceRoot:
-    """The elements of a source of the user's own."""
-
-    def __init__(self, source: ExternalSource, size: int) -> None:
-        self._source = source
-        self._size = size
-        self._made: deque[Any] = deque()
-
-    def take(self) -> Any:
-        found = self._at(0)
-        self._made.popleft()
-        self._source._pulled.popleft()
-        if isinstance(found, BaseException):
-            raise found
-        return found
-
-    def peek(self, ahead: int) -> tuple[Slot, ...] | None:
-        found = self._at(ahead)
-        if isinstance(found, BaseException):
-            return None
-        outputs = found if isinstance(found, tuple) else (found,)
-        return tuple([output._slot for output in outputs])
-
-    def _at(self, ahead: int) -> Any:
-        while len(self._made) <= ahead:
-            if self._made and isinstance(self._made[-1], BaseException):
-                return self._made[-1]
-            element = self._source._element(len(self._made))
-            if not isinstance(element, BaseException):
-                try:
-                    element = self._source._converted(element, self._size)
-                except Exception as error:
-                    element = error
-            self._made.append(element)
-        return self._made[ahead]
-
-
-def captured_epoch(
-    reader: Reader, batch_size: int | None, ctx: EvalContext | None
-) -> Iterator[Any]:
-    """One epoch of a reader as a loop that is done ahead."""
-    size = reader._max_batch_size if batch_size is None else batch_size
-    if size is None:
-        raise ArgumentValueError("`capture`=True needs a `batch_size`.")
-    return Loop(_ReaderRoot(Epoch(reader, size, ctx, captured=True)), size, ctx)
-
-
-def captured_source(
-    source: ExternalSource, batch_size: int, ctx: EvalContext | None
-) -> Iterator[Any]:
-    """The elements of a source as a loop that is done ahead."""
-    if batch_size is None:
-        raise ArgumentValueError("`captured` needs a `batch_size`.")
-    source._begin("captured loops")
-    return Loop(_SourceRoot(source, batch_size), batch_size, ctx)
 
 
 class Loop:
@@ -171,7 +98,7 @@ class Recorder:
         THREAD.capture = None  # nothing that happens here belongs to the loop
         try:
             self._end_step()
-            outputs = self._root.take()
+            outputs = next(self._root)
         except StopIteration:
             self.stop()
             raise
@@ -366,6 +293,4 @@ class Recorder:
 
 
 def _place(call: Call) -> str:
-    from penstock.experimental.dynamic.failures import line_of
-
     return f"{call.code.co_filename}:{line_of(call.code, call.instruction)}"
