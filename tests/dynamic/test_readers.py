@@ -10,7 +10,11 @@ import numpy as np
 import pytest
 
 import penstock.experimental.dynamic as ndd
+from penstock import types
 from penstock.errors import NotYetSupportedError
+from penstock.operators import Index, Reader, Spec
+from penstock.operators import reader as declare_reader
+from penstock.operators.support import registry
 
 COUNT = 10
 
@@ -412,40 +416,42 @@ print("done")
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
+class Squares(Index):
+    """Squares of numbers that are stored nowhere."""
+
+    def __init__(self, factor):
+        super().__init__(10, [Spec(types.INT64, 0)], details=[np.arange(10)])
+        self.factor = factor
+
+    def source(self, entry):
+        return f"number {entry}"
+
+    def fetch(self, entry):
+        if entry == 7:
+            raise ValueError("no seven")
+        return (np.array(self.factor * entry**2),)
+
+
 def test_readers_of_the_users_own():
-    from penstock.operators.readers.base import READER_ARGS
-    from penstock.operators.readers.base import Reader as Source
-    from penstock.operators.support import registry
-    from penstock.operators.support.operator import operator
-    from penstock.operators.support.schema import Spec
-    from penstock.types import DALIDataType
-
     def declare(factor):
-        @operator("readers.squares", args=READER_ARGS, reader=True, random=True)
-        class Squares(Source):
-            """Squares of numbers."""
+        @declare_reader("readers.squares", num_outputs=2)
+        class SquaresReader(Reader):
+            """Squares of numbers, and twice the numbers."""
 
-            def find_samples(self):
-                return 10
+            def list_entries(self):
+                return Squares(factor)
 
-            def infer(self):
-                return Spec(DALIDataType.INT64, 0)
-
-            def source_info(self, entry):
-                return f"number {entry}"
-
-            def load(self, c, entry):
-                if entry == 7:
-                    raise ValueError("no seven")
-                return (np.array(factor * entry**2),)
+            def cpu(self, c, square, number):
+                return square, 2 * number
 
     assert not hasattr(ndd.readers, "Squares")
     try:
         for factor in (1, 2):
             declare(factor)
             reader = ndd.readers.Squares()
-            (good,), (bad,) = reader.next_epoch(batch_size=5)
+            (good, doubled), (bad, _) = reader.next_epoch(batch_size=5)
             assert [int(np.asarray(sample)) for sample in good] == [factor * k**2 for k in range(5)]
+            assert [int(np.asarray(sample)) for sample in doubled] == [0, 2, 4, 6, 8]
             with pytest.raises(ValueError, match="number 7"):
                 bad.evaluate()
     finally:

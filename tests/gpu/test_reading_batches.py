@@ -269,14 +269,14 @@ def test_threads_are_bound_where_that_is_wanted(emulated_gpu, images, bind, monk
 def test_where_a_batch_cannot_be_begun_workers_read_it(
     emulated_gpu, images, alone, monkeypatch, failing
 ):
-    begin, calls = ReadingThreads.begin, itertools.count()
+    submit, calls = ReadingThreads.submit, itertools.count()
 
     def sometimes(self, *args):
         if next(calls) in failing:
             raise MemoryError("page-locked memory is used up")
-        return begin(self, *args)
+        return submit(self, *args)
 
-    monkeypatch.setattr(ReadingThreads, "begin", sometimes)
+    monkeypatch.setattr(ReadingThreads, "submit", sometimes)
     ours = take(pipeline(images, reader=SHUFFLED), 6)
     assert len(alone) >= BATCH * min(len(failing), 6)
     monkeypatch.undo()

@@ -51,7 +51,7 @@ def opened(path: Path, batch_size: int = 4, seed: int = 3, **arguments: Any) -> 
 
 
 def load(reader: SquirrelReader, entries: list[int]) -> list[int]:
-    return [int(reader.load(None, entry)[0]) for entry in entries]  # type: ignore[arg-type]
+    return [int(reader.index.fetch(entry)[0]) for entry in entries]
 
 
 def test_values_types_and_sources(shards: Path) -> None:

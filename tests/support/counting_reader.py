@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from penstock.errors import BadSampleError
+from penstock.operators.readers.base import Reader
+from penstock.operators.readers.index import Index
 from penstock.operators.support.argument_types import IntArg, IntListArg
-from penstock.operators.support.operator import Operator, operator
+from penstock.operators.support.operator import operator
 from penstock.operators.support.schema import Arg, Spec
 from penstock.types import DALIDataType
+
+
+class Numbers(Index):
+    """The numbers 0, 1, 2, ... as int32 scalars."""
+
+    def __init__(self, count: int, bad: tuple[int, ...]) -> None:
+        super().__init__(count, [Spec(DALIDataType.INT32, 0)])
+        self._bad = bad
+
+    def source(self, entry: int) -> str:
+        """A name like that of a file."""
+        return f"sample-{entry}"
+
+    def fetch(self, entry: int) -> tuple[np.ndarray]:
+        """The number, unless it is bad."""
+        if entry in self._bad:
+            raise BadSampleError(f"{entry} is bad")
+        return (np.array(entry, np.int32),)
 
 
 @operator(
@@ -23,33 +41,20 @@ from penstock.types import DALIDataType
     random=True,
     hidden=True,
 )
-class CountingReader(Operator):
+class CountingReader(Reader):
     """Gives the numbers 0, 1, 2, ... as int32 scalars, over and over."""
 
     position = 0
 
     def open(self, batch_size: int, seed: int) -> None:
-        """Nothing to open."""
-
-    def infer(self, *inputs: Spec) -> Spec:
-        """One scalar a sample."""
-        return Spec(DALIDataType.INT32, 0)
+        """Nothing is put into order."""
+        self.index = Numbers(self.args.count, tuple(self.args.bad))
 
     def draw(self, count: int, *, refill: bool = False) -> list[int]:
         """The next numbers."""
         first = self.position
         self.position += count
         return [k % self.args.count for k in range(first, first + count)]
-
-    def source_info(self, entry: int) -> str:
-        """A name like that of a file."""
-        return f"sample-{entry}"
-
-    def load(self, c: Any, entry: int) -> np.ndarray:
-        """The number, unless it is bad."""
-        if entry in self.args.bad:
-            raise BadSampleError(f"{entry} is bad")
-        return np.array(entry, np.int32)
 
     def meta(self) -> dict[str, int]:
         """As of a reader with one shard."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,10 +70,11 @@ def pfm(pixels: np.ndarray, order: str = "<") -> bytes:
 def write_records(path: Path, contents: list[bytes], labels: list[int]) -> None:
     """A file as `fn.readers.records` reads it, and its index."""
     index, begin = [], 0
-    for content, label in zip(contents, labels, strict=True):
-        index.append([begin, len(content), label])
-        begin += len(content)
-    path.write_bytes(b"".join(contents))
+    records = [zlib.compress(content) for content in contents]
+    for record, label in zip(records, labels, strict=True):
+        index.append([begin, len(record), label])
+        begin += len(record)
+    path.write_bytes(b"".join(records))
     Path(f"{path}.json").write_text(json.dumps(index))
 
 

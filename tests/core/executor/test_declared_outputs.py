@@ -40,12 +40,6 @@ class WrongResult(Declared):
         return np.zeros((2,) * (2 + (value == 1)), np.float32)
 
 
-@operator("testing.wrong_adopted", inputs=Input(), hidden=True)
-class WrongAdopted(Declared):
-    def cpu(self, c, value):
-        return c.adopt(np.zeros((2, 2), np.float64))
-
-
 @operator("testing.wrong_view", inputs=Input(), hidden=True)
 class WrongView(Operator):
     def infer(self, value):
@@ -103,7 +97,6 @@ def run(name):
         ("wrong_memory", "sample 0", "uint8 .*float32", errors.DataTypeError),
         ("wrong_rank", "sample 1", "3 axes.* 2;", errors.ShapeError),
         ("wrong_result", "sample 1", "3 axes.* 2;", errors.ShapeError),
-        ("wrong_adopted", "sample 0", "float64 .*float32", errors.DataTypeError),
         ("wrong_view", "sample 0", "2 axes.* 1;", errors.ShapeError),
         ("wrong_batch_memory", "", "int64 .*float32", errors.DataTypeError),
         ("wrong_batch_rank", "", "1 axes.* 2;", errors.ShapeError),

@@ -117,10 +117,11 @@ def test_rows_put_at_once_are_the_batch():
 
 def test_rows_adopted_at_once():
     batch = buffer(3, DALIDataType.UINT8)
-    values = [np.arange(4, dtype=np.uint8), None]
-    assert batch.adopt_rows([2, 0], values) == [0]
+    values = [np.arange(4, dtype=np.uint8), np.arange(2, dtype=np.uint8)]
+    batch.adopt_rows([2, 0], values)
     assert batch.rows[2] is values[0]
-    assert batch.rows[0] is None
+    assert batch.rows[0] is values[1]
+    assert batch.rows[1] is None
 
 
 def test_sources():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,7 +95,8 @@ def test_a_reader_in_a_pipeline(records):
     assert pipe.reader_meta("maps")["epoch_size"] == 6
     assert np.asarray(labels).ravel().tolist() == [10, 11, 12, 13]
     assert bytes(data.at(1)) == pfm(maps()[1], ">")
-    assert data[1].source_info() == f"{records}[1]"
+    offset = json.loads(Path(f"{records}.json").read_text())[1][0]
+    assert data[1].source_info() == labels[1].source_info() == f"{records} at index {offset}"
 
 
 def test_a_reader_shuffles_shards_and_goes_on_from_checkpoints(records):
@@ -121,15 +124,25 @@ def test_a_reader_in_dynamic_mode(records):
     assert labels == list(range(10, 16))
 
 
-def test_a_record_that_is_cut_off_is_replaced(tmp_path):
-    write_records(tmp_path / "cut", [b"ab", b"cde", b"fghi"], [1, 2, 3])
-    (tmp_path / "cut").write_bytes(b"abcdef")
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda records: records[:-4], "before the end of the extent"),
+        (lambda records: records[:-4] + b"abcd", "cannot be inflated"),
+    ],
+    ids=["cut off", "overwritten"],
+)
+def test_a_bad_record_is_replaced(tmp_path, damage, message):
+    path = tmp_path / "bad"
+    write_records(path, [b"ab", b"cde", b"fghi"], [1, 2, 3])
+    path.write_bytes(damage(path.read_bytes()))
 
     def graph():
-        return fn.readers.records(path=str(tmp_path / "cut"))
+        return fn.readers.records(path=str(path))
 
-    with pytest.raises(BadSampleError, match="ends after 1 of the record's 4 bytes"):
+    with pytest.raises(BadSampleError, match=message) as caught:
         run(graph, batch_size=3).run()
+    assert f'sample 2 of the batch, read from "{path} at index' in str(caught.value)
     data, labels = run(graph, batch_size=3, on_bad_sample="replace").run()
     pairs = [(bytes(data.at(k)), int(labels.at(k)[0])) for k in range(3)]
     assert pairs[:2] == [(b"ab", 1), (b"cde", 2)]

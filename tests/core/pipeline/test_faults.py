@@ -17,6 +17,9 @@ import pytest
 
 import penstock
 from penstock import Pipeline, errors, fn, ops, pipeline_def
+from penstock.operators.readers.base import Reader
+from penstock.operators.readers.base import reader as declare_reader
+from penstock.operators.readers.index import Index
 from penstock.operators.support import registry
 from penstock.operators.support.operator import Operator, operator
 from penstock.operators.support.schema import Input, Spec
@@ -104,31 +107,42 @@ def declare():
                 at("cpu_batch")
                 return batch
 
-            # As a reader:
+        class FaultyEntries(Index):
+            def fetch(self, entry):
+                at("fetch")
+                return (np.array(entry, np.int32),)
+
+            def source(self, entry):
+                at("source")
+                return ""
+
+        class FaultyReader(Reader):
+            """Fails, too."""
+
             def open(self, batch_size, seed):
                 at("open")
+                super().open(batch_size, seed)
+
+            def list_entries(self):
+                at("list_entries")
+                return FaultyEntries(4, [Spec(DALIDataType.INT32, 0)])
+
+            def infer(self, *data):
+                at("infer")
+                return data
 
             def draw(self, count, refill=False):
                 at("draw")
-                return [0] * count
-
-            def load(self, c, entry):
-                at("load")
-                return np.array(entry, np.int32)
-
-            def source_info(self, entry):
-                at("source_info")
-                return ""
+                return super().draw(count, refill=refill)
 
             def state(self):
                 at("state")
-                return 0
+                return super().state()
 
-            def meta(self):
-                at("meta")
-                return {"epoch_size": 4, "epoch_size_padded": 4}
-
-        operator("testing.faulty", inputs=() if reader else Input("data"), reader=reader)(Faulty)
+        if reader:
+            declare_reader("testing.faulty")(FaultyReader)
+        else:
+            operator("testing.faulty", inputs=Input("data"))(Faulty)
         schema = registry.find("testing.faulty")
         return lambda *inputs: penstock.faces.functions.function_of(schema, "fn")(*inputs)
 
@@ -170,11 +184,14 @@ def test_exceptions_in_operators(declare, place, kind):
 
 
 @pytest.mark.parametrize("kind", [ValueError, StopIteration, SystemExit])
-@pytest.mark.parametrize("place", ["open", "infer", "draw", "load", "source_info", "state"])
+@pytest.mark.parametrize(
+    "place", ["open", "list_entries", "infer", "draw", "fetch", "source", "state"]
+)
 def test_exceptions_in_readers(declare, place, kind):
     faulty = declare(place, kind, reader=True)
     pipe = build(lambda: faulty())
-    raised = SystemExit if place == "open" and kind is SystemExit else Exception
+    opening = place in ("open", "list_entries")
+    raised = SystemExit if opening and kind is SystemExit else Exception
     with pytest.raises(raised) as caught:
         pipe.run()
     assert not isinstance(caught.value, StopIteration)

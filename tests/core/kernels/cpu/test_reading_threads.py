@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from penstock.kernels.cpu.reading_loop import SLOTS
-from penstock.kernels.cpu.reading_threads import FileNames, ReadingThreads
+from penstock.kernels.cpu.reading_threads import BeingRead, Extents, ReadingThreads
 
 COUNT = 40
 
@@ -45,9 +45,9 @@ def expected(folder, names):
 
 
 def begin(threads, names, root, numbers=None, guess=0):
-    found = FileNames.of(names, str(root))
+    found = Extents.of(names, str(root))
     numbers = np.arange(len(names)) if numbers is None else np.array(numbers)
-    return threads.begin(found, numbers, np.empty, guess)
+    return BeingRead(threads, found, numbers, np.empty, guess)
 
 
 @pytest.mark.parametrize("guess", [0, 1000, 1 << 20])
@@ -84,12 +84,66 @@ def test_what_cannot_be_read_is_left_out(threads, folder):
     assert contents(read) == [first, None, None, b"", last]
 
 
+def read_now(extents, numbers, guess=0):
+    return BeingRead(None, extents, np.array(numbers), np.empty, guess).wait()
+
+
+@pytest.mark.parametrize("guess", [0, 300, 1 << 20])
+def test_the_thread_that_asks_may_read_itself(folder, guess):
+    (folder / "empty").write_bytes(b"")
+    names = [*names_in(folder), "missing", "."]
+    numbers = [*range(0, COUNT, 3), COUNT + 1, COUNT, COUNT + 2, 3]
+    read = read_now(Extents.of(names, str(folder)), numbers, guess)
+    want = expected(folder, [names[n] for n in numbers[:-4]])
+    assert contents(read) == [*want, None, b"", None, *expected(folder, [names[3]])]
+
+
+def test_extents_within_files(folder, threads):
+    whole = [bytes(range(200)), bytes(range(100, 150))]
+    for number, content in enumerate(whole):
+        (folder / f"long {number}").write_bytes(content)
+    files = np.array([0, 0, 1, 0, 1, 1, 1])
+    offsets = np.array([3, 190, 0, 3, 50, 49, 60])
+    sizes = np.array([10, -1, 50, 190, 0, 2, -1])
+    extents = Extents.of(
+        ["long 0", "long 1"], str(folder), files=files, offsets=offsets, sizes=sizes, largest=100
+    )
+    numbers = [1, 0, 2, 4, 3, 5, 6, 1]
+    first = [whole[0][190:], whole[0][3:13], whole[1], b""]
+    # One is larger than wanted, two reach behind the end.
+    want = [*first, None, None, None, whole[0][190:]]
+    assert contents(read_now(extents, numbers)) == want
+    assert contents(BeingRead(threads, extents, np.array(numbers), np.empty, 1000).wait()) == want
+
+
+def test_no_file_stays_open(folder):
+    names = [*names_in(folder), "missing", "."]
+    extents = Extents.of(names, str(folder))
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        read_now(extents, range(len(names)))
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_files_that_grow_while_they_are_read(folder):
+    """Between the look at its size and the call with enough memory; not for ever."""
+    path = folder / "01"
+
+    def empty(shape, dtype):
+        with open(path, "ab") as file:
+            file.write(b"x" * 700)
+        return np.empty(shape, dtype)
+
+    read = BeingRead(None, Extents.of(["02", "01"], str(folder)), np.arange(2), empty, 0).wait()
+    assert contents(read) == [*expected(folder, ["02"]), None]
+
+
 def test_names_that_are_no_local_files():
-    assert FileNames.of(["a", "s3://bucket/b"], "") is None
-    assert FileNames.of(["a"], "memory://folder") is None
-    assert FileNames.of(["a\0b"], "") is None
-    assert FileNames.of(["a"], "b\0") is None
-    found = FileNames.of(["ä", "b"], "c")
+    assert Extents.of(["a", "s3://bucket/b"], "") is None
+    assert Extents.of(["a"], "memory://folder") is None
+    assert Extents.of(["a\0b"], "") is None
+    assert Extents.of(["a"], "b\0") is None
+    found = Extents.of(["ä", "b"], "c")
     assert found.longest == 4
     assert found.begins.tolist() == [0, 3]
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    import numpy as np
+
     from penstock.executor.cpu.batch import BatchBuffer
     from penstock.executor.cpu.program import Program
     from penstock.executor.gpu.batch import GpuBatch
@@ -164,8 +166,8 @@ class Iteration:
         """Batch of each register, a `BatchBuffer` or a `GpuBatch`; written by the thread that owns
         the iteration, without the lock. It owns their memory until the consumer takes the outputs.
         """
-        self.entries: dict[int, list[Any]] = {}
-        """What each reader drew: one entry a sample."""
+        self.entries: dict[int, np.ndarray] = {}
+        """What each reader drew: int64, the number of the entry of each sample."""
         self.states: dict[int, Any] = {}
         """State of each reader before it drew for this iteration."""
         self.next = 0

@@ -9,12 +9,15 @@ streams, each with a thread of its own: ``"mixed"`` for what has its data on the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from penstock.errors import located
 from penstock.executor.cpu.batch import EdgeHistory
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.executor.guards import Guard
     from penstock.graph.data_node import DataNode
     from penstock.graph.guards import Term
@@ -54,6 +57,8 @@ class Plan:
     history: list[EdgeHistory]
     seeds: dict[int, int]
     """Seed of each random operator, by ``id(node)``."""
+    parsed: dict[int, tuple[int, ...]]
+    """The registers of what the parser of a reader is handed, by ``id(node)``."""
     uploaded: list[bool]
     """Whether the GPU or its decoders read the register, so that page-locked memory suits it."""
 
@@ -96,19 +101,41 @@ def needs_batch(node: OpNode) -> bool:
         raise located(error, node.where()) from error
 
 
-def make_plan(nodes: list[OpNode], outputs: list[DataNode], seeds: dict[int, int]) -> Plan:
-    """Cut the graph of `nodes`, which come in topological order."""
+def make_plan(
+    nodes: list[OpNode],
+    outputs: list[DataNode],
+    seeds: dict[int, int],
+    parsers: Mapping[int, int] = MappingProxyType({}),
+) -> Plan:
+    """Cut a graph.
+
+    Parameters
+    ----------
+    nodes
+        Its operators, in topological order.
+    outputs
+        Its outputs.
+    seeds
+        Seed of each random operator, by ``id(node)``.
+    parsers
+        How much the parser of a reader is handed, by ``id(node)``, where there is one.
+    """
     registers: dict[tuple[int, int], int] = {}
     for node in nodes:
         for index in range(len(node.outputs)):
             registers[id(node), index] = len(registers)
+    count = len(registers)
+    parsed = {}
+    for key, inputs in parsers.items():
+        parsed[key] = tuple(range(count, count + inputs))
+        count += inputs
 
     def register(edge: DataNode) -> int:
         return registers[id(edge.source), edge.index]
 
-    consumers = [0] * len(registers)
-    leaves = [False] * len(registers)
-    uploaded = [False] * len(registers)
+    consumers = [0] * len(registers) + [1] * (count - len(registers))
+    leaves = [False] * count
+    uploaded = [False] * count
     ready: dict[int, int] = {}  # register -> first stage in which it can be read
     written: dict[int, int] = {}  # register -> stage that writes it; -1: fed
     stages: list[Stage] = [Stage(0)]
@@ -162,8 +189,9 @@ def make_plan(nodes: list[OpNode], outputs: list[DataNode], seeds: dict[int, int
         guarded_outputs={},
         readers=[n for n in nodes if n.schema.reader],
         feeds=[n for n in nodes if n.attachment is not None],
-        history=[EdgeHistory() for _ in registers],
+        history=[EdgeHistory() for _ in range(count)],
         seeds=seeds,
+        parsed=parsed,
         uploaded=uploaded,
     )
     for edge in outputs:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from penstock.executor.iteration import READING, RUNNING
 from penstock.executor.step import with_place
 
@@ -69,7 +71,8 @@ class Starter:
             for node in self._plan.readers:
                 reader = self._readers[id(node)]
                 iteration.states[id(node)] = with_place(node, reader.state)
-                iteration.entries[id(node)] = with_place(node, reader.draw, iteration.size)
+                drawn = with_place(node, reader.draw, iteration.size)
+                iteration.entries[id(node)] = np.array(drawn, np.int64)
             program = self._stages.enter(iteration, 0)
             if self._batch_reader is not None and program.reads_only:
                 files = self._batch_reader.begin(iteration, program)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.errors import located
+from penstock.errors import ShapeError, located
 from penstock.executor.cpu.arena import Arena
 from penstock.executor.cpu.context import Context
 from penstock.executor.cpu.frames import FrameLoop, is_for_frames
 from penstock.executor.inputs import check_argument, checked
 from penstock.executor.planning import Planner
+from penstock.executor.sources.loader import Loader
 from penstock.operators.generic.merge import check_predicate
 from penstock.operators.support.schema import Spec, as_specs
 
@@ -37,6 +38,7 @@ class Step:
     args: dict[str, Any]
     seed: int
     is_reader: bool
+    """Whether it loads entries of a reader; `op` is a `Loader`."""
     is_light: bool = False
     """Whether the step hardly touches data: it reads a file, or hands on a lazy value."""
     planner: Planner | None = None
@@ -99,11 +101,7 @@ class StepMaker:
         inputs, tensors = self._specs_of(node)
         for r, _ in self.plan.guard(node):
             check_predicate(self.specs[r])
-        op: Any
-        if node.schema.reader:
-            op = self._readers[id(node)]
-        else:
-            op = node.schema.cls(node.args, tensors)
+        op: Any = node.schema.cls(node.args, tensors)
         if is_for_frames(node.schema, inputs):
             op = self._frames(op, inputs, {k: s.layout for k, s in tensors.items()})
         return op, as_specs(op.infer(*inputs))
@@ -123,10 +121,45 @@ class StepMaker:
         """Types of the outputs of a source."""
         return [self.specs[self.plan.registers[id(node), k]] for k in range(len(node.outputs))]
 
-    def step(self, node: OpNode, op: Any, specs: tuple[Spec, ...], function: Any) -> Step:
-        """The step in which `function` of `op` makes outputs of these types."""
+    def reading(self, node: OpNode) -> list[Step]:
+        """What a reader does: a step that loads, and one that parses where there is a parser."""
+        reader = self._readers[id(node)]
+        loader = Loader(reader.index)
+        specs = reader.output_specs()
+        outputs = tuple(self.plan.register(e) for e in node.outputs)
+        if len(specs) != len(outputs):
+            raise ShapeError(
+                f"The parser and the columns make {len(specs)} outputs where the declaration says "
+                f"{len(outputs)}."
+            )
+        if not reader.parses:
+            return [self.step(node, loader, specs, loader.fetch, (), outputs)]
+        handed = self.plan.parsed[id(node)]
+        parsed = len(outputs) - len(reader.index.columns)
+        loaded = (*handed, *outputs[parsed:])
+        return [
+            self.step(node, loader, loader.specs, loader.fetch, (), loaded),
+            self.step(node, reader, specs[:parsed], reader.cpu, handed, outputs[:parsed]),
+        ]
+
+    def step(
+        self,
+        node: OpNode,
+        op: Any,
+        specs: tuple[Spec, ...],
+        function: Any,
+        inputs: tuple[int, ...] | None = None,
+        outputs: tuple[int, ...] | None = None,
+    ) -> Step:
+        """The step in which `function` of `op` makes outputs of these types.
+
+        It reads and writes the registers of the node where no others are given.
+        """
         register = self.plan.register
-        outputs = tuple(register(e) for e in node.outputs)
+        if inputs is None:
+            inputs = tuple(register(e) for e in node.inputs)
+        if outputs is None:
+            outputs = tuple(register(e) for e in node.outputs)
         for r, spec in zip(outputs, specs, strict=True):
             self.specs[r] = spec
         frame_args = getattr(op, "frame_args", ())
@@ -152,13 +185,13 @@ class StepMaker:
             node=node,
             op=op,
             function=op.cpu_chunk if chunked else function,
-            inputs=tuple(register(e) for e in node.inputs),
+            inputs=inputs,
             outputs=outputs,
             tensor_args=tensor_args,
             args={} if op is None else vars(getattr(op, "op", op).args),
             seed=self.plan.seeds.get(id(node), 0),
-            is_reader=node.schema.reader,
-            is_light=node.schema.reader,
+            is_reader=isinstance(op, Loader),
+            is_light=isinstance(op, Loader),
             planner=planner,
             planned_args=planned_args,
             sample_args=sample_args,

@@ -29,6 +29,7 @@ from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 if TYPE_CHECKING:
     from penstock.kernels.gpu.program import CudaKernel
     from penstock.operators.readers.base import Reader, reader
+    from penstock.operators.readers.index import FileIndex, Index, RaggedColumn
     from penstock.operators.support.arguments import scalars
     from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 
@@ -39,8 +40,10 @@ __all__ = [
     "BoolArg",
     "CudaKernel",
     "DataTypeArg",
+    "FileIndex",
     "FloatArg",
     "FloatListArg",
+    "Index",
     "Input",
     "IntArg",
     "IntListArg",
@@ -49,6 +52,7 @@ __all__ = [
     "PathListArg",
     "PlanContext",
     "Planned",
+    "RaggedColumn",
     "Reader",
     "SampleContext",
     "Samples",
@@ -63,8 +67,11 @@ __all__ = [
 
 _WHERE = {
     "CudaKernel": "penstock.kernels.gpu.program",
+    "FileIndex": "penstock.operators.readers.index",
+    "Index": "penstock.operators.readers.index",
     "PlanContext": "penstock.operators.support.planning",
     "Planned": "penstock.operators.support.planning",
+    "RaggedColumn": "penstock.operators.readers.index",
     "Reader": "penstock.operators.readers.base",
     "Samples": "penstock.operators.support.planning",
     "plan_batch": "penstock.operators.support.planning",

@@ -178,7 +178,12 @@ class Pipeline(ResumablePipeline):
         run_nodes, run_outputs = insert_transfers(nodes, self._outputs)
         if settings.fuse:
             run_nodes, run_outputs = merge_expressions(run_nodes, run_outputs)
-        plan = make_plan(run_nodes, run_outputs, self._seeds(run_nodes))
+        seeds = self._seeds(run_nodes)
+        for node in run_nodes:
+            if node.schema.reader:
+                self._readers[id(node)] = self._opened(node, seeds)
+        parsers = {k: len(r.parser_inputs()) for k, r in self._readers.items() if r.parses}
+        plan = make_plan(run_nodes, run_outputs, seeds, parsers)
         count = len(self._outputs)
         self._expected = list(
             zip(
@@ -192,8 +197,6 @@ class Pipeline(ResumablePipeline):
             dtype is not None or ndim is not None or layout
             for dtype, ndim, layout in self._expected
         )
-        for node in plan.readers:
-            self._readers[id(node)] = self._opened(node, plan.seeds)
         device = self._device(plan)
         self._feeding = Feeding(plan, self.max_batch_size, device, self._checkpoint_names)
         self._py_pool.start_threads()

@@ -53,11 +53,6 @@ class Arena:
         self._used = -(-end // _ALIGNMENT) * _ALIGNMENT
         return np.ndarray(shape, dtype, self._block, self._base + start)
 
-    def rest(self) -> np.ndarray:
-        """What is left in one piece, uint8, and stays so until `empty` gives its beginning away."""
-        size = max(self._size - self._used, 0)
-        return np.ndarray((size,), np.uint8, self._block, self._base + self._used)
-
     def mark(self) -> int:
         """A place to `release` down to."""
         return self._used

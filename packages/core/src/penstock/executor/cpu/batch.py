@@ -251,26 +251,19 @@ class BatchBuffer:
         self._row_shape = values.shape[1:]
         self._in_dense = bytearray([_INSIDE]) * len(values)
 
-    def adopt_row(self, index: int, value: np.ndarray) -> None:
-        """Take `value` for sample `index` as it is."""
-        self._in_dense[index] = _OUTSIDE
-        self.rows[index] = value
-
-    def adopt_rows(self, indices: Sequence[int], values: Sequence[np.ndarray | None]) -> list[int]:
-        """Take `values` for these samples as they are; return the numbers of those without one."""
+    def adopt_rows(self, indices: Sequence[int], values: Sequence[np.ndarray]) -> None:
+        """Take `values` for these samples as they are."""
         rows, inside = self.rows, self._in_dense
-        missing = []
         for index, value in zip(indices, values, strict=True):
-            if value is None:
-                missing.append(index)
-            else:
-                rows[index] = value
-                inside[index] = _OUTSIDE
-        return missing
+            rows[index] = value
+            inside[index] = _OUTSIDE
 
-    def put_rows(self, indices: Sequence[int], values: np.ndarray) -> None:
+    def put_rows(self, indices: Sequence[int], values: np.ndarray | list[np.ndarray]) -> None:
         """Make copies of `values`, one a sample, these samples."""
-        shapes = np.full((len(indices), values.ndim - 1), values.shape[1:], np.int64)
+        if isinstance(values, np.ndarray):
+            shapes = np.full((len(indices), values.ndim - 1), values.shape[1:], np.int64)
+        else:
+            shapes = np.array([value.shape for value in values], np.int64)
         rows = self.rows_for(indices, shapes)
         dense = rows.dense
         if dense is not None:

@@ -26,7 +26,6 @@ class Context:
     """The `SampleContext` of one step on one worker, pointed at one sample after the other."""
 
     __slots__ = (
-        "ahead",
         "arena",
         "args",
         "buffers",
@@ -48,8 +47,6 @@ class Context:
         self.arena = arena
         self.seed = seed
         self.iteration = 0
-        self.ahead: Any = None
-        """What a reader has read for this sample together with others."""
         self.buffers: list[BatchBuffer | None] = [None] * outputs
         self.indices: Sequence[int] = ()
         """Positions in the batch of the samples of the chunk."""
@@ -97,14 +94,6 @@ class Context:
             return self.arena.empty(shape, dtype)
         buffer.check(shape, dtype)
         return buffer.row(self.indices[self.position], shape)
-
-    def adopt(self, value: np.ndarray) -> np.ndarray:
-        """Make `value`, which nothing else writes to, the first output without a copy."""
-        buffer = self.buffers[0]
-        if buffer is not None:
-            buffer.check(value.shape, value.dtype)
-            buffer.adopt_row(self.index, value)
-        return value
 
     def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """Scratch memory that lives until the sample leaves the segment."""

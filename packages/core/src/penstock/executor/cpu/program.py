@@ -83,9 +83,11 @@ class Program:
         of its samples from; -1 for none."""
 
     def _add(self, node: OpNode) -> None:
+        if node.schema.reader:
+            self.steps += self._maker.reading(node)
+            return
         op, specs = self._maker.make(node)
-        function = op.load if node.schema.reader else op.cpu
-        step = self._maker.step(node, op, specs, function)
+        step = self._maker.step(node, op, specs, op.cpu)
         values = self._values_ahead(step)
         if values is None:
             self.steps.append(step)

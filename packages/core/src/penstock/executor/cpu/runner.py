@@ -10,6 +10,7 @@ import numpy as np
 from penstock.errors import PenstockError, ShapeError, located
 from penstock.executor.cpu.context import ChunkContext
 from penstock.executor.guards import chosen, spread, taken
+from penstock.executor.sources.loader import Loaded
 from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
 from penstock.tensors.rows import Rows
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.executor.guards import Guard
     from penstock.executor.iteration import Iteration
     from penstock.executor.planning import SamplePlans
+    from penstock.executor.sources.loader import Loader
     from penstock.executor.step import Step
 
 _GROUP_BYTES = 1 << 20
@@ -166,8 +168,6 @@ class SampleRunner:
         made = {r: (s, c) for s, c in steps for r in s.outputs}
         self._producers = {id(s): _lazy_producers(s, made) for s, _ in self._operators}
         """For each step the contexts that its lazy input refers to."""
-        self._sample_bytes = 0
-        """How long samples that are read together are about."""
         self._scratch_bytes = _GROUP_BYTES
         """Scratch memory that the last samples took, each."""
         self._iteration: Any = None
@@ -195,10 +195,6 @@ class SampleRunner:
         """Carry the samples of these numbers through all steps; return what failed, and how."""
         arena = self._arena
         arena.reset()
-        if self._program.reads_only:
-            indices = self._read(*self._steps[0], indices)
-            if not indices:
-                return []
         chunk = Chunk(indices, len(self._program.plan.consumers))
         for r in self._program.reads:
             batch = self._iteration.buffers[r]
@@ -532,130 +528,65 @@ class SampleRunner:
             output.append(value)
 
     def _load(self, step: Step, context: Context, chunk: Chunk) -> None:
-        """Have a reader read a chunk; samples that it cannot read leave the chunk."""
-        drawn = self._iteration.entries[id(step.node)]
-        indices = chunk.indices
-        entries = [drawn[index] for index in indices]
-        ahead = self._load_ahead(step, context, entries)
-        outputs: list[list[Any]] = [[None] * len(indices) for _ in step.outputs]
-        sources = [""] * len(indices)
-        left: Sequence[int] = range(len(indices))
-        if ahead is not None:
-            left, ahead = self._hand_on(step, context, indices, entries, ahead, outputs, sources)
-        context.indices, context.sources = indices, sources
+        """Bring in what a reader drew for a chunk; samples that it cannot read leave the chunk."""
+        loader: Loader = step.op
+        indices, buffers = chunk.indices, context.buffers
+        entries = self._iteration.entries[id(step.node)][indices]
+        leaving = next((b for b in buffers[: loader.pieces] if b is not None), None)
+        empty = self._arena.empty if leaving is None else leaving.empty
+        try:
+            loaded = loader.load(entries, empty)
+        except Exception:  # whatever it is, `fetch` meets it again and knows the sample
+            loaded = Loaded(list(range(len(indices))), [[] for _ in buffers], [])
+        missing = loaded.missing
+        if missing:
+            indices = [index for k, index in enumerate(indices) if k not in missing]
+        for k, (r, buffer, column) in enumerate(
+            zip(step.outputs, buffers, loaded.columns, strict=True)
+        ):
+            dense = isinstance(column, np.ndarray)
+            chunk.columns[r] = Samples(values=column) if dense else Samples(column)
+            if buffer is not None and indices:
+                if k < loader.pieces:
+                    buffer.adopt_rows(indices, column)
+                else:
+                    buffer.put_rows(indices, column)
+        chunk.sources[step.origin] = loaded.sources
+        if missing:
+            self._fetch(step, context, chunk, missing, entries)
+
+    def _fetch(
+        self, step: Step, context: Context, chunk: Chunk, missing: list[int], entries: np.ndarray
+    ) -> None:
+        """Bring in alone the samples of a chunk that could not be with the others, if possible."""
+        columns, sources = [], chunk.sources[step.origin]
+        for r in step.outputs:
+            known = chunk.columns[r]
+            assert known is not None
+            columns.append(list(known.rows) if len(missing) < len(entries) else [])
+        for k in missing:  # in ascending order, so that each gets to its place
+            for column in columns:
+                column.insert(k, None)
+            sources.insert(k, "")
+        context.indices, context.sources = chunk.indices, sources
         failed = set()
-        for k in left:
-            context.position = k
-            context.ahead = None if ahead is None else ahead[k]
+        for k in missing:
+            context.position, entry = k, int(entries[k])
+            stored: list[list[Any]] = [[] for _ in step.outputs]
             try:
-                sources[k] = step.op.source_info(entries[k])
-                stored: list[list[Any]] = [[] for _ in outputs]
-                self._store_several(step, context, step.function(context, entries[k]), stored)
+                sources[k] = step.op.index.source(entry)
+                self._store_several(step, context, step.function(context, entry), stored)
             except BaseException as error:  # whatever it is, somebody waits for the batch
-                chunk.failures.append((indices[k], _located(error, step, indices[k], sources[k])))
+                index = chunk.indices[k]
+                chunk.failures.append((index, _located(error, step, index, sources[k])))
                 failed.add(k)
             else:
-                for output, (value,) in zip(outputs, stored, strict=True):
-                    output[k] = value
-        context.ahead = None
-        for r, output in zip(step.outputs, outputs, strict=True):
-            chunk.columns[r] = Samples(output)
-        chunk.sources[step.origin] = sources
+                for column, (value,) in zip(columns, stored, strict=True):
+                    column[k] = value
+        for r, column in zip(step.outputs, columns, strict=True):
+            chunk.columns[r] = Samples(column)
         if failed:
-            chunk.keep([k for k in range(len(indices)) if k not in failed])
-
-    def _load_ahead(self, step: Step, context: Context, entries: list[Any]) -> list[Any] | None:
-        """What a reader reads for these samples at once; it says later what is wrong with any."""
-        buffer, arena = context.buffers[0], self._arena
-        try:
-            if buffer is not None:
-                return step.op.load_ahead(entries, buffer.empty)  # type: ignore[no-any-return]
-            return step.op.load_ahead(  # type: ignore[no-any-return]
-                entries, arena.empty, arena.rest()
-            )
-        except Exception:  # whatever it is, `load` meets it again and knows the sample
-            return None
-
-    def _hand_on(
-        self,
-        step: Step,
-        context: Context,
-        indices: list[int],
-        entries: list[Any],
-        ahead: list[Any],
-        outputs: list[list[Any]],
-        sources: list[str],
-    ) -> tuple[Sequence[int], list[Any]]:
-        """Make what was read together the outputs of a reader.
-
-        Returns
-        -------
-        The places of the samples that `load` has to see, and what was read for all of them.
-        """
-        every = range(len(indices))
-        read = [k for k in every if ahead[k] is not None]
-        entries = [entries[k] for k in read]
-        try:
-            others = step.op.load_others(entries) if read else None
-            infos = step.op.source_infos(entries)
-        except Exception:  # whatever it is, `load` meets it again and knows the sample
-            others = None
-        if others is None:
-            return every, ahead
-        columns = [[ahead[k] for k in read], *others]
-        for k, info in zip(read, infos, strict=True):
-            sources[k] = info
-        own = [indices[k] for k in read]
-        for output, buffer, column in zip(outputs, context.buffers, columns, strict=True):
-            for k, value in zip(read, column, strict=True):
-                output[k] = value
-            if buffer is not None and output is outputs[0]:
-                buffer.adopt_rows(own, column)
-            elif buffer is not None:
-                buffer.put_rows(own, column)
-        return [k for k in every if ahead[k] is None], ahead
-
-    def _read(self, step: Step, context: Context, indices: list[int]) -> list[int]:
-        """Read samples at once; return those that `load` has to see, each by itself."""
-        drawn = self._iteration.entries[id(step.node)]
-        entries = [drawn[index] for index in indices]
-        if None in context.buffers:
-            return indices
-        buffers: list[BatchBuffer] = context.buffers  # type: ignore[assignment]
-        try:
-            others = step.op.load_others(entries)
-            if others is None:
-                return indices
-            found = step.op.load_ahead(entries, *self._room(buffers[0], len(entries)))
-        except Exception:  # whatever it is, `load` meets it again and knows the sample
-            return indices
-        if found is None:
-            return indices
-        for buffer, values in zip(buffers[1:], others, strict=True):
-            buffer.put_rows(indices, values)
-        sources = step.op.source_infos(entries)
-        for buffer in buffers:
-            buffer.set_sources(indices, sources)
-        return buffers[0].adopt_rows(indices, found)
-
-    def _room(
-        self, buffer: BatchBuffer, count: int
-    ) -> tuple[Callable[..., np.ndarray], np.ndarray | None]:
-        """Where to read so many samples to: what gives memory, and its first piece, at a guess.
-
-        With a right guess, files need not be opened first to find out how long they are.
-        """
-        guess = self._sample_bytes * count
-        free = buffer.empty((guess,), np.uint8) if guess else None
-
-        def empty(shape: tuple[int], dtype: Any) -> np.ndarray:
-            size = shape[0]
-            self._sample_bytes = max(size * 9 // (8 * count), self._sample_bytes * 15 // 16)
-            if free is not None and size <= free.size:
-                return free[:size]
-            return buffer.empty(shape, dtype)
-
-        return empty, free
+            chunk.keep([k for k in range(len(chunk.indices)) if k not in failed])
 
 
 def _lazy_producers(step: Step, made: dict[int, tuple[Step, Context]]) -> tuple[Context, ...]:

@@ -18,12 +18,8 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.program import Program
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan
-    from penstock.kernels.cpu.reading_threads import (
-        BeingRead,
-        FileNames,
-        FilesRead,
-        ReadingThreads,
-    )
+    from penstock.executor.sources.loader import Loader
+    from penstock.kernels.cpu.reading_threads import BeingRead, ReadingThreads
 
 
 _SMALL_BYTES = 32768
@@ -53,17 +49,15 @@ def decodes_next(plan: Plan) -> bool:
 class Reading:
     """The files of one iteration, on their way."""
 
-    __slots__ = ("_files", "_iteration", "_readers", "_sources", "program")
+    __slots__ = ("_files", "_iteration", "_sources", "program")
 
     def __init__(
         self,
-        readers: BatchReader,
         iteration: Iteration,
         program: Program,
         files: BeingRead,
         sources: Sources,
     ) -> None:
-        self._readers = readers
         self._iteration = iteration
         self.program = program
         """That of the stage."""
@@ -78,14 +72,14 @@ class Reading:
         """Wait for the files; return the samples that are left to workers."""
         found = self._files.wait()
         step, iteration = self.program.steps[0], self._iteration
-        self._readers.note_size(found)
+        step.op.note_size(found)
         r = step.outputs[0]
         made = iteration.buffers[r]
         if made is not None:
             batch = FilesBatch(found, made.spec, self.program.plan.history[r], made.pool)
             batch.sources = self._sources  # type: ignore[assignment]
             iteration.buffers[r] = batch
-        refused = 0 if step.op.allows_empty else found.empty
+        refused = 0 if step.op.index.allows_empty else found.empty
         if not found.unread + refused:
             return []
         bad = found.addresses < 0
@@ -114,7 +108,6 @@ class BatchReader:
         self._threads: ReadingThreads | None = None
         self._has_none = False
         self._closed = False
-        self._file_bytes = 0
 
     def begin(self, iteration: Iteration, program: Program) -> Reading | None:
         """Begin to read the samples of a stage; `None` if workers have to.
@@ -122,46 +115,27 @@ class BatchReader:
         Labels and the like are there when it returns.
         """
         step = program.steps[0]
-        names = step.op.local_files()
-        threads = None if names is None else self._found_threads()
-        if threads is None or names is None:
+        loader: Loader = step.op
+        if loader.index.local is None or loader.pieces != 1:
             return None
-        entries = np.array(iteration.entries[id(step.node)], np.int64)
+        threads = self._found_threads()
+        if threads is None:
+            return None
+        entries = iteration.entries[id(step.node)].copy()  # bad samples are drawn anew in there
         try:
-            return self._begun(iteration, program, names, threads, entries)
-        except Exception:  # whatever it is, `load` meets it again and knows the sample
+            sources = Sources(loader.index.sources, entries)
+            known = [
+                (r, _whole(values, buffer, program, r, sources))
+                for r, values in zip(step.outputs[1:], loader.columns(entries), strict=True)
+                if (buffer := iteration.buffers[r]) is not None
+            ]
+            first = iteration.buffers[step.outputs[0]]
+            files = loader.begin(threads, entries, first.empty, self._scans)
+        except Exception:  # whatever it is, workers meet it again and know the sample
             return None
-
-    def _begun(
-        self,
-        iteration: Iteration,
-        program: Program,
-        names: FileNames,
-        threads: ReadingThreads,
-        entries: np.ndarray,
-    ) -> Reading | None:
-        step = program.steps[0]
-        others = step.op.load_others(entries)
-        if others is None:
-            return None
-        sources = Sources(step.op.source_infos, entries)
-        known = [
-            (r, _whole(values, buffer, program, r, sources))
-            for r, values in zip(step.outputs[1:], others, strict=True)
-            if (buffer := iteration.buffers[r]) is not None
-        ]
-        first = iteration.buffers[step.outputs[0]]
-        assert first is not None
-        guess = self._file_bytes * len(entries)
-        files = threads.begin(names, entries, first.empty, guess, self._scans)
         for r, batch in known:  # not before: where that fails, workers need theirs
             iteration.buffers[r] = batch
-        return Reading(self, iteration, program, files, sources)
-
-    def note_size(self, files: FilesRead) -> None:
-        """Learn how much memory files take, so that their sizes need not be known beforehand."""
-        needed = files.size_bytes // max(len(files.sizes), 1) + 64
-        self._file_bytes = max(needed * 9 // 8, self._file_bytes * 15 // 16)
+        return Reading(iteration, program, files, sources)
 
     def _found_threads(self) -> ReadingThreads | None:
         if self._threads is None and not (self._has_none or self._closed):
@@ -184,9 +158,13 @@ class BatchReader:
 
 
 def _whole(
-    values: np.ndarray, buffer: BatchBuffer, program: Program, r: int, sources: Sources
+    values: Any, buffer: BatchBuffer, program: Program, r: int, sources: Sources
 ) -> BatchBuffer:
     """The batch of an output of which all samples are known."""
+    if isinstance(values, list):
+        buffer.put_rows(range(len(values)), values)
+        buffer.sources = sources  # type: ignore[assignment]
+        return buffer
     if (
         buffer.pool.is_page_locked
         and values.nbytes <= _SMALL_BYTES

@@ -31,7 +31,6 @@ from penstock.experimental.dynamic.modes import THREAD, EvalMode
 from penstock.experimental.dynamic.reading import Place, ReadAhead
 from penstock.experimental.dynamic.sizes import checked_size
 from penstock.experimental.dynamic.tensors import Tensor
-from penstock.operators.support.schema import as_specs
 from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
@@ -281,12 +280,7 @@ class Reader:
         ahead = self._ahead
         if ahead is None:
             source = self._found()
-            ahead = self._ahead = ReadAhead(
-                source,
-                as_specs(source.infer()),
-                self._place,
-                keep_states=self._checkpointing,
-            )
+            ahead = self._ahead = ReadAhead(source, self._place, keep_states=self._checkpointing)
         self._begun = True
         return ahead
 

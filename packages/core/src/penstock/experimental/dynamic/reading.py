@@ -15,48 +15,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import Where, located
+from penstock.executor.sources.loader import Loader
 from penstock.experimental.dynamic import lifetime
 from penstock.experimental.dynamic.failures import described, raised_at
 from penstock.experimental.dynamic.slots import HostValue, Slot
-from penstock.operators.readers.base import Reader as Source
+from penstock.experimental.dynamic.solo import Solo
 from penstock.tensors.pool import HOST_POOL
 from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
     from penstock.experimental.dynamic.thread_pools import ThreadPool
+    from penstock.operators.readers.base import Reader as Source
     from penstock.operators.support.schema import Spec
+
 
 _SMALL_BYTES = 4096
 """Samples up to this size are put side by side, which makes one array of a batch of labels."""
-
-
-class LoadContext:
-    """What a reader is handed while it loads one sample: a `SampleContext` without randomness."""
-
-    __slots__ = ("ahead", "args", "index", "iteration", "seed", "source")
-
-    def __init__(self, args: SimpleNamespace) -> None:
-        self.args = args
-        self.index = 0
-        self.source = ""
-        self.seed = 0
-        self.iteration = 0
-        self.ahead: Any = None
-        """What was read for this sample together with others."""
-
-    def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
-        """Memory for an output."""
-        return HOST_POOL.empty(shape, dtype)
-
-    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-        """Scratch memory."""
-        return HOST_POOL.empty(shape, dtype)
-
-    def adopt(self, value: np.ndarray) -> np.ndarray:
-        """Make `value`, which nothing else writes to, the first output."""
-        return value
 
 
 class Reading:
@@ -87,7 +61,7 @@ class Reading:
 
     def __init__(
         self,
-        entries: list[Any],
+        entries: np.ndarray,
         state: dict[str, Any] | None,
         specs: Sequence[Spec],
         size: int | None,
@@ -166,22 +140,17 @@ class ReadAhead:
     ----------
     source
         The opened reader.
-    specs
-        Types of its outputs.
     place
         What it is called.
     keep_states
         Whether to note where the reader stood before each batch.
     """
 
-    def __init__(
-        self, source: Source, specs: Sequence[Spec], place: Place, *, keep_states: bool
-    ) -> None:
+    def __init__(self, source: Source, place: Place, *, keep_states: bool) -> None:
         self._source = source
-        self._specs = tuple(specs)
+        self._loading = _Loading(source)
         self._place = place
         self._keep_states = keep_states
-        self._together = type(source).load_ahead is not Source.load_ahead
         self._ahead: deque[tuple[Reading, tuple[Slot, ...]]] = deque()
         self._tasks: queue.SimpleQueue[_Task | None] | None = None
         self._thread: threading.Thread | None = None
@@ -235,16 +204,16 @@ class ReadAhead:
         drawn = []
         for _ in range(count):
             state = dict(source.state()) if keep else None
-            entries = source.draw(1 if size is None else size)
-            drawn.append(Reading(entries, state, self._specs, size, self._place))
+            entries = np.array(source.draw(1 if size is None else size), np.int64)
+            drawn.append(Reading(entries, state, self._loading.specs, size, self._place))
         self._ahead.extend([(reading, reading.slots) for reading in drawn])
         tasks = self._tasks
         assert tasks is not None
         if size is None:
-            tasks.put(_Task(source, drawn, self._together, self.pool))
+            tasks.put(_Task(self._loading, drawn, self.pool))
         else:
             for reading in drawn:
-                tasks.put(_Task(source, [reading], self._together, self.pool))
+                tasks.put(_Task(self._loading, [reading], self.pool))
 
     def _start(self) -> None:
         """Start the thread; in a forked process, with what the lost one had still to do."""
@@ -254,9 +223,10 @@ class ReadAhead:
         for number, (reading, slots) in enumerate(self._ahead):
             if not reading.is_settled:
                 size = slots[0].size
-                again = Reading(reading.entries, reading.state, self._specs, size, self._place)
+                specs = self._loading.specs
+                again = Reading(reading.entries, reading.state, specs, size, self._place)
                 self._ahead[number] = again, again.slots
-                tasks.put(_Task(self._source, [again], self._together, self.pool))
+                tasks.put(_Task(self._loading, [again], self.pool))
         self._thread = threading.Thread(
             target=_work, args=(tasks,), name="penstock-reader", daemon=True
         )
@@ -284,96 +254,128 @@ def _work(tasks: queue.SimpleQueue[_Task | None]) -> None:
 class _Task:
     """Readings to be loaded together."""
 
-    __slots__ = ("pool", "readings", "source", "together")
+    __slots__ = ("loading", "pool", "readings")
 
-    def __init__(
-        self, source: Source, readings: list[Reading], together: bool, pool: ThreadPool | None
-    ) -> None:
-        self.source = source
+    def __init__(self, loading: _Loading, readings: list[Reading], pool: ThreadPool | None) -> None:
+        self.loading = loading
         self.readings = readings
-        self.together = together
         self.pool = pool
 
     def __call__(self) -> None:
-        readings = self.readings
-        ahead: list[Any] | None = None
-        if self.together:
-            try:
-                ahead = self.source.load_ahead([e for r in readings for e in r.entries])
-            except Exception:  # whatever it is, `load` meets it again and knows the sample
-                ahead = None
+        loading, readings = self.loading, self.readings
+        loaded = None
+        if len(readings) > 1:
+            loaded = loading.load(np.concatenate([reading.entries for reading in readings]))
         first = 0
         for reading in readings:
             count = len(reading.entries)
-            part = None if ahead is None else ahead[first : first + count]
-            first += count
             values, error = None, None
-            specs = [slot.spec for slot in reading.slots]
             try:
-                values = self._loaded(reading, specs, part)
+                if loaded is None:
+                    columns, sources = loading.load(reading.entries) or (None, None)
+                else:
+                    columns = [column[first : first + count] for column in loaded[0]]
+                    sources = loaded[1][first : first + count]
+                values = loading.values(reading, columns, sources, self.pool)
             except BaseException as problem:  # whatever it is, somebody waits for the batch
                 error = problem
+            first += count
             reading.settle(values, error)
 
-    def _loaded(
-        self, reading: Reading, specs: Sequence[Spec], ahead: list[Any] | None
-    ) -> list[HostValue]:
-        count = len(reading.entries)
-        pool = self.pool
-        samples: list[Any] = [None] * count
-        sources = [""] * count
-        if ahead is None and not self.together and pool is not None and count > 1:
-            _share(lambda k: self._load(reading, k, None, samples, sources), count, pool)
-        else:
-            for k in range(count):
-                self._load(reading, k, None if ahead is None else ahead[k], samples, sources)
-        named = sources if any(sources) else None
-        return [
-            _value([sample[k] for sample in samples], spec, named) for k, spec in enumerate(specs)
-        ]
 
-    def _load(
+class _Loading:
+    """Loads and parses samples of one reader.
+
+    Parameters
+    ----------
+    reader
+        The reader, opened.
+    """
+
+    def __init__(self, reader: Source) -> None:
+        self._loader = Loader(reader.index)
+        self._specs = self._loader.specs
+        self.specs = reader.output_specs()
+        self._handed = 0
+        """How much of what is loaded goes to the parser."""
+        self._solo: Solo | None = None
+        if reader.parses:
+            self._handed = len(reader.parser_inputs())
+            specs = self.specs[: len(self.specs) - len(reader.index.columns)]
+            operation = SimpleNamespace(schema=reader.schema)
+            form: Any = SimpleNamespace(op=reader, specs=specs, operation=operation)
+            self._solo = Solo(form)
+
+    def load(self, entries: np.ndarray) -> tuple[list[Any], list[str]] | None:
+        """The columns of samples, and where these come from; `None` where one is missing."""
+        try:
+            missing, columns, sources = self._loader.load(entries, HOST_POOL.empty)
+        except Exception:  # whatever it is, `fetch` meets it again and knows the sample
+            return None
+        return None if missing else (columns, sources)
+
+    def values(
         self,
         reading: Reading,
-        number: int,
-        ahead: Any,
-        samples: list[Any],
-        sources: list[str],
-    ) -> None:
-        source, entry = self.source, reading.entries[number]
-        context = LoadContext(source.args)
-        context.index = number
-        context.ahead = ahead
-        try:
-            context.source = sources[number] = source.source_info(entry)
-            found = source.load(context, entry)  # type: ignore[arg-type]
-            samples[number] = found if isinstance(found, tuple) else (found,)
-        except BaseException as error:
-            where = reading.place.where(number, context.source or None)
-            raise located(error, where) from error
+        columns: list[Any] | None,
+        sources: list[str] | None,
+        pool: ThreadPool | None,
+    ) -> list[HostValue]:
+        """The outputs of samples, of which all was loaded that there is, or nothing."""
+        count = len(reading.entries)
+        samples: list[Any] = [None] * count
+        found = [""] * count if sources is None else sources
+        handed = None if columns is None else columns[: self._handed]
+
+        def work(k: int) -> None:
+            try:
+                if handed is None:
+                    entry = int(reading.entries[k])
+                    found[k] = self._loader.index.source(entry)
+                    whole = self._loader.fetch(None, entry)  # type: ignore[arg-type]
+                else:
+                    whole = tuple([column[k] for column in handed])
+                samples[k] = self._parsed(whole, found[k])
+            except BaseException as error:
+                raise located(error, reading.place.where(k, found[k] or None)) from error
+
+        if columns is None or self._solo is not None:
+            if pool is not None and count > 1:
+                _share(work, count, pool)
+            else:
+                for k in range(count):
+                    work(k)
+            made = [list(rows) for rows in zip(*samples, strict=True)]
+            columns = made if columns is None else [*made, *columns[self._handed :]]
+        named = found if any(found) else None
+        return [_value(c, spec, named) for c, spec in zip(columns, self.specs, strict=True)]
+
+    def _parsed(self, whole: tuple[Any, ...], source: str) -> tuple[Any, ...]:
+        """What the parser makes of the first of these values, and the others."""
+        if self._solo is None:
+            return whole
+        handed = [
+            HostValue([value], spec, [source])
+            for value, spec in zip(whole[: self._handed], self._specs, strict=False)
+        ]
+        made = self._solo.run(tuple(handed), (), 0)
+        return (*[value.rows[0] for value in made], *whole[self._handed :])
 
 
-def _value(rows: list[np.ndarray], spec: Spec, sources: list[str] | None) -> HostValue:
+def _value(column: Any, spec: Spec, sources: list[str] | None) -> HostValue:
     dtype = storage_dtype(spec.dtype)
-    first = rows[0] if rows else None
-    if (
-        first is not None
-        and first.nbytes <= _SMALL_BYTES
-        and all(row.shape == first.shape for row in rows)
-    ):
-        dense = np.array(rows, dtype)
-        return HostValue(list(dense) if first.ndim else _scalars(dense), spec, sources, dense)
-    return HostValue([_own(row, dtype) for row in rows], spec, sources)
+    first = column[0]
+    if first.nbytes <= _SMALL_BYTES and all(row.shape == first.shape for row in column):
+        column = np.array(column, dtype)
+    if isinstance(column, np.ndarray):
+        return HostValue([column[k, ...] for k in range(len(column))], spec, sources, column)
+    return HostValue([_own(row, dtype) for row in column], spec, sources)
 
 
 def _own(row: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A sample as users get it: C-contiguous, and theirs to export."""
     found = np.ascontiguousarray(row, dtype).reshape(row.shape)
     return found if found.flags.writeable else found.copy()
-
-
-def _scalars(dense: np.ndarray) -> list[np.ndarray]:
-    return [dense[k, ...] for k in range(len(dense))]
 
 
 def _share(task: Callable[[int], None], count: int, pool: ThreadPool) -> None:

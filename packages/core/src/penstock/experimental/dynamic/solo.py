@@ -47,7 +47,6 @@ class Lone:
     __slots__ = (
         "_arena",
         "_handed",
-        "ahead",
         "args",
         "index",
         "iteration",
@@ -65,7 +64,6 @@ class Lone:
         self.iteration = 0
         self.seed: Any = 0
         self.source = ""
-        self.ahead = None
         self.row: Any = None
         self.plans: SamplePlans | None = None
 
@@ -93,14 +91,6 @@ class Lone:
         else:
             self._handed.append(found)
         return found
-
-    def adopt(self, value: np.ndarray) -> np.ndarray:
-        """Make `value`, which nothing else writes to, an output without a copy."""
-        if self._handed is None:
-            self._handed = [value]
-        else:
-            self._handed.append(value)
-        return value
 
     def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """Scratch memory until the operator returns."""

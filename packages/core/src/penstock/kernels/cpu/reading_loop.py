@@ -1,4 +1,4 @@
-"""The loop of threads that read files of a batch: compiled, without the interpreter.
+"""The loop that reads files, or extents within files: compiled, without the interpreter.
 
 To read a file takes four system calls, of which Python lets others have the interpreter in each;
 and a thread that has read a few has to have it again for what comes next. Here whole batches are
@@ -43,6 +43,10 @@ none."""
     ROOT,
     ROOT_BYTES,
     LONGEST,
+    FILES,
+    OFFSETS,
+    SIZES,
+    LARGEST,
     NUMBERS,
     COUNT,
     FOUND,
@@ -54,14 +58,16 @@ none."""
     READERS,
     CALLED,
     DONE,
-) = range(16)
+) = range(20)
 """What the numbers of a job are: addresses of the names of all files, each with a NUL behind it, of
 where each begins (int64), and of what names that are not complete are below, and its length; how
-long a path may get; addresses of the numbers of the files to read (int64), how many these are, and
-of what is found out (int64 ``(files, 2)``: the address where a file begins, or one of the negative
-numbers below, and its size); 0, or the address of what `scan_one` tells of each (int64 ``(files,
-5)``); the address of the memory and its length; the next file to read, what of the memory is used,
-how many threads are at it, how many were called, and a semaphore that tells when it is done."""
+long a path may get; addresses of the file, offset and size of each extent (int64), or 0 where each
+extent is a whole file; the largest extent to read; addresses of the numbers of the extents to read
+(int64), how many these are, and of what is found out (int64 ``(extents, 2)``: the address where an
+extent begins, or one of the negative numbers below, and its size); 0, or the address of what
+`scan_one` tells of each (int64 ``(extents, 5)``); the address of the memory and its length; the
+next extent to read, what of the memory is used, how many threads are at it, how many were called,
+and a semaphore that tells when it is done."""
 JOB_NUMBERS = DONE + SEMAPHORE_NUMBERS
 
 UNREAD, TOO_LARGE = -1, -2
@@ -70,7 +76,7 @@ place for it, and the size is what it would take."""
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
 _END = os.SEEK_END
-_LARGEST = 1 << 62  # what a directory has for a size, on some file systems
+_NO_FILE = 1 << 62  # a directory has a larger size, on some file systems
 _ALIGNMENT = 64
 _MONOTONIC = 1  # CLOCK_MONOTONIC, of Linux
 _SLASH = ord("/")
@@ -144,12 +150,19 @@ def serve(board: np.ndarray) -> None:
             if not address:
                 break
             job = numba.carray(_numbers(address), (JOB_NUMBERS,))
-            _read_files(address, job, board, clock)
+            _read_extents(address, job, board, clock)
             _lock(mutex)
             if _add(address + 8 * READERS, np.int64(-1)) == 1:
                 _take_down(board, address)
                 post(address + 8 * DONE)
             _unlock(mutex)
+
+
+@njit(nogil=True)
+def read_now(job: np.ndarray) -> None:
+    """Read the extents of a job in the thread that calls."""
+    board, clock = np.zeros(THREADS + 1, np.int64), np.empty(2, np.int64)  # there are no others
+    _read_extents(job.ctypes.data, job, board, clock)
 
 
 @njit()
@@ -266,10 +279,9 @@ def _take_down(board: np.ndarray, address: int) -> None:
 
 
 @njit(nogil=True)
-def _read_files(address: int, job: np.ndarray, board: np.ndarray, clock: np.ndarray) -> None:
-    """Read files of a job until all are taken."""
+def _read_extents(address: int, job: np.ndarray, board: np.ndarray, clock: np.ndarray) -> None:
+    """Read extents of a job until all are taken."""
     count = job[COUNT]
-    begins = job[BEGINS]
     found = numba.carray(_numbers(job[FOUND]), (count, 2))
     path = np.empty(job[LONGEST] + 1, np.uint8)
     root_bytes = job[ROOT_BYTES]
@@ -277,26 +289,22 @@ def _read_files(address: int, job: np.ndarray, board: np.ndarray, clock: np.ndar
     path[:root_bytes] = root
     began = np.int64(0)
     done = 0
+    opened, descriptor = np.int64(-1), np.int32(-1)
     while True:
         k = _add(address + 8 * NEXT, np.int64(1))
         if k >= count:
-            return
-        number = numba.carray(_numbers(job[NUMBERS] + 8 * k), (1,))[0]
-        begin = numba.carray(_numbers(begins + 8 * number), (1,))[0]
-        name = numba.carray(_bytes(job[NAMES] + begin), (job[LONGEST] + 1,))
-        if name[0] == _SLASH:
-            descriptor = _open(name.ctypes.data, _FLAGS, 0)
-        else:
-            k_name, k_path = 0, root_bytes
-            while name[k_name]:
-                path[k_path] = name[k_name]
-                k_name += 1
-                k_path += 1
-            path[k_path] = 0
-            descriptor = _open(path.ctypes.data, _FLAGS, 0)
+            break
+        number = _number(job[NUMBERS], k)
+        file = _number(job[FILES], number) if job[FILES] else number
+        if file != opened:
+            if descriptor >= 0:
+                _close(descriptor)
+            descriptor = _opened(job, file, path)
+            opened = file
         if descriptor >= 0:
-            place, size = _content(address, job, descriptor)
-            _close(descriptor)
+            offset = _number(job[OFFSETS], number) if job[OFFSETS] else np.int64(0)
+            wanted = _number(job[SIZES], number) if job[SIZES] else np.int64(-1)
+            place, size = _content(address, job, descriptor, offset, wanted)
             if job[FACTS] and place >= 0:
                 data = numba.carray(_bytes(place), (size,))
                 scan_one(data, numba.carray(_numbers(job[FACTS] + 40 * k), (5,)))
@@ -311,13 +319,38 @@ def _read_files(address: int, job: np.ndarray, board: np.ndarray, clock: np.ndar
             long = left * spent > called * (done - 1) * _LONG_NANOSECONDS
             if long and _add(address + 8 * CALLED, np.int64(1)) < board[THREADS]:
                 post(board.ctypes.data + 8 * WAKE)
+    if descriptor >= 0:
+        _close(descriptor)
 
 
 @njit(nogil=True)
-def _content(address: int, job: np.ndarray, descriptor: int) -> Any:
-    """Read an open file; what is to be noted down of it."""
-    size: Any = _seek(descriptor, 0, _END)
-    if size < 0 or size > _LARGEST:
+def _number(address: int, k: int) -> Any:
+    """Number `k` of those at an address."""
+    return numba.carray(_numbers(address + 8 * k), (1,))[0]
+
+
+@njit(nogil=True)
+def _opened(job: np.ndarray, file: int, path: np.ndarray) -> Any:
+    """A descriptor of a file, negative where it cannot be opened; `path` begins with the root."""
+    begin = _number(job[BEGINS], file)
+    name = numba.carray(_bytes(job[NAMES] + begin), (job[LONGEST] + 1,))
+    if name[0] == _SLASH:
+        return _open(name.ctypes.data, _FLAGS, 0)
+    k_name, k_path = 0, job[ROOT_BYTES]
+    while name[k_name]:
+        path[k_path] = name[k_name]
+        k_name += 1
+        k_path += 1
+    path[k_path] = 0
+    return _open(path.ctypes.data, _FLAGS, 0)
+
+
+@njit(nogil=True)
+def _content(address: int, job: np.ndarray, descriptor: int, offset: int, wanted: int) -> Any:
+    """Read an extent of an open file, to the end if `wanted` is negative; what to note of it."""
+    end: Any = _seek(descriptor, 0, _END)
+    size = end - offset if wanted < 0 else wanted
+    if end < 0 or end > _NO_FILE or size < 0 or offset + size > end or size > job[LARGEST]:
         return np.int64(UNREAD), np.int64(0)
     taken = (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
     begin = _add(address + 8 * USED, np.int64(taken))
@@ -327,7 +360,7 @@ def _content(address: int, job: np.ndarray, descriptor: int) -> Any:
     done = np.int64(0)
     while done < size:
         # Python tries again where a signal interrupts; whoever finds it unread is Python.
-        count = _read(descriptor, target + done, size - done, done)
+        count = _read(descriptor, target + done, size - done, offset + done)
         if count <= 0:
             return np.int64(UNREAD), np.int64(0)
         done += count

@@ -1,4 +1,4 @@
-"""Threads that read files of whole batches; see `penstock.kernels.cpu.reading_loop`."""
+"""Extents of local files, read in the thread that asks or by others; see `reading_loop`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -26,36 +26,54 @@ _NOTHING_FOUND = np.array([loop.UNREAD, 0], np.int64)
 _NO_MEMORY = np.empty(0, np.uint8)
 
 
+_EVERYTHING = np.iinfo(np.int64).max
+
+
 @dataclass(frozen=True, slots=True)
-class FileNames:
-    """Names of local files, as they are handed to the system.
+class Extents:
+    """Local files, or parts of them, as they are handed to the system.
 
     Attributes
     ----------
     text
-        uint8: all names, each with a NUL behind it.
+        uint8: the names of all files, each with a NUL behind it.
     begins
         int64: where in `text` each begins.
     root
         uint8: what is to be put before names that do not begin with a slash.
     longest
         How long a path may get, in bytes.
+    files, offsets, sizes
+        int64, one for each extent: its file, and its place there in bytes; a size that is negative
+        reaches to the end of the file. `None`: extent ``k`` is file ``k``; extents begin where the
+        file does; they all reach to its end.
+    largest
+        Extents of more bytes are not read.
     """
 
     text: np.ndarray
     begins: np.ndarray
     root: np.ndarray
     longest: int
-    numbers: tuple[int, int, int, int, int] = field(init=False)
+    files: np.ndarray | None = None
+    offsets: np.ndarray | None = None
+    sizes: np.ndarray | None = None
+    largest: int = _EVERYTHING
+    numbers: tuple[int, ...] = field(init=False)
     """What a job begins with."""
 
     def __post_init__(self) -> None:
-        addresses = [part.ctypes.data for part in (self.text, self.begins, self.root)]
-        object.__setattr__(self, "numbers", (*addresses, len(self.root), self.longest))
+        names = [part.ctypes.data for part in (self.text, self.begins, self.root)]
+        places = [
+            0 if part is None else part.ctypes.data
+            for part in (self.files, self.offsets, self.sizes)
+        ]
+        numbers = (*names, len(self.root), self.longest, *places, self.largest)
+        object.__setattr__(self, "numbers", numbers)
 
     @classmethod
-    def of(cls, names: Sequence[str], root: str) -> Self | None:
-        """The same for names below `root`; `None` if there are others than local ones.
+    def of(cls, names: Sequence[str], root: str, **extents: Any) -> Self | None:
+        """Extents of files with these names; `None` if there are others than local ones.
 
         Parameters
         ----------
@@ -63,6 +81,8 @@ class FileNames:
             Paths, or addresses.
         root
             What incomplete names are below; empty for the working directory.
+        **extents
+            `files`, `offsets`, `sizes` and `largest`.
         """
         together = "\0".join((*names, ""))
         if not hasattr(os, "preadv") or "://" in together or "://" in root or "\0" in root:
@@ -78,18 +98,18 @@ class FileNames:
         begins = np.zeros(len(names), np.int64)
         begins[1:] = ends[:-1] + 1
         longest = int((ends - begins).max(initial=0)) + len(begin)
-        return cls(text, begins, np.frombuffer(begin, np.uint8), longest)
+        return cls(text, begins, np.frombuffer(begin, np.uint8), longest, **extents)
 
 
 class BeingRead:
-    """Files that are being read, one behind the other, into memory that they share.
+    """Extents that are being read, one behind the other, into memory that they share.
 
     Parameters
     ----------
     threads
-        What reads them.
-    names
-        Names of all files.
+        What reads them; `None` to have them read now, by the thread that calls.
+    extents
+        All that there are.
     numbers
         int64: which of them to read.
     empty
@@ -102,8 +122,8 @@ class BeingRead:
 
     def __init__(
         self,
-        threads: ReadingThreads,
-        names: FileNames,
+        threads: ReadingThreads | None,
+        extents: Extents,
         numbers: np.ndarray,
         empty: Callable[[tuple[int], type], np.ndarray],
         guess: int,
@@ -111,7 +131,7 @@ class BeingRead:
     ) -> None:
         self._scans = scans
         self._threads = threads
-        self._names = names
+        self._extents = extents
         self._numbers = numbers
         self._empty = empty
         self._memory = empty((guess,), np.uint8) if guess else _NO_MEMORY
@@ -126,7 +146,7 @@ class BeingRead:
         facts = np.zeros((count if self._scans else 0, 5), np.int64)
         job = np.zeros(loop.JOB_NUMBERS, np.int64)
         job[: loop.ROOM + 1] = (
-            *self._names.numbers,
+            *self._extents.numbers,
             numbers.ctypes.data,
             count,
             found.ctypes.data,
@@ -135,20 +155,28 @@ class BeingRead:
             memory.size,
         )
         job[loop.CALLED] = 1
-        self._threads.submit(job, (self._names, numbers, found, facts, memory))
+        if self._threads is None:
+            loop.read_now(job)
+        else:
+            self._threads.submit(job, (self._extents, numbers, found, facts, memory))
         return job, found, facts
 
     def stop(self) -> None:
         """Leave out what was not read yet."""
-        self._threads.stop(self._job)
+        if self._threads is not None:
+            self._threads.stop(self._job)
+
+    def _wait(self) -> None:
+        if self._threads is not None:
+            self._threads.wait(self._job)
 
     def wait(self) -> FilesRead:
-        """Wait, without the interpreter, until no file is being read any more."""
+        """Wait, without the interpreter, until nothing is being read any more."""
         found, facts, memory, numbers = self._found, self._facts, self._memory, self._numbers
         memories = [memory]
         of_memory = np.zeros(len(found), np.int64)
         addresses, sizes = np.empty((2, len(found)), np.int64)
-        self._threads.wait(self._job)
+        self._wait()
         counts = loop.sum_up(found, facts, addresses, sizes)
         tries = 0
         while counts[1] and tries < _TRIES:
@@ -160,7 +188,7 @@ class BeingRead:
             except MemoryError:  # whoever reads them one by one meets it again
                 break
             self._job, more, told = self._begin(numbers[left], memory)
-            self._threads.wait(self._job)
+            self._wait()
             found[left] = more
             if self._scans:
                 facts[left] = told
@@ -259,17 +287,6 @@ class ReadingThreads:
         except BaseException:
             self.close()
             raise
-
-    def begin(
-        self,
-        names: FileNames,
-        numbers: np.ndarray,
-        empty: Callable[[tuple[int], type], np.ndarray],
-        guess: int,
-        scans: bool = False,
-    ) -> BeingRead:
-        """Begin to read files; parameters are those of `BeingRead`."""
-        return BeingRead(self, names, numbers, empty, guess, scans)
 
     def submit(self, job: np.ndarray, keep: object) -> None:
         """Have the files of a job read; `keep` lives until that is done.

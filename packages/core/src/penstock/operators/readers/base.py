@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from penstock.errors import ArgumentValueError, NotYetSupportedError
+from penstock.operators.readers.index import Index, specs_of
 from penstock.operators.readers.order import ReadingOrder
-from penstock.operators.readers.storage import Allocate
 from penstock.operators.support.argument_types import BoolArg, IntArg
 from penstock.operators.support.operator import Operator, operator
-from penstock.operators.support.schema import Arg
-from penstock.tensors.pool import HOST_POOL
+from penstock.operators.support.schema import Arg, Spec, as_specs
 
 if TYPE_CHECKING:
-    from penstock.kernels.cpu.reading_threads import FileNames
+    import numpy as np
+
     from penstock.operators.support.operator import SampleContext
 
 READER_ARGS = (
@@ -130,25 +128,63 @@ def reader(
 
 
 class Reader(Operator):
-    """A source of samples with epochs and shards.
+    """A source of samples with epochs and shards: an index and a parser.
 
-    A reader is opened once, when its pipeline is built. The executor then draws entries, one call
-    at a time and in the order of iterations, and has them loaded by many threads at once. Entries
-    are opaque to it. A sub-class says how many samples there are (`find_samples`), where an entry
-    comes from (`source_info`), and loads it (`load`).
+    A sub-class says which entries there are (`list_entries`): where the bytes of each lie, and
+    columns that need no bytes. Entries are numbers. The engine draws them, one call at a time and
+    in the order of iterations, and brings in the bytes of several at once. What `cpu` (and `plan`,
+    as of any operator) then makes of the bytes of one entry are the first outputs; the columns of
+    the index are the last ones. Without a `cpu`, bytes are an output as they are.
 
     Attributes
     ----------
+    index
+        The entries, from `open` on.
     checkpointing
         Set before `open` where the pipeline can save its state: an epoch's order must then follow
         from its number alone, which changes the order of `shuffle_after_epoch`.
     """
 
     checkpointing: bool = False
+    index: Index
     _order: ReadingOrder
 
+    def list_entries(self) -> Index:
+        """Find the entries, those of all shards together.
+
+        Raises
+        ------
+        ArgumentValueError
+            If an argument does not make sense or there are none.
+        """
+        raise NotYetSupportedError(f"`{self.schema.name}` does not list its entries.")
+
+    def infer(self, *data: Spec) -> Spec | tuple[Spec, ...]:
+        """Types of what `cpu` makes of the pieces of an entry, and of its details, if there are
+        any.
+        """
+        return data
+
+    def cpu(self, c: SampleContext, *data: np.ndarray) -> Any:
+        """The parser: make outputs of the pieces of an entry, and of its details."""
+        return data
+
+    @property
+    def parses(self) -> bool:
+        """Whether there is a parser."""
+        return type(self).cpu is not Reader.cpu
+
+    def parser_inputs(self) -> tuple[Spec, ...]:
+        """Types of what the parser is handed."""
+        return (*self.index.specs, *specs_of(self.index.details))
+
+    def output_specs(self) -> tuple[Spec, ...]:
+        """Types of all outputs."""
+        parsed = as_specs(self.infer(*self.parser_inputs()))
+        return (*parsed, *specs_of(self.index.columns))
+
     def open(self, batch_size: int, seed: int) -> None:
-        """Find the samples and put them into order.
+        """List the entries and put them into order.
 
         Raises
         ------
@@ -169,7 +205,8 @@ class Reader(Operator):
                 UserWarning,
                 stacklevel=2,
             )
-        self._order = self.make_order(self.find_samples(), seed)
+        self.index = self.list_entries()
+        self._order = self.make_order(len(self.index), seed)
 
     def make_order(self, size: int, seed: int) -> ReadingOrder:
         """The order in which `size` samples are read; readers with one of their own replace it."""
@@ -188,10 +225,6 @@ class Reader(Operator):
             cumulative=not self.checkpointing,
         )
 
-    def find_samples(self) -> int:
-        """Find the samples; return how many there are, all shards together."""
-        raise NotYetSupportedError(f"`{self.schema.name}` does not list its samples.")
-
     def draw(self, count: int, *, refill: bool = False) -> list[int]:
         """Entries of the next `count` samples.
 
@@ -207,67 +240,6 @@ class Reader(Operator):
     def before(self, entry: int) -> int:
         """The entry to try in place of one that turned out to be bad."""
         return (entry - 1) % self._order.size
-
-    def source_info(self, entry: int) -> str:
-        """File or key that `entry` is read from."""
-        raise NotYetSupportedError(f"`{self.schema.name}` does not know where samples come from.")
-
-    def source_infos(self, entries: Sequence[int]) -> list[str]:
-        """The same for several."""
-        return [self.source_info(entry) for entry in entries]
-
-    def load_ahead(
-        self,
-        entries: Sequence[int],
-        empty: Allocate = HOST_POOL.empty,
-        free: np.ndarray | None = None,
-    ) -> list[Any] | None:
-        """Read what can be read together; `load` finds its part as ``c.ahead``.
-
-        Parameters
-        ----------
-        entries
-            Of the samples.
-        empty, free
-            Where memory comes from; see `read_together`.
-
-        Returns
-        -------
-        list or None
-            For one output, the first: arrays that ``c.adopt`` makes it without a copy, or `None`
-            where `load` is to do everything. `None` for a reader that reads one by one.
-        """
-        return None
-
-    def local_files(self) -> FileNames | None:
-        """The names of all entries, if the first output is the content of a local file for each."""
-        return None
-
-    @property
-    def allows_empty(self) -> bool:
-        """Whether an empty file is a sample."""
-        return True
-
-    def load_others(self, entries: Sequence[int] | np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """All outputs but the first of samples that `load_ahead` has read.
-
-        Returns
-        -------
-        tuple or None
-            Arrays of shape ``(samples, ...)``, of the types of the outputs. `None` where `load` is
-            to be called for each sample.
-        """
-        return None
-
-    def load(self, c: SampleContext, entry: int) -> tuple[np.ndarray, ...]:
-        """Read one sample: one array for each output.
-
-        Raises
-        ------
-        BadSampleError
-            If it cannot be read.
-        """
-        raise NotYetSupportedError(f"`{self.schema.name}` cannot load samples.")
 
     def meta(self) -> dict[str, int]:
         """Sizes and shards, under the names that `Pipeline.reader_meta` gives them."""

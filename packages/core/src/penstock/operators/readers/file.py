@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from penstock._forking import no_fork
-from penstock.errors import ArgumentValueError, BadSampleError
+from penstock.errors import ArgumentValueError
 from penstock.operators.readers.base import Reader, reader
+from penstock.operators.readers.index import FileIndex, Index
 from penstock.operators.readers.listing import (
     IMAGE_AND_AUDIO_PATTERNS,
-    FileListing,
     given_files,
     list_classes,
     read_file_list,
 )
-from penstock.operators.readers.storage import Allocate, read_file, read_together
 from penstock.operators.support.argument_types import (
     BoolArg,
     IntListArg,
@@ -27,13 +21,7 @@ from penstock.operators.support.argument_types import (
     StringListArg,
 )
 from penstock.operators.support.registry import register
-from penstock.operators.support.schema import Arg, Spec
-from penstock.tensors.pool import HOST_POOL
-from penstock.types import DALIDataType
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu.reading_threads import FileNames
-    from penstock.operators.support.operator import SampleContext
+from penstock.operators.support.schema import Arg
 
 
 @reader(
@@ -99,9 +87,7 @@ class FileReader(Reader):
     Names may be addresses such as ``s3://bucket/folder``, which are read through fsspec.
     """
 
-    _listing: FileListing
-
-    def find_samples(self) -> int:
+    def list_entries(self) -> Index:
         args = self.args
         if args.files is not None and args.file_list is not None:
             raise ArgumentValueError(
@@ -113,11 +99,11 @@ class FileReader(Reader):
                 "`file_list` are in its lines, those of `file_root` are numbers of directories."
             )
         if args.files is not None:
-            self._listing = given_files(args.files, args.labels, args.file_root)
+            found = given_files(args.files, args.labels, args.file_root)
         elif args.file_list is not None:
-            self._listing = read_file_list(args.file_list, args.file_root)
+            found = read_file_list(args.file_list, args.file_root)
         elif args.file_root is not None:
-            self._listing = list_classes(
+            found = list_classes(
                 args.file_root,
                 file_filters=args.file_filters,
                 dir_filters=args.dir_filters,
@@ -125,60 +111,12 @@ class FileReader(Reader):
             )
         else:
             raise ArgumentValueError("No files to read: give `file_root`, `file_list` or `files`.")
-        return len(self._listing.names)
-
-    def local_files(self) -> FileNames | None:
-        return self._local_files
-
-    @cached_property
-    def _local_files(self) -> FileNames | None:
-        with no_fork:
-            from penstock.kernels.cpu.reading_threads import FileNames
-
-        return FileNames.of(self._listing.names, self._listing.root)
-
-    @property
-    def allows_empty(self) -> bool:
-        return bool(self.args.dont_use_mmap)
-
-    def infer(self, *inputs: Spec) -> tuple[Spec, Spec]:
-        return Spec(DALIDataType.UINT8, 1), Spec(DALIDataType.INT32, 1)
-
-    def source_info(self, entry: int) -> str:
-        return self._listing.names[entry]
-
-    def source_infos(self, entries: Sequence[int]) -> list[str]:
-        names = self._listing.names
-        return [names[entry] for entry in entries]
-
-    def load_ahead(
-        self,
-        entries: Sequence[int],
-        empty: Allocate = HOST_POOL.empty,
-        free: np.ndarray | None = None,
-    ) -> list[np.ndarray | None]:
-        found = read_together(self._listing.paths(entries), empty, free)
-        if self.args.dont_use_mmap:
-            return found
-        # `load` says what is wrong with an empty file.
-        return [data if data is not None and data.size else None for data in found]
-
-    def load_others(self, entries: Sequence[int] | np.ndarray) -> tuple[np.ndarray, ...]:
-        return (self._listing.labels[entries, np.newaxis],)
-
-    def load(self, c: SampleContext, entry: int) -> tuple[np.ndarray, ...]:
-        listing = self._listing
-        ahead: np.ndarray | None = getattr(c, "ahead", None)
-        if ahead is None:
-            data = read_file(listing.path(entry), c.empty)
-        else:
-            data = c.adopt(ahead)  # type: ignore[attr-defined]
-        if not data.size and not self.args.dont_use_mmap:
-            raise BadSampleError(
-                f"The file {listing.path(entry)!r} is empty. `dont_use_mmap=True` lets empty files "
-                "through."
-            )
-        return data, listing.labels[entry : entry + 1]
+        return FileIndex(
+            found.names,
+            root=found.root,
+            columns=(found.labels[:, np.newaxis],),
+            allows_empty=bool(args.dont_use_mmap),
+        )
 
 
 register(FileReader.schema.with_name("file_reader", deprecated="readers.file", hidden=True))

@@ -50,18 +50,6 @@ class FileListing:
         """Where file `number` is."""
         return join(self.root, self.names[number])
 
-    def paths(self, numbers: Sequence[int]) -> list[str]:
-        """Where these files are."""
-        root, names = self.root, self.names
-        begin = root if not root or root.endswith("/") else f"{root}/"
-        found = [begin + names[number] for number in numbers]
-        # Most names are relative to the root.
-        for k, number in enumerate(numbers):
-            name = names[number]
-            if name[:1] == "/" or "://" in name:
-                found[k] = name
-        return found
-
 
 def list_classes(
     root: str,

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-from itertools import chain
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.errors import ArgumentValueError, BadSampleError
 from penstock.operators.readers.base import Reader, reader
-from penstock.operators.readers.nemo_manifest import Utterance, read_manifest
-from penstock.operators.readers.storage import is_remote, read_file
+from penstock.operators.readers.index import FileIndex, Index, RaggedColumn
+from penstock.operators.readers.nemo_manifest import read_manifest
 from penstock.operators.support.argument_types import BoolArg, DataTypeArg, FloatArg, PathListArg
 from penstock.operators.support.audio.decoding import QUALITY, AudioDecoding
 from penstock.operators.support.registry import register
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.operators.support.operator import SampleContext
 
 _LARGE_BYTES = 4 << 20
+"""Of larger files, the part is read that an utterance is in."""
 
 
 def _count_outputs(args: dict[str, Any]) -> int:
@@ -105,10 +104,7 @@ class NemoAsrReader(Reader):
     >>> audio, rate, text = fn.readers.nemo_asr(manifest_filepaths="train.json", sample_rate=16000)
     """
 
-    _utterances: list[Utterance]
-    _numbers: list[int]
-
-    def find_samples(self) -> int:
+    def list_entries(self) -> Index:
         args = self.args
         if not args.manifest_filepaths:
             raise ArgumentValueError(
@@ -118,9 +114,8 @@ class NemoAsrReader(Reader):
         shortest = float(np.float32(args.min_duration))
         longest = float(np.float32(args.max_duration))
         listed = [read_manifest(p, shortest, longest) for p in args.manifest_filepaths]
-        self._utterances = list(chain.from_iterable(listed))
-        self._numbers = list(chain.from_iterable(range(len(part)) for part in listed))
-        if not self._utterances:
+        found = list(chain.from_iterable(listed))
+        if not found:
             raise ArgumentValueError(
                 f"No files found: the manifests {', '.join(args.manifest_filepaths)} list no "
                 "utterance"
@@ -131,42 +126,33 @@ class NemoAsrReader(Reader):
                     else "."
                 )
             )
-        return len(self._utterances)
+        columns: list[Any] = []
+        if args.read_text:
+            text = np.frombuffer(b"".join([u.text for u in found]), np.uint8)
+            columns.append(RaggedColumn(text, list(accumulate(len(u.text) for u in found))))
+        if args.read_idxs:
+            numbers = chain.from_iterable(range(len(part)) for part in listed)
+            columns.append(np.fromiter(numbers, np.int64, len(found))[:, np.newaxis])
+        return FileIndex(
+            [u.path for u in found],
+            columns=columns,
+            details=[np.array([(u.offset, _length(u.duration)) for u in found], np.float64)],
+            largest_bytes=_LARGE_BYTES,
+        )
 
-    def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
+    def infer(self, *data: Spec) -> tuple[Spec, ...]:
         args = self.args
         self._decoding = AudioDecoding(args.dtype, downmix=args.downmix, quality=args.quality)
-        specs = [Spec(args.dtype, self._decoding.ndim)]
-        specs += [Spec(DALIDataType.FLOAT, 0)] * args.read_sample_rate
-        specs += [Spec(DALIDataType.UINT8, 1)] * args.read_text
-        specs += [Spec(DALIDataType.INT64, 1)] * args.read_idxs
-        return tuple(specs)
+        samples = Spec(args.dtype, self._decoding.ndim)
+        return (samples, Spec(DALIDataType.FLOAT, 0)) if args.read_sample_rate else (samples,)
 
-    def source_info(self, entry: int) -> str:
-        return self._utterances[entry].path
-
-    def load(self, c: SampleContext, entry: int) -> tuple[np.ndarray, ...]:
-        utterance, args = self._utterances[entry], self.args
-        with self._open(c, utterance) as clip:
-            first, frames = _part(utterance, clip)
-            found = [self._decoding.decode(c, clip, args.sample_rate, first, frames)]
-            rate = clip.rate
-        if args.read_sample_rate:
-            found.append(np.array(rate, np.float32))
-        if args.read_text:
-            found.append(np.frombuffer(utterance.text, np.uint8))
-        if args.read_idxs:
-            found.append(np.array([self._numbers[entry]], np.int64))
-        return tuple(found)
-
-    def _open(self, c: SampleContext, utterance: Utterance) -> Clip:
-        """The file of an utterance; a large one of which a part may do is not read as a whole."""
-        path = utterance.path.removeprefix("file://")
-        if (utterance.offset or utterance.duration is not None) and not is_remote(path):
-            with contextlib.suppress(OSError, ValueError):  # `read_file` says what is wrong
-                if os.path.getsize(path) > _LARGE_BYTES:
-                    return self._decoding.open(path)
-        return self._decoding.open(read_file(path, c.temp))
+    def cpu(self, c: SampleContext, *data: Any) -> tuple[np.ndarray, ...]:
+        encoded, (offset, duration) = data
+        with self._decoding.open(encoded) as clip:
+            first, frames = _part(offset, duration, clip)
+            samples = self._decoding.decode(c, clip, self.args.sample_rate, first, frames)
+            rate = np.array(clip.rate, np.float32)
+        return (samples, rate) if self.args.read_sample_rate else (samples,)
 
 
 register(
@@ -174,15 +160,16 @@ register(
 )
 
 
-def _part(utterance: Utterance, clip: Clip) -> tuple[int, int]:
-    """First frame of an utterance and number of frames."""
-    first = int(utterance.offset * clip.rate)
+def _length(duration: float | None) -> float:
+    return np.inf if duration is None else duration
+
+
+def _part(offset: float, duration: float, clip: Clip) -> tuple[int, int]:
+    """First frame of an utterance and number of frames, of times in seconds."""
+    first = int(offset * clip.rate)
     if first > clip.frames:
         raise BadSampleError(
-            f"The manifest lets the utterance begin at {utterance.offset:g} seconds, but the file "
-            f"{utterance.path!r} has {clip.frames / clip.rate:g}."
+            f"The manifest lets the utterance begin at {offset:g} seconds, but the file has "
+            f"{clip.frames / clip.rate:g}."
         )
-    left = clip.frames - first
-    if utterance.duration is None:
-        return first, left
-    return first, min(int(utterance.duration * clip.rate), left)
+    return first, int(min(duration * clip.rate, clip.frames - first))

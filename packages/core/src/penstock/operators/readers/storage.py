@@ -1,27 +1,17 @@
-"""Whole files, from local disks and from anything fsspec knows."""
+"""Files and extents within files, from local disks and from anything fsspec knows."""
 
 from __future__ import annotations
 
 import errno
 import os
 from collections.abc import Callable, Sequence
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from penstock._later import later
 from penstock.errors import ArgumentValueError, BadSampleError, MissingDependencyError
 
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import file_reading
-else:
-    file_reading = later("penstock.kernels.cpu.file_reading")
-
 _LARGEST_READ = 1 << 30  # Linux reads at most 2 GiB - 4 KiB at once
-_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-_HAS_PREADV = hasattr(os, "preadv")
-_NO_MEMORY = np.empty(0, np.uint8)
 
 Allocate = Callable[[tuple[int, ...], Any], np.ndarray]
 
@@ -38,8 +28,8 @@ def join(root: str, name: str) -> str:
     return root + name if root.endswith("/") else f"{root}/{name}"
 
 
-def read_file(path: str, allocate: Allocate) -> np.ndarray:
-    """Content of the file at `path`.
+def read_file(path: str, allocate: Allocate, offset: int = 0, size: int = -1) -> np.ndarray:
+    """Content of the file at `path`, or of an extent of it.
 
     Parameters
     ----------
@@ -47,6 +37,9 @@ def read_file(path: str, allocate: Allocate) -> np.ndarray:
         A local path or an address.
     allocate
         Called as ``allocate(shape, dtype)`` for memory to read into.
+    offset, size
+        Where the extent begins and how long it is, in bytes; to the end of the file if `size` is
+        negative.
 
     Returns
     -------
@@ -55,114 +48,80 @@ def read_file(path: str, allocate: Allocate) -> np.ndarray:
     Raises
     ------
     BadSampleError
-        If the file cannot be read; the message says why.
+        If it cannot be read; the message says why.
     """
     if "://" in path:
         if is_remote(path):
-            return _read_remote(path, allocate)
+            return _read_remote(path, allocate, offset, size)
         path = path.removeprefix("file://")
     try:
-        if _HAS_PREADV:
-            return _read_local(path, allocate)
         with open(path, "rb", buffering=0) as file:
-            return _read_rest(file.readinto, os.fstat(file.fileno()).st_size, allocate)
+            end = file.seek(0, os.SEEK_END)
+            if end > 1 << 62:  # a directory, on some file systems
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+            wanted = end - offset if size < 0 else size
+            if offset + wanted > end or wanted < 0:
+                raise BadSampleError(
+                    f"The file {path!r} ends at byte {end}, before the end of the extent of "
+                    f"{max(wanted, 0)} bytes at {offset}."
+                )
+            data = allocate((wanted,), np.uint8)
+            file.seek(offset)
+            done = 0
+            while done < wanted:
+                rest: Any = data[done : done + _LARGEST_READ]  # a buffer, from Python 3.12 on
+                count = file.readinto(rest)
+                if not count:
+                    raise BadSampleError(
+                        f"The file {path!r} was cut while it was read: {done} of {wanted} bytes "
+                        "were left."
+                    )
+                done += count
     except OSError as error:
         raise BadSampleError(_why_not(path, error)) from error
     except ValueError as error:  # a NUL character in the path
         raise BadSampleError(f"The file {path!r} cannot be read: {error}.") from error
+    return data
 
 
-def read_together(
-    paths: Sequence[str], empty: Allocate, free: np.ndarray | None = None
-) -> list[np.ndarray | None]:
-    """Contents of several files, for those that can simply be read.
+def read_addresses(places: Sequence[tuple[str, int, int]], empty: Allocate) -> list[Any]:
+    """Contents of extents of several remote files, asked for at once.
 
     Parameters
     ----------
-    paths
-        Local paths.
+    places
+        Address, offset and size of each; see `read_file`.
     empty
         Called as ``empty(shape, dtype)``, once, for memory that all contents share.
-    free
-        The memory that `empty` would give, as much as there is of it.
 
     Returns
     -------
     list
-        1-D arrays of uint8. `None` stands for addresses, and for files that `read_file` is to say
-        what is wrong with.
+        1-D arrays of uint8; `None` for what is no address, and for what `read_file` is to try again
+        or to say what is wrong with.
     """
-    together = "\0".join((*paths, ""))
-    if not _HAS_PREADV or "://" in together or together.count("\0") != len(paths):
-        return [None] * len(paths)
-    unopened = file_reading.UNOPENED
-    read_files = file_reading.read_files
-
-    text = np.frombuffer(os.fsencode(together), np.uint8)
-    files = np.empty((len(paths), 4), np.int64)
-    if len(text) == len(together):
-        lengths = [len(path) + 1 for path in paths[:-1]]
-    else:
-        lengths = [len(os.fsencode(path)) + 1 for path in paths[:-1]]
-    files[:, 0] = [0, *accumulate(lengths)]
-    files[:, 1] = unopened
-    memory = _NO_MEMORY if free is None else free
-    needed = read_files(text, files, memory)
-    if needed <= memory.size:
-        taken = empty((needed,), np.uint8)
-    else:
-        try:
-            taken = empty((needed,), np.uint8)
-        except MemoryError:
-            for descriptor in files[:, 1].tolist():
-                if descriptor >= 0:
-                    os.close(descriptor)
-            raise
-        read_files(text, files, taken)
-    return [
-        taken[offset : offset + size] if descriptor >= 0 else None
-        for _, descriptor, offset, size in files.tolist()
-    ]
-
-
-def _read_local(path: str, allocate: Allocate) -> np.ndarray:
-    # Measured against mmap, file objects and np.fromfile: with files of 100 kB in the page cache
-    # this takes 9 us, the others 11 to 24 us, and mmap is the only one whose cost grows with two
-    # threads, which share one lock on the address space.
-    descriptor = os.open(path, _OPEN_FLAGS)
-    try:
-        size = os.lseek(descriptor, 0, os.SEEK_END)
-        if size > 1 << 62:  # a directory, on some file systems
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        data = allocate((size,), np.uint8)
-        rest: Any = data[:_LARGEST_READ]  # mypy knows arrays as buffers from Python 3.12 on
-        done = os.preadv(descriptor, (rest,), 0)
-        while 0 < done < size:
-            rest = data[done : done + _LARGEST_READ]
-            count = os.preadv(descriptor, (rest,), done)
-            if not count:
-                break
-            done += count
-    finally:
-        os.close(descriptor)
-    if done < size:
-        raise BadSampleError(
-            f"The file {path!r} was cut while it was read: {done} of {size} bytes were left."
-        )
-    return data
-
-
-def _read_rest(readinto: Callable[[Any], int | None], size: int, allocate: Allocate) -> np.ndarray:
-    data = allocate((size,), np.uint8)
-    done = 0
-    while done < size:
-        count = readinto(data[done : done + _LARGEST_READ])
-        if not count:
-            raise BadSampleError(
-                f"The file was cut while it was read: {done} of {size} bytes were left."
-            )
-        done += count
-    return data
+    groups: dict[int, tuple[Any, list[tuple[int, str]]]] = {}
+    for k, (address, _, _) in enumerate(places):
+        if is_remote(address):
+            system, path = file_system(address)
+            groups.setdefault(id(system), (system, []))[1].append((k, path))
+    contents: dict[int, bytes] = {}
+    for system, paths in groups.values():
+        extents = [places[k][1:] for k, _ in paths]
+        begins = [offset or None for offset, _ in extents]
+        ends = [None if size < 0 else offset + size for offset, size in extents]
+        found = system.cat_ranges([p for _, p in paths], begins, ends, on_error="return")
+        for (k, _), content, (_, size) in zip(paths, found, extents, strict=True):
+            if not isinstance(content, BaseException) and size in (len(content), -1):
+                contents[k] = content
+    memory = empty((sum(map(len, contents.values())),), np.uint8)
+    rows: list[Any] = [None] * len(places)
+    at = 0
+    for k, content in contents.items():
+        rows[k] = memory[at : at + len(content)]
+        rows[k][:] = np.frombuffer(content, np.uint8)
+        at += len(content)
+    return rows
 
 
 def _why_not(path: str, error: OSError) -> str:
@@ -203,12 +162,17 @@ def file_system(address: str) -> tuple[Any, str]:
     return found
 
 
-def _read_remote(address: str, allocate: Allocate) -> np.ndarray:
+def _read_remote(address: str, allocate: Allocate, offset: int, size: int) -> np.ndarray:
     system, path = file_system(address)
+    begin, end = offset or None, None if size < 0 else offset + size
     try:
-        content = system.cat_file(path)
+        content = system.cat_file(path, begin, end)
     except Exception as error:  # each kind of file system raises its own
         raise BadSampleError(f"{address!r} cannot be read: {error!r}.") from error
+    if size not in (len(content), -1):
+        raise BadSampleError(
+            f"{address!r} has {len(content)} of the {size} bytes that begin at {offset}."
+        )
     data = allocate((len(content),), np.uint8)
     data[:] = np.frombuffer(content, np.uint8)
     return data

@@ -15,6 +15,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, BadSampleError
 from penstock.operators.readers.base import READER_ARGS, Reader
+from penstock.operators.readers.index import Index
 from penstock.operators.readers.order import ReadingOrder
 from penstock.operators.support.argument_types import BoolArg, IntArg, ObjectArg, PathArg
 from penstock.operators.support.operator import operator
@@ -28,7 +29,6 @@ from penstock.plugin.squirrel.recognise import folder_of
 from penstock.types import to_dali_type
 
 if TYPE_CHECKING:
-    from penstock.operators.support.operator import SampleContext
     from penstock.plugin.squirrel.dataset import ShardFolder
     from penstock.plugin.squirrel.read_ahead import ReadAhead
 
@@ -132,6 +132,22 @@ def _without_beginning(segment: Segment, needed: bytes, begin: int) -> Segment:
     return Segment(segment.shard, stop if found < 0 else found - begin, stop)
 
 
+class _Samples(Index):
+    """The samples of a data set, of which the reader's own threads inflate shards ahead."""
+
+    def __init__(self, size: int, reader: SquirrelReader) -> None:
+        super().__init__(size, reader.specs())
+        self._reader = reader
+
+    def source(self, entry: int) -> str:
+        """The shard that a sample is in, and its number there."""
+        return self._reader.source(entry)
+
+    def fetch(self, entry: int) -> tuple[np.ndarray, ...]:
+        """The fields of a sample."""
+        return self._reader.take(entry)
+
+
 @operator(
     "readers.squirrel",
     args=(
@@ -207,7 +223,7 @@ class SquirrelReader(Reader):
     pipeline is built, by reading through the shards once. The counts are remembered between runs.
     """
 
-    def find_samples(self) -> int:
+    def list_entries(self) -> Index:
         args = self.args
         folder = _folder(vars(args))
         first = folder.first_sample(allow_pickle=args.allow_pickle)
@@ -230,7 +246,7 @@ class SquirrelReader(Reader):
             buffer=args.initial_fill if shuffled else 1,
             keys_seed=args.shuffle_seed,
         )
-        return self._starts[-1]
+        return _Samples(self._starts[-1], self)
 
     def make_order(self, size: int, seed: int) -> ReadingOrder:
         args = self.args
@@ -255,9 +271,10 @@ class SquirrelReader(Reader):
             pad_last_batch=args.pad_last_batch,
         )
 
-    def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
+    def specs(self) -> list[Spec]:
+        """Types of the fields."""
         outputs = map(self._fields.output, self._fields.names)
-        return tuple(Spec(to_dali_type(dtype), ndim) for dtype, ndim in outputs)
+        return [Spec(to_dali_type(dtype), ndim) for dtype, ndim in outputs]
 
     def epoch_plan(self, epoch: int, shard: int) -> tuple[list[Segment], array[int]]:
         """What part `shard` reads in `epoch`: its segments, and the numbers of its samples."""
@@ -310,11 +327,13 @@ class SquirrelReader(Reader):
 
     # -- loading: by many threads at once, in any order -----------------------------------------
 
-    def source_info(self, entry: int) -> str:
+    def source(self, entry: int) -> str:
+        """The shard that a sample is in, and its number there."""
         shard = self._shard_of(entry)
         return f"{self._reading.folder.path(self._keys[shard])}#{entry - self._starts[shard]}"
 
-    def load(self, c: SampleContext, entry: int) -> tuple[np.ndarray, ...]:
+    def take(self, entry: int) -> tuple[np.ndarray, ...]:
+        """The fields of a sample, which the threads have read ahead, or read now."""
         with self._lock:
             # A sample may be wanted several times: as padding, and by the next epoch, which reads
             # it once more by itself.
