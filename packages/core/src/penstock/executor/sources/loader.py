@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -75,20 +75,20 @@ class Loader:
         """
         index = self.index
         if index.local is None:
-            rows = index.fetch_together(entries, empty)
+            rows, all_there = index.fetch_together(entries, empty), False
         else:
             files = self.begin(None, entries, empty).wait()
             self.note_size(files)
             rows = files.rows()
-        if not index.allows_empty:
-            rows = [row if row is not None and row.size else None for row in rows]
+            all_there = not (files.unread or (files.empty and not index.allows_empty))
         pieces = [rows[k :: self.pieces] for k in range(self.pieces)]
         missing: list[int] = []
-        if _lacks(rows):
-            missing = [k for k, entry in enumerate(zip(*pieces, strict=True)) if _lacks(entry)]
+        if not all_there:
+            empty_too = not index.allows_empty
+            bad = [k for k, r in enumerate(rows) if r is None or (empty_too and not r.size)]
+            missing = sorted({k // self.pieces for k in bad})
             entries = np.delete(entries, missing)
-            gone = set(missing)
-            pieces = [[r for k, r in enumerate(piece) if k not in gone] for piece in pieces]
+            pieces = [[row for k, row in enumerate(p) if k not in missing] for p in pieces]
         sources = index.sources(entries.tolist())
         return Loaded(missing, [*pieces, *self.columns(entries)], sources)
 
@@ -122,10 +122,6 @@ class Loader:
             If it cannot be read.
         """
         return (*self.index.fetch(entry), *[_value(column, entry) for column in self._columns])
-
-
-def _lacks(rows: Iterable[Any]) -> bool:
-    return any(row is None for row in rows)
 
 
 def _value(column: Column, entry: int) -> np.ndarray:

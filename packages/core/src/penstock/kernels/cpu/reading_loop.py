@@ -166,6 +166,23 @@ def read_now(job: np.ndarray) -> None:
 
 
 @njit()
+def fill_in(
+    job: np.ndarray, numbers: np.ndarray, found: np.ndarray, facts: np.ndarray, memory: np.ndarray
+) -> None:
+    """Complete a job, which knows its files: the extents to read, and what for; see above.
+
+    `facts` may be empty, for headers that are not looked at.
+    """
+    for k in range(len(found)):
+        found[k, 0], found[k, 1] = UNREAD, 0
+    job[NUMBERS], job[COUNT] = numbers.ctypes.data, len(numbers)
+    job[FOUND] = found.ctypes.data
+    job[FACTS] = facts.ctypes.data if len(facts) else 0
+    job[MEMORY], job[ROOM] = memory.ctypes.data, memory.size
+    job[CALLED] = 1
+
+
+@njit()
 def put_up(board: np.ndarray, address: int) -> bool:
     """Put the job at an address on a board; whether there was a place for it."""
     mutex = board.ctypes.data + 8 * MUTEX

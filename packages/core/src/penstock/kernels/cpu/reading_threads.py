@@ -22,7 +22,6 @@ _PATIENCE_SECONDS = 2e-3
 """A thread calls others when it has read a file and sees how long the rest will take. It may not
 come to that: files may be far away.
 """
-_NOTHING_FOUND = np.array([loop.UNREAD, 0], np.int64)
 _NO_MEMORY = np.empty(0, np.uint8)
 
 
@@ -59,8 +58,8 @@ class Extents:
     offsets: np.ndarray | None = None
     sizes: np.ndarray | None = None
     largest: int = _EVERYTHING
-    numbers: tuple[int, ...] = field(init=False)
-    """What a job begins with."""
+    job: np.ndarray = field(init=False)
+    """A job that is to be completed by `reading_loop.fill_in`."""
 
     def __post_init__(self) -> None:
         names = [part.ctypes.data for part in (self.text, self.begins, self.root)]
@@ -68,8 +67,9 @@ class Extents:
             0 if part is None else part.ctypes.data
             for part in (self.files, self.offsets, self.sizes)
         ]
-        numbers = (*names, len(self.root), self.longest, *places, self.largest)
-        object.__setattr__(self, "numbers", numbers)
+        job = np.zeros(loop.JOB_NUMBERS, np.int64)
+        job[: loop.NUMBERS] = (*names, len(self.root), self.longest, *places, self.largest)
+        object.__setattr__(self, "job", job)
 
     @classmethod
     def of(cls, names: Sequence[str], root: str, **extents: Any) -> Self | None:
@@ -142,19 +142,9 @@ class BeingRead:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         count = len(numbers)
         found = np.empty((count, 2), np.int64)
-        found[...] = _NOTHING_FOUND
         facts = np.zeros((count if self._scans else 0, 5), np.int64)
-        job = np.zeros(loop.JOB_NUMBERS, np.int64)
-        job[: loop.ROOM + 1] = (
-            *self._extents.numbers,
-            numbers.ctypes.data,
-            count,
-            found.ctypes.data,
-            facts.ctypes.data if self._scans else 0,
-            memory.ctypes.data,
-            memory.size,
-        )
-        job[loop.CALLED] = 1
+        job = self._extents.job.copy()
+        loop.fill_in(job, numbers, found, facts, memory)
         if self._threads is None:
             loop.read_now(job)
         else:
