@@ -60,7 +60,7 @@ def test_no_sample_goes_alone(files, monkeypatch):
     def alone(*_):
         raise AssertionError
 
-    monkeypatch.setattr(SampleRunner, "_load", alone)
+    monkeypatch.setattr(SampleRunner, "_fetch", alone)
     assert content(reading(files), 2) == expected(files, 2)
 
 
