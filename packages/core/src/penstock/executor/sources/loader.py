@@ -50,6 +50,9 @@ class Loader:
         Types of the pieces, the details and the columns.
     """
 
+    returns_lazy: tuple[type, ...] = ()
+    takes: tuple[type, ...] = ()
+
     def __init__(self, index: Index) -> None:
         self.index = index
         self.args = SimpleNamespace()

@@ -9,7 +9,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from types import CodeType, SimpleNamespace
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -302,9 +302,7 @@ class _Loading:
         if reader.parses:
             self._handed = len(reader.parser_inputs())
             specs = self.specs[: len(self.specs) - len(reader.index.columns)]
-            operation = SimpleNamespace(schema=reader.schema)
-            form: Any = SimpleNamespace(op=reader, specs=specs, operation=operation)
-            self._solo = Solo(form)
+            self._solo = Solo(reader.schema, reader, specs)
 
     def load(self, entries: np.ndarray) -> tuple[list[Any], list[str]] | None:
         """The columns of samples, and where these come from; `None` where one is missing."""
