@@ -81,7 +81,7 @@ def run_gpu_operator(
             prepared.constants,
             prepared.tensors,
             session.queue,
-            prepared.size,
+            range(prepared.size),
             seed,
             iteration,
             sources,

@@ -32,6 +32,35 @@ def members(guard: Guard, buffers: Sequence[Any], size: int) -> np.ndarray:
     return found
 
 
+class Selection:
+    """The samples of guards in one iteration, found out when they are asked for.
+
+    Parameters
+    ----------
+    buffers
+        Batches by register, with those of predicates.
+    size
+        Number of samples of the whole batch.
+    """
+
+    def __init__(self, buffers: Sequence[Any], size: int) -> None:
+        self._buffers = buffers
+        self._size = size
+        self._found: dict[Guard, np.ndarray] = {}
+
+    def of(self, guard: Guard) -> np.ndarray:
+        """Positions of the samples that `guard` stands for, int64, in order."""
+        found = self._found.get(guard)
+        if found is None:
+            found = self._found[guard] = members(guard, self._buffers, self._size)
+        return found
+
+    def within(self, outer: Guard, inner: Guard) -> np.ndarray:
+        """Which of the samples of `outer` those of `inner` are."""
+        found: np.ndarray = np.searchsorted(self.of(outer), self.of(inner))
+        return found
+
+
 def chosen(
     guard: Guard, known: Mapping[int, Samples] | Sequence[Samples | None]
 ) -> list[int] | None:

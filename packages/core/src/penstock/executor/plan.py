@@ -49,8 +49,8 @@ class Plan:
     leaves_stage: list[bool]
     """Whether the register must become a batch: an output, or read by a later stage."""
     outputs: list[int]
-    guarded_outputs: dict[int, Guard]
-    """Those that not all samples have."""
+    guards: dict[int, Guard]
+    """The samples that a register has, where these are not all."""
     readers: list[OpNode]
     feeds: list[OpNode]
     """External sources."""
@@ -186,7 +186,7 @@ def make_plan(
         consumers=consumers,
         leaves_stage=leaves,
         outputs=output_registers,
-        guarded_outputs={},
+        guards={},
         readers=[n for n in nodes if n.schema.reader],
         feeds=[n for n in nodes if n.attachment is not None],
         history=[EdgeHistory() for _ in range(count)],
@@ -194,10 +194,9 @@ def make_plan(
         parsed=parsed,
         uploaded=uploaded,
     )
-    for edge in outputs:
-        assert edge.source is not None
-        if edge.source.guard:
-            plan.guarded_outputs[register(edge)] = plan.guard(edge.source)
+    plan.guards = {
+        register(edge): plan.guard(node) for node in nodes if node.guard for edge in node.outputs
+    }
     return plan
 
 

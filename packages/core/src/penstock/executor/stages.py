@@ -115,12 +115,8 @@ class Stages:
             iteration.stage = number
             number += 1
         if number >= len(stages):
-            guarded = self._plan.guarded_outputs
-            predicates = [r for guard in guarded.values() for r, _ in guard]
-            iteration.replace([*self._plan.outputs, *predicates])
-            for r, guard in guarded.items():
-                places = members(guard, iteration.buffers, iteration.size)
-                iteration.buffers[r] = iteration.buffers[r].taken(places)
+            iteration.replace(self._plan.outputs)
+            self._pack(iteration)
             return None
         stage = stages[number]
         if stage.device != "cpu":
@@ -129,6 +125,18 @@ class Stages:
         if self._plan.stages[iteration.stage].device != "cpu":
             return ENTER
         return self.enter(iteration, number)
+
+    def _pack(self, iteration: Iteration) -> None:
+        """Hand over only the samples that outputs have which are made in a branch."""
+        plan = self._plan
+        guards = {r: plan.guards[r] for r in plan.outputs if r in plan.guards}
+        iteration.replace([r for guard in guards.values() for r, _ in guard])
+        packed = {
+            r: iteration.buffers[r].taken(members(guard, iteration.buffers, iteration.size))
+            for r, guard in guards.items()
+        }
+        for r, batch in packed.items():
+            iteration.buffers[r] = batch
 
     def _replace_for_gpu(self, iteration: Iteration, stage: Stage) -> None:
         """Put replacements into what the operators on the GPU, which take whole batches, read."""

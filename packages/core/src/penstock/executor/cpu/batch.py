@@ -374,7 +374,7 @@ class BatchBuffer:
     def taken(self, places: np.ndarray) -> BatchBuffer:
         """The samples at these places, in the same memory: see `penstock.executor.guards`."""
         order = places.tolist()
-        made = BatchBuffer(len(order), self.spec, EdgeHistory(), self._pool)
+        made = BatchBuffer(len(order), self.spec, self._history, self._pool)
         rows = self.rows
         made.rows = [rows[index] for index in order]
         made.event = self.event

@@ -36,6 +36,8 @@ class GpuBatch:
 
     __slots__ = ("_rows", "batch", "event", "sources", "spec", "stream")
 
+    dense = None
+    """There is no array of all samples in host memory."""
     external = False
     """Whoever else writes to the memory does so on a stream, in its turn."""
 
@@ -71,6 +73,13 @@ class GpuBatch:
         if sources is not None:
             sources = [sources[index] for index in order]
         return GpuBatch(batch, self.spec, sources, self.event, self.stream)
+
+    def taken(self, places: np.ndarray) -> GpuBatch:
+        """The samples at these places, in the same memory: see `penstock.executor.guards`."""
+        sources = self.sources
+        if sources is not None:
+            sources = [sources[index] for index in places.tolist()]
+        return GpuBatch(self.batch.taken(places), self.spec, sources, self.event, self.stream)
 
     @property
     def rows(self) -> list[np.ndarray]:

@@ -10,6 +10,8 @@ from penstock.operators.support.planning import ArgumentColumns, TensorArguments
 from penstock.tensors.gpu.batch import DeviceBatch, as_shapes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import DTypeLike
 
     from penstock.graph.nodes import OpNode
@@ -30,8 +32,8 @@ class GpuContext(ArgumentColumns):
         all of them as one array; and what converts a row.
     queue
         Where the work goes.
-    size
-        Number of samples.
+    indices
+        Positions of the samples in the batch of the iteration.
     seed, iteration
         What the random stream depends on.
     sources
@@ -45,6 +47,7 @@ class GpuContext(ArgumentColumns):
     __slots__ = (
         "_node",
         "_sources",
+        "indices",
         "iteration",
         "queue",
         "seed",
@@ -57,24 +60,20 @@ class GpuContext(ArgumentColumns):
         args: SimpleNamespace,
         tensors: TensorArguments,
         queue: Queue,
-        size: int,
+        indices: Sequence[int],
         seed: int = 0,
         iteration: int = 0,
         sources: list[str] | None = None,
         threads: int = 0,
     ) -> None:
-        super().__init__(args, tensors, size)
+        super().__init__(args, tensors, len(indices))
+        self.indices = indices
         self.queue = queue
         self.seed = seed
         self.iteration = iteration
         self.threads = threads
         self._node = node
         self._sources = sources
-
-    @property
-    def indices(self) -> range:
-        """Positions of the samples in their batch: all of them."""
-        return range(self.size)
 
     def empty(self, shapes: Any, dtype: DTypeLike, output: int = 0) -> DeviceBatch:
         """Uninitialised memory for an output."""
@@ -92,4 +91,4 @@ class GpuContext(ArgumentColumns):
 
     def located(self, error: BaseException, index: int) -> BaseException:
         """`error` with the place of this operator and sample `index`."""
-        return located(error, self._node.where(index, self.source(index)))
+        return located(error, self._node.where(self.indices[index], self.source(index)))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from penstock.errors import BadSamplesError, DataTypeError, ShapeError, located
 from penstock.executor.gpu.context import GpuContext
 from penstock.executor.gpu.frames import GpuFrames
+from penstock.executor.guards import Selection
 from penstock.executor.step import Step, StepMaker, with_place
 from penstock.kernels.gpu.transfer import HostCopy, to_device
 from penstock.operators.support.late_batch import LateBatch
@@ -15,8 +18,9 @@ from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, note_use
 from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Sequence
 
+    from penstock.executor.guards import Guard
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan, Stage
     from penstock.graph.nodes import OpNode
@@ -90,6 +94,7 @@ class GpuProgram:
             for r in step.outputs
         }
         """Kinds of lazy value that may go to the next operator as they are."""
+        self._guarded = any(step.guard or step.merges for step in self._steps)
         self._leaving = [r for step in self._steps for r in step.outputs if plan.leaves_stage[r]]
         dropped: list[list[int]] = [[] for _ in self._steps]
         for r, number in last.items():
@@ -112,25 +117,31 @@ class GpuProgram:
         Returns
         -------
         By register, what leaves the stage: a `DeviceBatch`, or a `HostCopy` on its way to the host;
-        with where its samples were read from.
+        with where the samples of the iteration were read from, and which of them it has, if not
+        all.
         """
         values: dict[int, Any] = {}
         sources: dict[int, list[str] | None] = {}
         waited: set[int] = set()
+        selection = Selection(iteration.buffers, iteration.size)
         for prepared in self._prepared:
             step = prepared.step
             try:
                 if step.op is None:
                     self._take_fed(step, iteration, queue, values, sources, waited)
                     continue
-                self._do(prepared, iteration, queue, values, sources, waited)
+                self._do(prepared, iteration, queue, values, sources, waited, selection)
             except BadSamplesError:
                 raise
             except BaseException as error:
                 raise located(error, step.node.where()) from error
             for r in prepared.dropped:
                 values.pop(r, None)
-        return {r: (values[r], sources.get(r)) for r in self._leaving}
+        guards = self.plan.guards
+        return {
+            r: (values[r], sources.get(r), selection.of(guards[r]) if r in guards else None)
+            for r in self._leaving
+        }
 
     def _do(
         self,
@@ -140,35 +151,46 @@ class GpuProgram:
         values: dict[int, Any],
         sources: dict[int, list[str] | None],
         waited: set[int],
+        selection: Selection,
     ) -> None:
         step, takes = prepared.step, prepared.takes
+        indices: Sequence[int] = range(iteration.size)
+        if step.guard:
+            places = selection.of(step.guard)
+            if len(places) < iteration.size:
+                indices = places.tolist()
         inputs = []
-        for r in step.inputs:
+        for position, r in enumerate(step.inputs):
             value = values.get(r)
             if value is None:
-                inputs.append(self._from_outside(r, iteration, queue, values, sources, waited))
-                continue
-            if type(value) is not DeviceBatch and not isinstance(value, takes):
+                value = self._from_outside(r, iteration, queue, values, sources, waited)
+            elif type(value) is not DeviceBatch and not isinstance(value, takes):
                 value = values[r] = value.materialise(queue)
+            if self._guarded:
+                value = self._taken(value, r, _read_by(step, position), selection, queue)
             inputs.append(value)
-        origin = sources.get(step.inputs[0]) if step.inputs else None
+        origin = self._origin(step, sources, selection)
         tensors = _NO_TENSORS
         if step.tensor_args:
             buffers = iteration.buffers
             tensors = {name: (buffers[r], convert) for name, r, convert in step.tensor_args}
+        own_sources = origin
+        if type(indices) is list:
+            tensors = {n: (b.taken(places), convert) for n, (b, convert) in tensors.items()}
+            own_sources = None if origin is None else [origin[k] for k in indices]
         seeds = iteration.seeds
         context = GpuContext(
             step.node,
             prepared.args,
             tensors,
             queue,
-            iteration.size,
+            indices,
             step.seed if seeds is None else iteration.seed_of(step),
             iteration.number,
-            origin,
+            own_sources,
             self._threads,
         )
-        result = step.function(context, *inputs)
+        result = step.function(context, *inputs) if indices else self._nothing(step, queue)
         outputs = step.outputs
         if len(outputs) == 1 and isinstance(result, LazyBatch):
             results: Any = (result,)
@@ -182,6 +204,51 @@ class GpuProgram:
         for r, value in zip(outputs, results, strict=True):
             values[r] = self._checked(value, r, queue)
             sources[r] = origin
+
+    def _taken(self, value: Any, r: int, guard: Guard, selection: Selection, queue: Queue) -> Any:
+        """The samples of register `r` that `guard` stands for."""
+        # Batches of other stages have a place for each sample.
+        own = self.plan.guards.get(r, ()) if r in self._lazy else ()
+        if own == guard:
+            return value
+        places = selection.within(own, guard)
+        if len(places) == len(value):
+            return value
+        if isinstance(value, LazyBatch):
+            value = value.materialise(queue)
+        return value.taken(places)
+
+    def _nothing(self, step: Step, queue: Queue) -> Any:
+        """The outputs of a step that no sample takes."""
+        if step.node.output_device == "cpu":
+            return HostCopy([], None)
+        made: list[DeviceBatch | None] = []
+        for r in step.outputs:
+            if r not in self._dtypes:  # only the data would tell
+                made.append(None)
+                continue
+            shapes = np.zeros((0, self.specs[r].ndim or 0), np.int64)
+            pointers = np.zeros(0, np.uint64)
+            made.append(DeviceBatch(queue.runtime, (), pointers, shapes, self._dtypes[r]))
+        return made[0] if len(made) == 1 else tuple(made)
+
+    @staticmethod
+    def _origin(
+        step: Step, sources: dict[int, list[str] | None], selection: Selection
+    ) -> list[str] | None:
+        """Where the samples of the iteration were read from that a step works on."""
+        if not step.inputs:
+            return None
+        origin = sources.get(step.inputs[0])
+        other = sources.get(step.inputs[1]) if step.merges else None
+        if other is None or other is origin:
+            return origin
+        if origin is None:
+            return other
+        merged = list(other)
+        for k in selection.of(_read_by(step, 0)).tolist():
+            merged[k] = origin[k]
+        return merged
 
     def _from_outside(
         self,
@@ -211,7 +278,7 @@ class GpuProgram:
 
     def _checked(self, value: Any, r: int, queue: Queue) -> Any:
         if not isinstance(value, LazyBatch):
-            if isinstance(value, (HostCopy, LateBatch)):
+            if value is None or isinstance(value, (HostCopy, LateBatch)):
                 return value
             raise DataTypeError(
                 f"The operator made a {type(value).__name__} where a batch on the GPU is expected."
@@ -249,6 +316,13 @@ class GpuProgram:
                 queue.keep(batch)
                 values[r] = batch
             sources[r] = buffer.sources
+
+
+def _read_by(step: Step, position: int) -> Guard:
+    """The samples of input `position` that a step reads."""
+    if step.merges and position < 2:
+        return (*step.guard, (step.inputs[2], position == 0))
+    return step.guard
 
 
 def _no_function(*_: Any) -> Any:

@@ -135,19 +135,27 @@ class StreamExecutor:
                 raise
             kept = kept + queue.finish()
         event = self._keep(kept)
-        for r, (value, sources) in launched.found.items():
+        for r, (value, sources, places) in launched.found.items():
+            if value is None:
+                continue
             spec = program.specs[r]
             if isinstance(value, LateBatch):
                 value, spec = value
             if isinstance(value, HostCopy):
                 buffer = BatchBuffer(iteration.size, spec, EdgeHistory())
-                buffer.rows = list(value.rows)
-                if value.dense is not None:
-                    buffer.adopt(value.dense)
+                if places is None:
+                    buffer.rows = list(value.rows)
+                    if value.dense is not None:
+                        buffer.adopt(value.dense)
+                else:
+                    for index, row in zip(places.tolist(), value.rows, strict=True):
+                        buffer.rows[index] = row
                 buffer.sources = sources
                 buffer.event = event
                 buffers[r] = buffer
             else:
+                if places is not None:
+                    value = value.spread(places, iteration.size)
                 buffers[r] = GpuBatch(value, spec, sources, event, self._stream)
 
     def _let_go(self) -> None:

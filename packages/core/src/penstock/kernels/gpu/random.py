@@ -42,18 +42,25 @@ _SAMPLE = np.dtype(
 
 
 def fill_uniform(
-    queue: Queue, out: DeviceBatch, seed: int, iteration: int, low: np.ndarray, high: np.ndarray
+    queue: Queue,
+    out: DeviceBatch,
+    seed: int,
+    iteration: int,
+    indices: Sequence[int],
+    low: np.ndarray,
+    high: np.ndarray,
 ) -> None:
     """Fill a batch uniformly from [low, high), float64 ``(samples,)``, lower and upper ends.
 
     Numbers of 53 bits are drawn where elements are float64 or integers, and others of 32 bits.
+    `indices` are the numbers of the samples in their batch, on which draws depend.
     """
     if type(seed) is DrawSeed:
         random_state.fill_uniform(queue, out, seed, low, high)
         return
     single = _is_single(out.dtype)
     work = np.float32 if single else np.float64
-    records = _records(out)
+    records = _records(out, indices)
     ends = high.astype(work)
     records["first"] = low
     records["second"] = high - low
@@ -63,20 +70,31 @@ def fill_uniform(
 
 
 def fill_normal(
-    queue: Queue, out: DeviceBatch, seed: int, iteration: int, mean: np.ndarray, stddev: np.ndarray
+    queue: Queue,
+    out: DeviceBatch,
+    seed: int,
+    iteration: int,
+    indices: Sequence[int],
+    mean: np.ndarray,
+    stddev: np.ndarray,
 ) -> None:
     """Fill a batch with normal distributions of these parameters, float64 ``(samples,)``."""
     if type(seed) is DrawSeed:
         random_state.fill_normal(queue, out, seed, mean, stddev)
         return
-    records = _records(out)
+    records = _records(out, indices)
     records["first"] = mean
     records["second"] = stddev
     _draw(queue, out, "Normal32" if _is_single(out.dtype) else "Normal53", records, seed, iteration)
 
 
 def fill_choices(
-    queue: Queue, out: DeviceBatch, seed: int, iteration: int, values: Sequence[np.ndarray]
+    queue: Queue,
+    out: DeviceBatch,
+    seed: int,
+    iteration: int,
+    indices: Sequence[int],
+    values: Sequence[np.ndarray],
 ) -> None:
     """Fill a batch with values chosen at random.
 
@@ -89,7 +107,7 @@ def fill_choices(
     if type(seed) is DrawSeed:
         random_state.fill_choices(queue, out, seed, values)
         return
-    records = _records(out)
+    records = _records(out, indices)
     counts = np.array([len(v) for v in values], np.int64)
     begins = (np.cumsum(counts) - counts) * out.dtype.itemsize
     records["values"] = queue.upload(np.concatenate(values)) + begins.astype(np.uint64)
@@ -98,13 +116,18 @@ def fill_choices(
 
 
 def fill_bernoulli(
-    queue: Queue, out: DeviceBatch, seed: int, iteration: int, probability: np.ndarray
+    queue: Queue,
+    out: DeviceBatch,
+    seed: int,
+    iteration: int,
+    indices: Sequence[int],
+    probability: np.ndarray,
 ) -> None:
     """Fill a batch with ones of these probabilities, float64 ``(samples,)``, and zeros."""
     if type(seed) is DrawSeed:
         random_state.fill_bernoulli(queue, out, seed, probability)
         return
-    records = _records(out)
+    records = _records(out, indices)
     records["threshold"] = np.rint(probability * 2.0**32)
     _draw(queue, out, "Flips", records, seed, iteration)
 
@@ -113,9 +136,9 @@ def _is_single(dtype: np.dtype) -> bool:
     return dtype in (np.float16, np.float32)
 
 
-def _records(out: DeviceBatch) -> np.ndarray:
+def _records(out: DeviceBatch, indices: Sequence[int]) -> np.ndarray:
     records = np.zeros(len(out), _SAMPLE)
-    records["number"] = np.arange(len(out))
+    records["number"] = np.arange(len(out)) if type(indices) is range else indices
     records["out"] = out.pointers
     records["size"] = out.sizes()
     return records

@@ -59,7 +59,7 @@ class CoinFlip(BatchDraw):
         assert probability is not None
         good = (probability >= 0.0) & (probability <= 1.0)
         check_each(c, good, _checked, lambda i: float(probability[i]))
-        fill_bernoulli(c.queue, out, c.seed, c.iteration, probability)
+        fill_bernoulli(c.queue, out, c.seed, c.iteration, c.indices, probability)
 
 
 register(CoinFlip.schema.with_name("coin_flip", deprecated="random.coin_flip", hidden=True))

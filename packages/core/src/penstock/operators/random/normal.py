@@ -50,7 +50,7 @@ class Normal(BatchDraw):
         mean, stddev = scalars(c, "mean", np.float64), scalars(c, "stddev", np.float64)
         assert mean is not None
         assert stddev is not None
-        fill_normal(c.queue, out, c.seed, c.iteration, mean, stddev)
+        fill_normal(c.queue, out, c.seed, c.iteration, c.indices, mean, stddev)
 
 
 register(Normal.schema.with_name("normal_distribution", deprecated="random.normal", hidden=True))

@@ -100,7 +100,7 @@ class Uniform(BatchDraw):
         from penstock.kernels.gpu.random import fill_choices, fill_uniform
 
         if self.discrete:
-            fill_choices(c.queue, out, c.seed, c.iteration, self._value_tables(c))
+            fill_choices(c.queue, out, c.seed, c.iteration, c.indices, self._value_tables(c))
             return
         ends = vectors(c, "range", 2)
         if ends is None:  # some sample has not two, unless there is none at all
@@ -109,7 +109,7 @@ class Uniform(BatchDraw):
             ends = np.empty((0, 2))
         low, high = ends[:, 0], ends[:, 1]
         check_each(c, low < high, _checked_range, lambda i: tuple(ends[i].tolist()))
-        fill_uniform(c.queue, out, c.seed, c.iteration, low, high)
+        fill_uniform(c.queue, out, c.seed, c.iteration, c.indices, low, high)
 
     def _value_tables(self, c: BatchContext) -> list[np.ndarray]:
         if "values" not in self.tensor_args:

@@ -289,6 +289,16 @@ class DeviceBatch(LazyBatch):
         pointers, shapes = self.pointers[order], self.shapes[order]
         return DeviceBatch(self.runtime, self.owners, pointers, shapes, self.dtype)
 
+    def spread(self, places: np.ndarray, count: int) -> DeviceBatch:
+        """A batch of `count` samples, of which these are the ones at `places`; there are no others.
+
+        So it is kept where each sample has its place; nobody may read the others.
+        """
+        pointers = np.zeros(count, np.uint64)
+        shapes = np.zeros((count, self.ndim), np.int64)
+        pointers[places], shapes[places] = self.pointers, self.shapes
+        return DeviceBatch(self.runtime, self.owners, pointers, shapes, self.dtype)
+
     def run(self, begins: np.ndarray, shapes: np.ndarray) -> DeviceBatch:
         """The elements from number ``begins[sample]`` on, in samples of other shapes.
 

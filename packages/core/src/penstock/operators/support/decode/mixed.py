@@ -100,7 +100,8 @@ def decode_mixed(
             ]
             cache.store(queue, decoded)
         if failures:
-            raise BadSamplesError({i: _located(c, failures[i], i) for i in sorted(failures)})
+            located = {c.indices[i]: _located(c, failures[i], i) for i in sorted(failures)}
+            raise BadSamplesError(located)
 
     if cache is None:
         c.queue.defer(end)
