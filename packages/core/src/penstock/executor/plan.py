@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from penstock.errors import located
+from penstock.errors import NotYetSupportedError, located
 from penstock.executor.cpu.batch import EdgeHistory
 
 if TYPE_CHECKING:
@@ -197,6 +197,14 @@ def make_plan(
     plan.guards = {
         register(edge): plan.guard(node) for node in nodes if node.guard for edge in node.outputs
     }
+    for edge in outputs:
+        source = edge.source
+        if source is not None and source.guard and source.schema.tells_late:
+            error = NotYetSupportedError(
+                "What only the data tells the type of cannot be returned from a branch: where no "
+                "sample takes it, there is no type. Merge it with the other branch."
+            )
+            raise located(error, source.where())
     return plan
 
 

@@ -96,6 +96,17 @@ class StepMaker:
         self._readers = readers
         self._frames = frames
 
+    def has_types(self, node: OpNode) -> bool:
+        """Whether the types of all that `node` reads are known.
+
+        Where only the data tells a type, it is not known of a branch that no sample takes; then
+        none takes the nodes behind it, either, up to where branches join.
+        """
+        known = [self.plan.register(edge) in self.specs for edge in node.sources]
+        if node.schema.merges:
+            known[:2] = [any(known[:2])]
+        return all(known)
+
     def make(self, node: OpNode) -> tuple[Any, tuple[Spec, ...]]:
         """The operator of a node, and the types of its outputs."""
         inputs, tensors = self._specs_of(node)
@@ -108,9 +119,13 @@ class StepMaker:
 
     def _specs_of(self, node: OpNode) -> tuple[list[Spec], dict[str, Spec]]:
         register = self.plan.register
+        registers = [register(edge) for edge in node.inputs]
+        if node.schema.merges:
+            one, other = registers[:2]
+            registers[0] = one if one in self.specs else other
+            registers[1] = other if other in self.specs else one
         inputs = [
-            checked(node.schema, position, self.specs[register(edge)])
-            for position, edge in enumerate(node.inputs)
+            checked(node.schema, position, self.specs[r]) for position, r in enumerate(registers)
         ]
         tensors = {name: self.specs[register(e)] for name, e in node.tensor_args.items()}
         for name, spec in tensors.items():

@@ -57,14 +57,17 @@ class Program:
         """The same without what a thread waits for: files, or the interpreter that others have."""
         self._fuse = fuse
         for node in stage.sample_nodes:
-            with_place(node, self._add, node)
+            if self._maker.has_types(node):
+                with_place(node, self._add, node)
         self._pass_on()
         self._write_to_merged()
         self.is_light = all(step.is_light for step in self.steps)
         """Whether samples pass through without any work on their data."""
-        self.batch_steps = [with_place(n, self._add_batch, n) for n in stage.batch_nodes]
+        self.batch_steps = [
+            with_place(n, self._add_batch, n) for n in stage.batch_nodes if self._maker.has_types(n)
+        ]
         self.reads = [
-            *stage.reads,
+            *(r for r in stage.reads if r in self.specs),
             *(r for step in self.whole_steps for r in step.outputs),
             *self.constants,
         ]

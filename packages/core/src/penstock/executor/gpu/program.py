@@ -75,7 +75,9 @@ class GpuProgram:
         self._maker = StepMaker(plan, specs, {}, frames=GpuFrames) if maker is None else maker
         self.specs = self._maker.specs
         self._threads = threads
-        self._steps = [with_place(n, self._made, n) for n in stage.batch_nodes]
+        self._steps = [
+            with_place(n, self._made, n) for n in stage.batch_nodes if self._maker.has_types(n)
+        ]
         last: dict[int, int] = {}
         for number, step in enumerate(self._steps):
             for r in step.inputs:
@@ -202,14 +204,14 @@ class GpuProgram:
                     f"{len(outputs)}; a tuple has one element for each of them."
                 )
         for r, value in zip(outputs, results, strict=True):
-            values[r] = self._checked(value, r, queue)
+            values[r] = self._checked(value, r, queue) if indices else value
             sources[r] = origin
 
     def _taken(self, value: Any, r: int, guard: Guard, selection: Selection, queue: Queue) -> Any:
         """The samples of register `r` that `guard` stands for."""
         # Batches of other stages have a place for each sample.
         own = self.plan.guards.get(r, ()) if r in self._lazy else ()
-        if own == guard:
+        if own == guard or value is None:
             return value
         places = selection.within(own, guard)
         if len(places) == len(value):
@@ -263,7 +265,8 @@ class GpuProgram:
         for, or a batch on the host.
         """
         buffer = iteration.buffers[r]
-        assert buffer is not None
+        if buffer is None:  # of a branch that no sample took, and only its data would tell its type
+            return None
         sources[r] = buffer.sources
         batch = getattr(buffer, "batch", None)
         if batch is None:
@@ -278,7 +281,7 @@ class GpuProgram:
 
     def _checked(self, value: Any, r: int, queue: Queue) -> Any:
         if not isinstance(value, LazyBatch):
-            if value is None or isinstance(value, (HostCopy, LateBatch)):
+            if isinstance(value, (HostCopy, LateBatch)):
                 return value
             raise DataTypeError(
                 f"The operator made a {type(value).__name__} where a batch on the GPU is expected."
