@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from penstock.executor.cpu.program import Program
 from penstock.executor.plan import Plan, make_plan
 from penstock.executor.step import StepMaker
-from penstock.experimental.dynamic.operations import Form, Recent
+from penstock.experimental.dynamic.operations import Form, Operation, Recent
 from penstock.experimental.dynamic.sharing import Sharing
 from penstock.graph.data_node import DataNode
 from penstock.graph.fuse import merge_expressions
-from penstock.graph.nodes import OpNode
 from penstock.operators.support.registry import find
 from penstock.operators.support.schema import Spec
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.executor.gpu.program import GpuProgram
     from penstock.experimental.dynamic.invocations import Invocation
     from penstock.experimental.dynamic.slots import Slot
+    from penstock.graph.nodes import OpNode
 
 _MOST_CHAINS = 1024
 
@@ -75,14 +75,14 @@ class Chain:
         nodes: list[OpNode] = []
         edges: dict[Reference, DataNode] = {}
         for number, (_, on_gpu) in enumerate(given):
-            node = _node(find("external_source"), "gpu" if on_gpu else "cpu", {}, -1 - number)
+            source = Operation(find("external_source"), "gpu" if on_gpu else "cpu", {})
+            node = source.node(-1 - number)
             node.attachment = self
             node.outputs = [DataNode.of(node, 0, 1)]
             nodes.append(node)
             edges[-1, number] = node.outputs[0]
         for number, form in enumerate(forms):
-            operation = form.operation
-            node = _node(operation.schema, operation.device, operation.args, number)
+            node = form.operation.node(number)
             count = len(names[number])
             sources = [edges[reference] for reference in reads[number]]
             cut = len(sources) - count
@@ -135,19 +135,6 @@ class Chain:
 
         maker = Ready(self.plan, specs, self._forms, GpuFrames)
         return GpuProgram(self.plan, stage, specs, fuse=True, threads=threads, maker=maker)
-
-
-def _node(schema: Any, device: str, args: dict[str, Any], serial: int) -> OpNode:
-    return OpNode(
-        schema=schema,
-        name="",
-        device=device,
-        inputs=[],
-        args=args,
-        tensor_args={},
-        user_stack=(),
-        serial=serial,
-    )
 
 
 _chains = Recent(_MOST_CHAINS)

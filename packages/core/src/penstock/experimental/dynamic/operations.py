@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
-from types import SimpleNamespace
 from typing import Any
 
 from penstock.executor.cpu.frames import FrameLoop, is_for_frames
 from penstock.executor.inputs import check_argument, checked
 from penstock.executor.plan import needs_batch
 from penstock.experimental.dynamic.solo import Solo
+from penstock.graph.nodes import OpNode
 from penstock.operators.support.schema import OpSchema, Spec, as_specs
 
 _MOST_OPERATIONS = 4096
@@ -67,7 +67,7 @@ class Form:
         self.specs = specs
         self.whole = whole
         alone = operation.device == "cpu" and not whole
-        self.solo = Solo(operation.schema, op, specs) if alone else None
+        self.solo = Solo(operation.node(), op, specs) if alone else None
         """How it is applied to one sample alone."""
 
 
@@ -95,6 +95,19 @@ class Operation:
         self.forms = Recent(_MOST_FORMS)
         """By the types of the inputs and those of the arguments given as tensors."""
 
+    def node(self, serial: int = -1) -> OpNode:
+        """A node of a graph that does the operation."""
+        return OpNode(
+            schema=self.schema,
+            name="",
+            device=self.device,
+            inputs=[],
+            args=self.args,
+            tensor_args={},
+            user_stack=(),
+            serial=serial,
+        )
+
     def form(self, inputs: tuple[Spec, ...], tensors: tuple[tuple[str, Spec], ...]) -> Form:
         """The operation on inputs and tensor arguments of these types.
 
@@ -118,7 +131,7 @@ class Operation:
         if is_for_frames(schema, inputs):
             op = _frame_loop(self.device)(op, inputs, {k: s.layout for k, s in tensors.items()})
         specs = as_specs(op.infer(*inputs))
-        whole = self.device == "cpu" and needs_batch(_AsNode(schema, self.args))  # type: ignore[arg-type]
+        whole = self.device == "cpu" and needs_batch(self.node())
         return Form(self, op, specs, whole)
 
 
@@ -128,19 +141,6 @@ def _frame_loop(device: str) -> Any:
     from penstock.executor.gpu.frames import GpuFrames
 
     return GpuFrames
-
-
-class _AsNode(SimpleNamespace):
-    """As much of a node as tells whether its operator works on whole batches."""
-
-    def __init__(self, schema: OpSchema, args: dict[str, Any]) -> None:
-        super().__init__(schema=schema, args=args)
-
-    def where(self) -> Any:
-        """The place of the operator."""
-        from penstock.errors import Where
-
-        return Where(f"ndd.{self.schema.name}")
 
 
 OPERATIONS = Recent(_MOST_OPERATIONS)

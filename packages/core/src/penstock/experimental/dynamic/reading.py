@@ -18,6 +18,7 @@ from penstock.errors import Where, located
 from penstock.executor.sources.loader import Loader
 from penstock.experimental.dynamic import lifetime
 from penstock.experimental.dynamic.failures import described, raised_at
+from penstock.experimental.dynamic.operations import Operation
 from penstock.experimental.dynamic.slots import HostValue, Slot
 from penstock.experimental.dynamic.solo import Solo
 from penstock.tensors.pool import HOST_POOL
@@ -302,7 +303,8 @@ class _Loading:
         if reader.parses:
             self._handed = len(reader.parser_inputs())
             specs = self.specs[: len(self.specs) - len(reader.index.columns)]
-            self._solo = Solo(reader.schema, reader, specs)
+            node = Operation(reader.schema, "cpu", vars(reader.args)).node()
+            self._solo = Solo(node, reader, specs)
 
     def load(self, entries: np.ndarray) -> tuple[list[Any], list[str]] | None:
         """The columns of samples, and where these come from; `None` where one is missing."""

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.errors import DataTypeError
 from penstock.executor.cpu.arena import Arena
+from penstock.executor.cpu.context import Context
 from penstock.executor.planning import Planner
 from penstock.experimental.dynamic.slots import HostValue
-from penstock.kernels.cpu.random import sample_uniforms
 from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.planning import Samples
 from penstock.tensors.pool import HOST_POOL
@@ -23,86 +24,48 @@ from penstock.types import storage_dtype
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from penstock.executor.planning import SamplePlans
-    from penstock.operators.support.schema import OpSchema, Spec
+    from penstock.graph.nodes import OpNode
+    from penstock.operators.support.schema import Spec
 
 _SMALL_BYTES = 2048
 """Outputs up to here are not worth the way to the pool."""
 
 
 class _Scratch(threading.local):
-    """Scratch memory of a thread, and what it hands to operators."""
+    """Scratch memory of a thread."""
 
     def __init__(self) -> None:
         self.arena = Arena()
-        self.idle: list[Lone] = []
 
 
 SCRATCH = _Scratch()
 
 
-class Lone:
-    """The `SampleContext` of a sample that is alone: outputs have memory of their own."""
+class _Row:
+    """Memory of an output, where `Context` finds it: a batch of one sample."""
 
-    __slots__ = (
-        "_arena",
-        "_handed",
-        "args",
-        "index",
-        "iteration",
-        "plans",
-        "row",
-        "seed",
-        "source",
-    )
+    __slots__ = ("_dtype", "handed")
 
-    def __init__(self, arena: Arena) -> None:
-        self._arena = arena
-        self._handed: Any = None
-        self.args: Any = None
-        self.index = 0
-        self.iteration = 0
-        self.seed: Any = 0
-        self.source = ""
-        self.row: Any = None
-        self.plans: SamplePlans | None = None
+    def __init__(self, dtype: np.dtype) -> None:
+        self._dtype = dtype
+        self.handed: np.ndarray | None = None
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the first output, as `plan` gave it."""
-        assert self.plans is not None
-        return self.plans.shapes[0][0]
+    def check(self, shape: tuple[int, ...], dtype: DTypeLike) -> None:
+        """Check what an operator asks for."""
+        if dtype is not self._dtype and np.dtype(dtype) != self._dtype:
+            raise DataTypeError("another element type than declared")
 
-    @property
-    def out(self) -> np.ndarray:
-        """Memory for the only output, of the shape that `plan` gave."""
-        assert self.plans is not None
-        return self.empty(self.plans.shapes[0][0], self.plans.dtypes[0])
-
-    def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
-        """Memory for an output."""
-        dtype = np.dtype(dtype)
-        if math.prod(shape) * dtype.itemsize <= _SMALL_BYTES:
-            found = np.empty(shape, dtype)
+    def row(self, index: int, shape: tuple[int, ...]) -> np.ndarray:
+        """Memory for the sample."""
+        if math.prod(shape) * self._dtype.itemsize <= _SMALL_BYTES:
+            self.handed = np.empty(shape, self._dtype)
         else:
-            found = HOST_POOL.empty(shape, dtype)
-        if self._handed is None:
-            self._handed = [found]
-        else:
-            self._handed.append(found)
-        return found
+            self.handed = HOST_POOL.empty(shape, self._dtype)
+        return self.handed
 
-    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-        """Scratch memory until the operator returns."""
-        return self._arena.empty(shape, dtype)
-
-    def uniforms(self, count: int) -> np.ndarray:
-        """`count` float64 numbers in [0, 1) that depend on the seed only."""
-        return sample_uniforms(self.seed, self.iteration, self.index, count)
-
-    def located(self, error: Exception) -> Exception:
-        """`error` itself: who calls knows where."""
-        return error
+    def adopt_row(self, index: int, value: np.ndarray) -> None:
+        """Take `value`, that nobody else writes to, for the sample."""
+        self.handed = value
 
 
 class Solo:
@@ -119,22 +82,22 @@ class Solo:
         "_converters",
         "_cpu",
         "_dtypes",
-        "_outputs",
+        "_node",
         "_planner",
         "_specs",
         "_unplanned",
         "seconds",
     )
 
-    def __init__(self, schema: OpSchema, op: Any, specs: tuple[Spec, ...]) -> None:
+    def __init__(self, node: OpNode, op: Any, specs: tuple[Spec, ...]) -> None:
+        self._node = node
         self._cpu = op.cpu
         self._args = getattr(op, "op", op).args
         self._specs = specs
-        self._outputs = len(specs)
         frame_args = getattr(op, "frame_args", ())
         self._converters = {
             arg.name: None if arg.name in frame_args else arg.type.sample
-            for arg in schema.args.values()
+            for arg in node.schema.args.values()
         }
         self._dtypes = [storage_dtype(spec.dtype) for spec in specs]
         self._planner = None
@@ -183,23 +146,20 @@ class Solo:
                     for each, spec in zip(plans.values, self._specs, strict=True)
                 ]
             tensors = tuple([t for t in tensors if t[0] in self._unplanned])
-        scratch = SCRATCH
-        context = scratch.idle.pop() if scratch.idle else Lone(scratch.arena)
+        arena = SCRATCH.arena
+        args = self._args
+        if tensors:
+            args = SimpleNamespace(**vars(args))
+            for name, value, convert in tensors:
+                row = value.rows[0]
+                setattr(args, name, row if convert is None else convert(row))
+        context = Context(self._node, args, arena, seed, 0)
+        context.buffers = rows = [_Row(dtype) for dtype in self._dtypes]  # type: ignore[assignment]
+        context.indices = (0,)
+        context.plans = plans
+        first = inputs[0] if inputs else None
+        sources = context.sources = None if first is None else first.sources
         try:
-            if plans is not None:
-                context.plans, context.row = plans, plans.rows[0]
-            if tensors:
-                args = SimpleNamespace(**vars(self._args))
-                for name, value, convert in tensors:
-                    row = value.rows[0]
-                    setattr(args, name, row if convert is None else convert(row))
-                context.args = args
-            else:
-                context.args = self._args
-            context.seed = seed
-            first = inputs[0] if inputs else None
-            sources = None if first is None else first.sources
-            context.source = "" if sources is None else sources[0]
             if len(inputs) == 1:
                 result = self._cpu(context, first.rows[0])  # type: ignore[union-attr]
             else:
@@ -208,17 +168,12 @@ class Solo:
                 if isinstance(result, LazyValue):
                     result = result.materialise(context)
                 result = (result,)
-            if len(result) != self._outputs:
-                raise ValueError("another number of outputs than declared")
-            handed = context._handed
             found = [
-                self._value(k, value, handed, inputs, sources) for k, value in enumerate(result)
+                self._value(k, value, row.handed is value, inputs, sources)
+                for k, (value, row) in enumerate(zip(result, rows, strict=True))
             ]
         finally:
-            context._handed = None
-            context.plans = None
-            scratch.arena.reset()
-            scratch.idle.append(context)
+            arena.reset()
         self.seconds += (time.perf_counter() - start - self.seconds) / 4
         return found
 
@@ -234,20 +189,14 @@ class Solo:
         )
 
     def _value(
-        self, number: int, value: Any, handed: Any, inputs: tuple[Any, ...], sources: Any
+        self, number: int, value: Any, own: bool, inputs: tuple[Any, ...], sources: Any
     ) -> HostValue:
         if value.dtype != self._dtypes[number]:
-            raise ValueError("another element type than declared")
+            raise DataTypeError("another element type than declared")
         spec = self._specs[number]
         if spec.ndim is None:
             spec = spec._replace(ndim=value.ndim)
-        own = False
         external = False
-        if handed is not None:
-            for array in handed:
-                if array is value:
-                    own = True
-                    break
         if not own:
             base = value.base
             for source in inputs:
