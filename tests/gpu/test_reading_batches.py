@@ -20,6 +20,9 @@ from penstock.kernels.cpu.reading_threads import ReadingThreads
 from penstock.kernels.cpu.semaphores import Semaphores, semaphores
 from penstock.kernels.gpu.decode import plain
 from penstock.kernels.gpu.decode.plain import plain_jpegs
+from penstock.operators import FileIndex, RaggedColumn, Reader
+from penstock.operators import reader as declare_reader
+from penstock.operators.support import registry
 
 COUNT = 10
 BATCH = 4
@@ -281,3 +284,53 @@ def test_where_a_batch_cannot_be_begun_workers_read_it(
     assert len(alone) >= BATCH * min(len(failing), 6)
     monkeypatch.undo()
     assert ours == take(pipeline(images, reader=SHUFFLED), 6)
+
+
+def test_extents_and_columns_of_any_kind(emulated_gpu, images, alone):
+    """Many images in one file, with labels and boxes."""
+    whole = b"".join(map(_read, images))
+    sizes = np.array([os.path.getsize(name) for name in images])
+    offsets = np.cumsum(sizes) - sizes
+    path = os.path.join(os.path.dirname(os.path.dirname(images[0])), "together")
+    with open(path, "wb") as file:
+        file.write(whole)
+    counts = np.arange(COUNT) % 3
+    boxes = np.random.default_rng(3).random((counts.sum(), 4), np.float32)
+
+    @declare_reader("readers.together", num_outputs=3)
+    class Together(Reader):
+        """Images in one file."""
+
+        def list_entries(self):
+            return FileIndex(
+                [path],
+                files=np.zeros(COUNT, int),
+                offsets=offsets,
+                sizes=sizes,
+                columns=[np.arange(COUNT), RaggedColumn(boxes, np.cumsum(counts))],
+            )
+
+    def built(device):
+        pipe = Pipeline(BATCH, 2, 0 if device == "mixed" else None, seed=1)
+        with pipe:
+            encoded, numbers, found = fn.readers.together()
+            decoded = fn.decoders.image(encoded, device=device)
+            pipe.set_outputs(decoded, numbers, found if device == "cpu" else found.gpu())
+        return pipe
+
+    try:
+        ours, theirs = built("mixed"), built("cpu")
+        for _ in range(5):
+            for mine, other in zip(ours.run(), theirs.run(), strict=True):
+                mine = mine.as_cpu()
+                for k in range(BATCH):
+                    np.testing.assert_array_equal(mine.at(k), other.at(k))
+                    assert mine[k].source_info() == other[k].source_info()
+    finally:
+        registry._schemas.pop("readers.together", None)
+        vars(fn.readers).pop("together", None)
+
+
+def _read(path):
+    with open(path, "rb") as file:
+        return file.read()

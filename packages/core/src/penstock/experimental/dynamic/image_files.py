@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from penstock.errors import ArgumentTypeError, ArgumentValueError, BadSampleError
+from penstock.errors import ArgumentTypeError, ArgumentValueError
+from penstock.executor.sources.loader import Loader
 from penstock.experimental.dynamic import calling
 from penstock.experimental.dynamic.slots import HostValue, Slot
+from penstock.operators.readers.index import FileIndex
 from penstock.operators.support.registry import find
 from penstock.operators.support.schema import Spec
+from penstock.tensors.pool import HOST_POOL
 from penstock.types import DALIDataType
 
 _BYTES = Spec(DALIDataType.UINT8, 1)
@@ -47,16 +50,13 @@ class Files:
         paths = self._paths
         if isinstance(paths, Slot):
             paths = [row.tobytes().decode() for row in paths.get().rows]
-        rows = [_content(path) for path in paths]
+        index = FileIndex(list(paths))
+        found = Loader(index).load(np.arange(len(index)), HOST_POOL.empty)
+        rows = found.columns[0]
+        for entry in found.missing:
+            rows.insert(entry, index.fetch(entry)[0])
         self.slot.value = HostValue(rows, _BYTES, list(paths))
         self.slot.owner = None
-
-
-def _content(path: str) -> np.ndarray:
-    try:
-        return np.fromfile(path, np.uint8)
-    except (OSError, ValueError) as error:
-        raise BadSampleError(f'The file "{path}" cannot be read: {error}') from error
 
 
 def imread(filepaths: Any, /, *, device: str = "cpu", **arguments: Any) -> Any:
