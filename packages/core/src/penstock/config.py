@@ -64,7 +64,14 @@ FULL_TRACEBACK = Switch(
     "default an error shows the user's frames, and says where the operator was created.",
 )
 
-SWITCHES = (DECODER, COMPILATION_NOTICE, FULL_TRACEBACK)
+WORKERS = Switch(
+    "PENSTOCK_WORKERS",
+    "threads",
+    ("threads", "processes"),
+    "What carries the samples of pipelines that are made without `workers`.",
+)
+
+SWITCHES = (DECODER, COMPILATION_NOTICE, FULL_TRACEBACK, WORKERS)
 
 
 def chosen_cache_folder(kind: str) -> Path | None:

@@ -152,6 +152,10 @@ class SourceWorkerError(PenstockError, RuntimeError):
     """A worker of a parallel source died, hung, or raised what cannot be passed on."""
 
 
+class WorkerProcessError(PenstockError, RuntimeError):
+    """A worker process of a pipeline has ended in the middle of its work."""
+
+
 class LayoutError(ArgumentValueError, RuntimeError):
     """Data has a layout that an operator does not take, or a layout does not fit the data."""
 

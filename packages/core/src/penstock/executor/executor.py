@@ -27,12 +27,14 @@ from penstock.executor.stages import Stages
 from penstock.executor.starting import Starter
 from penstock.executor.statistics import Statistics
 from penstock.executor.threads import forks, join
+from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
     from penstock.executor.bad_samples import BadSample
     from penstock.executor.gpu.stream_threads import StreamTasks
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan
+    from penstock.executor.processes.remote import WorkerProcesses
     from penstock.operators.support.schema import Spec
     from penstock.tensors.gpu.device import Device
 
@@ -68,6 +70,8 @@ class Executor:
         The GPU, for plans that have work for one.
     depth
         How many iterations are worked on ahead.
+    processes
+        Worker processes that carry the samples, one for each thread; the threads do without.
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class Executor:
         set_affinity: bool = False,
         device: Device | None = None,
         depth: int = 2,
+        processes: WorkerProcesses | None = None,
     ) -> None:
         self.plan = plan
         self.readers = readers
@@ -93,7 +98,9 @@ class Executor:
         self._threads: list[threading.Thread] = []
         self._recovery = Recovery(plan, readers, on_bad_sample, self.statistics)
         self._programs = Programs(plan, readers, fuse=fuse, threads=num_threads)
-        self._stages = Stages(plan, self._programs, self._recovery, device)
+        pool = HOST_POOL if processes is None else processes.pool
+        self._stages = Stages(plan, self._programs, self._recovery, device, pool)
+        self.processes = processes
         self._schedule = Schedule(
             plan,
             self._stages,
@@ -117,6 +124,7 @@ class Executor:
             fuse=fuse,
             fails_at_once=on_bad_sample == "raise",
             threads=num_threads,
+            processes=processes,
         )
         self._gpu: GpuTasks | None = None
         self._stream_tasks: list[StreamTasks] = []
@@ -317,6 +325,8 @@ class Executor:
         if self._process != forks():
             return  # the lock may have been held when the process was forked, and stay so
         self.monitor.close()
+        if self.processes is not None:
+            self.processes.close()
         readers = [] if self._batch_reader is None else self._batch_reader.close()
         join([*self._threads, *readers], wait_seconds)
         self._threads = []
@@ -326,6 +336,8 @@ class Executor:
         if self._process == forks():
             self.monitor.exiting = True
             self.monitor.close()
+            if self.processes is not None:
+                self.processes.close()
             if self._batch_reader is not None:
                 self._batch_reader.close()
             self._threads = []

@@ -37,15 +37,23 @@ class Stages:
         What is done about bad samples.
     device
         The GPU, for plans that have work for one.
+    pool
+        Where memory for samples comes from that no GPU reads.
     """
 
     def __init__(
-        self, plan: Plan, programs: Programs, recovery: Recovery, device: Device | None
+        self,
+        plan: Plan,
+        programs: Programs,
+        recovery: Recovery,
+        device: Device | None,
+        pool: HostPool = HOST_POOL,
     ) -> None:
         self._plan = plan
         self._programs = programs
         self._recovery = recovery
         self._device = device
+        self._pool = pool
         self._only_feeds = [fed_registers(plan, stage) for stage in plan.stages]
 
     def enter(self, iteration: Iteration, number: int) -> Program:
@@ -58,7 +66,7 @@ class Stages:
             program = self._programs.on_cpu(iteration, number, whole=False)
             plan_whole_batches(program, iteration, history)
         for r, _ in program.written:
-            pool: HostPool = HOST_POOL
+            pool = self._pool
             if self._device is not None and self._plan.uploaded[r] and r not in self._plan.outputs:
                 pool = self._device.pinned
             iteration.buffers[r] = program.buffer(r, size, pool)

@@ -55,6 +55,7 @@ class PipelineArguments(TypedDict, total=False):
     concurrency: OperatorConcurrency | None
     fuse: bool
     on_bad_sample: str
+    workers: str | None
 
 class PipelineDefinition(Generic[_P]):
     """A function that `pipeline_def` decorated: called, it makes a pipeline."""
@@ -148,6 +149,8 @@ class PipelineDefinition(Generic[_P]):
     def __call__(self, *args: Any, fuse: bool, **kwargs: Any) -> Pipeline: ...
     @overload
     def __call__(self, *args: Any, on_bad_sample: str, **kwargs: Any) -> Pipeline: ...
+    @overload
+    def __call__(self, *args: Any, workers: str | None, **kwargs: Any) -> Pipeline: ...
     @overload
     def __call__(self, *args: Any, enable_conditionals: bool, **kwargs: Any) -> Pipeline: ...
     # In a class.

@@ -25,6 +25,7 @@ from penstock.pipeline.feeding import Feeding
 from penstock.pipeline.output_checks import check_output, per_output
 from penstock.pipeline.resumable import ResumablePipeline
 from penstock.pipeline.settings import Settings
+from penstock.pipeline.workers import prepare_processes, start_processes, what_carries
 from penstock.tensors._repr import shape_range
 from penstock.tracebacks import public_methods
 from penstock.types import (
@@ -101,6 +102,10 @@ class Pipeline(ResumablePipeline):
         and refill the batch from the reader; or use a good sample from before it, of the batch or,
         where all of that is bad, of the data set. Its row takes the place of the bad one in all
         outputs, also those of external sources and random operators. See `bad_samples`.
+    workers : {"threads", "processes"}, optional
+        What carries samples through operators on the CPU: threads, or as many worker processes,
+        which share no interpreter. A graph that cannot travel stays in threads, as
+        `executor_statistics` says. ``PENSTOCK_WORKERS`` decides where it is not given.
     """
 
     def __init__(
@@ -133,11 +138,12 @@ class Pipeline(ResumablePipeline):
         concurrency: OperatorConcurrency | None = None,
         fuse: bool = True,
         on_bad_sample: str = "raise",
+        workers: str | None = None,
     ) -> None:
         given = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         self._settings = Settings(**given)
         self._begin_definition()
-        self._expected: list[tuple[Any, Any, Any]] = []
+        self._expected: list[tuple[Any, ...]] = []
         self._api: PipelineAPIType | None = None
         self._api_checked = True
         self._begin_running()
@@ -172,6 +178,7 @@ class Pipeline(ResumablePipeline):
     def _build(self) -> None:
         settings = self._settings
         nodes = self._define()
+        prepare_processes(settings)
         self._begin_resuming(nodes)
         self._py_pool.start_processes(nodes, self.max_batch_size)
         assert self._outputs is not None
@@ -185,18 +192,9 @@ class Pipeline(ResumablePipeline):
         parsers = {k: len(r.parser_inputs()) for k, r in self._readers.items() if r.parses}
         plan = make_plan(run_nodes, run_outputs, seeds, parsers)
         count = len(self._outputs)
-        self._expected = list(
-            zip(
-                per_output(settings.output_dtype, count),
-                per_output(settings.output_ndim, count),
-                per_output(settings.output_layout, count),
-                strict=True,
-            )
-        )
-        self._checks_outputs = any(
-            dtype is not None or ndim is not None or layout
-            for dtype, ndim, layout in self._expected
-        )
+        asked = settings.output_dtype, settings.output_ndim, settings.output_layout
+        self._expected = list(zip(*(per_output(each, count) for each in asked), strict=True))
+        self._checks_outputs = any(each != (None, None, None) for each in self._expected)
         device = self._device(plan)
         self._feeding = Feeding(plan, self.max_batch_size, device, self._checkpoint_names)
         self._py_pool.start_threads()
@@ -211,6 +209,7 @@ class Pipeline(ResumablePipeline):
             set_affinity=settings.set_affinity,
             device=device,
             depth=self._depth,
+            processes=start_processes(settings, plan, self._readers, run_outputs),
         )
         self._resume(plan)
         executor.start()
@@ -543,13 +542,14 @@ class Pipeline(ResumablePipeline):
         return [] if self._executor is None else list(self._executor.bad_samples)
 
     def executor_statistics(self) -> dict[str, Any]:
-        """Counters since the build; times in seconds.
+        """Counters since the build, times in seconds; and why ``workers`` are threads, if they are.
 
         ``consumer_wait_seconds`` near zero says that the pipeline keeps up with its consumer.
         """
         if self._executor is None:
             return {}
         found: dict[str, Any] = {**self._executor.statistics.as_dict()}
+        found |= what_carries(self._executor, self._settings)
         if self._settings.enable_memory_stats:
             from penstock.tensors.pool import HOST_POOL
 

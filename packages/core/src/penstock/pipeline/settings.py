@@ -16,6 +16,7 @@ from penstock.errors import (
     UnknownArgumentError,
 )
 from penstock.executor.bad_samples import check_policy
+from penstock.executor.processes.choice import check_workers
 from penstock.graph.user_line import stack_level
 from penstock.tensors.gpu.runtime import get_runtime
 from penstock.types import CPU_ONLY_DEVICE_ID, DALIDataType, as_data_type
@@ -55,10 +56,13 @@ class Settings:
     concurrency: Any = None
     fuse: bool = True
     on_bad_sample: str = "raise"
+    workers: str | None = None
     queue_size: int = field(init=False, default=2)
     """Prefetch depth on the CPU, as asked for."""
     depth: int = field(init=False, default=2)
     """Number of batches that are worked on ahead: less where nothing may be."""
+    why_threads: str = field(init=False, default="")
+    """Why samples are carried by threads, where they are."""
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -68,6 +72,7 @@ class Settings:
         self._check_depth()
         self._check_pickler()
         check_policy(self.on_bad_sample)
+        check_workers(self.workers)
         if self.bytes_per_sample < 0:
             raise ArgumentValueError(
                 f"`bytes_per_sample` is {self.bytes_per_sample}; it cannot be negative."

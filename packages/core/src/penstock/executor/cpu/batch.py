@@ -283,6 +283,56 @@ class BatchBuffer:
             known[index] = source
 
     @property
+    def ndim(self) -> int | None:
+        """Number of axes of samples; `None` as long as nobody knows it."""
+        return self._ndim
+
+    def expect_rows(self) -> np.ndarray | None:
+        """Memory for the whole batch, where samples are expected to be like those before.
+
+        Whoever writes a sample to its place there says so with `note_rows`.
+        """
+        history = self._history
+        if self._row_shape is None and not history.ragged and history.shape is not None:
+            with self._lock:
+                if self._row_shape is None:
+                    self._decide(history.shape)
+        return self._dense
+
+    def note_rows(self, indices: Sequence[int]) -> None:
+        """Take note that these samples are in their places of `expect_rows`."""
+        dense = self._dense
+        assert dense is not None or not indices
+        for index in indices:
+            self.rows[index] = dense[index, ...]  # type: ignore[index]
+            self._in_dense[index] = _INSIDE
+
+    def take_rows(self, indices: Sequence[int], values: Sequence[np.ndarray]) -> None:
+        """Take `values`, that nobody else writes to, and learn from their shapes.
+
+        The first ones that are all of one shape decide what others are expected to be.
+        """
+        if not values:
+            return
+        history = self._history
+        shapes = {value.shape for value in values}
+        history.ragged = history.ragged or len(shapes) > 1
+        shape = next(iter(shapes))
+        if not history.ragged:
+            with self._lock:
+                if self._row_shape is None:
+                    self._decide(shape)
+                    history.shape = shape
+            if self._row_shape is not _UNDECIDED:
+                history.ragged = self._row_shape != shape
+        if history.ragged or self._dense is None:
+            self.adopt_rows(indices, values)
+            return
+        for index, value in zip(indices, values, strict=True):
+            np.copyto(self._dense[index, ...], value)
+        self.note_rows(indices)
+
+    @property
     def dense(self) -> np.ndarray | None:
         """All samples as one array, in order; `None` if they do not lie in one piece."""
         return self._dense if self._are_all(_INSIDE) else None

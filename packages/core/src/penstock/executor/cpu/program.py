@@ -37,6 +37,10 @@ class Program:
     ) -> None:
         self.plan = plan
         self.stage = stage
+        self.given = tuple(specs)
+        """Registers whose types were known before."""
+        self.is_whole = whole
+        """Whether batches that follow from draws and constants are made before samples run."""
         self._maker = StepMaker(plan, specs, readers) if maker is None else maker
         self.specs = self._maker.specs
         self.steps: list[Step] = []
@@ -50,7 +54,6 @@ class Program:
         """Registers that hold the same array for every sample."""
         self._examples: dict[int, Samples] = {}
         """One sample of each register whose batch is there before the first sample runs."""
-        self._whole = whole
         self.sample_seconds = 1.0
         """About how long one sample takes, on one thread."""
         self.processor_seconds = 1.0
@@ -115,7 +118,7 @@ class Program:
         examples = self._examples
         if step.planner is None or not step.op.plans_values or step.node.schema.reads_metadata:
             return None
-        if reads and not (self._whole and all(_is_small(examples.get(r)) for r in reads)):
+        if reads and not (self.is_whole and all(_is_small(examples.get(r)) for r in reads)):
             return None
         try:
             return step.planner.plan(

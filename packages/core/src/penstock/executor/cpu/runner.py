@@ -157,6 +157,9 @@ class SampleRunner:
     through the steps on pixels, while these are hot in the cache.
     """
 
+    processor_seconds = 0.0
+    """What samples took of a processor elsewhere than in the calling thread: nothing."""
+
     def __init__(self, program: Program, arena: Arena, *, materialise_views: bool) -> None:
         self._program = program
         self._arena = arena

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.worker import Worker
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan
+    from penstock.executor.processes.remote import RemoteRunner, WorkerProcesses
     from penstock.executor.schedule import Schedule
     from penstock.executor.stages import Stages
     from penstock.executor.starting import Starter
@@ -39,6 +40,8 @@ class CpuTasks:
         Whether a bad sample ends its iteration.
     threads
         How many workers there are.
+    processes
+        Processes that carry the samples for them.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class CpuTasks:
         fuse: bool,
         fails_at_once: bool,
         threads: int,
+        processes: WorkerProcesses | None = None,
     ) -> None:
         self._plan = plan
         self._schedule = schedule
@@ -58,7 +62,10 @@ class CpuTasks:
         self._stages = stages
         self._fuse = fuse
         self._fails_at_once = fails_at_once
-        self._runners: list[dict[Program, SampleRunner]] = [{} for _ in range(threads)]
+        self._processes = processes
+        self._runners: list[dict[Program, SampleRunner | RemoteRunner]] = [
+            {} for _ in range(threads)
+        ]
         """What each worker runs samples with; not the worker's own, who must not keep alive what
         programs refer to.
         """
@@ -127,12 +134,15 @@ class CpuTasks:
             runner = runners.get(program)
             if runner is None:
                 runner = SampleRunner(program, worker.arena, materialise_views=not self._fuse)
+                if self._processes is not None:
+                    runner = self._processes.runner(program, worker.number, runner)
                 runners[program] = runner
             runner.bind(iteration)
             try:
                 failures = runner.run(samples)
             finally:
                 runner.release()
+            worked -= runner.processor_seconds
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             failed = error
         worked = (time.thread_time() - worked) / len(samples)

@@ -42,6 +42,10 @@ class Channel:
         """Number of the socket, for waiting on several."""
         return self._socket.fileno()
 
+    def shutdown(self) -> None:
+        """End the connection, also for a thread that waits for a message; the number stays."""
+        self._socket.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """End the connection; the other end notices."""
         self._socket.close()

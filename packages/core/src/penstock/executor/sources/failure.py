@@ -38,7 +38,7 @@ class Failure:
 
     def error(self, where: str) -> BaseException:
         """The error to raise, with the worker's traceback as its cause; `where` is added to it."""
-        error = self._unpickled()
+        error = self.unpickled()
         if error is None:
             error = SourceWorkerError(f"{self.headline} (in {where})")
         else:
@@ -46,7 +46,8 @@ class Failure:
         error.__cause__ = WorkerTraceback(self.text)
         return error
 
-    def _unpickled(self) -> BaseException | None:
+    def unpickled(self) -> BaseException | None:
+        """The error itself, where it has survived the journey."""
         if self.pickled is None:
             return None
         try:

@@ -1,0 +1,91 @@
+"""What the parent and a worker process tell each other: columns, not objects for each sample."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from penstock.executor.processes.errors import PackedError
+    from penstock.executor.processes.shared_pool import Place
+
+
+class Input(NamedTuple):
+    """The samples of a register that a stage reads, those of one task."""
+
+    values: np.ndarray | None
+    """Small ones themselves, ``(samples, ...)``."""
+    file: int
+    """Where the others are: which file, ..."""
+    offsets: np.ndarray | None
+    """... and int64 ``(samples,)``, where in it."""
+    shapes: np.ndarray | None
+    """Int64 ``(samples, ndim)``."""
+    dtype: np.dtype
+    sources: list[str] | None
+
+
+class Output(NamedTuple):
+    """Where the samples of a register that a stage writes go."""
+
+    whole: Place | None
+    """Memory of the whole batch, where its samples are expected to have one shape."""
+    shape: tuple[int, ...] | None
+    """That shape."""
+    ndim: int | None
+    """Number of axes, where it is known."""
+
+
+class Task(NamedTuple):
+    """Samples to be carried through a stage."""
+
+    program: int
+    iteration: int
+    size: int
+    indices: list[int]
+    entries: list[np.ndarray]
+    """What each reader has drawn for these samples."""
+    inputs: list[Input]
+    outputs: list[Output]
+    room: Place | None
+    """Memory for samples of other shapes. A worker asks for more where it does not suffice."""
+
+
+IN_PLACE, EMPTY, ABSENT = -1, -2, -3
+"""A sample that is in its place in the memory of the whole batch; that has no elements; that no
+branch has made."""
+
+
+class Column(NamedTuple):
+    """The samples of one register that a worker has made."""
+
+    blocks: np.ndarray | None
+    """For each the number of the piece of room it is in, or `IN_PLACE`, `EMPTY` or `ABSENT`; `None`
+    where all are in their places."""
+    offsets: np.ndarray | None
+    shapes: np.ndarray | None
+    sources: list[str] | None
+
+
+class Done(NamedTuple):
+    """What became of a task."""
+
+    good: list[int]
+    """Samples that were made."""
+    columns: list[Column]
+    failures: list[tuple[int, PackedError]]
+    """Number of each sample that failed, and why."""
+    processor_seconds: float
+
+
+class More(NamedTuple):
+    """A request for so many bytes of further room."""
+
+    size: int
+
+
+class Refused(NamedTuple):
+    """The worker cannot work on this pipeline, and why."""
+
+    reason: str

@@ -1,0 +1,150 @@
+"""Memory of a worker process: files it shares with its parent, and room for what it makes."""
+
+from __future__ import annotations
+
+import bisect
+import math
+import mmap
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
+from penstock.executor.processes.messages import ABSENT, EMPTY, IN_PLACE, Column
+from penstock.tensors.pool import ALIGNMENT_BYTES, HostPool
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from penstock.executor.processes.messages import Output
+    from penstock.executor.processes.shared_pool import Place
+    from penstock.operators.support.schema import Spec
+
+
+class Files:
+    """The shared files that this process has mapped, by their numbers."""
+
+    def __init__(self) -> None:
+        self._files: dict[int, np.ndarray] = {}
+
+    def add(self, number: int, file: int, size: int) -> None:
+        """Map a file; closes its descriptor."""
+        try:
+            self._files[number] = np.frombuffer(mmap.mmap(file, size), np.uint8)
+        finally:
+            os.close(file)
+
+    def drop(self, number: int) -> None:
+        """Unmap a file."""
+        self._files.pop(number, None)
+
+    def memory(self, place: Place) -> np.ndarray:
+        """The bytes of a place."""
+        return self._files[place.file][place.offset : place.offset + place.size]
+
+    def array(self, file: int, offset: int, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """An array at a place."""
+        return np.ndarray(shape, dtype, self._files[file], offset)
+
+
+class Room(HostPool):
+    """Memory for the samples of one task: pieces that the parent gives, used up one by one.
+
+    Parameters
+    ----------
+    count
+        How many samples there are.
+    first
+        The first piece, if the parent has given any.
+    ask
+        Gives another one of so many bytes.
+    """
+
+    def __init__(
+        self, count: int, first: np.ndarray | None, ask: Callable[[int], np.ndarray]
+    ) -> None:
+        self._count = count
+        self._ask = ask
+        self._pieces: list[np.ndarray] = []
+        self._order: list[tuple[int, int, int]] = []
+        """Address of each piece, its size and its number, by address."""
+        self._used = 0
+        if first is not None:
+            self._add(first)
+
+    def _add(self, piece: np.ndarray) -> None:
+        bisect.insort(self._order, (piece.ctypes.data, len(piece), len(self._pieces)))
+        self._pieces.append(piece)
+        self._used = 0
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> np.ndarray:  # type: ignore[override]
+        """An uninitialised C-contiguous array, aligned to 64 bytes."""
+        dtype = np.dtype(dtype)
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        size = math.prod(shape) * dtype.itemsize
+        if size <= 0:
+            return np.empty(shape, dtype)
+        if not self._pieces or self._used + size > len(self._pieces[-1]):
+            # Other samples are likely to be as large.
+            self._add(self._ask(size if self._pieces else size * self._count))
+        start = self._used
+        self._used = -(-(start + size) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+        return np.ndarray(shape, dtype, self._pieces[-1], start)
+
+    def find(self, row: np.ndarray) -> tuple[int, int]:
+        """Number of the piece that `row` is in, and where in it; a copy of it if it is in none."""
+        if not row.size:
+            return EMPTY, 0
+        if row.flags.c_contiguous:
+            address = row.ctypes.data
+            k = bisect.bisect(self._order, (address, 1 << 62, 0)) - 1
+            if k >= 0:
+                begin, size, number = self._order[k]
+                if address + row.nbytes <= begin + size:
+                    return number, address - begin
+        return self.find(self.copy_of(row))
+
+
+class WorkerBuffer(BatchBuffer):
+    """The batch of a register as far as a worker makes it, in memory of the parent."""
+
+    __slots__ = ()
+
+    @classmethod
+    def placed(
+        cls, size: int, spec: Spec, output: Output, room: Room, files: Files
+    ) -> WorkerBuffer:
+        """A batch whose samples go where `output` says."""
+        history = EdgeHistory()
+        history.ragged = output.whole is None
+        made = cls(size, spec, history, room)
+        made._ndim = output.ndim
+        if output.whole is not None:
+            assert output.shape is not None
+            place = output.whole
+            made._dense = files.array(place.file, place.offset, (size, *output.shape), made._dtype)
+            made._row_shape = output.shape
+        return made
+
+    def column(self, indices: list[int], room: Room) -> Column:
+        """Where these samples are."""
+        sources = None if self.sources is None else [self.sources[index] for index in indices]
+        inside = self._in_dense
+        if all(map(inside.__getitem__, indices)):
+            return Column(None, None, None, sources)
+        rows = [self.rows[index] for index in indices]
+        ndim = next((row.ndim for row in rows if row is not None), 0)
+        blocks = np.full(len(rows), ABSENT, np.int64)
+        offsets = np.zeros(len(rows), np.int64)
+        shapes = np.zeros((len(rows), ndim), np.int64)
+        for k, (index, row) in enumerate(zip(indices, rows, strict=True)):
+            if row is not None:
+                blocks[k], offsets[k] = (IN_PLACE, 0) if inside[index] else room.find(row)
+                shapes[k] = row.shape
+        return Column(blocks, offsets, shapes, sources)
+
+    def share(self, index: int, value: np.ndarray, origin: BatchBuffer) -> bool:
+        """Nothing is shared: the other batch may be elsewhere in the parent."""
+        return False

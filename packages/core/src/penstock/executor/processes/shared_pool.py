@@ -1,0 +1,192 @@
+"""Host memory that worker processes write to in place.
+
+All blocks of the pool are cut from one file without a name, which lives in memory and is mapped
+once, whole, by everybody: a place in it is a number. The file is sparse, so what is free takes no
+memory, and the kernel frees all of it when the last process has let go or died.
+"""
+
+from __future__ import annotations
+
+import bisect
+import mmap
+import os
+import weakref
+from typing import NamedTuple
+
+import numpy as np
+
+from penstock.tensors.addresses import addresses_of
+from penstock.tensors.pool import Block, HostPool, Memory, memory_bytes
+
+_PAGE = mmap.PAGESIZE
+_uint8 = np.dtype(np.uint8)
+_RESERVED = 4
+"""Addresses that are set aside, as a multiple of the memory there is: room for fragmentation."""
+_LEAST_BYTES = 1 << 30
+
+
+class Place(NamedTuple):
+    """Where memory is, for all processes that have mapped the file."""
+
+    file: int
+    offset: int
+    size: int
+
+
+class SharedFile:
+    """A sparse file in memory, from which ranges are taken. Guarded by the lock of its pool."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.size, self.descriptor, mapping = _mapped_file()
+        self._end = weakref.finalize(self, os.close, self.descriptor)
+        self._mapping = mapping
+        self.memory = Memory.__new__(Memory, (self.size,), _uint8, mapping)
+        self.address: int = self.memory.__array_interface__["data"][0]
+        self._free = [(0, self.size)]
+        """Begin and end of each free range, in order; neighbours are joined."""
+
+    def take(self, size: int) -> int:
+        """The offset of `size` bytes that nobody else has.
+
+        Raises
+        ------
+        MemoryError
+            If there is no such range.
+        """
+        for k, (begin, end) in enumerate(self._free):
+            if end - begin >= size:
+                if end - begin == size:
+                    del self._free[k]
+                else:
+                    self._free[k] = begin + size, end
+                return begin
+        raise MemoryError
+
+    def give_back(self, begin: int, size: int) -> None:
+        """Take a range back, and return its memory to the system."""
+        self._mapping.madvise(mmap.MADV_REMOVE, begin, size)
+        end = begin + size
+        k = bisect.bisect(self._free, (begin, end))
+        if k < len(self._free) and self._free[k][0] == end:
+            end = self._free.pop(k)[1]
+        if k and self._free[k - 1][1] == begin:
+            k -= 1
+            begin = self._free.pop(k)[0]
+        self._free.insert(k, (begin, end))
+
+
+def _mapped_file() -> tuple[int, int, mmap.mmap]:
+    """Size, descriptor and mapping of a new file; smaller where addresses are limited."""
+    size = -(-max(_RESERVED * memory_bytes(), _LEAST_BYTES) // _PAGE) * _PAGE
+    file = os.memfd_create("penstock", os.MFD_CLOEXEC)
+    try:
+        while True:
+            os.ftruncate(file, size)
+            try:
+                return size, file, mmap.mmap(file, size)
+            except OSError:
+                if size // 2 < _LEAST_BYTES:
+                    raise
+                size = size // 2 // _PAGE * _PAGE
+    except OSError as error:
+        os.close(file)
+        raise MemoryError(f"There is no shared memory: {error.strerror}.") from error
+
+
+class SharedBlock(Block):
+    """A range of a shared file."""
+
+    __slots__ = ("begin", "file", "taken")
+
+    def __init__(self, size: int, file: SharedFile, begin: int, taken: int) -> None:
+        self.size = size
+        self.idle_since = 0
+        self.file = file
+        self.begin = begin
+        self.taken = taken
+        self.memory = file.memory[begin : begin + size].view(Memory)
+        self.offset = 0
+
+
+class SharedPool(HostPool):
+    """Buffers that worker processes can write to.
+
+    A fork of this process, as a PyTorch `DataLoader` makes them, sees the arrays it inherits change
+    if their memory is used again, as it would not with memory of the process's own. So a new file
+    is begun at each fork, and memory of the older one is never used again.
+    """
+
+    def __init__(self, idle_limit_bytes: int | None = None) -> None:
+        super().__init__(idle_limit_bytes)
+        self._current: SharedFile | None = None
+        self._files: weakref.WeakValueDictionary[int, SharedFile] = weakref.WeakValueDictionary()
+        self._count = 0
+
+    def file(self, number: int) -> SharedFile | None:
+        """A file that is still in use."""
+        return self._files.get(number)
+
+    def place_of(self, array: np.ndarray) -> Place:
+        """Where an array of this pool is."""
+        address = int(addresses_of([array])[0])
+        for file in list(self._files.values()):
+            if 0 <= address - file.address < file.size:
+                return Place(file.number, address - file.address, array.nbytes)
+        raise ValueError("the array is not in shared memory")
+
+    def places_of(self, arrays: list[np.ndarray]) -> tuple[int, np.ndarray] | None:
+        """Number of the file, and an offset for each array; `None` if any lies elsewhere."""
+        file = self._current
+        if file is None or not all(a.flags.c_contiguous for a in arrays):
+            return None
+        offsets = (addresses_of(arrays) - np.uint64(file.address)).astype(np.int64)
+        sizes = np.array([a.nbytes for a in arrays])
+        if ((offsets < 0) | (offsets + sizes > file.size)).any():
+            return None
+        return file.number, offsets
+
+    def _fresh(self, size: int) -> Block:
+        taken = -(-size // _PAGE) * _PAGE
+        with self._lock:
+            file = self._current
+            if file is None:
+                file = self._current = self._files[self._count] = SharedFile(self._count)
+                self._count += 1
+            return SharedBlock(size, file, file.take(taken), taken)
+
+    def _file(self, block: Block) -> None:
+        assert isinstance(block, SharedBlock)
+        if block.file is self._current:
+            super()._file(block)
+
+    def _evict(self, keep_bytes: int) -> list[Block]:
+        victims = super()._evict(keep_bytes)
+        for block in victims:
+            assert isinstance(block, SharedBlock)
+            block.file.give_back(block.begin, block.taken)
+        return victims
+
+    def _begin_file(self) -> None:
+        """Leave the present file to those who have memory of it."""
+        with self._lock:
+            self._collect()
+            self._evict(0)
+            self._current = None
+
+    def _after_fork(self) -> None:
+        self._current = None  # the parent's, which goes on using what is idle
+        super()._after_fork()
+
+
+SHARED_POOL = SharedPool()
+"""The pool of all pipelines of this process whose samples are carried by worker processes."""
+
+
+def _after_fork_in_parent() -> None:
+    if SHARED_POOL._current is not None:
+        SHARED_POOL._begin_file()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_parent=_after_fork_in_parent)

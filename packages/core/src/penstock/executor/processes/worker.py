@@ -1,0 +1,162 @@
+"""What runs in a worker process: tasks come in, samples are made in memory of the parent."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import numpy as np
+
+from penstock.executor.cpu.arena import Arena
+from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
+from penstock.executor.cpu.program import Program
+from penstock.executor.cpu.runner import SampleRunner
+from penstock.executor.processes.errors import PackedError
+from penstock.executor.processes.graph import Graph, unpack
+from penstock.executor.processes.messages import Done, Input, More, Refused, Task
+from penstock.executor.processes.room import Files, Room, WorkerBuffer
+from penstock.executor.sources.channel import Channel
+from penstock.operators.support.schema import Spec
+
+
+class TaskIteration:
+    """An iteration as far as a task knows it; what a `SampleRunner` takes for one."""
+
+    seeds = None
+
+    def __init__(
+        self, number: int, entries: dict[int, np.ndarray], buffers: list[BatchBuffer | None]
+    ) -> None:
+        self.number = number
+        self.entries = entries
+        self.buffers = buffers
+
+
+class Worker:
+    """The loop of a worker process."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._files = Files()
+        self._graph: Graph | None = None
+        self._specs: dict[int, tuple[int, dict[int, Spec], bool]] = {}
+        """What programs are made of."""
+        self._runners: dict[int, tuple[Program, SampleRunner]] = {}
+        self._arena = Arena()
+
+    def run(self) -> None:
+        """Work until the parent closes its end."""
+        self._channel.send(os.getpid())
+        while True:
+            (kind, *content), file = self._channel.receive()
+            getattr(self, f"_on_{kind}")(*content, *(() if file is None else (file,)))
+
+    def _on_graph(self, parts: list[tuple[int, int]], processors: list[int], file: int) -> None:
+        try:
+            if processors:
+                os.sched_setaffinity(0, processors)
+            self._graph = unpack(file, parts)
+        except Exception as error:
+            self._channel.send(Refused(f"{type(error).__name__}: {error}"))
+        finally:
+            os.close(file)
+
+    def _on_file(self, number: int, size: int, file: int) -> None:
+        self._files.add(number, file, size)
+
+    def _on_drop(self, number: int) -> None:
+        self._files.drop(number)
+
+    def _on_program(self, number: int, stage: int, specs: dict[int, Spec], whole: bool) -> None:
+        self._specs[number] = stage, specs, whole
+
+    def _made(self, number: int, graph: Graph) -> tuple[Program, SampleRunner]:
+        found = self._runners.get(number)
+        if found is None:
+            stage, specs, whole = self._specs[number]
+            program = Program(
+                graph.plan, graph.plan.stages[stage], specs, graph.readers, graph.fuse, whole=whole
+            )
+            runner = SampleRunner(program, self._arena, materialise_views=not graph.fuse)
+            found = self._runners[number] = program, runner
+        return found
+
+    def _on_task(self, task: Task) -> None:
+        if self._graph is None:
+            return
+        try:
+            answer: Done | PackedError = self._done(task, self._graph)
+        except Exception as error:  # of the engine, or of an operator's `infer`
+            answer = PackedError.of(error)
+        self._channel.send(answer)
+
+    def _done(self, task: Task, graph: Graph) -> Done:
+        started = time.thread_time()
+        program, runner = self._made(task.program, graph)
+        first = None if task.room is None else self._files.memory(task.room)
+        room = Room(len(task.indices), first, self._ask)
+        buffers: list[BatchBuffer | None] = [None] * len(graph.plan.consumers)
+        for r, given in zip(shared_reads(program), task.inputs, strict=True):
+            buffers[r] = self._input(program.specs[r], given, task)
+        for r, array in program.constants.items():
+            constant = BatchBuffer(task.size, program.specs[r], EdgeHistory())
+            constant.rows = [array] * task.size
+            buffers[r] = constant
+        written = []
+        for (r, _), output in zip(program.written, task.outputs, strict=True):
+            made = WorkerBuffer.placed(task.size, program.specs[r], output, room, self._files)
+            buffers[r] = made
+            written.append(made)
+        entries = {}
+        for node, drawn in zip(graph.plan.readers, task.entries, strict=True):
+            entries[id(node)] = whole = np.zeros(task.size, np.int64)
+            whole[task.indices] = drawn
+        runner.bind(TaskIteration(task.iteration, entries, buffers))  # type: ignore[arg-type]
+        try:
+            failures = runner.run(task.indices)
+        finally:
+            runner.release()
+        failed = {index for index, _ in failures}
+        good = [index for index in task.indices if index not in failed]
+        return Done(
+            good,
+            [buffer.column(good, room) for buffer in written],
+            [(index, PackedError.of(error)) for index, error in failures],
+            time.thread_time() - started,
+        )
+
+    def _input(self, spec: Spec, given: Input, task: Task) -> BatchBuffer:
+        if given.values is not None:
+            whole = np.empty((task.size, *given.values.shape[1:]), given.dtype)
+            whole[task.indices] = given.values
+            buffer = BatchBuffer.of_values(whole, spec, EdgeHistory())
+        else:
+            assert given.offsets is not None
+            assert given.shapes is not None
+            buffer = BatchBuffer(task.size, spec, EdgeHistory())
+            rows = buffer.rows
+            for index, offset, shape in zip(
+                task.indices, given.offsets.tolist(), given.shapes.tolist(), strict=True
+            ):
+                rows[index] = self._files.array(given.file, offset, tuple(shape), given.dtype)
+        if given.sources is not None:
+            buffer.set_sources(task.indices, given.sources)
+        return buffer
+
+    def _ask(self, size: int) -> np.ndarray:
+        self._channel.send(More(size))
+        while True:
+            (kind, *content), file = self._channel.receive()
+            if kind == "room":
+                return self._files.memory(content[0])
+            getattr(self, f"_on_{kind}")(*content, *(() if file is None else (file,)))
+
+
+def shared_reads(program: Program) -> list[int]:
+    """Registers whose samples a worker has to be given: constants it has made itself."""
+    return [r for r in program.reads if r not in program.constants]
+
+
+def serve(channel: Channel) -> None:
+    """Be a worker, until the other end of `channel` is closed."""
+    Worker(channel).run()

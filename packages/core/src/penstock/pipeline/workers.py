@@ -1,0 +1,54 @@
+"""What carries the samples of a pipeline: its threads, or a worker process for each of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ArgumentTypeError
+from penstock.executor.processes.choice import wants_processes, why_threads
+
+if TYPE_CHECKING:
+    from penstock.executor.executor import Executor
+    from penstock.executor.plan import Plan
+    from penstock.executor.processes.remote import WorkerProcesses
+    from penstock.graph.data_node import DataNode
+    from penstock.pipeline.settings import Settings
+
+
+def prepare_processes(settings: Settings) -> None:
+    """Start the server of worker processes where they are wanted, so that it is there in time."""
+    if wants_processes(settings.workers):
+        from penstock.executor.processes.server_process import SERVER
+
+        SERVER.start()
+
+
+def start_processes(
+    settings: Settings, plan: Plan, readers: dict[int, Any], outputs: list[DataNode]
+) -> WorkerProcesses | None:
+    """The processes that carry samples; where there are none, `settings` say why."""
+    settings.why_threads = why_threads(settings.workers, plan)
+    if settings.why_threads:
+        return None
+    from penstock.executor.processes.graph import Graph
+    from penstock.executor.processes.remote import WorkerProcesses
+
+    graph = Graph(plan, readers, settings.fuse, settings.on_bad_sample)
+    count = int(settings.num_threads or 1)
+    try:
+        found = WorkerProcesses(graph, outputs, count, bind=settings.set_affinity)
+    except ArgumentTypeError as error:
+        settings.why_threads = str(error)
+        return None
+    found.start()
+    for node in plan.feeds:
+        # What sources give is copied to where workers read it.
+        node.attachment.place(None, False, [found.pool] * len(node.outputs))
+    return found
+
+
+def what_carries(executor: Executor, settings: Settings) -> dict[str, Any]:
+    """What `executor_statistics` says of it."""
+    processes = executor.processes
+    why = settings.why_threads if processes is None else processes.refused
+    return {"workers": "threads" if why else "processes", "why_threads": why}

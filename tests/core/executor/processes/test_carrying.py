@@ -1,0 +1,382 @@
+"""Worker processes make the same bytes as threads, and tell of the same errors."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from penstock import fn, pipeline_def, types
+from penstock.operators import Arg, Input, Spec, operator
+from penstock.operators.support.argument_types import ObjectArg
+from tests.support.images import class_folders, encoded, picture
+from tests.support.speech import CLIPS
+from tests.support.speech import encoded as encoded_clip
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
+
+
+def built(graph, workers, **options):
+    """A pipeline that returns what `graph` returns."""
+    options = {"batch_size": 7, "num_threads": 2, "device_id": None, "seed": 12} | options
+
+    @pipeline_def(workers=workers, **options)
+    def p():
+        return graph()
+
+    pipe = p()
+    pipe.build()
+    statistics = pipe.executor_statistics()
+    assert statistics["workers"] == workers, statistics["why_threads"]
+    return pipe
+
+
+def batches(pipe, iterations=3):
+    """All samples of all outputs, with layouts and sources."""
+    found = []
+    for _ in range(iterations):
+        for output in pipe.run():
+            sources = [sample.source_info() for sample in output]
+            found += [
+                (np.array(s), output.layout(), i) for s, i in zip(output, sources, strict=True)
+            ]
+    return found
+
+
+def check_same(graph, iterations=3, **options):
+    """Compare threads with processes; return the pipeline of the latter."""
+    expected = batches(built(graph, "threads", **options), iterations)
+    pipe = built(graph, "processes", **options)
+    for (a, *others), (b, *found) in zip(expected, batches(pipe, iterations), strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert a.dtype == b.dtype
+        assert others == found
+    return pipe
+
+
+def ragged(dtype=np.uint8, count=7):
+    return [picture(30 + 5 * k, 70 - 3 * k, seed=k).astype(dtype) for k in range(count)]
+
+
+def test_ragged_samples_and_draws():
+    data = ragged()
+
+    def graph():
+        x = fn.external_source(source=lambda: data, layout="HWC")
+        turned = fn.rotate(x, angle=fn.random.uniform(range=(-40, 40)))
+        return turned, fn.resize(x, resize_shorter=fn.random.uniform(range=(10, 40))), x
+
+    check_same(graph)
+
+
+def test_samples_that_have_one_shape_only_at_times():
+    shapes = [(4, 5), (4, 5), (6, 3), (4, 5)]
+    fed = iter([np.full((7, *shape), k, np.int16) for k, shape in enumerate(shapes)] * 2)
+
+    def graph():
+        x = fn.external_source(source=lambda: next(fed))
+        return x + 1, fn.reshape(x, shape=[-1])
+
+    check_same(graph, iterations=4, prefetch_queue_depth=1, exec_async=False, exec_pipelined=False)
+
+
+def test_one_sample_of_another_shape():
+    data = [np.zeros((4, 4), np.float32)] * 6 + [np.ones((9, 2), np.float32)]
+    same = [np.zeros((4, 4), np.float32)] * 7
+    fed = iter([same, data, same, data] * 2)
+
+    def graph():
+        return fn.external_source(source=lambda: next(fed)) * 2.0
+
+    check_same(graph, iterations=4, prefetch_queue_depth=1, exec_async=False, exec_pipelined=False)
+
+
+def test_empty_samples():
+    data = [np.zeros((0, 3), np.uint8), np.ones((2, 3), np.uint8)] * 3 + [np.ones((1, 3), np.uint8)]
+    check_same(lambda: fn.external_source(source=lambda: data) + 1)
+
+
+def test_a_reader_with_labels(tmp_path):
+    class_folders(tmp_path, 11)
+
+    def graph():
+        jpegs, labels = fn.readers.file(file_root=str(tmp_path), random_shuffle=True)
+        image = fn.decoders.image_random_crop(jpegs)
+        image = fn.resize(image, size=(24, 20))
+        return (
+            fn.crop_mirror_normalize(image, dtype=types.FLOAT, mirror=fn.random.coin_flip()),
+            labels,
+            jpegs,
+            fn.peek_image_shape(jpegs),
+        )
+
+    check_same(graph, iterations=5)
+
+
+def test_operators_of_whole_batches_between_two_stages():
+    data = ragged(np.float32)
+
+    def graph():
+        x = fn.external_source(source=lambda: data, layout="HWC")
+        x = fn.resize(x, size=(16, 12))
+        x = fn.normalize(x, batch=True)
+        return fn.crop(x, crop=(9, 7)), x
+
+    check_same(graph)
+
+
+def test_views_of_fed_data_and_constants():
+    data = np.arange(7 * 6, dtype=np.int32).reshape(7, 6)
+
+    def graph():
+        x = fn.external_source(source=lambda: data)
+        return fn.reshape(x, shape=[2, 3]), x + types.Constant(5), fn.cast(x, dtype=types.FLOAT)
+
+    check_same(graph)
+
+
+def test_audio():
+    clips = [encoded_clip(CLIPS[k % len(CLIPS)]) for k in range(7)]
+
+    def graph():
+        x, _ = fn.decoders.audio(
+            fn.external_source(source=lambda: clips), dtype=types.FLOAT, downmix=True
+        )
+        spectrum = fn.spectrogram(x, nfft=256, window_length=200, window_step=80)
+        mel = fn.mel_filter_bank(spectrum, nfilter=20, sample_rate=16000.0)
+        begin, length = fn.nonsilent_region(x)
+        return fn.to_decibels(mel), begin, length
+
+    check_same(graph)
+
+
+def test_sequences_with_arguments_for_each_frame():
+    data = [np.stack(ragged(count=1) * (2 + k)) for k in range(7)]
+    angles = [np.linspace(0, 30, 2 + k, dtype=np.float32) for k in range(7)]
+
+    def graph():
+        x = fn.external_source(source=lambda: data, layout="FHWC")
+        angle = fn.external_source(source=lambda: angles, layout="F")
+        return fn.rotate(x, angle=fn.per_frame(angle), size=(30, 30))
+
+    check_same(graph)
+
+
+def test_without_fusion():
+    data = [encoded(40, 50, seed=k) for k in range(7)]
+
+    def graph():
+        x = fn.decoders.image(fn.external_source(source=lambda: data))
+        return fn.flip(fn.crop(x, crop=(20, 20)), horizontal=1)
+
+    check_same(graph, fuse=False)
+
+
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+def test_bad_samples_are_reported_as_by_threads(tmp_path, policy):
+    class_folders(tmp_path, 9)
+    bad = sorted(tmp_path.glob("*/*.jpg"))[4]
+    bad.write_bytes(bad.read_bytes()[:100])
+
+    def graph():
+        jpegs, labels = fn.readers.file(file_root=str(tmp_path))
+        return fn.resize(fn.decoders.image(jpegs), size=(8, 8)), labels
+
+    options = {"on_bad_sample": policy, "batch_size": 4}
+    pipe = check_same(graph, iterations=4, **options)
+    expected = built(graph, "threads", **options)
+    batches(expected, 4)
+    assert pipe.bad_samples[:1] == expected.bad_samples[:1] != []
+
+
+def test_an_error_names_operator_sample_file_and_line(tmp_path):
+    class_folders(tmp_path, 4)
+    bad = sorted(tmp_path.glob("*/*.jpg"))[2]
+    bad.write_bytes(b"not a picture")
+
+    def graph():
+        jpegs, _ = fn.readers.file(file_root=str(tmp_path))
+        return fn.decoders.image(jpegs)
+
+    errors = []
+    for workers in ("threads", "processes"):
+        pipe = built(graph, workers, batch_size=4)
+        with pytest.raises(RuntimeError) as caught:
+            pipe.run()
+        errors.append(caught.value)
+    assert str(errors[0]) == str(errors[1])
+    assert type(errors[0]) is type(errors[1])
+    assert bad.name in str(errors[1])
+    assert "in graph" in str(errors[1])
+
+
+# -- operators of users ----------------------------------------------------------------------------
+
+
+def test_an_operator_of_the_user_travels_by_value():
+    @operator("testing.processes_add", inputs=Input(), args=[Arg("what", ObjectArg, None, "")])
+    def add(xp, x, what):
+        return x + xp.int32(what["by"] + (os.getpid() != first))
+
+    first = os.getpid()
+    pipe = built(
+        lambda: fn.testing.processes_add(
+            fn.external_source(lambda: [np.int32(3)] * 7), what={"by": 4}
+        ),
+        "processes",
+    )
+    assert [int(np.array(s)) for s in pipe.run()[0]] == [8] * 7
+
+
+def test_an_error_of_the_user_shows_where_it_was_raised():
+    @operator("testing.processes_fail", inputs=Input())
+    def fail(xp, x):
+        raise KeyError("the user's own words")
+
+    pipe = built(
+        lambda: fn.testing.processes_fail(fn.external_source(lambda: [np.int32(3)] * 7)),
+        "processes",
+    )
+    with pytest.raises(KeyError, match="the user's own words") as caught:
+        pipe.run()
+    found = str(caught.value.__cause__.__cause__)
+    assert 'raise KeyError("the user\'s own words")' in found
+    assert __file__ in found
+
+
+def test_a_graph_that_cannot_travel_runs_in_threads():
+    @operator("testing.processes_lock", inputs=Input(), args=[Arg("lock", ObjectArg, None, "")])
+    def locked(xp, x, lock):
+        return x + xp.int32(1)
+
+    @pipeline_def(batch_size=2, num_threads=2, device_id=None, workers="processes")
+    def p():
+        x = fn.external_source(lambda: [np.int32(3)] * 2)
+        return fn.testing.processes_lock(x, lock=threading.Lock())
+
+    pipe = p()
+    assert int(np.array(pipe.run()[0][0])) == 4
+    statistics = pipe.executor_statistics()
+    assert statistics["workers"] == "threads"
+    assert "lock" in statistics["why_threads"]
+
+
+class Unwelcome:
+    """What a worker cannot unpack."""
+
+    def __init__(self):
+        self.home = os.getpid()
+
+    def __reduce__(self):
+        return _unpacked, (self.home,)
+
+
+def _unpacked(home):
+    assert home == os.getpid(), "only at home"
+    return Unwelcome()
+
+
+def test_a_graph_that_workers_cannot_unpack_runs_in_threads():
+    @operator("testing.processes_home", inputs=Input(), args=[Arg("x", ObjectArg, None, "")])
+    def homely(xp, data, x):
+        return data + xp.int32(1)
+
+    pipe = built(
+        lambda: fn.testing.processes_home(
+            fn.external_source(lambda: [np.int32(3)] * 7), x=Unwelcome()
+        ),
+        "processes",
+    )
+    assert int(np.array(pipe.run()[0][0])) == 4
+    statistics = pipe.executor_statistics()
+    assert statistics["workers"] == "threads"
+    assert "only at home" in statistics["why_threads"]
+
+
+def test_an_operator_that_does_not_say_how_many_axes_it_makes():
+    @operator("testing.processes_axes", inputs=Input(), infer=lambda x: Spec(types.INT32, None))
+    def axes(xp, x):
+        return xp.zeros((2,) * int(x), xp.int32)
+
+    def graph(numbers):
+        x = fn.external_source(lambda: [np.int32(n) for n in numbers])
+        return fn.testing.processes_axes(x)
+
+    assert check_same(lambda: graph([2] * 7)).run()[0][0].shape() == [2, 2]
+    pipe = built(lambda: graph([2] * 6 + [3]), "processes")
+    with pytest.raises(ValueError, match="axes, of shape"):
+        pipe.run()
+
+
+# -- choices ---------------------------------------------------------------------------------------
+
+
+def graph_of_numbers():
+    return fn.external_source(lambda: [np.int32(3)] * 7) + 1
+
+
+@pytest.mark.parametrize(
+    ("workers", "switch", "expected"),
+    [
+        (None, "processes", "processes"),
+        (None, "threads", "threads"),
+        ("threads", "processes", "threads"),
+        ("processes", "threads", "processes"),
+    ],
+)
+def test_the_argument_counts_more_than_the_environment(monkeypatch, workers, switch, expected):
+    monkeypatch.setenv("PENSTOCK_WORKERS", switch)
+
+    @pipeline_def(batch_size=7, num_threads=2, device_id=None)
+    def p():
+        return graph_of_numbers()
+
+    pipe = p(workers=workers)
+    pipe.build()
+    assert pipe.executor_statistics()["workers"] == expected
+
+
+def test_what_is_no_choice_is_refused():
+    with pytest.raises(ValueError, match='"threads", "processes", or None'):
+        built(graph_of_numbers, "fibres")
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+
+def test_batches_are_handed_over_without_a_copy():
+    torch = pytest.importorskip("torch")
+    from penstock.executor.processes.shared_pool import SHARED_POOL
+
+    data = np.zeros((7, 64, 32, 3), np.uint8)
+
+    def graph():
+        x = fn.external_source(lambda: data, layout="HWC")
+        return fn.crop_mirror_normalize(x, dtype=types.FLOAT)
+
+    pipe = built(graph, "processes")
+    for _ in range(3):
+        batch = pipe.run()[0].as_tensor()
+        tensor = torch.from_dlpack(batch)
+        assert SHARED_POOL.place_of(np.asarray(batch)).size == tensor.nbytes
+        assert tensor.data_ptr() == np.asarray(batch).__array_interface__["data"][0]
+
+
+def test_kept_batches_keep_their_bytes_and_no_more():
+    from penstock.executor.processes.shared_pool import SHARED_POOL
+
+    counter = iter(range(10**6))
+
+    def graph():
+        x = fn.external_source(lambda: [np.full((40, 50), next(counter), np.int32)] * 7)
+        return x + 0
+
+    pipe = built(graph, "processes")
+    kept = [pipe.run()[0] for _ in range(20)]
+    assert [int(np.array(batch[k])[0, 0]) for k, batch in enumerate(kept[:7])] == list(range(7))
+    held = SHARED_POOL.stats().bytes_in_use
+    del kept
+    pipe.run()
+    assert SHARED_POOL.stats().bytes_in_use < held / 2
