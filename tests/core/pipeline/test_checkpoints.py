@@ -349,7 +349,7 @@ def test_what_is_fed_has_to_be_fed_again() -> None:
         warnings.simplefilter("error")
         again = fed(None, pipe.checkpoint(), name="E")
         again.build()
-    assert again._iteration == 2
+    assert again._engine.prefetch.number == 2
     for k in range(2, 4):
         again.feed_input("E", np.full((2, 1), k, np.int32))
     assert labels(again, 2) == labels(pipe, 2)

@@ -6,9 +6,16 @@ import threading
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import ShapeError, UnknownNameError, created_at, did_you_mean
+from penstock.errors import (
+    ArgumentTypeError,
+    ShapeError,
+    UnknownNameError,
+    created_at,
+    did_you_mean,
+)
 from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
 from penstock.executor.gpu.batch import GpuBatch
+from penstock.graph.data_node import DataNode
 from penstock.graph.user_line import stack_level
 from penstock.operators.support.external.feed import DeviceDelivery
 from penstock.tensors.pool import HOST_POOL
@@ -240,6 +247,17 @@ class Feeding:
         self.iteration = 0
         for node in self._plan.feeds:
             node.attachment.new_epoch()
+
+
+def source_name(source: DataNode | str) -> str:
+    """The name of an external source, which may be given as its edge."""
+    if isinstance(source, str):
+        return source
+    if not isinstance(source, DataNode):
+        raise ArgumentTypeError(
+            f"Expected the name of an external source or its `DataNode`, got {source!r}."
+        )
+    return source.name if source.source is None else source.source.name
 
 
 def _place(node: OpNode) -> str:

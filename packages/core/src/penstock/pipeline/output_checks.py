@@ -2,12 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import DataTypeError, LayoutError, ShapeError, UsageError
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def per_output(value: Any, count: int) -> list[Any]:
+    from penstock.pipeline.settings import Settings
+    from penstock.types import DALIDataType
+
+
+class OutputChecks:
+    """Demands on the outputs of a pipeline, checked in every iteration.
+
+    Parameters
+    ----------
+    settings
+        What was asked for.
+    count
+        Number of outputs.
+    """
+
+    def __init__(self, settings: Settings, count: int) -> None:
+        self._expected = list(
+            zip(
+                _per_output(settings.output_dtype, count),
+                _per_output(settings.output_ndim, count),
+                _per_output(settings.output_layout, count),
+                strict=True,
+            )
+        )
+        self._demands_any = any(
+            dtype is not None or ndim is not None or layout
+            for dtype, ndim, layout in self._expected
+        )
+
+    def check(self, batches: Sequence[Any]) -> None:
+        """Check the outputs of an iteration."""
+        if self._demands_any:
+            for number, (batch, expected) in enumerate(zip(batches, self._expected, strict=True)):
+                _check_output(number, batch, *expected)
+
+    def dtypes(self) -> list[DALIDataType | None]:
+        """The element type that is demanded of each output, if any."""
+        return [dtype for dtype, _, _ in self._expected]
+
+    def ndims(self) -> list[int | None]:
+        """The number of dimensions that is demanded of each output, if any."""
+        return [ndim for _, ndim, _ in self._expected]
+
+
+def _per_output(value: Any, count: int) -> list[Any]:
     """One demand for each output.
 
     Raises
@@ -25,7 +71,7 @@ def per_output(value: Any, count: int) -> list[Any]:
     return [value] * count
 
 
-def check_output(number: int, batch: Any, dtype: Any, ndim: Any, layout: Any) -> None:
+def _check_output(number: int, batch: Any, dtype: Any, ndim: Any, layout: Any) -> None:
     """Check one output of one iteration; `None` and an empty layout demand nothing."""
     if dtype is not None and batch.dtype != dtype:
         raise DataTypeError(

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import atexit
+import threading
+import warnings
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from penstock.errors import (
-    ArgumentTypeError,
-    NoReaderError,
-    OutOfRangeError,
-    UsageError,
-    did_you_mean,
-)
-from penstock.executor.executor import Executor
-from penstock.executor.iteration import Iteration
-from penstock.executor.plan import batches_read_ahead, make_plan
+from penstock.errors import ArgumentTypeError, UsageError
 from penstock.executor.threads import join_all
+from penstock.graph import scope
 from penstock.graph.data_node import DataNode
-from penstock.graph.fuse import merge_expressions
-from penstock.graph.transfers import insert_transfers
-from penstock.pipeline.feeding import Feeding
-from penstock.pipeline.output_checks import check_output, per_output
-from penstock.pipeline.resumable import ResumablePipeline
+from penstock.pipeline.checkpointing import check_enabled, write_whole
+from penstock.pipeline.engine import Engine, shut_down_all
+from penstock.pipeline.feeding import source_name
+from penstock.pipeline.graph_definition import GraphDefinition
+from penstock.pipeline.outputs import no_outputs
+from penstock.pipeline.printing import pipeline_html, pipeline_line, pipeline_text
+from penstock.pipeline.properties import SettingsProperties
 from penstock.pipeline.settings import Settings
-from penstock.pipeline.workers import prepare_processes, start_processes, what_carries
-from penstock.tensors._repr import shape_range
+from penstock.pipeline.source_workers import SourceWorkers
+from penstock.pipeline.workers import what_carries
+from penstock.tensors.pool import HOST_POOL
 from penstock.tracebacks import public_methods
 from penstock.types import (
     DALIDataType,
@@ -37,24 +35,24 @@ from penstock.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    import os
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.executor.bad_samples import BadSample
-    from penstock.executor.plan import Plan
-    from penstock.tensors.gpu.device import Device
-    from penstock.tensors.gpu.tensor_list import TensorListGPU
-    from penstock.tensors.tensor_list import TensorListCPU
+    from penstock.executor.checkpoint import Checkpoint
+    from penstock.executor.executor import Executor
+    from penstock.graph.nodes import OpNode
+    from penstock.pipeline.engine import Batch
 
-    Batch = TensorListCPU | TensorListGPU
-
-_running: weakref.WeakSet[Pipeline] = weakref.WeakSet()
+_by_scope: weakref.WeakValueDictionary[int, Pipeline] = weakref.WeakValueDictionary()
+"""Which pipeline defines its graph in a scope, by ``id(scope)``."""
 
 EXIT_SECONDS = 5.0
 """How long the end of the program waits for operators that are at work."""
 
 
 @public_methods
-class Pipeline(ResumablePipeline):
+class Pipeline(SettingsProperties):
     """Runs a graph of operators, batch after batch, on threads of its own.
 
     Parameters
@@ -142,94 +140,137 @@ class Pipeline(ResumablePipeline):
     ) -> None:
         given = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         self._settings = Settings(**given)
-        self._begin_definition()
-        self._expected: list[tuple[Any, ...]] = []
+        self._definition = GraphDefinition()
+        _by_scope[id(self._definition.scope)] = self
+        self._building = threading.RLock()
+        """Held while the pipeline is built, or taken to a checkpoint; taken before all others."""
+        self._py_pool = SourceWorkers(self._settings)
+        self._engine: Engine | None = None
+        """What it runs on, once it is built."""
         self._api: PipelineAPIType | None = None
         self._api_checked = True
-        self._begin_running()
-
-    def _begin_running(self) -> None:
-        """Set what is known about running to what it is before the first iteration."""
-        self._depth = self._settings.depth
-        """Number of batches that are worked on ahead."""
-        self._owed = 0
-        """Iterations that were asked for while an external source had not been fed."""
-        self._prefetched = False
-        self._retrying = False
-        self._is_set_up = False
-        """Whether `iter_setup` was called for the next iteration."""
         self._in_use: deque[tuple[Batch, ...]] = deque()
-        self._first_shapes: list[str] = []
-        """Shapes of the samples of each output, in the first batch that was taken."""
-        self._skipped_in_last_outputs = 0
-        self._draw_numbers_in_last_outputs: list[int] | None = None
+        """Outputs that were shared and not released, oldest first."""
+
+    def __repr__(self) -> str:
+        return pipeline_line(self)
+
+    def __str__(self) -> str:
+        return pipeline_text(self)
+
+    def _repr_html_(self) -> str:
+        return pipeline_html(self)
+
+    # -- the definition ------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        scope.push(self._definition.scope)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        scope.pop()
+
+    @staticmethod
+    def push_current(pipeline: Pipeline) -> Pipeline | None:
+        """Make `pipeline` the current one; return the one that was."""
+        previous = Pipeline.current()
+        scope.push(pipeline._definition.scope)
+        return previous
+
+    @staticmethod
+    def pop_current() -> None:
+        """Return to the pipeline that was current before."""
+        scope.pop()
+
+    @staticmethod
+    def current() -> Pipeline | None:
+        """The pipeline that is being defined, if any."""
+        found = scope.current()
+        return None if found is None else _by_scope.get(id(found))
+
+    def define_graph(self) -> Any:
+        """Return the outputs; for sub-classes that define their graph so."""
+        raise no_outputs()
+
+    def __iter__(self) -> NoReturn:
+        """Refuse: batches are asked for, or looped over by an iterator."""
+        raise ArgumentTypeError(
+            "A pipeline is not iterable. `pipe.run()` returns the next batch; iterators loop over "
+            "epochs, as `penstock.plugin.pytorch.DALIGenericIterator(pipe, [...])`."
+        )
+
+    def set_outputs(self, *outputs: Any) -> None:
+        """Say which edges (or constants) the pipeline returns: `outputs`, in their order."""
+        self._definition.set_outputs(outputs)
+
+    def add_sink(self, edge: DataNode) -> None:
+        """Keep the operator that makes `edge`, though nothing reads it."""
+        self._definition.sinks.append(edge)
+
+    def _define(self) -> list[OpNode]:
+        """The operators that are needed, found once."""
+        self._settings.check_for_build()
+        return self._definition.complete(self.define_graph)
+
+    def save_graph_to_dot_file(
+        self,
+        filename: str,
+        *,
+        show_tensors: bool = False,
+        show_ids: bool | None = None,
+        use_colors: bool = False,
+    ) -> None:
+        """Write the graph as a drawing for Graphviz (``dot -Tsvg``).
+
+        Parameters
+        ----------
+        filename
+            File to write.
+        show_tensors
+            Draw the edges as nodes of their own.
+        show_ids
+            Deprecated; it has no effect.
+        use_colors
+            Colour the operators by their device.
+
+        Raises
+        ------
+        UsageError
+            If the file cannot be written.
+        """
+        self.build()
+        if show_ids is not None:
+            warnings.warn(
+                "`show_ids` is deprecated and has no effect.", DeprecationWarning, stacklevel=2
+            )
+        self._definition.draw(filename, show_tensors=show_tensors, use_colors=use_colors)
 
     # -- building ----------------------------------------------------------------------------
 
     def build(self) -> None:
         """Check the graph, open its readers and start the threads. Does nothing a second time."""
-        if self._executor is not None:
-            self._executor.check_process()
+        if self._engine is not None:
+            self._engine.executor.check_process()
             return
         with self._building:
-            if self._executor is None:
+            if self._engine is None:
                 self._build()
 
     def _build(self) -> None:
-        settings = self._settings
-        nodes = self._define()
-        prepare_processes(settings)
-        self._begin_resuming(nodes)
-        self._py_pool.start_processes(nodes, self.max_batch_size)
-        assert self._outputs is not None
-        run_nodes, run_outputs = insert_transfers(nodes, self._outputs)
-        if settings.fuse:
-            run_nodes, run_outputs = merge_expressions(run_nodes, run_outputs)
-        seeds = self._seeds(run_nodes)
-        for node in run_nodes:
-            if node.schema.reader:
-                self._readers[id(node)] = self._opened(node, seeds)
-        parsers = {k: len(r.parser_inputs()) for k, r in self._readers.items() if r.parses}
-        plan = make_plan(run_nodes, run_outputs, seeds, parsers)
-        count = len(self._outputs)
-        asked = settings.output_dtype, settings.output_ndim, settings.output_layout
-        self._expected = list(zip(*(per_output(each, count) for each in asked), strict=True))
-        self._checks_outputs = any(each != (None, None, None) for each in self._expected)
-        device = self._device(plan)
-        self._feeding = Feeding(plan, self.max_batch_size, device, self._checkpoint_names)
-        self._py_pool.start_threads()
-        if settings.works_ahead and type(self).iter_setup is Pipeline.iter_setup:
-            self._depth += batches_read_ahead(plan)
-        executor = Executor(
-            plan,
-            self._readers,
-            num_threads=int(settings.num_threads or 1),
-            fuse=settings.fuse,
-            on_bad_sample=settings.on_bad_sample,
-            set_affinity=settings.set_affinity,
-            device=device,
-            depth=self._depth,
-            processes=start_processes(settings, plan, self._readers, run_outputs),
+        nodes, outputs = self._define(), self._definition.outputs
+        assert outputs is not None
+        self._engine = Engine(
+            self._settings,
+            nodes,
+            outputs,
+            self._py_pool,
+            reads_ahead=type(self).iter_setup is Pipeline.iter_setup,
         )
-        self._resume(plan)
-        executor.start()
-        self._executor = executor
-        _running.add(self)
 
-    def _device(self, plan: Plan) -> Device | None:
-        """The GPU, if the graph has work for one."""
-        if not plan.streams:
-            return None
-        if self._settings.device_id is None:
-            node = next(n for n in plan.nodes if n.device != "cpu")
-            raise UsageError(
-                f"The pipeline has no GPU (`device_id` is None), but `{node.where().operator}`, "
-                f"created at {node.user_line}, needs one. Give the pipeline a `device_id`, or keep "
-                "the data on the CPU."
-            )
-        from penstock.tensors.gpu.device import get_device
-
-        return get_device(self._settings.device_id)
+    def _built(self) -> Engine:
+        self.build()
+        assert self._engine is not None
+        return self._engine
 
     # -- running -----------------------------------------------------------------------------
 
@@ -250,16 +291,17 @@ class Pipeline(ResumablePipeline):
         StopIteration
             At the end of the data of an external source.
         """
-        self.build()
+        engine = self._built()
         if cuda_stream is not None and self._settings.device_id is None:
             raise ArgumentTypeError(
                 f"Cannot interpret the object {cuda_stream!r} as a CUDA stream of a pipeline "
                 "on the CPU; pass batches by name: run(name=batch)."
             )
         self._latch_api(PipelineAPIType.BASIC)
-        self._feeding.feed_all(pipeline_inputs)
-        self._schedule()
-        return self._take_and_hold(cuda_stream)
+        engine.feeding.feed_all(pipeline_inputs)
+        engine.prefetch.schedule(self._set_up)
+        self.release_outputs()
+        return self._take(cuda_stream)
 
     def schedule_run(self) -> None:
         """Start on a further iteration; the first call starts as many as are worked on ahead.
@@ -269,10 +311,9 @@ class Pipeline(ResumablePipeline):
         StopIteration
             Never here: the end of the data shows when outputs are taken.
         """
-        self.build()
-        if self._api is not PipelineAPIType.ITERATOR:
-            self._latch_api(PipelineAPIType.SCHEDULED)
-        self._schedule()
+        engine = self._built()
+        self._latch_api(PipelineAPIType.SCHEDULED)
+        engine.prefetch.schedule(self._set_up)
 
     def share_outputs(self, cuda_stream: Any = None) -> tuple[Batch, ...]:
         """Wait for the oldest scheduled iteration and return its outputs.
@@ -280,8 +321,7 @@ class Pipeline(ResumablePipeline):
         They stay valid for as long as they are referred to. `cuda_stream` is that of `run`.
         """
         self.build()
-        if self._api is not PipelineAPIType.ITERATOR:
-            self._latch_api(PipelineAPIType.SCHEDULED)
+        self._latch_api(PipelineAPIType.SCHEDULED)
         return self._take(cuda_stream)
 
     def release_outputs(self) -> None:
@@ -292,61 +332,9 @@ class Pipeline(ResumablePipeline):
     def outputs(self, cuda_stream: Any = None) -> tuple[Batch, ...]:
         """Release the outputs shared before and share the next ones; `cuda_stream` as in `run`."""
         self.build()
-        if self._api is not PipelineAPIType.ITERATOR:
-            self._latch_api(PipelineAPIType.SCHEDULED)
-        return self._take_and_hold(cuda_stream)
-
-    def _schedule(self) -> None:
-        if not self._prefetched:
-            self._prefetched = True
-            self._owed += self._depth
-        elif not (self._retrying and self._owed):
-            self._owed += 1
-        self._retrying = True  # a source that raises is asked again for the same iteration
-        self._schedule_owed()
-        self._retrying = False
-
-    def _schedule_owed(self, *, wait: bool = True) -> None:
-        """Schedule what was asked for, as far as external sources have data.
-
-        Without `wait`, nothing is done while this is being done already, be it by another thread or
-        further up in this one: a source, or `iter_setup`, may call `feed_input`.
-        """
-        lock = self._scheduling
-        try:
-            if wait:
-                with lock:  # not `acquire`, behind which a Ctrl-C would leave it locked
-                    self._schedule_while_fed()
-            elif lock.acquire(blocking=False):
-                try:
-                    self._schedule_while_fed()
-                finally:
-                    lock.release()
-        finally:
-            self._feeding.note_change()
-
-    def _schedule_while_fed(self) -> None:
-        executor = self._executor
-        assert executor is not None
-        while self._owed and not self._feeding.ended:
-            try:
-                self._set_up()
-                if self._feeding.starving():
-                    break
-                size, fed = self._feeding.collect()
-            except StopIteration:
-                self._feeding.ended = True
-                break
-            executor.schedule(Iteration(self._iteration, size, fed, self._feeding.before))
-            self._iteration += 1
-            self._owed -= 1
-            self._is_set_up = False
-
-    def _set_up(self) -> None:
-        """Call `iter_setup`, once for each iteration, however often the rest is tried again."""
-        if not self._is_set_up and type(self).iter_setup is not Pipeline.iter_setup:
-            self.iter_setup()
-            self._is_set_up = True
+        self._latch_api(PipelineAPIType.SCHEDULED)
+        self.release_outputs()
+        return self._take(cuda_stream)
 
     def iter_setup(self) -> None:
         """Called before each iteration is scheduled; for sub-classes that feed data so.
@@ -357,94 +345,24 @@ class Pipeline(ResumablePipeline):
             By sub-classes, to end the epoch.
         """
 
-    def _take_and_hold(self, cuda_stream: Any = None) -> tuple[Batch, ...]:
-        self.release_outputs()
-        return self._take(cuda_stream)
+    @property
+    def _set_up(self) -> Callable[[], None] | None:
+        """What to call before an iteration is scheduled, if a sub-class has it."""
+        return None if type(self).iter_setup is Pipeline.iter_setup else self.iter_setup
 
     def _take(self, cuda_stream: Any = None) -> tuple[Batch, ...]:
-        executor = self._executor
-        assert executor is not None
-        if self._owed:
-            self._schedule_owed()
-        while True:
-            seen = self._feeding.changes
-            if executor.pending():
-                break
-            if self._feeding.ended or not self._owed:
-                self._feeding.warn_of_empty_epoch()
-                raise StopIteration
-            starving = self._feeding.starving()
-            if starving and self._feeding.may_wait():
-                self._feeding.wait_for_change(seen)
-            elif starving:
-                self._owed = 0
-                raise OutOfRangeError(
-                    f"The external source{'s' if len(starving) > 1 else ''} "
-                    f"{', '.join(map(repr, starving))} had no data for this iteration: call "
-                    "`feed_input` before each run."
-                )
-            self._schedule_owed()
-        iteration = executor.take()
-        buffers = iteration.buffers
-        batches = tuple([buffers[r].tensor_list() for r in executor.plan.outputs])
-        if self._checks_outputs:
-            for number, (batch, expected) in enumerate(zip(batches, self._expected, strict=True)):
-                check_output(number, batch, *expected)
-        if cuda_stream is not None:
-            for batch in batches:
-                batch._set_stream(cuda_stream)
-        self._skipped_in_last_outputs = iteration.skipped
-        self._draw_numbers_in_last_outputs = iteration.draw_numbers
-        if not self._first_shapes:
-            self._first_shapes = [shape_range(batch.shape()) for batch in batches]
+        assert self._engine is not None
+        batches = self._engine.take(cuda_stream, self._set_up)
         self._in_use.append(batches)
         return batches
 
     def reset(self) -> None:
         """Begin the next epoch, after the data of an external source has come to its end."""
-        self.build()
-        if self._feeding.ended:
-            self._feeding.reset()
-            self._owed = 0
-            self._prefetched = False
-
-    def _restart_epoch(self, at_least: Mapping[str, int] | None = None) -> dict[str, int]:
-        """Drop everything in progress and begin the next epoch, wherever the current one is.
-
-        Parameters
-        ----------
-        at_least
-            By the names of readers, the number of the first epoch that may begin now.
-
-        Returns
-        -------
-        By the names of the readers, the shards they read now.
-        """
-        self.build()
-        executor = self._executor
-        assert executor is not None
-        self._iteration -= executor.pending()
-        states = executor.cancel()
-        shards = {}
-        for node in executor.plan.readers:
-            reader = self._readers[id(node)]
-            if states is not None:
-                reader.restore(states[id(node)])
-            shards[node.name] = reader.next_epoch((at_least or {}).get(node.name, 0))
-        self._feeding.new_epoch()
-        self._owed = 0
-        self._prefetched = False
-        return shards
-
-    def _reader_epoch(self, name: str) -> int:
-        """Number of the epoch that reader `name` is in."""
-        assert self._executor is not None
-        readers = self._executor.plan.readers
-        return next(int(self._readers[id(n)].epoch) for n in readers if n.name == name)
+        self._built().reset()
 
     def empty(self) -> bool:
         """Whether no iteration is scheduled whose outputs were not taken."""
-        return self._executor is None or self._executor.pending() == 0
+        return self._engine is None or self._engine.executor.pending() == 0
 
     def feed_input(
         self,
@@ -470,24 +388,15 @@ class Pipeline(ResumablePipeline):
         use_copy_kernel
             DALI's hint how to copy data on the GPU; there is one way here.
         """
-        self.build()
-        if isinstance(data_node, str):
-            name = data_node
-        elif isinstance(data_node, DataNode):
-            name = data_node.source.name if data_node.source is not None else data_node.name
-        else:
-            raise ArgumentTypeError(
-                f"Expected the name of an external source or its `DataNode`, got {data_node!r}."
-            )
-        feed = self._feeding.feed(name)
+        engine = self._built()
+        feed = engine.feeding.feed(source_name(data_node))
         feed.append(feed.prepare(data, layout, cuda_stream))
-        self._feeding.note_change()
-        self._schedule_owed(wait=False)
+        engine.feeding.note_change()
+        engine.prefetch.schedule_fed(self._set_up)
 
     def input_feed_count(self, input_name: str) -> int:
         """How many batches the source `input_name` is fed ahead at most."""
-        self.build()
-        self._feeding.feed(input_name)
+        self._built().feeding.feed(input_name)
         return self._settings.queue_size
 
     # -- which way of running is in use ---------------------------------------------------------
@@ -499,7 +408,9 @@ class Pipeline(ResumablePipeline):
     def _latch_api(self, api: PipelineAPIType) -> None:
         if self._api is None:
             self._api = api
-        elif self._api is not api and self._api_checked:
+        if self._api is PipelineAPIType.ITERATOR and api is PipelineAPIType.SCHEDULED:
+            return  # these are what iterators call
+        if self._api is not api and self._api_checked:
             raise UsageError(
                 f"Mixing pipeline API type. Currently used: {self._api}, but trying to use {api}. "
                 "Use one of `run`, `schedule_run`/`share_outputs`/`release_outputs`, or an "
@@ -517,19 +428,92 @@ class Pipeline(ResumablePipeline):
 
     def reader_meta(self, name: str | None = None) -> dict[str, Any]:
         """Sizes and shards of reader `name`, or of all readers by name."""
-        self.build()
-        assert self._executor is not None
-        readers = self._executor.plan.readers
-        named = {node.name: self._readers[id(node)].meta() for node in readers}
-        if name is None:
-            return named
-        if name not in named:
-            raise NoReaderError(
-                f"Operator {name} not found or does not expose valid metadata."
-                f"{did_you_mean(str(name), named)} Readers of this pipeline: "
-                f"{', '.join(named) or 'none'}. Name one with `name=`."
-            )
-        return dict(named[name])
+        return self._built().readers.meta(name)
+
+    # -- checkpoints -----------------------------------------------------------------------------
+
+    @property
+    def is_restored_from_checkpoint(self) -> bool:
+        """Whether the pipeline has begun where a checkpoint was made; False before the build."""
+        return self._restored is not None
+
+    @property
+    def _restored(self) -> Checkpoint | None:
+        return None if self._engine is None else self._engine.checkpointing.restored
+
+    def checkpoint(self, filename: str | os.PathLike[str] | None = None) -> bytes:
+        """What a pipeline needs to know to go on from here, to be given to it as `checkpoint`.
+
+        From here means behind the batches that have been taken; those that are being worked on are
+        made again. Batches that an external source is *fed* (`feed_input`) and that were not taken
+        have to be fed again.
+
+        Parameters
+        ----------
+        filename
+            A file to write the bytes to. Whoever reads it finds the old one or the new one whole,
+            also if the program is interrupted here.
+
+        Raises
+        ------
+        UsageError
+            If the pipeline was not made with ``enable_checkpointing=True``, or a source cannot say
+            where it stands.
+        OSError
+            If the file cannot be written.
+        """
+        return self._checkpoint(filename)
+
+    def _checkpoint(
+        self,
+        filename: str | os.PathLike[str] | None = None,
+        iterator: dict[str, Any] | None = None,
+    ) -> bytes:
+        """`checkpoint`, with the state of the `iterator` that runs the pipeline."""
+        check_enabled(self._settings)
+        data = self._built().checkpoint(iterator).packed()
+        if filename is not None:
+            write_whole(Path(filename), data)
+        return data
+
+    def _readable_checkpoint(self, data: bytes | str) -> Checkpoint:
+        """The checkpoint in `data`, if this pipeline can go on from it."""
+        engine = self._built()
+        return engine.checkpointing.readable(data, engine.readers)
+
+    def _go_to(self, data: bytes | str) -> None:
+        """Go to where a checkpoint was made, from wherever the pipeline is.
+
+        All that is worked on ahead is dropped. Readers are opened anew, and worker processes of
+        external sources are started anew, because they hold sources that have been used.
+        """
+        with self._building:
+            if self._engine is not None:
+                self._engine.executor.cancel()
+            self._shutdown()
+            self._py_pool.close()  # also where the last build failed
+            self._py_pool = SourceWorkers(self._settings)
+            for node in self._definition.nodes:
+                if node.attachment is not None:
+                    node.attachment.begin_anew()
+            self._settings.checkpoint = data
+            self._in_use.clear()
+            self.build()
+
+    # -- parallel external sources ----------------------------------------------------------------
+
+    def start_py_workers(self) -> None:
+        """Start the processes of parallel external sources, which `build` does otherwise.
+
+        With ``py_start_method="fork"``, processes are best started before anything else has
+        threads, another pipeline for instance.
+        """
+        with self._building:
+            self._py_pool.start_processes(self._define(), self.max_batch_size)
+
+    def external_source_shm_statistics(self) -> dict[str, list[int]]:
+        """Bytes of shared memory that parallel external sources have, piece by piece."""
+        return self._py_pool.shared_memory()
 
     # -- what is known about the pipeline ----------------------------------------------------------
 
@@ -539,49 +523,67 @@ class Pipeline(ResumablePipeline):
 
         Those of iterations that are worked on ahead are among them; see `BadSample.iteration`.
         """
-        return [] if self._executor is None else list(self._executor.bad_samples)
+        return [] if self._engine is None else list(self._engine.executor.bad_samples)
 
     def executor_statistics(self) -> dict[str, Any]:
         """Counters since the build, times in seconds; and why ``workers`` are threads, if they are.
 
         ``consumer_wait_seconds`` near zero says that the pipeline keeps up with its consumer.
         """
-        if self._executor is None:
+        if self._engine is None:
             return {}
-        found: dict[str, Any] = {**self._executor.statistics.as_dict()}
-        found |= what_carries(self._executor, self._settings)
+        found: dict[str, Any] = {**self._engine.executor.statistics.as_dict()}
+        found |= what_carries(self._engine.executor, self._settings)
         if self._settings.enable_memory_stats:
-            from penstock.tensors.pool import HOST_POOL
-
             found["host_pool"] = HOST_POOL.stats()
         return found
 
     def output_dtype(self) -> list[DALIDataType | None]:
         """Demanded element type of each output; `None` where any will do."""
-        self.build()
-        return [e[0] for e in self._expected]
+        return self._built().checks.dtypes()
 
     def output_ndim(self) -> list[int | None]:
         """Demanded number of dimensions of each output; `None` where any will do."""
-        self.build()
-        return [e[1] for e in self._expected]
+        return self._built().checks.ndims()
 
     @property
     def num_outputs(self) -> int:
         """Number of outputs."""
         self.build()
-        return len(self._outputs or ())
+        return len(self._definition.outputs or ())
+
+    # -- for iterators ---------------------------------------------------------------------------
+
+    @property
+    def _executor(self) -> Executor | None:
+        return None if self._engine is None else self._engine.executor
+
+    @property
+    def _skipped_in_last_outputs(self) -> int:
+        return 0 if self._engine is None else self._engine.skipped
+
+    @property
+    def _draw_numbers_in_last_outputs(self) -> list[int] | None:
+        return None if self._engine is None else self._engine.draw_numbers
+
+    def _restart_epoch(self, at_least: Mapping[str, int] | None = None) -> dict[str, int]:
+        """Begin the next epoch: see `Engine.restart_epoch`."""
+        return self._built().restart_epoch(at_least)
+
+    def _reader_epoch(self, name: str) -> int:
+        """Number of the epoch that reader `name` is in."""
+        return self._built().readers.epoch(name)
 
     # -- end ---------------------------------------------------------------------------------
 
     def _shutdown(self) -> None:
-        executor, self._executor = self._executor, None
-        if executor is not None:
-            executor.shutdown()
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.executor.shutdown()
             self._py_pool.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_executor", None) is not None:
+        if getattr(self, "_engine", None) is not None:
             self._shutdown()
         elif hasattr(self, "_py_pool"):
             self._py_pool.close()
@@ -591,7 +593,5 @@ class Pipeline(ResumablePipeline):
 def _shut_down_all() -> None:
     # Threads that still run while the interpreter is torn down could crash it; but an operator that
     # never returns must not keep the program from ending.
-    for pipeline in list(_running):
-        if pipeline._executor is not None:
-            pipeline._executor.shut_down_at_exit()
+    shut_down_all()
     join_all(EXIT_SECONDS)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.graph.order import needed_nodes
 from penstock.tensors import _html
 
 if TYPE_CHECKING:
@@ -13,12 +12,23 @@ if TYPE_CHECKING:
     from penstock.graph.data_node import DataNode
     from penstock.graph.nodes import OpNode
     from penstock.operators.support.schema import Spec
-    from penstock.pipeline.pipeline import Pipeline
+    from penstock.pipeline.engine import Engine
+    from penstock.pipeline.graph_definition import GraphDefinition
+    from penstock.pipeline.settings import Settings
+
+
+class Printable(Protocol):
+    """A `Pipeline`, as far as it is printed."""
+
+    _settings: Settings
+    _definition: GraphDefinition
+    _engine: Engine | None
+
 
 HEADER = ("#", "operator", "device", "inputs", "outputs", "created at")
 
 
-def pipeline_line(pipeline: Pipeline) -> str:
+def pipeline_line(pipeline: Printable) -> str:
     """``Pipeline(batch_size=64, ...)``, on one line; nothing is built for it."""
     settings = pipeline._settings
     parts = [
@@ -28,14 +38,15 @@ def pipeline_line(pipeline: Pipeline) -> str:
     ]
     if settings.seed is not None:
         parts.append(f"seed={settings.seed}")
-    if pipeline._outputs is not None:
+    outputs = pipeline._definition.outputs
+    if outputs is not None:
         parts.append(f"operators={len(_nodes(pipeline))}")
-        parts.append(f"outputs={len(pipeline._outputs)}")
-    parts.append(f"built={pipeline._executor is not None}")
+        parts.append(f"outputs={len(outputs)}")
+    parts.append(f"built={pipeline._engine is not None}")
     return f"{type(pipeline).__name__}({', '.join(parts)})"
 
 
-def pipeline_text(pipeline: Pipeline) -> str:
+def pipeline_text(pipeline: Printable) -> str:
     """The line, and below it the table as text."""
     rows = [HEADER, *operator_rows(pipeline)]
     if len(rows) == 1:
@@ -48,12 +59,12 @@ def pipeline_text(pipeline: Pipeline) -> str:
     return "\n".join([pipeline_line(pipeline), *(f"  {line}" for line in lines)])
 
 
-def pipeline_html(pipeline: Pipeline) -> str:
+def pipeline_html(pipeline: Printable) -> str:
     """The same for notebooks."""
     return _html.table(pipeline_line(pipeline), HEADER, operator_rows(pipeline))
 
 
-def operator_rows(pipeline: Pipeline) -> list[tuple[str, ...]]:
+def operator_rows(pipeline: Printable) -> list[tuple[str, ...]]:
     """A row for each operator: see `HEADER`.
 
     Of a pipeline that was built, these are the operators that run, copies between devices among
@@ -62,11 +73,12 @@ def operator_rows(pipeline: Pipeline) -> list[tuple[str, ...]]:
     nodes = _nodes(pipeline)
     specs: Mapping[tuple[int, int], Spec] = {}
     returned: dict[tuple[int, int], str] = {}
-    executor = pipeline._executor
-    if executor is not None:
+    engine = pipeline._engine
+    if engine is not None:
+        executor = engine.executor
         registers, known = executor.plan.registers, executor.known_specs()
         specs = {key: known[r] for key, r in registers.items() if r in known}
-        shapes = dict(zip(executor.plan.outputs, pipeline._first_shapes, strict=False))
+        shapes = dict(zip(executor.plan.outputs, engine.first_shapes, strict=False))
         returned = {key: shapes.get(r, "") for key, r in registers.items()}
     numbers = {id(node): number for number, node in enumerate(nodes)}
     return [
@@ -85,25 +97,23 @@ def operator_rows(pipeline: Pipeline) -> list[tuple[str, ...]]:
     ]
 
 
-def output_texts(pipeline: Pipeline) -> list[str]:
+def output_texts(pipeline: Printable) -> list[str]:
     """Type, layout, shape and device of each output, as far as they are known."""
-    executor, outputs = pipeline._executor, pipeline._outputs or ()
-    if executor is None:
+    engine, outputs = pipeline._engine, pipeline._definition.outputs or ()
+    if engine is None:
         return ["?"] * len(outputs)
-    known, registers = executor.known_specs(), executor.plan.outputs
-    shapes = [*pipeline._first_shapes, *([""] * len(registers))]
+    known, registers = engine.executor.known_specs(), engine.executor.plan.outputs
+    shapes = [*engine.first_shapes, *([""] * len(registers))]
     return [
         f"{_edge(known.get(r), shape)} on the {edge.device}"
         for r, shape, edge in zip(registers, shapes, outputs, strict=False)
     ]
 
 
-def _nodes(pipeline: Pipeline) -> list[OpNode]:
-    if pipeline._executor is not None:
-        return pipeline._executor.plan.nodes
-    if pipeline._outputs is None:
-        return []
-    return needed_nodes(pipeline._scope.nodes, [*pipeline._outputs, *pipeline._sinks])
+def _nodes(pipeline: Printable) -> list[OpNode]:
+    if pipeline._engine is not None:
+        return pipeline._engine.executor.plan.nodes
+    return pipeline._definition.needed()
 
 
 def _operator(node: OpNode) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from penstock.pipeline.printing import pipeline_html, pipeline_line, pipeline_text
 from penstock.to_come import missing_feature
 from penstock.tracebacks import public_methods
 
@@ -14,19 +13,10 @@ if TYPE_CHECKING:
 
 
 @public_methods
-class PipelineProperties:
+class SettingsProperties:
     """The properties that mirror a pipeline's settings."""
 
     _settings: Settings
-
-    def __repr__(self) -> str:
-        return pipeline_line(self)  # type: ignore[arg-type]
-
-    def __str__(self) -> str:
-        return pipeline_text(self)  # type: ignore[arg-type]
-
-    def _repr_html_(self) -> str:
-        return pipeline_html(self)  # type: ignore[arg-type]
 
     @property
     def max_batch_size(self) -> int:
@@ -147,7 +137,7 @@ class PipelineProperties:
     @classmethod
     def deserialize(
         cls, serialized_pipeline: bytes | None = None, filename: str | None = None, **kwargs: Any
-    ) -> PipelineProperties:
+    ) -> SettingsProperties:
         """To come: a pipeline from bytes."""
         raise missing_feature("Pipeline.serialize")
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.support.external.parallel.feed import ParallelFeed
-from penstock.pipeline.definable import DefinablePipeline
 
 if TYPE_CHECKING:
     from penstock.graph.nodes import OpNode
@@ -82,25 +80,3 @@ class SourceWorkers:
                 pool.close()
         for feed, _ in self._feeds:
             feed.drop()  # it may be in a cycle, and batches are large
-
-
-class WorkersPipeline(DefinablePipeline):
-    """A pipeline as far as its parallel external sources go."""
-
-    def _begin_definition(self) -> None:
-        super()._begin_definition()
-        self._building = threading.RLock()
-        self._py_pool = SourceWorkers(self._settings)
-
-    def start_py_workers(self) -> None:
-        """Start the processes of parallel external sources, which `build` does otherwise.
-
-        With ``py_start_method="fork"``, processes are best started before anything else has
-        threads, another pipeline for instance.
-        """
-        with self._building:
-            self._py_pool.start_processes(self._define(), self.max_batch_size)
-
-    def external_source_shm_statistics(self) -> dict[str, list[int]]:
-        """Bytes of shared memory that parallel external sources have, piece by piece."""
-        return self._py_pool.shared_memory()

@@ -1,0 +1,228 @@
+"""Checkpoints of a pipeline: what is in one, and how a pipeline begins where one was made."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import CheckpointError, UsageError
+from penstock.executor.checkpoint import Checkpoint
+from penstock.graph.seeds import assign_seeds
+from penstock.graph.user_line import stack_level
+from penstock.pipeline.checkpoint_names import check_same, names_in_checkpoints
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.executor.executor import Executor
+    from penstock.graph.nodes import OpNode
+    from penstock.pipeline.feeding import Feeding
+    from penstock.pipeline.open_readers import OpenReaders
+    from penstock.pipeline.prefetch import Prefetch
+    from penstock.pipeline.settings import Settings
+
+
+class Checkpointing:
+    """What checkpoints of a pipeline depend on, found when it is built.
+
+    Parameters
+    ----------
+    settings
+        Whether checkpoints can be made, and the one to begin with.
+    nodes
+        The operators of the pipeline.
+
+    Raises
+    ------
+    UsageError
+        If the checkpoint cannot be used, or none could be made of this pipeline.
+    """
+
+    def __init__(self, settings: Settings, nodes: list[OpNode]) -> None:
+        self.restored: Checkpoint | None = None
+        """Where the pipeline begins, if not at its beginning."""
+        self.names: dict[int, str] | None = None
+        """What the operators are called in checkpoints, by their serial numbers, where those can be
+        made.
+        """
+        self._nodes = nodes
+        if not settings.enable_checkpointing:
+            if settings.checkpoint is not None:
+                raise UsageError(
+                    "Cannot restore a checkpoint in a pipeline that was made without it: give it "
+                    "`enable_checkpointing=True`, together with `checkpoint`."
+                )
+            return
+        for node in nodes:
+            if node.owner is None:
+                raise UsageError(
+                    "The pipeline does not support checkpoints, because it contains an operator "
+                    f"that was created outside of it: `fn.{node.schema.name}`, created at "
+                    f"{node.user_line}. Create it in the definition."
+                )
+        self.names = names_in_checkpoints(nodes)
+        for node in nodes:
+            if node.attachment is not None and node.attachment.kind == "function":
+                warnings.warn(
+                    f"{_source(node)} is a function without argument. A checkpoint does not know "
+                    "where it stands: a pipeline that is resumed calls it as if from the "
+                    "beginning. Let it take the number of the iteration, or give it the methods "
+                    "`state_dict` and `load_state_dict`.",
+                    UserWarning,
+                    stacklevel=stack_level(),
+                )
+        if settings.checkpoint is not None:
+            self.restored = self._unpacked(settings.checkpoint)
+
+    def _unpacked(self, data: bytes | str) -> Checkpoint:
+        assert self.names is not None
+        restored = Checkpoint.unpacked(data)
+        self._check_operators(restored)
+        for node in self._nodes:
+            name = self.names.get(node.serial)
+            if node.attachment is not None and name is not None and node.attachment.is_under_way:
+                warnings.warn(
+                    f"{_source(node)} is a generator that has begun already, and goes on where it "
+                    "is. It resumes where the checkpoint was made only if it is at its beginning.",
+                    UserWarning,
+                    stacklevel=stack_level(),
+                )
+                restored.sources["sources"][name] = None
+        return restored
+
+    def _check_operators(self, restored: Checkpoint) -> None:
+        """Check that the operators and sources are those of a checkpoint."""
+        names = self.names
+        assert names is not None
+        check_same(self._nodes, names, restored.operators)
+        for node in self._nodes:
+            name = names.get(node.serial)
+            if node.attachment is None or name is None:
+                continue
+            before = restored.operators[name]["source"]
+            if before != node.attachment.kind:
+                raise CheckpointError(
+                    f"{_source(node)} is of the kind {node.attachment.kind!r}; when the checkpoint "
+                    f"was made, it was of the kind {before!r}."
+                )
+
+    def seeds(self, nodes: list[OpNode], seed: int | None) -> dict[int, int]:
+        """The seeds of random operators, by ``id(node)``; a checkpoint has its own."""
+        seeds = assign_seeds(nodes, seed)
+        names, restored = self.names, self.restored
+        if restored is not None and names is not None:
+            for node in nodes:
+                if id(node) in seeds and node.serial in names:
+                    seeds[id(node)] = restored.operators[names[node.serial]]["seed"]
+        return seeds
+
+    def resume(self, readers: OpenReaders, feeding: Feeding) -> int:
+        """Bring readers and sources to where they were; return the number of the next iteration."""
+        names, restored = self.names, self.restored
+        if restored is None or names is None:
+            return 0
+        for node in readers.nodes:
+            entry = restored.operators[names[node.serial]]
+            reader = readers.by_node[id(node)]
+            _check_reader(node, reader, entry)
+            if entry["shard"] == reader.meta()["shard_id"]:
+                reader.restore(entry["state"])
+            else:
+                reader.follow(entry["state"])
+        feeding.restore(restored.sources)
+        return restored.iteration
+
+    def current(
+        self,
+        executor: Executor,
+        readers: OpenReaders,
+        feeding: Feeding,
+        prefetch: Prefetch,
+        iterator: dict[str, Any] | None,
+    ) -> Checkpoint:
+        """A checkpoint behind what was taken, with the state of the `iterator` that takes it."""
+        names = self.names
+        assert names is not None
+        with prefetch.lock:  # nothing is scheduled meanwhile by another thread that feeds
+            oldest, states = executor.states()
+            sources = feeding.state() if oldest is None else oldest.sources
+            number = prefetch.number if oldest is None else oldest.number
+        assert sources is not None
+        plan = executor.plan
+        operators: dict[str, dict[str, Any]] = {}
+        for node in plan.nodes:
+            name = names.get(node.serial)
+            if name is None:
+                continue
+            entry: dict[str, Any] = {"operator": node.schema.name}
+            if id(node) in plan.seeds:
+                entry["seed"] = plan.seeds[id(node)]
+            if node.attachment is not None:
+                entry["source"] = node.attachment.kind
+            elif id(node) in states:
+                reader = readers.by_node[id(node)]
+                entry["data"] = reader.identity()
+                entry["shard"] = reader.meta()["shard_id"]
+                entry["state"] = states[id(node)]
+            operators[name] = entry
+        return Checkpoint(number, dict(sources), operators, iterator)
+
+    def readable(self, data: bytes | str, readers: OpenReaders) -> Checkpoint:
+        """The checkpoint in `data`, if the pipeline can go on from it.
+
+        Raises
+        ------
+        CheckpointError
+            If it is none, or that of another pipeline.
+        """
+        assert self.names is not None
+        found = Checkpoint.unpacked(data)
+        self._check_operators(found)
+        for node in readers.nodes:
+            entry = found.operators[self.names[node.serial]]
+            _check_reader(node, readers.by_node[id(node)], entry)
+        return found
+
+
+def check_enabled(settings: Settings) -> None:
+    """Check that checkpoints of a pipeline can be made."""
+    if not settings.enable_checkpointing:
+        raise UsageError(
+            "Cannot save a checkpoint of a pipeline that was made without it: give it "
+            "`enable_checkpointing=True`."
+        )
+
+
+def _check_reader(node: OpNode, reader: Any, entry: dict[str, Any]) -> None:
+    """Check that a reader reads what it did when a checkpoint was made."""
+    before, now = entry["data"], reader.identity()
+    differences = [
+        f"`{what}` is {now.get(what)!r} and was {before.get(what)!r}"
+        for what in sorted({*before, *now})
+        if before.get(what) != now.get(what)
+    ]
+    if differences:
+        raise CheckpointError(
+            f'The reader "{node.name}", created at {node.user_line}, cannot go on where it was '
+            "when the checkpoint was made, because it reads something else: "
+            f"{'; '.join(differences)}."
+        )
+
+
+def _source(node: OpNode) -> str:
+    return f'The source of the external source "{node.name}", created at {node.user_line},'
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that nobody ever finds half written."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise

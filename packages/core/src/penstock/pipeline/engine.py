@@ -1,0 +1,181 @@
+"""What a pipeline runs on once it is built: readers, sources, the executor, and what is taken."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import UsageError
+from penstock.executor.executor import Executor
+from penstock.executor.plan import batches_read_ahead, make_plan
+from penstock.graph.fuse import merge_expressions
+from penstock.graph.transfers import insert_transfers
+from penstock.pipeline.checkpointing import Checkpointing
+from penstock.pipeline.feeding import Feeding
+from penstock.pipeline.open_readers import OpenReaders
+from penstock.pipeline.output_checks import OutputChecks
+from penstock.pipeline.prefetch import Prefetch
+from penstock.pipeline.workers import prepare_processes, start_processes
+from penstock.tensors._repr import shape_range
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.executor.checkpoint import Checkpoint
+    from penstock.executor.plan import Plan
+    from penstock.graph.data_node import DataNode
+    from penstock.graph.nodes import OpNode
+    from penstock.pipeline.settings import Settings
+    from penstock.pipeline.source_workers import SourceWorkers
+    from penstock.tensors.gpu.device import Device
+    from penstock.tensors.gpu.tensor_list import TensorListGPU
+    from penstock.tensors.tensor_list import TensorListCPU
+
+    Batch = TensorListCPU | TensorListGPU
+
+_running: weakref.WeakSet[Engine] = weakref.WeakSet()
+
+
+class Engine:
+    """Runs the graph of one pipeline; its threads are started when it is made.
+
+    Parameters
+    ----------
+    settings
+        Those of the pipeline.
+    nodes, outputs
+        The operators that are needed, and the edges that are returned.
+    workers
+        What runs parallel external sources.
+    reads_ahead
+        Whether iterations whose files are read at once may be scheduled beyond the depth.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        nodes: list[OpNode],
+        outputs: list[DataNode],
+        workers: SourceWorkers,
+        *,
+        reads_ahead: bool,
+    ) -> None:
+        assert settings.batch_size is not None
+        batch_size = settings.batch_size
+        prepare_processes(settings)
+        self.checkpointing = Checkpointing(settings, nodes)
+        workers.start_processes(nodes, batch_size)
+        run_nodes, run_outputs = insert_transfers(nodes, outputs)
+        if settings.fuse:
+            run_nodes, run_outputs = merge_expressions(run_nodes, run_outputs)
+        seeds = self.checkpointing.seeds(run_nodes, settings.seed)
+        self.readers = OpenReaders(
+            [node for node in run_nodes if node.schema.reader],
+            seeds,
+            batch_size,
+            checkpointing=settings.enable_checkpointing,
+        )
+        plan = make_plan(run_nodes, run_outputs, seeds, self.readers.parsers())
+        self.checks = OutputChecks(settings, len(outputs))
+        device = _device(settings, plan)
+        self.feeding = Feeding(plan, batch_size, device, self.checkpointing.names)
+        workers.start_threads()
+        depth = settings.depth
+        if settings.works_ahead and reads_ahead:
+            depth += batches_read_ahead(plan)
+        self.executor = Executor(
+            plan,
+            self.readers.by_node,
+            num_threads=int(settings.num_threads or 1),
+            fuse=settings.fuse,
+            on_bad_sample=settings.on_bad_sample,
+            set_affinity=settings.set_affinity,
+            device=device,
+            depth=depth,
+            processes=start_processes(settings, plan, self.readers.by_node, run_outputs),
+        )
+        number = self.checkpointing.resume(self.readers, self.feeding)
+        self.prefetch = Prefetch(self.executor, self.feeding, depth, number)
+        self.first_shapes: list[str] = []
+        """Shapes of the samples of each output, in the first batch that was taken."""
+        self.skipped = 0
+        """How many bad samples were made up for in the outputs that were taken last."""
+        self.draw_numbers: list[int] | None = None
+        """`Iteration.draw_numbers` of these."""
+        self.executor.start()
+        _running.add(self)
+
+    def take(self, cuda_stream: Any, set_up: Callable[[], None] | None) -> tuple[Batch, ...]:
+        """Wait for the outputs of the oldest iteration; the arguments are those of `run`.
+
+        Parameters
+        ----------
+        cuda_stream
+            Where the outputs are going to be used.
+        set_up
+            What to call before an iteration is scheduled.
+        """
+        iteration = self.prefetch.take(set_up)
+        buffers = iteration.buffers
+        batches = tuple([buffers[r].tensor_list() for r in self.executor.plan.outputs])
+        self.checks.check(batches)
+        if cuda_stream is not None:
+            for batch in batches:
+                batch._set_stream(cuda_stream)
+        self.skipped = iteration.skipped
+        self.draw_numbers = iteration.draw_numbers
+        if not self.first_shapes:
+            self.first_shapes = [shape_range(batch.shape()) for batch in batches]
+        return batches
+
+    def reset(self) -> None:
+        """Begin the next epoch, if the data of an external source has come to its end."""
+        if self.feeding.ended:
+            self.feeding.reset()
+            self.prefetch.begin_epoch()
+
+    def restart_epoch(self, at_least: Mapping[str, int] | None = None) -> dict[str, int]:
+        """Drop everything in progress and begin the next epoch, wherever the current one is.
+
+        Parameters
+        ----------
+        at_least
+            By the names of readers, the number of the first epoch that may begin now.
+
+        Returns
+        -------
+        By the names of the readers, the shards they read now.
+        """
+        self.prefetch.number -= self.executor.pending()
+        shards = self.readers.next_epoch(self.executor.cancel(), at_least)
+        self.feeding.new_epoch()
+        self.prefetch.begin_epoch()
+        return shards
+
+    def checkpoint(self, iterator: dict[str, Any] | None) -> Checkpoint:
+        """A checkpoint behind the outputs that were taken, with the state of the `iterator`."""
+        return self.checkpointing.current(
+            self.executor, self.readers, self.feeding, self.prefetch, iterator
+        )
+
+
+def _device(settings: Settings, plan: Plan) -> Device | None:
+    """The GPU, if the graph has work for one."""
+    if not plan.streams:
+        return None
+    if settings.device_id is None:
+        node = next(n for n in plan.nodes if n.device != "cpu")
+        raise UsageError(
+            f"The pipeline has no GPU (`device_id` is None), but `{node.where().operator}`, "
+            f"created at {node.user_line}, needs one. Give the pipeline a `device_id`, or keep "
+            "the data on the CPU."
+        )
+    from penstock.tensors.gpu.device import get_device
+
+    return get_device(settings.device_id)
+
+
+def shut_down_all() -> None:
+    """Stop the threads of all pipelines, without waiting for them, because the program ends."""
+    for engine in list(_running):
+        engine.executor.shut_down_at_exit()

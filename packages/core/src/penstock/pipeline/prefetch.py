@@ -1,0 +1,148 @@
+"""What is worked on ahead of the consumer: iterations are scheduled as far as there is data."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from penstock.errors import OutOfRangeError
+from penstock.executor.iteration import Iteration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.executor.executor import Executor
+    from penstock.pipeline.feeding import Feeding
+
+
+class Prefetch:
+    """Schedules iterations of an executor for a consumer, who takes them in their order.
+
+    Parameters
+    ----------
+    executor
+        What works on them.
+    feeding
+        The external sources.
+    depth
+        How many are worked on ahead.
+    number
+        Number of the first iteration.
+    """
+
+    def __init__(self, executor: Executor, feeding: Feeding, depth: int, number: int) -> None:
+        self._executor = executor
+        self._feeding = feeding
+        self._depth = depth
+        self.lock = threading.Lock()
+        """Held while external sources are asked and iterations are scheduled, by the consumer or
+        by whoever feeds; taken before the executor's monitor.
+        """
+        self.number = number
+        """Number of the next iteration, never reset: random streams count by it. Guarded by
+        `lock`, as all else.
+        """
+        self._owed = 0
+        """Iterations that were asked for while an external source had not been fed."""
+        self._is_begun = False
+        """Whether iterations were scheduled in this epoch."""
+        self._retrying = False
+        self._is_set_up = False
+        """Whether `set_up` was called for the next iteration."""
+
+    def schedule(self, set_up: Callable[[], None] | None) -> None:
+        """Start on a further iteration, or on as many as are worked on ahead, at first.
+
+        Parameters
+        ----------
+        set_up
+            What to call before each is scheduled.
+        """
+        if not self._is_begun:
+            self._is_begun = True
+            self._owed += self._depth
+        elif not (self._retrying and self._owed):
+            self._owed += 1
+        self._retrying = True  # a source that raises is asked again for the same iteration
+        self._schedule_owed(set_up)
+        self._retrying = False
+
+    def schedule_fed(self, set_up: Callable[[], None] | None) -> None:
+        """Schedule what was asked for before a source was fed.
+
+        Nothing is done while this is being done already, be it by another thread or further up in
+        this one: a source, or `set_up`, may feed another one.
+        """
+        try:
+            if self.lock.acquire(blocking=False):
+                try:
+                    self._schedule_while_fed(set_up)
+                finally:
+                    self.lock.release()
+        finally:
+            self._feeding.note_change()
+
+    def _schedule_owed(self, set_up: Callable[[], None] | None) -> None:
+        try:
+            with self.lock:  # not `acquire`, behind which a Ctrl-C would leave it locked
+                self._schedule_while_fed(set_up)
+        finally:
+            self._feeding.note_change()
+
+    def _schedule_while_fed(self, set_up: Callable[[], None] | None) -> None:
+        """Schedule what was asked for, as far as external sources have data. Holds the lock."""
+        feeding = self._feeding
+        while self._owed and not feeding.ended:
+            try:
+                # Once for each iteration, however often the rest is tried again.
+                if set_up is not None and not self._is_set_up:
+                    set_up()
+                    self._is_set_up = True
+                if feeding.starving():
+                    break
+                size, fed = feeding.collect()
+            except StopIteration:
+                feeding.ended = True
+                break
+            self._executor.schedule(Iteration(self.number, size, fed, feeding.before))
+            self.number += 1
+            self._owed -= 1
+            self._is_set_up = False
+
+    def take(self, set_up: Callable[[], None] | None) -> Iteration:
+        """Wait for the oldest iteration and hand it over.
+
+        Raises
+        ------
+        StopIteration
+            At the end of an epoch.
+        OutOfRangeError
+            If a source has not been fed for it.
+        """
+        feeding = self._feeding
+        if self._owed:
+            self._schedule_owed(set_up)
+        while True:
+            seen = feeding.changes
+            if self._executor.pending():
+                break
+            if feeding.ended or not self._owed:
+                feeding.warn_of_empty_epoch()
+                raise StopIteration
+            starving = feeding.starving()
+            if starving and feeding.may_wait():
+                feeding.wait_for_change(seen)
+            elif starving:
+                self._owed = 0
+                raise OutOfRangeError(
+                    f"The external source{'s' if len(starving) > 1 else ''} "
+                    f"{', '.join(map(repr, starving))} had no data for this iteration: call "
+                    "`feed_input` before each run."
+                )
+            self._schedule_owed(set_up)
+        return self._executor.take()
+
+    def begin_epoch(self) -> None:
+        """Forget what was asked for in the epoch before."""
+        self._owed = 0
+        self._is_begun = False
