@@ -7,7 +7,7 @@ import pytest
 
 import penstock.experimental.dynamic as ndd
 from penstock import Pipeline, errors, fn, ops, types
-from penstock.operators import Input, Operator, Spec, operator
+from penstock.operators import Input, SampleOperator, Spec, operator
 from penstock.operators.support import registry
 from penstock.operators.support.argument_types import DataTypeArg
 from penstock.operators.support.registry import _schemas
@@ -39,7 +39,7 @@ def _operators():
         return data.astype(xp.float16)
 
     @operator("test_bytes", inputs=Input())
-    class Bytes(Operator):
+    class Bytes(SampleOperator):
         """Its input as bytes."""
 
         def infer(self, data):

@@ -13,7 +13,7 @@ import pytest
 
 import penstock.experimental.dynamic as ndd
 from penstock.errors import UsageError
-from penstock.operators.support.operator import Operator, operator
+from penstock.operators.support.operator import SampleOperator, operator
 from penstock.operators.support.registry import _schemas
 from penstock.operators.support.schema import Input
 
@@ -26,7 +26,7 @@ def counted():
     """An operator that counts its samples, and one that waits for `GATE`."""
 
     @operator("test_counted", inputs=Input())
-    class Counted(Operator):
+    class Counted(SampleOperator):
         """Counts."""
 
         def cpu(self, c, *inputs):
@@ -34,7 +34,7 @@ def counted():
             return inputs[0] * 2
 
     @operator("test_waiting", inputs=Input())
-    class Waiting(Operator):
+    class Waiting(SampleOperator):
         """Waits."""
 
         def cpu(self, c, *inputs):
@@ -268,7 +268,7 @@ def test_importing_the_package_does_not_import_dynamic_mode():
 
 def test_an_interruption_is_no_error_of_a_call():
     @operator("test_interrupted", inputs=Input())
-    class Interrupted(Operator):
+    class Interrupted(SampleOperator):
         """Is interrupted."""
 
         def cpu(self, c, *inputs):

@@ -8,22 +8,20 @@ import pytest
 from penstock import Pipeline, fn, types
 from penstock.graph.capture import call
 from penstock.operators.support.late_batch import LateBatch
-from penstock.operators.support.operator import Operator, operator
+from penstock.operators.support.operator import BatchOperator, operator
 from penstock.operators.support.schema import Input, Spec
 
 DATA = np.random.default_rng(0).random((4, 3, 2), np.float32)
 
 
 @operator("testing.bits", inputs=Input(), tells_late=True, hidden=True)
-class Bits(Operator):
+class Bits(BatchOperator):
     """The bits of 32-bit numbers, as one row of integers; its declaration knows nothing of that."""
-
-    needs_batch = True
 
     def infer(self, *inputs):
         return Spec(types.DALIDataType.NO_TYPE, None)
 
-    def cpu_batch(self, c, samples):
+    def cpu(self, c, samples):
         whole = c.whole(0)
         rows = np.stack(samples) if whole is None else whole
         return (LateBatch(rows.view(np.int32).reshape(len(samples), -1), SPEC),)

@@ -10,7 +10,7 @@ from hypothesis import given
 
 import tests.support.counting_reader
 from penstock import errors, fn, pipeline_def, types
-from penstock.operators import Input, Operator, Spec, operator
+from penstock.operators import BatchOperator, Input, SampleOperator, Spec, operator
 from penstock.operators.support.argument_types import IntArg, IntListArg
 from penstock.operators.support.schema import Arg
 
@@ -27,7 +27,7 @@ def painting(number: int) -> np.ndarray:
 
 
 @operator("testing.paint", inputs=Input(), hidden=True)
-class Paint(Operator):
+class Paint(SampleOperator):
     """Make the image of a number."""
 
     def infer(self, number):
@@ -46,7 +46,7 @@ class Paint(Operator):
     args=(Arg("bad", IntListArg, (), "Numbers to fail on."),),
     hidden=True,
 )
-class RefuseSome(Operator):
+class RefuseSome(SampleOperator):
     """Hand on what comes with a good number."""
 
     def infer(self, value, number):
@@ -64,15 +64,13 @@ class RefuseSome(Operator):
     args=(Arg("by", IntArg, 1, "How many samples further on each comes from."),),
     hidden=True,
 )
-class RotateBatch(Operator):
+class RotateBatch(BatchOperator):
     """Put samples into the places of others, as they are."""
-
-    needs_batch = True
 
     def infer(self, value):
         return value
 
-    def cpu_batch(self, c, samples):
+    def cpu(self, c, samples):
         by = c.args(0).by
         return [samples[(k + by) % len(samples)] for k in range(len(samples))]
 

@@ -9,7 +9,7 @@ import numpy as np
 from penstock import Pipeline, fn
 from penstock.graph.capture import call
 from penstock.operators.support.argument_types import ObjectArg
-from penstock.operators.support.operator import Operator, operator
+from penstock.operators.support.operator import BatchOperator, SampleOperator, operator
 from penstock.operators.support.schema import REQUIRED, Arg, Input
 
 DEPTH = 4
@@ -19,7 +19,7 @@ WAIT_SECONDS = 60
 @operator(
     "testing.last_first", inputs=Input(), args=(Arg("events", ObjectArg, REQUIRED),), hidden=True
 )
-class LastFirst(Operator):
+class LastFirst(SampleOperator):
     """Lets an iteration through when the one behind it is through."""
 
     def cpu(self, c, x):
@@ -38,12 +38,10 @@ class LastFirst(Operator):
     in_order=True,
     hidden=True,
 )
-class Witness(Operator):
+class Witness(BatchOperator):
     """Notes what it sees; bad numbers are an error."""
 
-    needs_batch = True
-
-    def cpu_batch(self, c, samples):
+    def cpu(self, c, samples):
         number = int(samples[0])
         self._note(number)
         return list(samples)

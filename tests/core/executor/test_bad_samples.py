@@ -10,7 +10,7 @@ from PIL import Image
 
 import tests.support.counting_reader
 from penstock import errors, fn, pipeline_def, types
-from penstock.operators import Input, Operator, Spec, operator
+from penstock.operators import BatchOperator, Input, SampleOperator, Spec, operator
 
 assert tests.support.counting_reader
 
@@ -229,15 +229,13 @@ def test_what_fails_behind_a_batch_operator_is_out_of_what_that_made_too():
 
 
 @operator("testing.turn_batch", inputs=Input(), hidden=True)
-class TurnBatch(Operator):
+class TurnBatch(BatchOperator):
     """The batch in reverse."""
-
-    needs_batch = True
 
     def infer(self, value):
         return value
 
-    def cpu_batch(self, c, samples):
+    def cpu(self, c, samples):
         return samples[::-1]
 
 
@@ -246,7 +244,7 @@ def test_skip_looks_at_no_memory_of_the_sample_that_failed():
         return np.arange(value, value + 20 * 24, dtype=np.int32).reshape(20, 24, 1)
 
     @operator("testing.big_image", inputs=Input(), hidden=True)
-    class BigImage(Operator):
+    class BigImage(SampleOperator):
         def infer(self, number):
             return Spec(types.INT32, 3, "HWC")
 
@@ -272,7 +270,7 @@ def test_skip_looks_at_no_memory_of_the_sample_that_failed():
 
 
 @operator("testing.refuse_one", inputs=(Input("value"), Input("number")), hidden=True)
-class RefuseOne(Operator):
+class RefuseOne(SampleOperator):
     """Hand on what does not come with a 1."""
 
     def infer(self, value, number):

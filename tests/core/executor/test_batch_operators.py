@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def, types
-from penstock.operators import Arg, Input, IntArg, Operator, operator
+from penstock.operators import Arg, BatchOperator, Input, IntArg, SampleOperator, operator
 
 
 @operator("testing.reverse_batch", inputs=Input(), hidden=True)
-class ReverseBatch(Operator):
+class ReverseBatch(BatchOperator):
     """Gives each sample the value of its counterpart from the other end of the batch."""
 
-    needs_batch = True
-
-    def cpu_batch(self, c, samples):
+    def cpu(self, c, samples):
         """The whole batch."""
         out = []
         for index, sample in enumerate(reversed(samples)):
@@ -34,22 +32,29 @@ class ReverseBatch(Operator):
     ],
     hidden=True,
 )
-class SumOrSelf(Operator):
+class SumOrSelf(SampleOperator):
     """A batch operator or not, by its arguments."""
 
-    @staticmethod
-    def needs_batch(args):
+    @classmethod
+    def for_arguments(cls, args):
         """Only for sums."""
-        return bool(args["total"])
+        return Sum if args["total"] else cls
 
     def cpu(self, c, value):
         """Sample by sample."""
         return value + np.asarray(c.args.offset, value.dtype)
 
-    def cpu_batch(self, c, values):
+
+class Sum(BatchOperator):
+    """Adds the sum of the batch."""
+
+    def cpu(self, c, values):
         """The whole batch."""
         total = sum(values)
         return [np.asarray(v + total + c.args(i).offset, v.dtype) for i, v in enumerate(values)]
+
+
+Sum.schema = SumOrSelf.schema
 
 
 def feed():
@@ -95,12 +100,10 @@ def test_batch_operator_as_first_and_as_tensor_argument():
 
 def test_error_in_a_batch_operator_names_it():
     @operator("testing.no_batch", inputs=Input(), hidden=True)
-    class NoBatch(Operator):
+    class NoBatch(BatchOperator):
         """Fails."""
 
-        needs_batch = True
-
-        def cpu_batch(self, c, samples):
+        def cpu(self, c, samples):
             """Fail."""
             raise ValueError("not this batch")
 
@@ -113,12 +116,10 @@ def test_error_in_a_batch_operator_names_it():
 
 
 @operator("testing.hand_on_rows", inputs=Input(), hidden=True)
-class HandOnRows(Operator):
+class HandOnRows(BatchOperator):
     """Gives back rows of the memory it was given, the first one twice."""
 
-    needs_batch = True
-
-    def cpu_batch(self, c, samples):
+    def cpu(self, c, samples):
         """The whole batch."""
         return [samples[0], *samples[:-1]]
 

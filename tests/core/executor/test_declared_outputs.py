@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 
 from penstock import errors, fn, pipeline_def, types
-from penstock.operators import Input, Operator, Spec, operator
+from penstock.operators import BatchOperator, Input, Operator, SampleOperator, Spec, operator
 
 SIZE = 3
 
 
-class Declared(Operator):
+class DeclaredBatch(BatchOperator):
+    def infer(self, value):
+        return Declared.infer(self, value)
+
+
+class Declared(SampleOperator):
     """Says float32 with two axes."""
 
     def infer(self, value):
@@ -41,7 +46,7 @@ class WrongResult(Declared):
 
 
 @operator("testing.wrong_view", inputs=Input(), hidden=True)
-class WrongView(Operator):
+class WrongView(SampleOperator):
     def infer(self, value):
         return Spec(types.INT32, 1)
 
@@ -50,18 +55,14 @@ class WrongView(Operator):
 
 
 @operator("testing.wrong_batch_memory", inputs=Input(), hidden=True)
-class WrongBatchMemory(Declared):
-    needs_batch = True
-
-    def cpu_batch(self, c, samples):
+class WrongBatchMemory(DeclaredBatch):
+    def cpu(self, c, samples):
         return [c.empty(k, (2, 2), np.int64) for k in range(len(samples))]
 
 
 @operator("testing.wrong_batch_rank", inputs=Input(), hidden=True)
-class WrongBatchRank(Declared):
-    needs_batch = True
-
-    def cpu_batch(self, c, samples):
+class WrongBatchRank(DeclaredBatch):
+    def cpu(self, c, samples):
         return [np.zeros((2,) * (1 + k), np.float32) for k in range(len(samples))]
 
 
@@ -74,7 +75,7 @@ class WrongChunk(Declared):
 
 
 @operator("testing.unknown_rank", inputs=Input(), hidden=True)
-class UnknownRank(Operator):
+class UnknownRank(SampleOperator):
     def infer(self, value):
         return Spec(types.FLOAT, None)
 
@@ -114,7 +115,7 @@ def test_outputs_that_are_not_as_declared(name, sample, what, kind):
 def test_a_name_of_the_library_is_not_taken_silently():
     def declare():
         @operator("flip", inputs=Input())
-        class Flip(Operator):
+        class Flip(SampleOperator):
             """Something else."""
 
         return Flip

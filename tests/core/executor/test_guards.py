@@ -15,7 +15,7 @@ from penstock.errors import (
     UsageError,
 )
 from penstock.graph.guards import guarded, merge
-from penstock.operators import Input, Operator, operator
+from penstock.operators import BatchOperator, Input, SampleOperator, operator
 from penstock.operators.support.late_batch import LateBatch
 from penstock.operators.support.schema import Spec
 
@@ -24,7 +24,7 @@ SEEN: list = []
 
 
 @operator("testing.seen", inputs=Input(), hidden=True)
-class Seen(Operator):
+class Seen(SampleOperator):
     """Notes the positions and values of the samples that it is called with."""
 
     def cpu(self, c, data):
@@ -34,39 +34,35 @@ class Seen(Operator):
 
 
 @operator("testing.members", inputs=Input(), hidden=True)
-class Members(Operator):
+class Members(BatchOperator):
     """Gives each sample all that its batch holds."""
-
-    needs_batch = True
 
     def infer(self, data):
         """One dimension more."""
         return data._replace(ndim=1)
 
-    def cpu_batch(self, c, data):
+    def cpu(self, c, data):
         """The whole batch."""
         SEEN.append(len(data))
         return [np.array(data) for _ in data]
 
 
 @operator("testing.late_double", inputs=Input(), tells_late=True, hidden=True)
-class LateDouble(Operator):
+class LateDouble(BatchOperator):
     """Tells only with the data what comes out."""
-
-    needs_batch = True
 
     def infer(self, data):
         """Nothing is known."""
         return Spec(types.NO_TYPE, None)
 
-    def cpu_batch(self, c, data):
+    def cpu(self, c, data):
         """The whole batch."""
         values = np.array(data) * 2
         return (LateBatch(values, Spec(types.FLOAT, values.ndim - 1)),)
 
 
 @operator("testing.not_negative", inputs=Input(), hidden=True)
-class NotNegative(Operator):
+class NotNegative(SampleOperator):
     """Fails for negative numbers."""
 
     def cpu(self, c, data):
@@ -303,7 +299,7 @@ def test_the_last_step_of_a_branch_writes_to_the_merged_batch():
     rows = []
 
     @operator("testing.notes_memory", inputs=Input(), hidden=True)
-    class NotesMemory(Operator):
+    class NotesMemory(SampleOperator):
         """Notes where its output is."""
 
         def cpu(self, c, data):

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from penstock import errors, fn, pipeline_def, types
-from penstock.operators import Input, Operator, operator
+from penstock.operators import Input, SampleOperator, operator
 from penstock.operators.support.planning import Planned
 
 SIZES: list[int] = []
 
 
 @operator("testing.counts_its_plans", inputs=Input(), hidden=True)
-class CountsItsPlans(Operator):
+class CountsItsPlans(SampleOperator):
     """Hand on small values, and note how many samples are planned at once."""
 
     plans_values = True

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, errors, fn, operators, ops, types
-from penstock.operators import Input, Operator, operator
+from penstock.operators import Input, SampleOperator, operator
 
 _PAGE = Path(__file__).parents[3] / "docs" / "operators.md"
 
@@ -113,7 +113,7 @@ def test_wrong_outputs_are_found_before_another_operator_gets_them(output, error
 
 def test_a_class_that_returns_too_many_outputs():
     @operator("testing.twice", inputs=Input(), hidden=True)
-    class Twice(Operator):
+    class Twice(SampleOperator):
         """Two outputs where one is declared."""
 
         def cpu(self, c, *inputs):

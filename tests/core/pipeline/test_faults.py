@@ -21,7 +21,7 @@ from penstock.operators.readers.base import Reader
 from penstock.operators.readers.base import reader as declare_reader
 from penstock.operators.readers.index import Index
 from penstock.operators.support import registry
-from penstock.operators.support.operator import Operator, operator
+from penstock.operators.support.operator import BatchOperator, SampleOperator, operator
 from penstock.operators.support.schema import Input, Spec
 from penstock.tensors.pool import HOST_POOL
 from penstock.types import DALIDataType
@@ -69,7 +69,7 @@ KINDS = [
     SystemExit,
     GeneratorExit,
 ]
-PLACES = ["constructor", "infer", "cpu", "needs_batch", "cpu_batch", "third sample"]
+PLACES = ["constructor", "infer", "cpu", "for_arguments", "batch", "third sample"]
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def declare():
             if place == name:
                 raise raising(kind)
 
-        class Faulty(Operator):
+        class Faulty(SampleOperator):
             """Fails."""
 
             def __init__(self, *arguments):
@@ -98,14 +98,10 @@ def declare():
                     at("third sample")
                 return data
 
-            @staticmethod
-            def needs_batch(args):
-                at("needs_batch")
-                return place == "cpu_batch"
-
-            def cpu_batch(self, c, batch):
-                at("cpu_batch")
-                return batch
+            @classmethod
+            def for_arguments(cls, args):
+                at("for_arguments")
+                return FaultyBatch if place == "batch" else cls
 
         class FaultyEntries(Index):
             def fetch(self, entry):
@@ -139,11 +135,18 @@ def declare():
                 at("state")
                 return super().state()
 
+        class FaultyBatch(BatchOperator):
+            """Fails."""
+
+            def cpu(self, c, batch):
+                at("batch")
+                return batch
+
         if reader:
             declare_reader("testing.faulty")(FaultyReader)
         else:
             operator("testing.faulty", inputs=Input("data"))(Faulty)
-        schema = registry.find("testing.faulty")
+        schema = FaultyBatch.schema = registry.find("testing.faulty")
         return lambda *inputs: penstock.faces.functions.function_of(schema, "fn")(*inputs)
 
     yield make
@@ -168,7 +171,7 @@ def test_exceptions_in_operators(declare, place, kind):
     with pytest.raises(BaseException) as caught:
         pipe.run()
     error = caught.value
-    if place == "needs_batch" and not issubclass(kind, Exception):
+    if place == "for_arguments" and not issubclass(kind, Exception):
         return  # raised in the user's own thread, it goes through
     assert isinstance(error, Exception)  # not what would end the program
     assert not isinstance(error, StopIteration)  # nor the epoch
@@ -313,7 +316,7 @@ def test_sources_may_feed_other_sources():
 # -- deletion --------------------------------------------------------------------------------
 
 
-class Gated(Operator):
+class Gated(SampleOperator):
     """Waits for the test before it lets a sample through."""
 
     started = threading.Semaphore(0)
@@ -681,11 +684,11 @@ INTERRUPTED = {
     """,
     "waiting for a batch": """
         import penstock.pipeline.pipeline as module
-        from penstock.operators.support.operator import Operator, operator
+        from penstock.operators.support.operator import Operator, SampleOperator, operator
         from penstock.operators.support.schema import Input
         module.EXIT_SECONDS = 0.1
         @operator("testing.stuck", inputs=Input("data"))
-        class Stuck(Operator):
+        class Stuck(SampleOperator):
             def cpu(self, c, data):
                 os.kill(os.getpid(), signal.SIGINT)  # the consumer waits for this sample
                 threading.Event().wait()
@@ -747,12 +750,12 @@ def test_interrupted_and_continued():
 def test_an_operator_that_never_returns_does_not_keep_the_program():
     done = python("""
         import penstock.pipeline.pipeline as module
-        from penstock.operators.support.operator import Operator, operator
+        from penstock.operators.support.operator import Operator, SampleOperator, operator
         from penstock.operators.support.schema import Input
         module.EXIT_SECONDS = 0.1
         begun = threading.Event()
         @operator("testing.stuck", inputs=Input("data"))
-        class Stuck(Operator):
+        class Stuck(SampleOperator):
             def cpu(self, c, data):
                 begun.set()
                 threading.Event().wait()

@@ -78,13 +78,13 @@ class Prepared:
             key: Spec(DALI_OF[values[0].dtype], values[0].ndim, arg_layouts.get(key, ""))
             for key, values in rows.items()
         }
-        self.op: Any = schema.cls(dict(constants), argument_specs)
+        self.op: Any = schema.cls.for_arguments(constants)(dict(constants), argument_specs)
         self.constants: SimpleNamespace = self.op.args
         if is_for_frames(schema, specs):
             self.op = frames(self.op, specs, {k: s.layout for k, s in argument_specs.items()})
         inferred = self.op.infer(*specs)
         self.specs = (inferred,) if isinstance(inferred, Spec) else tuple(inferred)
-        by_frame = getattr(self.op, "frame_args", ())
+        by_frame = self.op.frame_args
         self.tensors = {
             key: (
                 SimpleNamespace(rows=values),

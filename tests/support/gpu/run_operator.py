@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.executor.cpu.frames import FrameLoop
 from penstock.executor.gpu.context import GpuContext
-from penstock.executor.plan import needs_batch
+from penstock.operators.support.operator import BatchOperator
 from penstock.tensors.gpu.runtime import Runtime
 from penstock.types import storage_dtype
 from tests.support.gpu.prepared import Prepared
@@ -124,8 +124,8 @@ def run_cpu_operator_on_batch(
     """What `cpu` makes of the same batch; arguments as of `run_gpu_operator`."""
     prepared = Prepared(name, inputs, layout, arg_layouts or {}, batch_size, FrameLoop, args)
     contexts = [_context(prepared, i, seed, iteration, sources) for i in range(prepared.size)]
-    if needs_batch(prepared.node):
-        results = prepared.op.cpu_batch(_BatchContext(contexts, seed, iteration), *inputs)
+    if isinstance(prepared.op, BatchOperator):
+        results = prepared.op.cpu(_BatchContext(contexts, seed, iteration), *inputs)
         return tuple(map(list, results)) if isinstance(results, tuple) else list(results)
     results = [
         call(prepared.op, prepared.specs, c, *(rows[c.index] for rows in inputs)) for c in contexts
@@ -148,7 +148,7 @@ def _context(
 
 
 class _BatchContext:
-    """What `cpu_batch` is handed."""
+    """What `BatchOperator.cpu` is handed."""
 
     def __init__(self, contexts: list[PlainContext], seed: int, iteration: int) -> None:
         self._contexts = contexts

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, fn, types
-from penstock.operators import Arg, FloatArg, Input, Operator, Spec, operator
+from penstock.operators import Arg, FloatArg, Input, SampleOperator, Spec, operator
 from penstock.types import DALIDataType
 
 
@@ -17,7 +17,7 @@ from penstock.types import DALIDataType
     frames=True,
     hidden=True,
 )
-class ScaleFrames(Operator):
+class ScaleFrames(SampleOperator):
     """Multiply; checks that it sees frames only."""
 
     def infer(self, data: Spec) -> Spec:
@@ -34,7 +34,7 @@ class ScaleFrames(Operator):
 
 
 @operator("testing.crop_by_index", inputs=Input(layouts=("HWC",)), frames=True, hidden=True)
-class Growing(Operator):
+class Growing(SampleOperator):
     """Makes a frame's height its first value: frames of one sequence come out different."""
 
     def cpu(self, c, data):

@@ -10,7 +10,7 @@ from penstock.operators.support.argument_types import (
     StringArg,
 )
 from penstock.operators.support.docs import devices_with_code, docstring_for, layouts_of
-from penstock.operators.support.operator import Operator
+from penstock.operators.support.operator import Operator, SampleOperator
 from penstock.operators.support.schema import REQUIRED, Arg, Input, OpSchema
 from penstock.types import DALIDataType, DALIInterpType
 
@@ -19,7 +19,7 @@ DATA = (Input(),)
 IMAGE = (Input("image", "What to blur.", layouts=("HWC",), dtypes=(DALIDataType.UINT8,)),)
 
 
-class WithCode(Operator):
+class WithCode(SampleOperator):
     def cpu(self, c, data):
         return data
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import NotYetSupportedError, located
 from penstock.executor.cpu.batch import EdgeHistory
+from penstock.operators.support.operator import BatchOperator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,11 +93,10 @@ def batches_read_ahead(plan: Plan) -> int:
     return max((int(n.args.get("prefetch_queue_depth", 1)) for n in plan.readers), default=0)
 
 
-def needs_batch(node: OpNode) -> bool:
-    """Whether `node` works on whole batches, as its class or its constants say."""
-    decide = getattr(node.schema.cls, "needs_batch", False)
+def works_on_batches(node: OpNode) -> bool:
+    """Whether the class that does the work of `node` is one of whole batches."""
     try:
-        return bool(decide(node.args)) if callable(decide) else bool(decide)
+        return issubclass(node.schema.cls.for_arguments(node.args), BatchOperator)
     except Exception as error:
         raise located(error, node.where()) from error
 
@@ -145,7 +145,7 @@ def make_plan(
             reads = [register(e) for e in node.sources]
             for r in reads:
                 consumers[r] += 1
-            whole = device != "cpu" or needs_batch(node)
+            whole = device != "cpu" or works_on_batches(node)
             # A batch operator runs behind the samples of a stage and can read what they write.
             stage = max((ready[r] for r in reads), default=0)
             is_feed = node.attachment is not None and device == "cpu"

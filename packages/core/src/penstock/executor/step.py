@@ -17,6 +17,7 @@ from penstock.executor.inputs import check_argument, checked
 from penstock.executor.planning import Planner
 from penstock.executor.sources.loader import Loader
 from penstock.operators.generic.merge import check_predicate
+from penstock.operators.support.operator import SampleOperator
 from penstock.operators.support.schema import Spec, as_specs
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class StepMaker:
         inputs, tensors = self._specs_of(node)
         for r, _ in self.plan.guard(node):
             check_predicate(self.specs[r])
-        op: Any = node.schema.cls(node.args, tensors)
+        op: Any = node.schema.cls.for_arguments(node.args)(node.args, tensors)
         if is_for_frames(node.schema, inputs):
             op = self._frames(op, inputs, {k: s.layout for k, s in tensors.items()})
         return op, as_specs(op.infer(*inputs))
@@ -177,7 +178,7 @@ class StepMaker:
             outputs = tuple(register(e) for e in node.outputs)
         for r, spec in zip(outputs, specs, strict=True):
             self.specs[r] = spec
-        frame_args = getattr(op, "frame_args", ())
+        frame_args = () if op is None else op.frame_args
         tensor_args = tuple(
             (
                 name,
@@ -189,13 +190,13 @@ class StepMaker:
         planner = None
         planned_args: Any = ()
         sample_args = tensor_args
-        if getattr(op, "plan", None) is not None:
+        if op is not None and op.plan is not None:
             arguments = SimpleNamespace(**vars(op.args))
             planned_args = tuple(a for a in tensor_args if a[0] not in op.unplanned)
             planner = Planner(op, arguments, specs, constant=not planned_args)
             if op.needs_plan:
                 sample_args = tuple(a for a in tensor_args if a[0] in op.unplanned)
-        chunked = bool(getattr(op, "chunked", False)) and function == op.cpu
+        chunked = isinstance(op, SampleOperator) and op.chunked
         return Step(
             node=node,
             op=op,
@@ -203,7 +204,7 @@ class StepMaker:
             inputs=inputs,
             outputs=outputs,
             tensor_args=tensor_args,
-            args={} if op is None else vars(getattr(op, "op", op).args),
+            args={} if op is None else vars(op.args),
             seed=self.plan.seeds.get(id(node), 0),
             is_reader=isinstance(op, Loader),
             is_light=isinstance(op, Loader),

@@ -87,7 +87,7 @@ class _Placed:
         return found
 
     def _moved(self, original: DataNode, source: OpNode, device: str) -> DataNode:
-        if source.schema.name in _CONSTANTS and source.schema.has_gpu:
+        if source.schema.name in _CONSTANTS and source.schema.cls.has_gpu():
             node = replace(source, device="gpu" if device == "gpu" else "cpu", outputs=[])
         else:
             here = self._edges[id(source), original.index, source.output_device]

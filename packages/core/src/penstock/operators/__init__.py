@@ -23,7 +23,14 @@ from penstock.operators.support.argument_types import (
     StringArg,
     StringListArg,
 )
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    BatchOperator,
+    Operator,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 
 if TYPE_CHECKING:
@@ -37,6 +44,7 @@ __all__ = [
     "REQUIRED",
     "Arg",
     "BatchContext",
+    "BatchOperator",
     "BoolArg",
     "CudaKernel",
     "DataTypeArg",
@@ -55,6 +63,7 @@ __all__ = [
     "RaggedColumn",
     "Reader",
     "SampleContext",
+    "SampleOperator",
     "Samples",
     "Spec",
     "StringArg",

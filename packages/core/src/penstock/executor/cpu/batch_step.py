@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class BatchContext:
-    """What `cpu_batch` is handed besides the samples."""
+    """What `BatchOperator.cpu` is handed besides the samples."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from penstock.errors import ArgumentValueError, ShapeError
 from penstock.executor.cpu.context import FrameContext
 from penstock.executor.planning import Planner, SamplePlans
 from penstock.operators.support.lazy_value import LazyValue
-from penstock.operators.support.operator import Operator
+from penstock.operators.support.operator import SampleOperator
 from penstock.operators.support.planning import Samples
 from penstock.operators.support.schema import Spec, as_specs
 from penstock.types import storage_dtype
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from penstock.operators.support.schema import OpSchema
 
 
-class FrameLoop:
-    """Looks like an operator that takes sequences; made from one that takes frames.
+class FrameLoop(SampleOperator):
+    """An operator that takes sequences; made from one that takes frames.
 
     Arguments given frame by frame (tensor arguments whose layout starts with ``F``) are handed
     out one frame at a time. All frames of a sequence are planned together, with the index of their
@@ -35,14 +35,10 @@ class FrameLoop:
     what becomes of a sequence without frames.
     """
 
-    takes: tuple[type, ...] = ()
-    """No lazy values: frames are cut out of memory."""
-    returns_lazy: tuple[type, ...] = ()
-    """None: frames are put together in memory."""
-
     def __init__(
-        self, op: Operator, inputs: Sequence[Spec], tensor_layouts: dict[str, str]
+        self, op: SampleOperator, inputs: Sequence[Spec], tensor_layouts: dict[str, str]
     ) -> None:
+        super().__init__(vars(op.args), op.tensor_args)
         self.op = op
         self.repeats = "F" not in inputs[0].layout
         """Whether the first input is the same for all frames."""
@@ -71,9 +67,7 @@ class FrameLoop:
         if self.op.plan is not None and self.op.needs_plan:
             self._planner = Planner(self.op, None, outputs, constant=False)
         axis = self.axis
-        self._type_of_empty = (
-            storage_dtype(outputs[0].dtype) if getattr(self.op, "keeps_shape", False) else None
-        )
+        self._type_of_empty = storage_dtype(outputs[0].dtype) if self.op.keeps_shape else None
         return tuple(
             spec._replace(
                 ndim=None if spec.ndim is None else spec.ndim + 1,

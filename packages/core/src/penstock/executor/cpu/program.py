@@ -167,7 +167,7 @@ class Program:
 
     def _add_batch(self, node: OpNode) -> Step:
         op, specs = self._maker.make(node)
-        return self._maker.step(node, op, specs, op.cpu_batch)
+        return self._maker.step(node, op, specs, op.cpu)
 
     def buffer(self, r: int, size: int, pool: HostPool) -> BatchBuffer:
         """Where the samples of an iteration, of so many, go on register `r`."""

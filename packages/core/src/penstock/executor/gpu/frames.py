@@ -32,7 +32,7 @@ class GpuFrames(FrameLoop):
         # A sequence may be to the operator what a large frame is.
         self._takes_sequences = self.op.elementwise and not self.frame_args
         if self._takes_sequences:
-            self.takes, self.returns_lazy = self.op.takes, self.op.returns_lazy
+            self.takes, self.returns_lazy = self.op.takes, self.op.returns_lazy  # type: ignore[misc]
         return outputs
 
     def gpu(self, c: Any, sequences: Any, *others: Any) -> Any:

@@ -50,6 +50,8 @@ class Loader:
         Types of the pieces, the details and the columns.
     """
 
+    plan = None
+    frame_args: tuple[str, ...] = ()
     returns_lazy: tuple[type, ...] = ()
     takes: tuple[type, ...] = ()
 

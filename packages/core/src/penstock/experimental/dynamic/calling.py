@@ -395,7 +395,7 @@ def _device(schema: OpSchema, device: Any) -> str:
                 f'Operator `ndd.{schema.name}` has no "gpu" variant; it runs on: '
                 f"{', '.join(schema.devices)}. `.cpu()` moves data to the CPU."
             )
-        if not schema.has_gpu:
+        if not schema.cls.has_gpu():
             raise NotYetSupportedError(
                 f"`ndd.{schema.name}` on the GPU is to come; this version has it on the CPU. Move "
                 "its inputs there by `.cpu()`, and the result back by `.gpu()`."

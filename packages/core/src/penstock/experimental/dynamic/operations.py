@@ -9,9 +9,9 @@ from typing import Any
 
 from penstock.executor.cpu.frames import FrameLoop, is_for_frames
 from penstock.executor.inputs import check_argument, checked
-from penstock.executor.plan import needs_batch
 from penstock.experimental.dynamic.solo import Solo
 from penstock.graph.nodes import OpNode
+from penstock.operators.support.operator import BatchOperator
 from penstock.operators.support.schema import OpSchema, Spec, as_specs
 
 _MOST_OPERATIONS = 4096
@@ -127,11 +127,12 @@ class Operation:
         inputs = tuple(checked(schema, k, spec) for k, spec in enumerate(inputs))
         for name, spec in tensors.items():
             check_argument(schema.args[name], spec)
-        op: Any = schema.cls(self.args, tensors)
+        cls = schema.cls.for_arguments(self.args)
+        op: Any = cls(self.args, tensors)
         if is_for_frames(schema, inputs):
             op = _frame_loop(self.device)(op, inputs, {k: s.layout for k, s in tensors.items()})
         specs = as_specs(op.infer(*inputs))
-        whole = self.device == "cpu" and needs_batch(self.node())
+        whole = self.device == "cpu" and issubclass(cls, BatchOperator)
         return Form(self, op, specs, whole)
 
 

@@ -92,9 +92,9 @@ class Solo:
     def __init__(self, node: OpNode, op: Any, specs: tuple[Spec, ...]) -> None:
         self._node = node
         self._cpu = op.cpu
-        self._args = getattr(op, "op", op).args
+        self._args = op.args
         self._specs = specs
-        frame_args = getattr(op, "frame_args", ())
+        frame_args = op.frame_args
         self._converters = {
             arg.name: None if arg.name in frame_args else arg.type.sample
             for arg in node.schema.args.values()
@@ -102,7 +102,7 @@ class Solo:
         self._dtypes = [storage_dtype(spec.dtype) for spec in specs]
         self._planner = None
         self._unplanned: frozenset[str] = frozenset()
-        if getattr(op, "plan", None) is not None and op.needs_plan:
+        if op.plan is not None and op.needs_plan:
             constant = op.tensor_args.keys() <= set(op.unplanned)
             self._planner = Planner(op, self._args, specs, constant=constant)
             self._unplanned = frozenset(op.unplanned)

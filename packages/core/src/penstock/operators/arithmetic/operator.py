@@ -16,7 +16,12 @@ from penstock.operators.support.arithmetic.expression import inputs_of, typed
 from penstock.operators.support.arithmetic.program import ArrayProgram
 from penstock.operators.support.arithmetic.scalars import compile_scalar
 from penstock.operators.support.arithmetic.shapes import not_broadcastable
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.pointwise.color_batch import ColorBatch
 from penstock.operators.support.pointwise.pointwise_batch import (
@@ -51,7 +56,7 @@ else:
     class_name="_ArithmeticGenericOp",
     written="arithmetic",
 )
-class ArithmeticGenericOp(Operator):
+class ArithmeticGenericOp(SampleOperator):
     """Compute an expression of the inputs, element by element.
 
     `expression` is ``("input", k)`` for input number `k`, ``("const", value, dtype)`` for a

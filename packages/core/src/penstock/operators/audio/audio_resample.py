@@ -16,7 +16,12 @@ from penstock.kernels.cpu.audio.sinc_window import sinc_window
 from penstock.operators.support.argument_types import DataTypeArg, FloatArg, IntArg
 from penstock.operators.support.audio.decoding import QUALITY, check_quality
 from penstock.operators.support.audio.resampling import resampling_of, resamplings_of
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.registry import register
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
@@ -80,7 +85,7 @@ _DTYPES = (
     ),
     output_docs=("The resampled signals, in the layout of the input.",),
 )
-class AudioResample(Operator):
+class AudioResample(SampleOperator):
     """Changes the sampling rate of audio.
 
     Each output is a sum of the inputs around its place, weighted by a sinc function that a Hann

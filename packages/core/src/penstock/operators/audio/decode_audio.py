@@ -11,7 +11,7 @@ from penstock.operators.support.audio.decoding import (
     AudioDecoding,
     check_encoded_audio,
 )
-from penstock.operators.support.operator import ChunkContext, Operator, operator
+from penstock.operators.support.operator import ChunkContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.registry import register
 from penstock.operators.support.schema import Arg, Input, Spec
@@ -60,7 +60,7 @@ from penstock.types import DALIDataType
     ),
     devices=("cpu",),
 )
-class DecodeAudio(Operator):
+class DecodeAudio(SampleOperator):
     """Decodes audio: WAV, FLAC, OGG (Vorbis, Opus), MP3, AIFF, AU, CAF, W64 and RF64.
 
     What a file is shows in its first bytes; its name does not matter. Resampling is that of

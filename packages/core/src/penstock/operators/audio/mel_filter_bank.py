@@ -12,7 +12,12 @@ from penstock.kernels.cpu.bands import MEL_SCALES, Bands, apply_bands, mel_bands
 from penstock.operators.support.argument_types import BoolArg, FloatArg, IntArg, StringArg
 from penstock.operators.support.audio.lazy_spectrum import LazySpectrum, numbers
 from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
 
@@ -59,7 +64,7 @@ else:
     ),
     output_docs=("float32, in the layout of the input; the extent of ``f`` is `nfilter`.",),
 )
-class MelFilterBank(Operator):
+class MelFilterBank(SampleOperator):
     """Sums up a spectrum with triangular weights that are equally wide on the mel scale.
 
     The extent of ``f`` tells the length of the Fourier transform, ``2 * (extent - 1)``, and so

@@ -9,7 +9,12 @@ import numpy as np
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu.bands import Bands, apply_bands, cosine_bands
 from penstock.operators.support.argument_types import BoolArg, FloatArg, IntArg
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
 
@@ -57,7 +62,7 @@ if TYPE_CHECKING:
     output_docs=("float32, in the layout of the input; `axis` has the coefficients.",),
     class_name="MFCC",
 )
-class Mfcc(Operator):
+class Mfcc(SampleOperator):
     """Mel-frequency cepstral coefficients: a cosine transform along the mel scale.
 
     Without `normalize`, transforms have no factor in front of their sums.

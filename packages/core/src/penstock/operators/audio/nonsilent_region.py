@@ -8,7 +8,12 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.operators.support.argument_types import FloatArg, IntArg
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType
@@ -58,7 +63,7 @@ _DTYPES = (
         "Number of samples that are not silent, an int32 scalar: 0 if all of the signal is silent.",
     ),
 )
-class NonsilentRegion(Operator):
+class NonsilentRegion(SampleOperator):
     """Finds where a signal begins and ends between the silence before and after it.
 
     The signal is not silent in windows of `window_length` samples whose mean square reaches the

@@ -8,7 +8,7 @@ from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu.power_spectrum import power_spectrum
 from penstock.operators.audio.spectrogram import POWER
 from penstock.operators.support.argument_types import IntArg
-from penstock.operators.support.operator import Operator, SampleContext, operator
+from penstock.operators.support.operator import SampleContext, SampleOperator, operator
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
 
@@ -32,7 +32,7 @@ from penstock.types import DALIDataType
     ),
     devices=("cpu",),
 )
-class PowerSpectrum(Operator):
+class PowerSpectrum(SampleOperator):
     """Power of the frequencies of signals.
 
     Examples

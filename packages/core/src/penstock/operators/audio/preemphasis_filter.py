@@ -10,7 +10,12 @@ from penstock.errors import ArgumentChoiceError, DataTypeError
 from penstock.kernels.cpu.audio.border import Border
 from penstock.operators.support.argument_types import DataTypeArg, FloatArg, StringArg
 from penstock.operators.support.arguments import scalars
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, to_numpy_type
@@ -53,7 +58,7 @@ _BORDERS = {border.name.lower(): border for border in Border}
     ),
     output_docs=("The filtered signal, in the shape and layout of the input.",),
 )
-class PreemphasisFilter(Operator):
+class PreemphasisFilter(SampleOperator):
     """Emphasises high frequencies: from each number, a part of the one before it is subtracted.
 
     ``y[t] = x[t] - preemph_coeff * x[t - 1]``, in float32, or float64 where the input is float64.

@@ -11,7 +11,12 @@ from penstock.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
 from penstock.operators.support.argument_types import BoolArg, FloatListArg, IntArg, LayoutArg
 from penstock.operators.support.audio.lazy_spectrum import LazySpectrum
 from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import shape_rows, volumes
 from penstock.types import DALIDataType
@@ -85,7 +90,7 @@ _MOST_SHAPES = 256
     ),
     output_docs=("float32 ``(nfft // 2 + 1, windows)``, or transposed: see `layout`.",),
 )
-class Spectrogram(Operator):
+class Spectrogram(SampleOperator):
     """Power of the frequencies of a signal over time.
 
     The signal is cut into windows that may overlap; each is weighted and Fourier-transformed. The

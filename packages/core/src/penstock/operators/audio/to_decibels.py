@@ -12,7 +12,12 @@ from penstock.kernels.cpu.decibels import decibel_scale, to_decibels
 from penstock.operators.support.argument_types import FloatArg
 from penstock.operators.support.audio.lazy_spectrum import LazySpectrum
 from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
 
@@ -50,7 +55,7 @@ else:
     ),
     output_docs=("float32 decibels, in the layout of the input.",),
 )
-class ToDecibels(Operator):
+class ToDecibels(SampleOperator):
     """Turns magnitudes or powers into decibels.
 
     The output is ``multiplier * log10(max(data / reference, 10 ** (cutoff_db / multiplier)))``.

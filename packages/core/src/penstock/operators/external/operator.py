@@ -23,7 +23,7 @@ from penstock.operators.support.argument_types import (
 )
 from penstock.operators.support.external.feed import Declared, Feed
 from penstock.operators.support.external.parallel.feed import ParallelFeed, check_parallel
-from penstock.operators.support.operator import Operator, operator
+from penstock.operators.support.operator import SampleOperator, operator
 from penstock.operators.support.schema import Arg, Spec
 
 
@@ -129,7 +129,7 @@ _PARALLEL = ArgType('bool or "threads"', "bool | str", check_parallel)
     num_outputs=lambda args: 1 if args["num_outputs"] is None else args["num_outputs"],
     positional=("source", "num_outputs"),
 )
-class ExternalSource(Operator):
+class ExternalSource(SampleOperator):
     """Brings data from Python code into the pipeline.
 
     The data comes from `source`, or, when there is none, from `Pipeline.feed_input` or from the

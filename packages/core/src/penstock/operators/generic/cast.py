@@ -7,7 +7,12 @@ import numpy as np
 from penstock.errors import DataTypeError
 from penstock.kernels.cpu.cast import converter
 from penstock.operators.support.argument_types import DataTypeArg
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.pointwise.color_batch import ColorBatch
 from penstock.operators.support.pointwise.pointwise_batch import (
@@ -22,7 +27,7 @@ from penstock.types import DALIDataType, storage_dtype, to_numpy_type
 _OUTPUT_DOC = "The numbers in their new type, in the layout of the input."
 
 
-class _Conversion(Operator):
+class _Conversion(SampleOperator):
     """What `cast` and `cast_like` have in common."""
 
     def _to(self, data: Spec, dtype: DALIDataType) -> Spec:

@@ -15,7 +15,7 @@ from penstock.operators.support.argument_types import (
     LayoutArg,
     ObjectArg,
 )
-from penstock.operators.support.operator import BatchContext, Operator, operator
+from penstock.operators.support.operator import BatchContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned
 from penstock.operators.support.schema import REQUIRED, Arg, Spec
 from penstock.types import DALIDataType, constant_array, to_dali_type
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
 
 
-class _SameForAll(Operator):
+class _SameForAll(SampleOperator):
     """An operator without inputs whose output is one array for every sample."""
 
     array: np.ndarray

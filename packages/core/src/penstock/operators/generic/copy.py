@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.schema import Input
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
 
@@ -14,7 +19,7 @@ from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
     inputs=Input("data", "Data of any rank and layout."),
     output_docs=("Data equal to the input.",),
 )
-class Copy(Operator):
+class Copy(SampleOperator):
     """Copies data."""
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:

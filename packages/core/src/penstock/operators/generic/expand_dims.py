@@ -6,7 +6,12 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, LayoutError, OutOfRangeError
 from penstock.operators.support.argument_types import IntListArg, LayoutArg
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.operators.support.windows.partial_batch import seen_through
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
@@ -26,7 +31,7 @@ from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
     ),
     output_docs=("The same elements, with more axes.",),
 )
-class ExpandDims(Operator):
+class ExpandDims(SampleOperator):
     """Inserts axes of extent 1.
 
     Examples

@@ -6,7 +6,7 @@ import numpy as np
 
 from penstock.errors import DataTypeError, LayoutError, ShapeError
 from penstock.operators.support.argument_types import DataTypeArg, IntListArg, LayoutArg
-from penstock.operators.support.operator import Operator, SampleContext, operator
+from penstock.operators.support.operator import SampleContext, SampleOperator, operator
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, constant_array, to_numpy_type
 
@@ -24,7 +24,7 @@ _FILL_VALUE = Input(
 )
 
 
-class _Shaped(Operator):
+class _Shaped(SampleOperator):
     """Base of the operators whose output has the shape given by the argument `shape`."""
 
     def shaped(self, dtype: DALIDataType) -> Spec:
@@ -102,7 +102,7 @@ class Full(_Shaped):
 
 
 @operator("zeros_like", inputs=_DATA_LIKE, args=(_LIKE_DTYPE,), devices=("cpu",))
-class ZerosLike(Operator):
+class ZerosLike(SampleOperator):
     """Make tensors of zeros with the shapes, layout and element type of `data_like`."""
 
     value = 0
@@ -126,7 +126,7 @@ class OnesLike(ZerosLike):
 
 
 @operator("full_like", inputs=(_DATA_LIKE, _FILL_VALUE), devices=("cpu",))
-class FullLike(Operator):
+class FullLike(SampleOperator):
     """Make tensors with the shapes, layout and element type of `data_like` out of `fill_value`.
 
     Values are rounded (halves away from zero) and kept inside the range of the element type.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import DataTypeError, LayoutError, ShapeError
-from penstock.operators.support.operator import BatchContext, Operator, operator
+from penstock.operators.support.operator import BatchContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
@@ -23,7 +23,7 @@ from penstock.tensors.gpu.batch import DeviceBatch
     merges=True,
     hidden=True,
 )
-class Merge(Operator):
+class Merge(SampleOperator):
     """Gives each sample what it has in the branch that it took."""
 
     def infer(self, *inputs: Spec) -> Spec:

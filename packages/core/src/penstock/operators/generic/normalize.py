@@ -28,7 +28,14 @@ from penstock.operators.support.argument_types import (
     IntListArg,
     LayoutArg,
 )
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    BatchOperator,
+    Operator,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.operators.support.shape_memo import ShapeMemo
 from penstock.types import DALIDataType, to_numpy_type
@@ -113,7 +120,7 @@ _PARAMETERS = ("mean", "stddev")
     ),
     output_docs=("The normalised data, in the layout of the input.",),
 )
-class Normalize(Operator):
+class Normalize(SampleOperator):
     """Shifts and scales data to a mean of 0 and a standard deviation of 1.
 
     The output is ``scale * (data - mean) / stddev + shift``. A deviation of 0 makes it ``shift``,
@@ -132,10 +139,11 @@ class Normalize(Operator):
     ... )
     """
 
-    @staticmethod
-    def needs_batch(args: dict[str, Any]) -> bool:
-        """Whether moments are to be taken of the whole batch."""
-        return bool(args["batch"]) and (args.get("mean") is None or args.get("stddev") is None)
+    @classmethod
+    def for_arguments(cls, args: dict[str, Any]) -> type[Operator]:
+        """Moments of the whole batch need all samples."""
+        whole = args["batch"] and (args.get("mean") is None or args.get("stddev") is None)
+        return BatchNormalize if whole else cls
 
     def infer(self, *inputs: Spec) -> Spec:
         data = inputs[0]
@@ -222,7 +230,7 @@ class Normalize(Operator):
             shift=args.shift,
         )
 
-    def cpu_batch(self, c: Any, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def normalize_batch(self, c: Any, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Normalise `samples` by the moments of all of them."""
         axes = self._batch_axes([data.shape for data in samples])
         count = sum(math.prod(data.shape[k] for k in axes) for data in samples)
@@ -268,7 +276,7 @@ class Normalize(Operator):
             fixed = self._fixed_factor
             values = self._factor(factor.values) if fixed is None else fixed.reshape(-1)
             factor = factor._replace(values=values)
-        batch = self.needs_batch(vars(args))
+        batch = type(self).for_arguments(vars(args)) is BatchNormalize
 
         def grouped() -> list[tuple[Blocks, np.ndarray | None]]:
             axes: dict[tuple[int, ...], np.ndarray | None]
@@ -365,6 +373,26 @@ class Normalize(Operator):
         squares += args.epsilon
         _take_root(squares)
         return _quotient(args.scale, squares, zero_of_zero=True)
+
+
+class BatchNormalize(BatchOperator):
+    """Normalises samples by moments of their whole batch."""
+
+    def __init__(self, args: dict[str, Any], tensor_args: dict[str, Spec] | None = None) -> None:
+        super().__init__(args, tensor_args)
+        self._each = Normalize(args, tensor_args)
+
+    def infer(self, data: Spec) -> Spec:
+        return self._each.infer(data)
+
+    def cpu(self, c: Any, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return self._each.normalize_batch(c, samples)
+
+    def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
+        return self._each.gpu(c, data)
+
+
+BatchNormalize.schema = Normalize.schema
 
 
 def _take_root(values: np.ndarray) -> None:

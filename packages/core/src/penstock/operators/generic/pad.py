@@ -14,7 +14,14 @@ from penstock.kernels.cpu.pad import pad_window
 from penstock.operators.support.argument_types import FloatArg, IntListArg, LayoutArg
 from penstock.operators.support.arguments import scalars, vectors
 from penstock.operators.support.axes import checked_axes, named_axes
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    BatchOperator,
+    Operator,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.operators.support.windows.partial_batch import strided_batch
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
@@ -57,7 +64,7 @@ _Shape = tuple[int, ...]
     ),
     output_docs=("The padded data, in the layout of the input.",),
 )
-class Pad(Operator):
+class Pad(SampleOperator):
     """Adds elements at the end of axes, so that samples of a batch get the same extents.
 
     Without `shape` every padded axis becomes as long as that of the largest sample of the batch.
@@ -74,15 +81,15 @@ class Pad(Operator):
     takes = (LazyBatch,)
     returns_lazy = (LazyBatch,)
 
-    @staticmethod
-    def needs_batch(args: dict[str, Any]) -> bool:
-        """Whether extents depend on other samples of the batch."""
+    @classmethod
+    def for_arguments(cls, args: dict[str, Any]) -> type[Operator]:
+        """Without a positive `shape`, extents depend on other samples of the batch."""
         shape = args.get("shape")
         if isinstance(shape, int):
             shape = [shape]
         if not isinstance(shape, (list, tuple, np.ndarray)) or not len(shape):
-            return True
-        return any(int(extent) <= 0 for extent in shape)
+            return BatchPad
+        return BatchPad if any(int(extent) <= 0 for extent in shape) else cls
 
     def infer(self, *inputs: Spec) -> Spec:
         data = inputs[0]
@@ -153,7 +160,7 @@ class Pad(Operator):
         fill = self._fill_for(args)
         pad_window(data, (0,) * data.ndim, out, policy="constant", fill=fill)
 
-    def cpu_batch(self, c: Any, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def pad_batch(self, c: Any, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Pad `samples` to the largest of them."""
         largest = tuple(map(max, zip(*(data.shape for data in samples), strict=True)))
         outputs = []
@@ -232,6 +239,29 @@ class Pad(Operator):
         if not self.given(name) or (name not in self.tensor_args and not getattr(c.args, name)):
             return np.full((1, count), default, np.int64)
         return vectors(c, name, count, np.int64, repeat=True)
+
+
+class BatchPad(BatchOperator):
+    """Pads samples to the largest of their batch."""
+
+    takes = Pad.takes
+    returns_lazy = Pad.returns_lazy
+
+    def __init__(self, args: dict[str, Any], tensor_args: dict[str, Spec] | None = None) -> None:
+        super().__init__(args, tensor_args)
+        self._each = Pad(args, tensor_args)
+
+    def infer(self, data: Spec) -> Spec:
+        return self._each.infer(data)
+
+    def cpu(self, c: Any, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return self._each.pad_batch(c, samples)
+
+    def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
+        return self._each.gpu(c, data)
+
+
+BatchPad.schema = Pad.schema
 
 
 def _one_each(name: str, values: Sequence[int] | None, count: int) -> Sequence[int] | None:

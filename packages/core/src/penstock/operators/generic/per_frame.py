@@ -6,7 +6,12 @@ import numpy as np
 
 from penstock.errors import LayoutError, ShapeError
 from penstock.operators.support.argument_types import BoolArg
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import LazyBatch
 
@@ -25,7 +30,7 @@ from penstock.tensors.gpu.batch import LazyBatch
     ),
     output_docs=("The same data, with a layout that starts with ``F``.",),
 )
-class PerFrame(Operator):
+class PerFrame(SampleOperator):
     """Marks the outermost axis as frames, so that an argument may differ from frame to frame.
 
     Data without a layout gets ``"F"`` followed by ``"*"`` for each other axis.

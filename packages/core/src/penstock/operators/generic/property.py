@@ -8,7 +8,12 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.operators.support.argument_types import StringArg
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import LazyBatch
 from penstock.types import DALIDataType
@@ -34,7 +39,7 @@ _KEYS = ("layout", "source_info")
     output_docs=("The property as text: its UTF-8 bytes, one-dimensional.",),
     reads_metadata=True,
 )
-class GetProperty(Operator):
+class GetProperty(SampleOperator):
     """Tells a property of data as a tensor of characters.
 
     A property that a sample does not have is an empty text.

@@ -22,7 +22,12 @@ from penstock.operators.support.argument_types import (
     IntListArg,
     LayoutArg,
 )
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.reshaped import new_shapes
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import StridedBatch
@@ -81,7 +86,7 @@ _ARGS = (
 )
 
 
-class Reshaping(Operator):
+class Reshaping(SampleOperator):
     """What `reshape` and `reinterpret` have in common."""
 
     _dtype: DALIDataType

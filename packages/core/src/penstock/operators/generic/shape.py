@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.errors import DataTypeError
 from penstock.operators.support.argument_types import DataTypeArg
-from penstock.operators.support.operator import BatchContext, Operator, operator
+from penstock.operators.support.operator import BatchContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.registry import register
 from penstock.operators.support.schema import Arg, Input, Spec
@@ -37,7 +37,7 @@ _ALLOWED = (
     hidden=True,
     reads_metadata=True,
 )
-class Shape(Operator):
+class Shape(SampleOperator):
     """Give the shape of each sample, a 1-D tensor with one extent an axis."""
 
     def infer(self, data: Spec) -> Spec:

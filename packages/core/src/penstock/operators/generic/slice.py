@@ -8,7 +8,12 @@ import numpy as np
 
 from penstock.operators.support.arguments import given
 from penstock.operators.support.lazy_image import LazyImage
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.planning import PlanContext, Planned, plan_batch
 from penstock.operators.support.schema import Input, Spec
 from penstock.operators.support.windows.arguments import OUT_OF_BOUNDS_ARGS, SLICE_ARGS, SliceWindow
@@ -37,7 +42,7 @@ from penstock.tensors.gpu.batch import LazyBatch
     args=(*SLICE_ARGS, *OUT_OF_BOUNDS_ARGS, *CUT_DTYPE_ARGS),
     output_docs=("The window, in the layout of the input.",),
 )
-class Slice(Operator):
+class Slice(SampleOperator):
     """Cuts a window, given by its coordinates, out of each sample.
 
     The window is told by named arguments (`start` or `rel_start`, and one of `end`, `rel_end`,
@@ -62,6 +67,7 @@ class Slice(Operator):
     ) -> Spec:
         self._cutter = Cutter(self, data)
         self._window = SliceWindow(self, data, *given(anchor, shape_input))
+        self.plans_values = self._window.positional
         return data._replace(dtype=self._cutter.dtype)
 
     def plan(
@@ -70,10 +76,6 @@ class Slice(Operator):
         extents = data.shapes
         positional = [s.rows if s.dense is None else s.dense for s in given(anchor, shape_input)]
         return self._cutter.plan(extents, *self._window.plan(c, extents, *positional))
-
-    @property
-    def plans_values(self) -> bool:  # type: ignore[override]
-        return self._window.positional
 
     def cpu(
         self,

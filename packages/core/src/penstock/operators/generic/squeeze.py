@@ -9,7 +9,12 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, LayoutError, OutOfRangeError, ShapeError, UsageError
 from penstock.operators.support.argument_types import IntListArg, LayoutArg
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.operators.support.windows.partial_batch import seen_through
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, volumes
@@ -30,7 +35,7 @@ from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, vol
     ),
     output_docs=("The same elements, without the axes.",),
 )
-class Squeeze(Operator):
+class Squeeze(SampleOperator):
     """Removes axes of extent 1.
 
     Axes of another extent can be removed from data without elements that stays without elements.

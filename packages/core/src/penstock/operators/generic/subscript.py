@@ -11,7 +11,12 @@ import numpy as np
 from penstock.errors import ArgumentValueError, DataTypeError, OutOfRangeError, ShapeError
 from penstock.operators.support.argument_types import IntArg
 from penstock.operators.support.arguments import scalars
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.operators.support.windows.arithmetic import FARTHEST
@@ -65,7 +70,7 @@ def _subscript_args() -> list[Arg]:
     written="[...]",
     class_name="_TensorSubscript",
 )
-class TensorSubscript(Operator):
+class TensorSubscript(SampleOperator):
     """Take the part of each sample that Python's indexing would take, as a view.
 
     Subscript number `i`, counted without new axes, becomes arguments:
@@ -210,7 +215,7 @@ class TensorSubscript(Operator):
     written="[...]",
     class_name="_SubscriptDimCheck",
 )
-class SubscriptDimCheck(Operator):
+class SubscriptDimCheck(SampleOperator):
     """Check that samples have as many axes as there are subscripts, and pass them on."""
 
     def infer(self, data: Spec) -> Spec:

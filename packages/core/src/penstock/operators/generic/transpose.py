@@ -7,7 +7,12 @@ import numpy as np
 from penstock.errors import ArgumentValueError, LayoutError
 from penstock.kernels.cpu.transpose import transpose_into
 from penstock.operators.support.argument_types import BoolArg, IntListArg, LayoutArg
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 
@@ -33,7 +38,7 @@ from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
     ),
     output_docs=("The data with its axes in the new order.",),
 )
-class Transpose(Operator):
+class Transpose(SampleOperator):
     """Reorders the axes of data.
 
     Examples

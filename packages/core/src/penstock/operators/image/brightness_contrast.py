@@ -10,7 +10,12 @@ from penstock._later import later
 from penstock.kernels.cpu.pointwise import brightness_contrast
 from penstock.operators.support.argument_types import DataTypeArg, FloatArg
 from penstock.operators.support.arguments import scalars
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.pointwise.color_batch import ColorBatch
 from penstock.operators.support.pointwise.element_type import element_type
 from penstock.operators.support.pointwise.pointwise_batch import (
@@ -85,7 +90,7 @@ def _value_bits(dtype: np.dtype) -> int:
     return dtype.itemsize * 8 - (dtype.kind == "i")
 
 
-class _Adjustment(Operator):
+class _Adjustment(SampleOperator):
     """What the three operators have in common."""
 
     keeps_shape = True

@@ -7,7 +7,12 @@ import numpy as np
 from penstock.errors import ShapeError
 from penstock.operators.support.argument_types import DataTypeArg, FloatArg, ImageTypeArg
 from penstock.operators.support.arguments import scalars
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.pointwise.color_chain import TAKEN, colored
 from penstock.operators.support.pointwise.element_type import element_type
 from penstock.operators.support.schema import Arg, Input, Spec
@@ -61,7 +66,7 @@ _IMAGE_TYPE = Arg(
 )
 
 
-class _ColorTransform(Operator):
+class _ColorTransform(SampleOperator):
     """What the operators have in common."""
 
     keeps_shape = True

@@ -6,7 +6,12 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.operators.support.argument_types import ImageTypeArg
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.pointwise.color_chain import TAKEN, colored
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import LazyBatch
@@ -35,7 +40,7 @@ _SPACES = (DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY, DALIImageTy
     ),
     output_docs=("The converted data, in the layout of the input.",),
 )
-class ColorSpaceConversion(Operator):
+class ColorSpaceConversion(SampleOperator):
     """Converts colours between RGB, BGR, grey and YCbCr.
 
     Grey is the luma of ITU-R BT.601, ``0.299 R + 0.587 G + 0.114 B``, and has one channel, the

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.operators.support.lazy_image import LazyImage
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Input, Spec
 from penstock.operators.support.windows.arguments import CROP_ARGS, OUT_OF_BOUNDS_ARGS, CropWindow
@@ -32,7 +37,7 @@ _LAYOUTS = (
     args=(*CROP_ARGS, *OUT_OF_BOUNDS_ARGS, *CUT_DTYPE_ARGS),
     output_docs=("The window, in the layout of the input.",),
 )
-class Crop(Operator):
+class Crop(SampleOperator):
     """Cuts a window out of each sample.
 
     The window's extents are given in pixels and its position as a fraction of the room it has:

@@ -24,7 +24,12 @@ from penstock.operators.support.normalize.pixels import (
     Coefficients,
     PixelNormalization,
 )
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.pointwise.color_batch import ColorBatch
 from penstock.operators.support.resize.resized_batch import ResizedBatch
@@ -115,7 +120,7 @@ _POLICIES = ("error", "constant", "pad", "trim_to_shape")
     ),
     output_docs=("The normalised window in `output_layout`.",),
 )
-class CropMirrorNormalize(Operator):
+class CropMirrorNormalize(SampleOperator):
     """Cuts out a window, mirrors, normalises, converts and changes the layout, all in one pass.
 
     Every value becomes ``scale * (value - mean) / std + shift``. The window is that of `crop`;

@@ -8,7 +8,12 @@ from penstock.kernels.cpu.flip import flip_into
 from penstock.operators.support.argument_types import IntArg
 from penstock.operators.support.arguments import scalars
 from penstock.operators.support.lazy_image import LazyImage, LazyMirror
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.operators.support.windows.partial_batch import partial_batch
@@ -34,7 +39,7 @@ _AXES = (("depthwise", "D"), ("vertical", "H"), ("horizontal", "W"))
     ),
     output_docs=("The mirrored data, in the layout of the input.",),
 )
-class Flip(Operator):
+class Flip(SampleOperator):
     """Mirrors images and volumes.
 
     Examples

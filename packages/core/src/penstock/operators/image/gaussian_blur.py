@@ -11,7 +11,12 @@ from penstock.errors import DataTypeError, LayoutError, ShapeError
 from penstock.kernels.cpu.filter import filter_separably, gaussian_window
 from penstock.operators.support.argument_types import DataTypeArg, FloatListArg, IntListArg
 from penstock.operators.support.filter_windows import resolved
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import plain
@@ -66,7 +71,7 @@ _TYPES = tuple(DALIDataType(t) for t in range(DALIDataType.UINT8, DALIDataType.F
     output_docs=("The blurred data, in the layout of the input.",),
     frames=True,
 )
-class GaussianBlur(Operator):
+class GaussianBlur(SampleOperator):
     """Blurs by averaging each element's neighbourhood with Gaussian weights.
 
     With only `sigma`, windows reach ``ceil(3 * sigma)`` elements to either side. With only

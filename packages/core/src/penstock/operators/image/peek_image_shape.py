@@ -8,7 +8,7 @@ from penstock.errors import DataTypeError
 from penstock.kernels.cpu.decode.pixels import Wanted
 from penstock.operators.support.argument_types import BoolArg, DataTypeArg, ImageTypeArg
 from penstock.operators.support.decode.image_decoder import ENCODED, check_encoded, open_encoded
-from penstock.operators.support.operator import Operator, SampleContext, operator
+from penstock.operators.support.operator import SampleContext, SampleOperator, operator
 from penstock.operators.support.registry import register
 from penstock.operators.support.schema import Arg, Spec
 from penstock.types import DALIDataType, DALIImageType, to_numpy_type
@@ -49,7 +49,7 @@ _DTYPES = (
     output_docs=("Height, width and number of channels of each image.",),
     devices=("cpu",),
 )
-class PeekImageShape(Operator):
+class PeekImageShape(SampleOperator):
     """Tells the shape that encoded images will have once they are decoded, without decoding them.
 
     Formats are those of `decoders.image`. A file whose header is fine and whose pixels are damaged

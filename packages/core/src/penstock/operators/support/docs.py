@@ -7,7 +7,6 @@ import inspect
 import textwrap
 from typing import TYPE_CHECKING
 
-from penstock.operators.support.operator import Operator
 from penstock.operators.support.signature import PIPELINE_ARGUMENTS, default_text, return_annotation
 
 if TYPE_CHECKING:
@@ -72,12 +71,10 @@ def split_sections(doc: str) -> tuple[str, dict[str, str]]:
 
 def devices_with_code(schema: OpSchema) -> tuple[str, ...]:
     """Devices of `schema` that this version has an implementation for."""
-    # By sample, by batch, or as a reader; external data is fed and needs no code of an operator's.
-    methods = (getattr(schema.cls, name, None) for name in ("cpu", "cpu_batch", "load"))
-    runs = schema.name == "external_source" or any(m not in (None, Operator.cpu) for m in methods)
-    runs |= schema.cls.plan is not None and bool(schema.cls.plans_values)  # its outputs themselves
-    gpu = schema.name == "external_source" or schema.has_gpu
-    return tuple(d for d in schema.devices if (runs if d == "cpu" else gpu))
+    fed = schema.name == "external_source"  # needs no code of an operator's
+    cpu = fed or schema.reader or schema.cls.has_cpu()
+    gpu = fed or schema.cls.has_gpu()
+    return tuple(d for d in schema.devices if (cpu if d == "cpu" else gpu))
 
 
 def layouts_of(declared: Input, schema: OpSchema) -> tuple[str, ...]:

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentTypeError, DataTypeError, ShapeError
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext
+from penstock.operators.support.operator import (
+    BatchContext,
+    Operator,
+    SampleContext,
+    SampleOperator,
+)
 from penstock.operators.support.schema import Spec, as_specs
 from penstock.types import storage_dtype
 
@@ -36,7 +41,7 @@ def operator_class(function: Callable[..., Any], infer: Infer | None) -> type[Op
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
     named = {p.name for p in parameters[1:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
 
-    class FunctionOperator(Operator):
+    class FunctionOperator(SampleOperator):
         def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
             self._specs = as_specs(inputs[0] if infer is None else infer(*inputs))
             return self._specs

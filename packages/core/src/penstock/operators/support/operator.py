@@ -239,11 +239,14 @@ class BatchContext(Protocol):
 
 
 class Operator:
-    """One operator at work on inputs of known type.
+    """One operator at work on inputs of known type: what is common to all granularities.
+
+    An operator is a sub-class of `SampleOperator`, `BatchOperator` or `Reader`. The engine calls
+    what is declared on these classes, and nothing else.
 
     An instance lives for one signature of inputs: `infer` is called exactly once, before any
     data exists, and may keep what it learned on ``self``. After that the instance is shared by
-    all worker threads, so `cpu` must not write to it.
+    all worker threads, so that no other method may write to it.
 
     Attributes
     ----------
@@ -262,6 +265,25 @@ class Operator:
         self.batch_plans: ShapeMemo[Planned] = ShapeMemo()
         """Plans of batches on the GPU, where these follow from shapes alone."""
 
+    @classmethod
+    def for_arguments(cls, args: dict[str, Any]) -> type[Operator]:
+        """The class that does the work with these constants.
+
+        This one, unless they decide at which granularity: then a `BatchOperator` may take the
+        place of a `SampleOperator`.
+        """
+        return cls
+
+    @classmethod
+    def has_cpu(cls) -> bool:
+        """Whether there is an implementation for the CPU."""
+        return False
+
+    @classmethod
+    def has_gpu(cls) -> bool:
+        """Whether there is an implementation for the GPU."""
+        return cls.gpu is not Operator.gpu
+
     def given(self, name: str) -> bool:
         """Whether the user gave argument `name`, as a constant or as a tensor."""
         return getattr(self.args, name) is not None or name in self.tensor_args
@@ -271,30 +293,6 @@ class Operator:
         found: Spec = inputs[0]
         return found
 
-    def cpu(self, c: SampleContext, *inputs: Any, **no: Any) -> Any:
-        """Work on one sample; return its output, or a tuple of outputs.
-
-        Inputs may be views with any strides and must not be written to. Outputs may be views of
-        inputs. Memory for outputs comes from ``c.empty``, scratch from ``c.temp``.
-        """
-        found = self.cpu_chunk(OneSample(c), *[Rows([data]) for data in inputs])
-        if isinstance(found, tuple):
-            return tuple([each[0] for each in found])
-        return found[0]
-
-    def cpu_chunk(self, c: ChunkContext, *inputs: Rows) -> Any:
-        """Work on several samples in one call; return a `Rows` for each output.
-
-        For work that takes little more than the interpreter's way to it: a compiled loop over the
-        samples takes that way once. The engine calls it in place of `cpu` where `chunked` is true.
-        Where it raises for several samples, it is called for each of them alone. An operator that
-        always works so has no `cpu` besides.
-        """
-        raise NotYetSupportedError(f"`{self.schema.name}` has no CPU implementation.")
-
-    chunked: bool = False
-    """Whether samples come several at a time, to `cpu_chunk`; `infer` may still change it."""
-
     plan: ClassVar[Callable[..., Planned | None] | None] = None
     """A method ``plan(c, *inputs)`` that works out what has to be known before pixels are touched,
     for several samples at once: shapes of the outputs, windows, matrices, or the outputs themselves
@@ -303,9 +301,9 @@ class Operator:
     where several were planned, each is planned alone, so that the error finds its own. `None` where
     shapes of outputs show only in the data; `cpu` then works with what the data says."""
 
-    plans_values: ClassVar[bool] = False
+    plans_values: bool = False
     """Whether `plan` looks at the values of inputs, or makes those of outputs, and does not follow
-    from shapes alone."""
+    from shapes alone; `infer` may still change it."""
 
     unplanned: ClassVar[tuple[str, ...]] = ()
     """Arguments that `plan` does not look at: `cpu` finds them as ``c.args.<name>``, also where
@@ -316,6 +314,9 @@ class Operator:
     samples can be planned at once, may return `None` where it has nothing to say, and `cpu` finds
     its arguments as if there were none."""
 
+    frame_args: tuple[str, ...] = ()
+    """Arguments that are handed over without conversion, since they have a value for each frame."""
+
     takes: ClassVar[tuple[type, ...]] = ()
     """Kinds of lazy value that `cpu` and `gpu` understand as inputs: sub-classes of `LazyValue` and
     `LazyBatch`. The engine computes all others first."""
@@ -324,6 +325,10 @@ class Operator:
     """Kinds of lazy value that `cpu` and `gpu` may return as the only output, or a `LazyBatch` as
     any; `infer` may still change it. Where the only reader `takes` them, it gets them as they are;
     for all others the engine computes them at once."""
+
+    keeps_shape: ClassVar[bool] = False
+    """Whether outputs have the shape of the first input, so that a sequence without frames has an
+    output, too."""
 
     elementwise: ClassVar[bool] = False
     """Whether `gpu` makes of each element one of the output, wherever it lies, by arguments that
@@ -340,6 +345,63 @@ class Operator:
         for the whole batch.
         """
         raise NotYetSupportedError(f"`{self.schema.name}` has no GPU implementation.")
+
+
+class SampleOperator(Operator):
+    """An operator that works sample by sample: on the CPU, samples flow through it one by one."""
+
+    chunked: bool = False
+    """Whether samples come several at a time, to `cpu_chunk`; `infer` may still change it."""
+
+    @classmethod
+    def has_cpu(cls) -> bool:
+        """Whether there is an implementation for the CPU."""
+        return (
+            cls.cpu is not SampleOperator.cpu
+            or cls.cpu_chunk is not SampleOperator.cpu_chunk
+            or bool(cls.plan is not None and cls.plans_values)  # its outputs themselves
+        )
+
+    def cpu(self, c: SampleContext, *inputs: Any, **no: Any) -> Any:
+        """Work on one sample; return its output, or a tuple of outputs.
+
+        Inputs may be views with any strides and must not be written to. Outputs may be views of
+        inputs. Memory for outputs comes from ``c.empty``, scratch from ``c.temp``.
+        """
+        found = self.cpu_chunk(OneSample(c), *[Rows([data]) for data in inputs])
+        if isinstance(found, tuple):
+            return tuple([each[0] for each in found])
+        return found[0]
+
+    def cpu_chunk(self, c: ChunkContext, *inputs: Any, **no: Any) -> Any:
+        """Work on several samples in one call; return a `Rows` for each output.
+
+        For work that takes little more than the interpreter's way to it: a compiled loop over the
+        samples takes that way once. The engine calls it in place of `cpu` where `chunked` is true.
+        Where it raises for several samples, it is called for each of them alone. An operator that
+        always works so has no `cpu` besides.
+        """
+        raise NotYetSupportedError(f"`{self.schema.name}` has no CPU implementation.")
+
+
+class BatchOperator(Operator):
+    """An operator that needs all samples of a batch at once; on the CPU it ends a stage."""
+
+    @classmethod
+    def has_cpu(cls) -> bool:
+        """Whether there is an implementation for the CPU."""
+        return cls.cpu is not BatchOperator.cpu
+
+    def cpu(self, c: Any, *inputs: Any, **no: Any) -> Any:
+        """Work on one batch; return a list of samples for each output.
+
+        Each input is a list of samples. Samples of outputs may be those of inputs, in any order, or
+        views of them. `c` has `size`, `seed` and `iteration`; ``c.args(k)``, the arguments of
+        sample `k`; ``c.empty(k, shape, dtype)``, memory for its output; ``c.temp(shape, dtype)``,
+        scratch memory; ``c.whole(n)``, input `n` as one array where its samples lie in one piece;
+        and ``c.located(error, k)``, an error with the place of sample `k`.
+        """
+        raise NotYetSupportedError(f"`{self.schema.name}` has no CPU implementation.")
 
 
 _PRESERVE = Arg(
@@ -370,8 +432,9 @@ def operator(
 ) -> Callable[[Any], type[Operator]]:
     """Declare an operator: what is decorated becomes ``fn.<name>`` and all its other faces.
 
-    It is a sub-class of `Operator`, or a function ``f(xp, *inputs, **arguments)`` of the array
-    module, the inputs of one sample and the arguments it names; the function returns the output.
+    It is a sub-class of `SampleOperator` or `BatchOperator`, or a function
+    ``f(xp, *inputs, **arguments)`` of the array module, the inputs of one sample and the arguments
+    it names; the function returns the output.
 
     Parameters
     ----------

@@ -124,7 +124,7 @@ class OpSchema:
     remember something, or talk to other processes.
     """
     tells_late: bool = False
-    """Only the data tells what comes out: `cpu_batch` and `gpu` return a `LateBatch` for each
+    """Only the data tells what comes out: `cpu` and `gpu` return a `LateBatch` for each
     output, and what reads it begins when it is there.
     """
     merges: bool = False
@@ -147,13 +147,6 @@ class OpSchema:
     def min_inputs(self) -> int:
         """How many inputs must be given."""
         return sum(not i.optional for i in self.inputs)
-
-    @property
-    def has_gpu(self) -> bool:
-        """Whether there is an implementation for the GPU."""
-        from penstock.operators.support.operator import Operator
-
-        return self.cls.gpu is not Operator.gpu
 
     @property
     def module(self) -> str:

@@ -12,7 +12,7 @@ from penstock._later import later
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.operators.support.argument_types import BoolArg, FrameFloatListArg
 from penstock.operators.support.arguments import given
-from penstock.operators.support.operator import Operator
+from penstock.operators.support.operator import SampleOperator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
@@ -104,7 +104,7 @@ def in_samples(found: np.ndarray, size: int, *, frames: bool) -> np.ndarray:
     return found.reshape(size, len(found) // max(size, 1), *found.shape[1:]) if frames else found
 
 
-class Transform(Operator):
+class Transform(SampleOperator):
     """Base of operators that make a transform of arguments, and put it behind another one.
 
     A sub-class names the arguments that its transform is made of, and makes it in `parts`.

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.operators.support.operator import BatchContext, HostBatch, Operator, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    HostBatch,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.schema import Input
 
 if TYPE_CHECKING:
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
     hidden=True,
     written=".gpu()",
 )
-class CopyToGpu(Operator):
+class CopyToGpu(SampleOperator):
     """Copy a batch from the host to the GPU."""
 
     def gpu(self, c: BatchContext, data: HostBatch) -> DeviceBatch:
@@ -41,7 +46,7 @@ class CopyToGpu(Operator):
     hidden=True,
     written=".cpu()",
 )
-class CopyToCpu(Operator):
+class CopyToCpu(SampleOperator):
     """Copy a batch from the GPU to the host."""
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> HostCopy:

@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock._later import later
 from penstock.errors import ShapeError
-from penstock.operators.support.operator import Operator, operator
+from penstock.operators.support.operator import SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Spec
 from penstock.operators.support.transform import (
@@ -41,7 +41,7 @@ _NEXT = replace(_FIRST, name="next_transform", doc="The transform that is done n
     max_inputs=99,
     devices=("cpu",),
 )
-class Combine(Operator):
+class Combine(SampleOperator):
     """Combines affine transforms into one that does what they do one after the other.
 
     Examples

@@ -9,7 +9,12 @@ import numpy as np
 from penstock._later import later
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError, UsageError
 from penstock.operators.support.argument_types import DataTypeArg, FrameFloatListArg
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext, operator
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.operators.support.transform import MOST_AXES, identities, spread
 from penstock.types import DALIDataType, to_numpy_type
@@ -75,7 +80,7 @@ _NAMES = ("M", "T", "MT")
     output_docs=("The mapped points, in the layout of the input.",),
     frames=True,
 )
-class CoordTransform(Operator):
+class CoordTransform(SampleOperator):
     """Maps points by an affine map: ``M @ point + T``.
 
     Examples

@@ -10,7 +10,7 @@ import numpy as np
 from penstock.errors import ArgumentTypeError, DataTypeError, LayoutError, ShapeError
 from penstock.operators.support.argument_types import IntArg, ObjectArg
 from penstock.operators.support.late_batch import LateBatch
-from penstock.operators.support.operator import Operator, operator
+from penstock.operators.support.operator import BatchOperator, operator
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.plugin.jax.assembly import of_parts
 from penstock.plugin.jax.batch_sharding import batch_sharding
@@ -42,10 +42,8 @@ if TYPE_CHECKING:
     class_name="JaxFunction",
     written="jax_function",
 )
-class JaxFunction(Operator):
+class JaxFunction(BatchOperator):
     """Calls a function of JAX's arrays with whole batches."""
-
-    needs_batch = True
 
     def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
         """Nothing is known before the function has returned."""
@@ -55,7 +53,7 @@ class JaxFunction(Operator):
         self._sharding = None if sharding is None else batch_sharding(sharding)
         return (Spec(DALIDataType.NO_TYPE, None),) * int(self.args.num_outputs)
 
-    def cpu_batch(self, c: Any, *samples: Sequence[np.ndarray]) -> tuple[LateBatch, ...]:
+    def cpu(self, c: Any, *samples: Sequence[np.ndarray]) -> tuple[LateBatch, ...]:
         """Call the function with arrays of JAX's CPU, which share the memory of the batch."""
         device = host_device()
         if device.platform != "cpu":

@@ -23,7 +23,11 @@ from penstock.operators.support.argument_types import (
 )
 from penstock.operators.support.decode.encoded_image import EncodedImage
 from penstock.operators.support.lazy_image import LazyImage, LazyWindow
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+)
 from penstock.operators.support.planning import PlanContext, Planned
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, DALIImageType, to_numpy_type
@@ -172,7 +176,7 @@ _DTYPES = (
 )
 
 
-class ImageDecoder(Operator):
+class ImageDecoder(SampleOperator):
     """What is common to the image decoders.
 
     Attributes

@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, DataTypeError
 from penstock.operators.support.argument_types import DataTypeArg, IntListArg
-from penstock.operators.support.operator import Operator, SampleContext
+from penstock.operators.support.operator import SampleContext, SampleOperator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, to_numpy_type
@@ -52,7 +52,7 @@ DRAWABLE = (
 )
 
 
-class Shaped(Operator):
+class Shaped(SampleOperator):
     """Base of the operators whose output has the shape of `shape`, of an input, or no axes."""
 
     shape: tuple[int, ...] | None

@@ -9,7 +9,11 @@ import numpy as np
 
 from penstock._later import later
 from penstock.operators.support.lazy_image import LazyImage
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+)
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.resize.resampling import Resampling
 from penstock.operators.support.resize.resized_batch import ResizedBatch
@@ -26,7 +30,7 @@ else:
     _plan = later("penstock.kernels.plan.resize_axes")
 
 
-class ResizingOperator(Operator):
+class ResizingOperator(SampleOperator):
     """Base of operators that resample the spatial axes of their input.
 
     A sub-class calls `prepare` in its `infer`, and says in `plan_axes` how axes are resampled.

@@ -15,7 +15,11 @@ from penstock.operators.support.argument_types import (
     FloatListArg,
     InterpTypeArg,
 )
-from penstock.operators.support.operator import BatchContext, Operator, SampleContext
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+)
 from penstock.operators.support.planning import PlanContext, Planned
 from penstock.operators.support.schema import Arg, Spec
 from penstock.tensors.gpu.batch import LazyBatch, plain, shape_rows
@@ -63,7 +67,7 @@ WARP_ARGS: tuple[Arg, ...] = (
 )
 
 
-class WarpingOperator(Operator):
+class WarpingOperator(SampleOperator):
     """Base of operators that warp images and volumes.
 
     A sub-class calls `prepare` in its `infer`, returns `planned` from its `plan`, and calls

@@ -8,7 +8,7 @@ of the data; axes that are not cut have anchor 0 and the whole extent. What does
 sample is resolved in `infer`, and the windows of several samples are worked out at once::
 
     @operator("crop", inputs=..., args=(*CROP_ARGS, *OUT_OF_BOUNDS_ARGS, ...))
-    class Crop(Operator):
+    class Crop(SampleOperator):
         def infer(self, image):
             self._window = CropWindow(self, image.layout)
             self._bounds = OutOfBounds(self)
