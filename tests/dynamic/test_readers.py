@@ -6,6 +6,7 @@ import sys
 import threading
 import weakref
 
+import cv2
 import numpy as np
 import pytest
 
@@ -457,3 +458,19 @@ def test_readers_of_the_users_own():
     finally:
         registry._schemas.pop("readers.squares", None)
         vars(ndd.readers).pop("Squares", None)
+
+
+def test_imread_reads_files_and_addresses(tmp_path):
+    pixels = np.random.default_rng(3).integers(0, 256, (5, 7, 3), np.uint8)
+    encoded = cv2.imencode(".png", pixels[..., ::-1])[1].tobytes()
+    system = pytest.importorskip("fsspec").filesystem("memory")
+    (tmp_path / "a.png").write_bytes(encoded)
+    system.pipe({"/images/a.png": encoded})
+    try:
+        both = ndd.imread([str(tmp_path / "a.png"), "memory://images/a.png"])
+        for image in both:
+            np.testing.assert_array_equal(np.asarray(image), pixels)
+        with pytest.raises(RuntimeError, match="memory://images/missing"):
+            ndd.imread("memory://images/missing").evaluate()
+    finally:
+        system.rm("/images", recursive=True)
