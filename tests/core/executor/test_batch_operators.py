@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -150,3 +152,84 @@ def test_rows_that_were_given_may_be_handed_on(fed, ragged):
         assert [int(np.asarray(s)[0]) for s in value] == [first + k for k in range(4)]
         assert int(moved.at(1)[0]) == first
     assert [sample[0] for sample in batch] == [0, 1, 2, 3]
+
+
+@operator("testing.hands_on_a_permutation", inputs=Input(), hidden=True)
+class HandsOnAPermutation(BatchOperator):
+    """Gives back rows of the memory it was given, and notes where they are."""
+
+    places: list = []  # noqa: RUF012
+
+    def cpu(self, c, samples):
+        """The whole batch."""
+        rows = list(samples)[::-1]
+        self.places.append([row.ctypes.data for row in rows])
+        return rows
+
+
+def test_rows_that_nobody_else_reads_are_handed_on_without_a_copy():
+    @pipeline_def(batch_size=4, num_threads=2, device_id=None, prefetch_queue_depth=1)
+    def p():
+        value = fn.external_source(lambda: [np.full(100 + k, k, np.int32) for k in range(4)])
+        once = fn.testing.hands_on_a_permutation(value + 1)
+        return fn.testing.hands_on_a_permutation(once)
+
+    HandsOnAPermutation.places.clear()
+    (out,) = p().run()
+    assert [int(np.asarray(s)[0]) for s in out] == [1, 2, 3, 4]
+    places = [np.asarray(s).ctypes.data for s in out]
+    assert places == HandsOnAPermutation.places[1] == HandsOnAPermutation.places[0][::-1]
+
+
+@operator("testing.less_the_mean", inputs=Input(), hidden=True)
+class LessTheMean(BatchOperator):
+    """Subtracts the mean of the batch, with two threads at a time."""
+
+    threads = threading.Barrier(2)
+
+    def reduce(self, c, samples):
+        """The mean, and how many samples there are."""
+        return np.mean(samples), c.size
+
+    reduced = 2
+
+    def apply(self, c, value, mean, size):
+        """One sample."""
+        if c.index in (0, int(size) - 1):
+            self.threads.wait(60)
+        return value - mean.astype(value.dtype)
+
+
+def test_what_follows_a_reduction_is_done_by_all_threads():
+    @pipeline_def(batch_size=12, num_threads=2, device_id=None)
+    def p():
+        x = fn.external_source(lambda: np.arange(12, dtype=np.float32))
+        return fn.testing.less_the_mean(x + 1), x
+
+    out, _ = p().run()
+    np.testing.assert_array_equal(out.as_array(), np.arange(12) - 5.5)
+
+
+def test_a_sample_that_fails_behind_a_reduction_has_no_part_in_it():
+    @operator("testing.less_the_mean_of_good", inputs=Input(), hidden=True)
+    class LessTheMeanOfGood(BatchOperator):
+        """Subtracts the mean of the batch."""
+
+        def reduce(self, c, samples):
+            """The mean."""
+            return np.mean(samples)
+
+        def apply(self, c, value, mean):
+            """One sample."""
+            if value == 96:
+                raise ValueError("bad")
+            return value - mean.astype(value.dtype)
+
+    @pipeline_def(batch_size=4, num_threads=2, device_id=None, on_bad_sample="replace")
+    def p():
+        x = fn.external_source(lambda: np.array([0, 96, 4, 8], np.float32))
+        return fn.testing.less_the_mean_of_good(x), x
+
+    out, x = p().run()
+    np.testing.assert_array_equal(x.as_array(), [0, 0, 4, 8])
+    np.testing.assert_array_equal(out.as_array(), [-3, -3, 1, 5])

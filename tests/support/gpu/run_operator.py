@@ -124,6 +124,13 @@ def run_cpu_operator_on_batch(
     """What `cpu` makes of the same batch; arguments as of `run_gpu_operator`."""
     prepared = Prepared(name, inputs, layout, arg_layouts or {}, batch_size, FrameLoop, args)
     contexts = [_context(prepared, i, seed, iteration, sources) for i in range(prepared.size)]
+    if isinstance(prepared.op, BatchOperator) and prepared.op.reduce is not None:
+        reduced = prepared.op.reduce(_BatchContext(contexts, seed, iteration), *inputs)
+        arrays = reduced if isinstance(reduced, tuple) else (reduced,)
+        return [
+            np.asarray(prepared.op.apply(c, *(rows[c.index] for rows in inputs), *arrays))
+            for c in contexts
+        ]
     if isinstance(prepared.op, BatchOperator):
         results = prepared.op.cpu(_BatchContext(contexts, seed, iteration), *inputs)
         return tuple(map(list, results)) if isinstance(results, tuple) else list(results)

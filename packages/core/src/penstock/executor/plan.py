@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import NotYetSupportedError, located
 from penstock.executor.cpu.batch import EdgeHistory
-from penstock.operators.support.operator import BatchOperator
+from penstock.operators.support.operator import BatchOperator, Operator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,6 +60,9 @@ class Plan:
     """Seed of each random operator, by ``id(node)``."""
     parsed: dict[int, tuple[int, ...]]
     """The registers of what the parser of a reader is handed, by ``id(node)``."""
+    reduced: dict[int, tuple[int, ...]]
+    """By ``id(node)``, the registers of what an operator finds out about the batch, and then works
+    with sample by sample."""
     uploaded: list[bool]
     """Whether the GPU or its decoders read the register, so that page-locked memory suits it."""
 
@@ -93,12 +96,17 @@ def batches_read_ahead(plan: Plan) -> int:
     return max((int(n.args.get("prefetch_queue_depth", 1)) for n in plan.readers), default=0)
 
 
-def works_on_batches(node: OpNode) -> bool:
-    """Whether the class that does the work of `node` is one of whole batches."""
+def class_of(node: OpNode) -> type[Operator]:
+    """The class that does the work of `node`."""
     try:
-        return issubclass(node.schema.cls.for_arguments(node.args), BatchOperator)
+        return node.schema.cls.for_arguments(node.args)
     except Exception as error:
         raise located(error, node.where()) from error
+
+
+def works_on_batches(node: OpNode) -> bool:
+    """Whether the class that does the work of `node` is one of whole batches."""
+    return issubclass(class_of(node), BatchOperator)
 
 
 def make_plan(
@@ -126,6 +134,12 @@ def make_plan(
             registers[id(node), index] = len(registers)
     count = len(registers)
     parsed = {}
+    reduced: dict[int, tuple[int, ...]] = {}
+    for node in nodes:
+        cls = class_of(node)
+        if node.device == "cpu" and issubclass(cls, BatchOperator) and cls.reduce is not None:
+            reduced[id(node)] = tuple(range(count, count + cls.reduced))
+            count += cls.reduced
     for key, inputs in parsers.items():
         parsed[key] = tuple(range(count, count + inputs))
         count += inputs
@@ -146,6 +160,7 @@ def make_plan(
             for r in reads:
                 consumers[r] += 1
             whole = device != "cpu" or works_on_batches(node)
+            phases = reduced.get(id(node), ())
             # A batch operator runs behind the samples of a stage and can read what they write.
             stage = max((ready[r] for r in reads), default=0)
             is_feed = node.attachment is not None and device == "cpu"
@@ -154,13 +169,18 @@ def make_plan(
                 while len(stages) <= stage:
                     stages.append(Stage(len(stages), device))
                 (stages[stage].batch_nodes if whole else stages[stage].sample_nodes).append(node)
+                if phases:
+                    if len(stages) == stage + 1:
+                        stages.append(Stage(len(stages), device))
+                    stages[stage + 1].sample_nodes.append(node)
+                    stages[stage + 1].reads += phases
             # What is known of it only when it is there can be read from the next stage on.
             behind = (whole and device == "cpu") or node.schema.tells_late
             for index in range(len(node.outputs)):
                 own = registers[id(node), index]
                 ready[own] = stage + 1 if behind else stage
-                written[own] = -1 if is_feed else stage
-                leaves[own] = is_feed or behind
+                written[own] = -1 if is_feed else stage + bool(phases)
+                leaves[own] = is_feed or (behind and not phases)
             for r in reads:
                 if written[r] != stage or (whole and device == "cpu"):
                     leaves[r] = True
@@ -173,7 +193,7 @@ def make_plan(
             for e in n.sources
             if written[register(e)] != stage_.number or ready[register(e)] > written[register(e)]
         }
-        stage_.reads = sorted(wanted)
+        stage_.reads = sorted(wanted | set(stage_.reads))
     output_registers = [register(e) for e in outputs]
     for r in (*output_registers, *(register(t.predicate) for t in _guards(outputs))):
         leaves[r] = True
@@ -192,6 +212,7 @@ def make_plan(
         history=[EdgeHistory() for _ in range(count)],
         seeds=seeds,
         parsed=parsed,
+        reduced=reduced,
         uploaded=uploaded,
     )
     plan.guards = {

@@ -50,6 +50,8 @@ class Step:
     """Those of `tensor_args` that `function` finds in its context."""
     guard: Guard = ()
     """The samples that it does."""
+    reduces: bool = False
+    """Whether it finds out what the operator then works with sample by sample."""
     merges: bool = False
     """Whether it joins branches: see `OpSchema.merges`."""
     chunked: bool = False

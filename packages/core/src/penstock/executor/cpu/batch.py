@@ -251,6 +251,13 @@ class BatchBuffer:
         self._row_shape = values.shape[1:]
         self._in_dense = bytearray([_INSIDE]) * len(values)
 
+    def own_rows(self, indices: Sequence[int]) -> list[np.ndarray]:
+        """Those of these samples that lie in ordinary memory which this batch has taken."""
+        if self.event is not None or self._pool.is_page_locked:
+            return []
+        rows, places = self.rows, self._in_dense
+        return [rows[k] for k in indices if places[k] != _SHARED]  # type: ignore[misc]
+
     def adopt_rows(self, indices: Sequence[int], values: Sequence[np.ndarray]) -> None:
         """Take `values` for these samples as they are."""
         rows, inside = self.rows, self._in_dense

@@ -15,7 +15,9 @@ from penstock.executor.cpu.frames import FrameLoop
 from penstock.executor.guards import chosen, members, spread, taken
 from penstock.executor.step import reads
 from penstock.operators.support.planning import Samples
+from penstock.operators.support.schema import Spec
 from penstock.tensors.pool import HOST_POOL
+from penstock.types import to_dali_type
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -90,7 +92,7 @@ def run_batch_step(
             NotYetSupportedError("Whole-batch operators do not take sequences yet."),
             step.node.where(),
         )
-    late = step.node.schema.tells_late
+    late = step.node.schema.tells_late or step.reduces
     places: Sequence[int] = range(iteration.size)
     some = None
     if step.guard:
@@ -102,6 +104,8 @@ def run_batch_step(
         iteration.buffers[r] = buffer
         buffers.append(buffer)
     if not places:
+        if step.reduces:
+            _keep_reduced(step, (np.zeros(0),) * len(step.outputs), iteration, history)
         return
     inputs = [b for b in (iteration.buffers[r] for r in step.inputs) if b is not None]
     if some is not None and len(some) < iteration.size:
@@ -110,18 +114,50 @@ def run_batch_step(
     try:
         result = step.function(context, *[b.rows for b in inputs])
         results = result if isinstance(result, tuple) else (result,)
-        if late:
+        if step.reduces:
+            _keep_reduced(step, results, iteration, history)
+        elif late:
             buffers = _late_buffers(step, results, iteration, history, places)
         else:
+            given = _given_rows(step, program, iteration, places)
             for buffer, samples in zip(buffers, results, strict=True):
                 for index, value in zip(places, samples, strict=True):
-                    buffer.put(index, value)
+                    if given.pop(id(value), None) is None:
+                        buffer.put(index, value)
+                    else:
+                        buffer.check(value.shape, value.dtype)
+                        buffer.adopt_rows((index,), (value,))
     except BaseException as error:
         raise located(error, step.node.where()) from error
     first = inputs[0] if inputs else None
     if first is not None and first.sources is not None:
         for buffer in buffers:
             buffer.set_sources(places, first.sources)
+
+
+def _keep_reduced(
+    step: Step, results: tuple[Any, ...], iteration: Iteration, history: list[EdgeHistory]
+) -> None:
+    """Hand what an operator has found out about the batch to all of its samples."""
+    for r, result in zip(step.outputs, results, strict=True):
+        array = np.asarray(result)
+        spec = Spec(to_dali_type(array.dtype), array.ndim)
+        buffer = iteration.buffers[r] = BatchBuffer(iteration.size, spec, history[r])
+        buffer.rows = [array] * iteration.size
+
+
+def _given_rows(
+    step: Step, program: Program, iteration: Iteration, places: Sequence[int]
+) -> dict[int, np.ndarray]:
+    """Samples of inputs, by their ``id``, that may be those of outputs as they are: nobody else
+    reads them, and the engine has made their memory.
+    """
+    found: dict[int, np.ndarray] = {}
+    for r in step.inputs:
+        buffer = iteration.buffers[r]
+        if program.plan.consumers[r] == 1 and r not in iteration.fed and buffer is not None:
+            found.update((id(row), row) for row in buffer.own_rows(places))
+    return found
 
 
 def _late_buffers(

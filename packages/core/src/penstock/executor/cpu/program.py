@@ -94,6 +94,10 @@ class Program:
             return
         op, specs = self._maker.make(node)
         step = self._maker.step(node, op, specs, op.cpu)
+        reduced = self.plan.reduced.get(id(node))
+        if reduced is not None:
+            step.function, step.inputs = op.apply, (*step.inputs, *reduced)
+            step.chunked, step.planner, step.sample_args = False, None, step.tensor_args
         values = self._values_ahead(step)
         if values is None:
             self.steps.append(step)
@@ -167,7 +171,12 @@ class Program:
 
     def _add_batch(self, node: OpNode) -> Step:
         op, specs = self._maker.make(node)
-        return self._maker.step(node, op, specs, op.cpu)
+        phases = self.plan.reduced.get(id(node))
+        if phases is None:
+            return self._maker.step(node, op, specs, op.cpu)
+        step = self._maker.step(node, op, specs, getattr(op, "reduce", None))
+        step.outputs, step.reduces = phases, True
+        return step
 
     def buffer(self, r: int, size: int, pool: HostPool) -> BatchBuffer:
         """Where the samples of an iteration, of so many, go on register `r`."""

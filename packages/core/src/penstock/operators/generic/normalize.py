@@ -230,8 +230,8 @@ class Normalize(SampleOperator):
             shift=args.shift,
         )
 
-    def normalize_batch(self, c: Any, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Normalise `samples` by the moments of all of them."""
+    def moments(self, samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """The mean of `samples`, and what differences to it are multiplied by."""
         axes = self._batch_axes([data.shape for data in samples])
         count = sum(math.prod(data.shape[k] for k in axes) for data in samples)
         args = self.args
@@ -241,15 +241,16 @@ class Normalize(SampleOperator):
         if stddev is None:
             center = _as_center(mean, samples[0].ndim)
             squares = _sum(squared_deviations(data, center, axes) for data in samples)
-            factor = self._estimated_factor(squares, count)
-        else:
-            factor = self._factor(stddev)
-        outputs = []
-        for index, data in enumerate(samples):
-            out = c.empty(index, data.shape, self._dtype)
-            normalize(data, out, mean, factor, args.shift)
-            outputs.append(out)
-        return outputs
+            return mean, self._estimated_factor(squares, count)
+        return mean, self._factor(stddev)
+
+    def normalized(
+        self, c: SampleContext, data: np.ndarray, mean: np.ndarray, factor: np.ndarray
+    ) -> np.ndarray:
+        """One sample, normalised by the moments of its batch."""
+        out = c.empty(data.shape, self._dtype)
+        normalize(data, out, mean, factor, self.args.shift)
+        return out
 
     def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
         data: DeviceBatch = inputs[0]
@@ -385,8 +386,17 @@ class BatchNormalize(BatchOperator):
     def infer(self, data: Spec) -> Spec:
         return self._each.infer(data)
 
-    def cpu(self, c: Any, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-        return self._each.normalize_batch(c, samples)
+    reduced = 2
+
+    def reduce(self, c: Any, samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """The mean of the batch, and what differences to it are multiplied by."""
+        return self._each.moments(samples)
+
+    def apply(
+        self, c: SampleContext, data: np.ndarray, mean: np.ndarray, factor: np.ndarray
+    ) -> np.ndarray:
+        """Normalise one sample."""
+        return self._each.normalized(c, data, mean, factor)
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
         return self._each.gpu(c, data)

@@ -147,9 +147,12 @@ class Pad(SampleOperator):
             return self._fill
         return fill_of_type([args.fill_value], self._numpy_type)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
-        shape = self._padded(c.args, data.shape, None)
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
+        return self.padded(c, data, None)
+
+    def padded(self, c: SampleContext, data: np.ndarray, largest: _Shape | None) -> np.ndarray:
+        """`data` with what is added; `largest` are the largest extents in the batch."""
+        shape = self._padded(c.args, data.shape, largest)
         if shape == data.shape:
             return data
         out = c.empty(shape, self._numpy_type)
@@ -159,24 +162,6 @@ class Pad(SampleOperator):
     def _move(self, args: Any, data: np.ndarray, out: np.ndarray) -> None:
         fill = self._fill_for(args)
         pad_window(data, (0,) * data.ndim, out, policy="constant", fill=fill)
-
-    def pad_batch(self, c: Any, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Pad `samples` to the largest of them."""
-        largest = tuple(map(max, zip(*(data.shape for data in samples), strict=True)))
-        outputs = []
-        for index, data in enumerate(samples):
-            args = c.args(index)
-            try:
-                shape = self._padded(args, data.shape, largest)
-            except Exception as error:
-                raise c.located(error, index) from error
-            if shape == data.shape:
-                outputs.append(data)
-                continue
-            out = c.empty(index, shape, self._numpy_type)
-            self._move(args, data, out)
-            outputs.append(out)
-        return outputs
 
     def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
         from penstock.kernels.gpu.window import window
@@ -254,8 +239,14 @@ class BatchPad(BatchOperator):
     def infer(self, data: Spec) -> Spec:
         return self._each.infer(data)
 
-    def cpu(self, c: Any, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-        return self._each.pad_batch(c, samples)
+    def reduce(self, c: Any, samples: Sequence[np.ndarray]) -> np.ndarray:
+        """The largest extents of the batch."""
+        largest: np.ndarray = np.max([data.shape for data in samples], axis=0)
+        return largest
+
+    def apply(self, c: SampleContext, data: np.ndarray, largest: np.ndarray) -> np.ndarray:
+        """Pad one sample."""
+        return self._each.padded(c, data, tuple(largest.tolist()))
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         return self._each.gpu(c, data)

@@ -390,7 +390,16 @@ class BatchOperator(Operator):
     @classmethod
     def has_cpu(cls) -> bool:
         """Whether there is an implementation for the CPU."""
-        return cls.cpu is not BatchOperator.cpu
+        return cls.cpu is not BatchOperator.cpu or cls.reduce is not None
+
+    reduce: ClassVar[Callable[..., Any] | None] = None
+    """A method ``reduce(c, *inputs)``, for work that needs to know no more of the batch than a few
+    numbers. It is given what `cpu` would be, and returns an array, or a tuple of them. Then a
+    method ``apply(c, *inputs, *arrays)`` works on one sample, as `SampleOperator.cpu` does, in
+    whatever worker: so all threads have a part. There is no `cpu` then."""
+
+    reduced: ClassVar[int] = 1
+    """How many arrays `reduce` returns."""
 
     def cpu(self, c: Any, *inputs: Any, **no: Any) -> Any:
         """Work on one batch; return a list of samples for each output.
