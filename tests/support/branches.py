@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from penstock import fn, pipeline_def, types
-from penstock.graph.guards import guarded, merge
+from penstock.graph.branches import guarded, merge
 
 SIZE = 5
 

@@ -14,7 +14,7 @@ from penstock.errors import (
     ShapeError,
     UsageError,
 )
-from penstock.graph.guards import guarded, merge
+from penstock.graph.branches import guarded, merge
 from penstock.operators import BatchOperator, Input, SampleOperator, operator
 from penstock.operators.support.late_batch import LateBatch
 from penstock.operators.support.schema import Spec

@@ -109,20 +109,15 @@ class DataNode:
     def shape(self, *, dtype: DataTypeLike | None = None, device: str = "cpu") -> DataNode:
         """The shape of each sample, a 1-D tensor of `dtype` (INT64 when not given) on `device`."""
         extra = {} if dtype is None else {"dtype": dtype}
-        return _call("_shape", self, device=device, **extra)
+        return self._call("_shape", self, device=device, **extra)
 
     def property(self, key: str, *, device: str = "cpu") -> DataNode:
         """The property `key` (``"layout"``, ``"source_info"``) as characters, uint8 on `device`."""
-        return _call("get_property", self, key=key, device=device)
+        return self._call("get_property", self, key=key, device=device)
 
     def source_info(self, *, device: str = "cpu") -> DataNode:
         """Where each sample was read from, as characters (uint8) on `device`."""
         return self.property("source_info", device=device)
-
-    def __getitem__(self, index: Any) -> DataNode:
-        from penstock.graph.subscript import subscript
-
-        return subscript(self, index)
 
     def _no(self, what: str) -> NoReturn:
         raise ArgumentTypeError(
@@ -142,7 +137,10 @@ class DataNode:
         self._no("asked for its length")
 
     if TYPE_CHECKING:
-        # What follows from the table of operations: `penstock.graph.expressions` makes it.
+        # What makes further nodes: `penstock.graph.expressions` gives it to the class.
+        @staticmethod
+        def _call(name: str, *inputs: Any, **kwargs: Any) -> DataNode: ...
+        def __getitem__(self, index: Any) -> DataNode: ...
         def __add__(self, other: Operand) -> DataNode: ...
         def __radd__(self, other: Operand) -> DataNode: ...
         def __sub__(self, other: Operand) -> DataNode: ...
@@ -195,10 +193,3 @@ class DataNode:
 
         def __int__(self):
             self._no("converted to int")
-
-
-def _call(name: str, *inputs: Any, **kwargs: Any) -> DataNode:
-    from penstock.graph.capture import call
-    from penstock.operators.support.registry import find
-
-    return call(find(name), inputs, kwargs)  # type: ignore[no-any-return]

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError, NumberOverflowError
-from penstock.graph.capture import constant_node, make_node
+from penstock.graph.capture import call, constant_node, make_node
 from penstock.graph.data_node import DataNode
+from penstock.graph.subscript import subscript
 from penstock.graph.user_line import user_line
 from penstock.operators.support.arithmetic.operations import OPERATIONS, Operation
 from penstock.operators.support.registry import find
@@ -111,8 +112,23 @@ def _reflected(operation: Operation) -> Callable[..., DataNode]:
     return method
 
 
+def _call(name: str, *inputs: Any, **kwargs: Any) -> DataNode:
+    return call(find(name), inputs, kwargs)  # type: ignore[no-any-return]
+
+
+def _getitem(self: DataNode, index: Any) -> DataNode:
+    return subscript(self, index)
+
+
+_getitem.__name__, _getitem.__qualname__ = "__getitem__", "DataNode.__getitem__"
+
+
 def _install() -> None:
-    """Give `DataNode` the methods of Python's data model that the table of operations names."""
+    """Give `DataNode` what makes further nodes: indexing, operators called by their names, and the
+    methods of Python's data model that the table of operations names.
+    """
+    DataNode._call = staticmethod(_call)  # type: ignore[method-assign]
+    setattr(DataNode, "__getitem__", public(_getitem))  # noqa: B010 - mypy knows it as a method
     for operation in OPERATIONS.values():
         for name, make in ((operation.dunder, _forward), (operation.reflected, _reflected)):
             if name is not None:

@@ -1,4 +1,4 @@
-"""The operator that joins branches: see `penstock.graph.guards`."""
+"""The operator that joins branches: see `penstock.graph.branches`."""
 
 from __future__ import annotations
 

@@ -7,7 +7,8 @@ import numpy as np
 from penstock.errors import DataTypeError
 from penstock.kernels.cpu.decode.pixels import Wanted
 from penstock.operators.support.argument_types import BoolArg, DataTypeArg, ImageTypeArg
-from penstock.operators.support.decode.image_decoder import ENCODED, check_encoded, open_encoded
+from penstock.operators.support.decode.encoded import check_encoded, open_encoded
+from penstock.operators.support.decode.image_decoder import ENCODED
 from penstock.operators.support.operator import SampleContext, SampleOperator, operator
 from penstock.operators.support.registry import register
 from penstock.operators.support.schema import Arg, Spec

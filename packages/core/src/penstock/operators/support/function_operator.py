@@ -9,27 +9,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentTypeError, DataTypeError, ShapeError
-from penstock.operators.support.operator import (
-    BatchContext,
-    Operator,
-    SampleContext,
-    SampleOperator,
-)
 from penstock.operators.support.schema import Spec, as_specs
 from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
+    from penstock.operators.support.operator import (
+        BatchContext,
+        Operator,
+        SampleContext,
+        SampleOperator,
+    )
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
 
 Infer = Callable[..., "Spec | tuple[Spec, ...]"]
 
 
-def operator_class(function: Callable[..., Any], infer: Infer | None) -> type[Operator]:
+def operator_class(
+    base: type[SampleOperator], function: Callable[..., Any], infer: Infer | None
+) -> type[Operator]:
     """An operator that calls ``function(xp, *inputs, **arguments)`` for each sample.
 
     Parameters
     ----------
+    base
+        The class that it is derived from.
     function
         Takes the array module (NumPy, or CuPy on the GPU), the inputs of one sample as its arrays,
         and those of the operator's arguments that it names.
@@ -41,7 +45,7 @@ def operator_class(function: Callable[..., Any], infer: Infer | None) -> type[Op
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
     named = {p.name for p in parameters[1:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
 
-    class FunctionOperator(SampleOperator):
+    class FunctionOperator(base):  # type: ignore[misc, valid-type]
         def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
             self._specs = as_specs(inputs[0] if infer is None else infer(*inputs))
             return self._specs

@@ -471,7 +471,7 @@ def operator(
                 operator_class,
             )
 
-            cls = operator_class(declared, infer)
+            cls = operator_class(SampleOperator, declared, infer)
             check_parameters(declared, name, input_specs, [a.name for a in args], traits)
         every = [*args, _PRESERVE, _BYTES_PER_SAMPLE]
         if traits.get("random") and not any(a.name == "seed" for a in every):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
-from penstock.errors import DataTypeError, ShapeError
-from penstock.kernels.cpu.decode.header import read_header
-from penstock.kernels.cpu.decode.image_header import ImageHeader
+from penstock.errors import DataTypeError
 from penstock.kernels.cpu.decode.pixels import Wanted
 from penstock.kernels.cpu.decode.stored import Region
 from penstock.operators.support.argument_types import (
@@ -21,6 +18,7 @@ from penstock.operators.support.argument_types import (
     IntArg,
     StringArg,
 )
+from penstock.operators.support.decode.encoded import check_encoded, open_encoded
 from penstock.operators.support.decode.encoded_image import EncodedImage
 from penstock.operators.support.lazy_image import LazyImage, LazyWindow
 from penstock.operators.support.operator import (
@@ -33,14 +31,9 @@ from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, DALIImageType, to_numpy_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from penstock.kernels.cpu.decode import jpeg_scan
     from penstock.kernels.gpu.decode.cache import CacheOptions
     from penstock.kernels.gpu.decode.options import DecoderOptions
     from penstock.tensors.gpu.batch import DeviceBatch
-else:
-    jpeg_scan = later("penstock.kernels.cpu.decode.jpeg_scan")
 
 ENCODED = Input(
     "input",
@@ -261,37 +254,3 @@ class ImageDecoder(SampleOperator):
         will do for those. `None` where that cannot be told.
         """
         return None
-
-
-def check_encoded(ndim: int | None) -> None:
-    """Raise `ShapeError` unless data with so many dimensions can be the bytes of a file."""
-    if ndim not in (None, 1):
-        raise ShapeError(
-            f"Encoded images must be flat arrays of bytes, got {ndim}-dimensional data. "
-            "Flatten it with `fn.reshape(..., shape=[-1])`, or drop the decoder if the data is "
-            "decoded already."
-        )
-
-
-def open_encoded(encoded: np.ndarray) -> tuple[np.ndarray, ImageHeader]:
-    """The bytes of one encoded image, contiguous, and their header.
-
-    Raises
-    ------
-    BadSampleError
-        If the bytes are no image.
-    """
-    check_encoded(encoded.ndim)
-    data = encoded if encoded.flags.c_contiguous else np.ascontiguousarray(encoded)
-    # Files that were read are such arrays; others would have it compiled once more.
-    if type(data) is np.ndarray and data.flags.writeable and data.dtype == np.uint8:
-        header = _plain_header()(data)
-        if header is not None:
-            return data, header
-    return data, read_header(data.data)
-
-
-@cache
-def _plain_header() -> Callable[[np.ndarray], ImageHeader | None]:
-    # Numba is imported when data comes, never by a declaration.
-    return jpeg_scan.plain_header

@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.errors import BadSamplesError
 from penstock.kernels.cpu.decode.pixels import Wanted
-from penstock.operators.support.decode.image_decoder import open_encoded
+from penstock.operators.support.decode.encoded import open_encoded
 from penstock.operators.support.operator import BatchContext, HostBatch
 from penstock.operators.support.planning import Alone, sample_of
 

@@ -1,0 +1,78 @@
+"""How branches are written: blocks whose nodes run for some samples, and what joins them.
+
+A node reads, of each of its inputs, the samples of its own guard (see `penstock.graph.guards`); so
+there is no node that splits a batch. `merge` joins the edges of two branches::
+
+    with guarded(is_large):
+        small = fn.resize(images, size=(224, 224))
+    with guarded(is_large, holds=False):
+        padded = fn.crop(images, crop=(224, 224), out_of_bounds_policy="pad")
+    images = merge(is_large, small, padded)
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from penstock.errors import ArgumentTypeError, MisusedArgumentError
+from penstock.graph.capture import make_node
+from penstock.graph.data_node import DataNode
+from penstock.graph.guards import Term, current, set_current
+from penstock.graph.user_line import user_line
+from penstock.operators.support.registry import find
+
+
+@contextlib.contextmanager
+def guarded(predicate: DataNode, *, holds: bool = True) -> Iterator[None]:
+    """Run the nodes that are created in the block only for samples with a true `predicate`.
+
+    Nodes that read nothing (readers, sources, constants, draws without inputs) run for all
+    samples, so what they read or draw does not depend on predicates.
+
+    Parameters
+    ----------
+    predicate
+        A single number for each sample, on the CPU; any but zero is true, so is NaN.
+    holds
+        `False` for the samples with a false `predicate`.
+    """
+    outer = current()
+    _check_predicate(predicate)
+    term = Term(predicate, holds)
+    if any(term.key == known.key for known in outer):
+        inner = outer
+    else:
+        inner = (*outer, term)
+    set_current(inner)
+    try:
+        yield
+    finally:
+        set_current(outer)
+
+
+def merge(predicate: DataNode, if_true: DataNode, if_false: DataNode) -> DataNode:
+    """Join the edges of two branches: samples of `if_true` where `predicate` is, else of the other.
+
+    Both have one element type, number of dimensions, layout and device.
+    """
+    _check_predicate(predicate)
+    if if_true.device != if_false.device:
+        raise MisusedArgumentError(
+            f'The branches that are merged at {user_line()} are on different devices: "'
+            f'{if_true.device}" and "{if_false.device}". `.gpu()` or `.cpu()` moves one of them.'
+        )
+    return make_node(find("_conditional.merge"), [if_true, if_false, predicate], {}).outputs[0]
+
+
+def _check_predicate(predicate: DataNode) -> None:
+    if not isinstance(predicate, DataNode):
+        raise ArgumentTypeError(
+            f"The predicate of a branch, at {user_line()}, must be a `DataNode`, got "
+            f"{type(predicate).__name__}."
+        )
+    if predicate.device != "cpu":
+        raise MisusedArgumentError(
+            f'The predicate of a branch, at {user_line()}, is on the device "{predicate.device}"; '
+            "it must be on the CPU. `.cpu()` moves it there."
+        )
