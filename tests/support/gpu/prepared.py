@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.executor.cpu.frames import FrameLoop, is_for_frames
-from penstock.executor.inputs import checked, declared_input
+from penstock.executor.cpu.frames import FrameLoop
+from penstock.executor.inputs import checked, declared_input, is_for_frames
 from penstock.graph.nodes import OpNode
 from penstock.operators.support.registry import find
 from penstock.operators.support.schema import Spec

@@ -11,7 +11,7 @@ import pytest
 import penstock.experimental.dynamic as ndd
 from penstock import Pipeline, fn, types
 from penstock.errors import ArgumentValueError, BadSampleError, ShapeError
-from penstock.executor.sources.loader import Loader
+from penstock.executor.loader import Loader
 from penstock.operators import (
     FileIndex,
     Index,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from penstock.errors import DataTypeError, LayoutError, ShapeError
 from penstock.operators.support.schema import Arg, Input, OpSchema, Spec
 from penstock.types import is_float
@@ -67,6 +69,15 @@ def check_argument(arg: Arg, spec: Spec) -> None:
             f"Argument `{arg.name}` takes {arg.type.name}; the tensor given for it has elements of "
             f"type {spec.dtype.name}. Use `fn.cast` to convert it."
         )
+
+
+def is_for_frames(schema: OpSchema, inputs: Sequence[Spec]) -> bool:
+    """Whether an operator that knows single frames is given sequences."""
+    return (
+        schema.frames
+        and bool(inputs)
+        and ("F" in inputs[0].layout or any(s.layout[:1] == "F" for s in inputs[1:]))
+    )
 
 
 def _listed(schema: OpSchema, layouts: tuple[str, ...]) -> str:

@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ShapeError, located
-from penstock.executor.cpu.arena import Arena
-from penstock.executor.cpu.context import Context
-from penstock.executor.cpu.frames import FrameLoop, is_for_frames
-from penstock.executor.inputs import check_argument, checked
+from penstock.executor.inputs import check_argument, checked, is_for_frames
+from penstock.executor.loader import Loader
 from penstock.executor.planning import Planner
-from penstock.executor.sources.loader import Loader
 from penstock.operators.generic.merge import check_predicate
 from penstock.operators.support.operator import SampleOperator
 from penstock.operators.support.schema import Spec, as_specs
@@ -67,10 +64,6 @@ class Step:
     branch_origins: tuple[int, int] = (-1, -1)
     """The same for either input of a step that joins branches."""
 
-    def context(self, arena: Arena) -> Context:
-        """A context of this step for one worker."""
-        return Context(self.node, SimpleNamespace(**self.args), arena, self.seed, len(self.outputs))
-
 
 class StepMaker:
     """Makes steps of nodes, one behind the other, and finds the types of what they produce.
@@ -92,7 +85,7 @@ class StepMaker:
         plan: Plan,
         specs: dict[int, Spec],
         readers: dict[int, Any],
-        frames: type[FrameLoop] = FrameLoop,
+        frames: Callable[[Any, list[Spec], dict[str, str]], Any],
     ) -> None:
         self.plan = plan
         self.specs = dict(specs)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.arena import Arena
     from penstock.executor.cpu.batch import BatchBuffer
     from penstock.executor.planning import SamplePlans
+    from penstock.executor.step import Step
     from penstock.graph.nodes import OpNode
 
 
@@ -274,3 +275,8 @@ class FrameContext:
     def located(self, error: Exception) -> Exception:
         """`error` with the place of the operator and its sequence."""
         return self._whole.located(error)  # type: ignore[no-any-return]
+
+
+def context_of(step: Step, arena: Arena) -> Context:
+    """A context of a step for one worker."""
+    return Context(step.node, SimpleNamespace(**step.args), arena, step.seed, len(step.outputs))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from penstock.operators.support.operator import SampleOperator
 from penstock.operators.support.planning import Samples
 from penstock.operators.support.schema import Spec, as_specs
 from penstock.types import storage_dtype
-
-if TYPE_CHECKING:
-    from penstock.operators.support.schema import OpSchema
 
 
 class FrameLoop(SampleOperator):
@@ -161,15 +158,6 @@ class FrameLoop(SampleOperator):
             converted = [convert(np.asarray(v)) for v in values]
             found[name] = converted * count if len(converted) == 1 and count != 1 else converted
         return found
-
-
-def is_for_frames(schema: OpSchema, inputs: Sequence[Spec]) -> bool:
-    """Whether an operator that knows single frames is given sequences."""
-    return (
-        schema.frames
-        and bool(inputs)
-        and ("F" in inputs[0].layout or any(s.layout[:1] == "F" for s in inputs[1:]))
-    )
 
 
 def common_count(shapes: Sequence[tuple[int, ...] | None], axis: int) -> int:

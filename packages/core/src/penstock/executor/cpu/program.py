@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.executor.cpu.batch import BatchBuffer
 from penstock.executor.cpu.concurrency import Concurrency
+from penstock.executor.cpu.frames import FrameLoop
 from penstock.executor.step import Step, StepMaker, with_place
 from penstock.executor.step import reads as reads_of
 from penstock.operators.support.lazy_value import LazyValue
@@ -41,7 +42,7 @@ class Program:
         """Registers whose types were known before."""
         self.is_whole = whole
         """Whether batches that follow from draws and constants are made before samples run."""
-        self._maker = StepMaker(plan, specs, readers) if maker is None else maker
+        self._maker = StepMaker(plan, specs, readers, FrameLoop) if maker is None else maker
         self.specs = self._maker.specs
         self.steps: list[Step] = []
         self.whole_steps: list[Step] = []

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import PenstockError, ShapeError, located
-from penstock.executor.cpu.context import ChunkContext
+from penstock.executor.cpu.context import ChunkContext, context_of
 from penstock.executor.guards import chosen, spread, taken
-from penstock.executor.sources.loader import Loaded
+from penstock.executor.loader import Loaded
 from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
 from penstock.tensors.rows import Rows
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.program import Program
     from penstock.executor.guards import Guard
     from penstock.executor.iteration import Iteration
+    from penstock.executor.loader import Loader
     from penstock.executor.planning import SamplePlans
-    from penstock.executor.sources.loader import Loader
     from penstock.executor.step import Step
 
 _GROUP_BYTES = 1 << 20
@@ -164,7 +164,7 @@ class SampleRunner:
         self._program = program
         self._arena = arena
         self._materialise = materialise_views
-        steps = [(step, step.context(arena)) for step in program.steps]
+        steps = [(step, context_of(step, arena)) for step in program.steps]
         self._readers = [(s, c) for s, c in steps if s.is_reader]
         self._operators = [(s, c) for s, c in steps if not s.is_reader]
         self._steps = steps

@@ -72,7 +72,7 @@ class GpuProgram:
     ) -> None:
         self.plan = plan
         self.stage = stage
-        self._maker = StepMaker(plan, specs, {}, frames=GpuFrames) if maker is None else maker
+        self._maker = StepMaker(plan, specs, {}, GpuFrames) if maker is None else maker
         self.specs = self._maker.specs
         self._threads = threads
         self._steps = [

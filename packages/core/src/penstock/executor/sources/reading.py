@@ -17,8 +17,8 @@ from penstock.executor.sources.files_batch import FilesBatch, Sources
 if TYPE_CHECKING:
     from penstock.executor.cpu.program import Program
     from penstock.executor.iteration import Iteration
+    from penstock.executor.loader import Loader
     from penstock.executor.plan import Plan
-    from penstock.executor.sources.loader import Loader
     from penstock.kernels.cpu.reading_threads import BeingRead, ReadingThreads
 
 

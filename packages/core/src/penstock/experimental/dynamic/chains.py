@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock.executor.cpu.frames import FrameLoop
 from penstock.executor.cpu.program import Program
 from penstock.executor.plan import Plan, make_plan
 from penstock.executor.step import StepMaker
@@ -33,9 +34,9 @@ class Ready(StepMaker):
     """Makes steps of operators that have been made when they were called."""
 
     def __init__(
-        self, plan: Plan, specs: dict[int, Spec], forms: dict[int, Form], frames: Any = None
+        self, plan: Plan, specs: dict[int, Spec], forms: dict[int, Form], frames: type[FrameLoop]
     ) -> None:
-        super().__init__(plan, specs, {}, *(() if frames is None else (frames,)))
+        super().__init__(plan, specs, {}, frames)
         self._forms = forms
 
     def make(self, node: OpNode) -> tuple[Any, tuple[Spec, ...]]:
@@ -128,7 +129,7 @@ class Chain:
     ) -> Program | GpuProgram:
         stage = self.plan.stages[number]
         if stage.device == "cpu":
-            maker = Ready(self.plan, specs, self._forms)
+            maker = Ready(self.plan, specs, self._forms, FrameLoop)
             return Program(self.plan, stage, specs, {}, True, maker, whole=whole)
         from penstock.executor.gpu.frames import GpuFrames
         from penstock.executor.gpu.program import GpuProgram

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError
-from penstock.executor.sources.loader import Loader
+from penstock.executor.loader import Loader
 from penstock.experimental.dynamic import calling
 from penstock.experimental.dynamic.slots import HostValue, Slot
 from penstock.operators.readers.index import FileIndex

@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any
 
-from penstock.executor.cpu.frames import FrameLoop, is_for_frames
-from penstock.executor.inputs import check_argument, checked
+from penstock.executor.cpu.frames import FrameLoop
+from penstock.executor.inputs import check_argument, checked, is_for_frames
 from penstock.experimental.dynamic.solo import Solo
 from penstock.graph.nodes import OpNode
 from penstock.operators.support.operator import BatchOperator

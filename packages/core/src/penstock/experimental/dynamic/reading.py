@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import Where, located
-from penstock.executor.sources.loader import Loader
+from penstock.executor.loader import Loader
 from penstock.experimental.dynamic import lifetime
 from penstock.experimental.dynamic.failures import described, raised_at
 from penstock.experimental.dynamic.operations import Operation
