@@ -38,6 +38,7 @@ class Programs:
         self._programs: dict[tuple[Any, ...], Any] = {}
         """By number of a stage, what makes it, and types of registers."""
         self._making = threading.Lock()
+        """Held while a program is made; what is there already is found without it."""
         self._last: dict[tuple[int, Any], tuple[list[Spec | None], Any]] = {}
 
     def on_cpu(self, iteration: Iteration, number: int, *, whole: bool = True) -> Program:

@@ -27,6 +27,7 @@ class Statistics:
     consumer_wait_seconds: float = 0.0
     """Time the consumer waited for batches: near zero when the pipeline keeps up."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    """Guards the counters of `finished`; `waited` is the consumer's alone."""
 
     def finished(self, iteration: Iteration) -> None:
         """Count a finished iteration."""

@@ -64,6 +64,7 @@ class Feeding:
         self.changes = 0
         """How often something came that a consumer may be waiting for."""
         self._changed = threading.Condition()
+        """Guards `changes`; the consumer waits here for a source that is fed."""
         # What was fed is taken last: it must not be lost when a source raises.
         self._feeds = [
             (node, [plan.registers[id(node), k] for k in range(len(node.outputs))])

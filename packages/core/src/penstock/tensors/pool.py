@@ -110,6 +110,7 @@ class HostPool:
         if idle_limit_bytes is None:
             idle_limit_bytes = memory_bytes() // 8
         self.idle_limit_bytes = idle_limit_bytes
+        # Guards what is idle, and the counters; no other lock is taken under it.
         self._lock = threading.Lock()
         # Idle buffers by size; of each size, the one returned last is at the right.
         self._idle: dict[int, deque[Block]] = {}

@@ -120,6 +120,9 @@ class BatchBuffer:
         self._in_dense = bytearray(size)
         """For each row `_INSIDE`, `_OUTSIDE` or `_SHARED`."""
         self._lock = threading.Lock()
+        """Held while the shape of rows is decided, and memory taken for them. A row itself is
+        written without it, by the thread that has its sample.
+        """
         self._shared: BatchBuffer | None = None
         """The batch whose memory `_SHARED` rows are views of."""
         self._slab: Slab | None = None

@@ -35,6 +35,7 @@ class Slab:
     def __init__(self, pool: HostPool, size: int) -> None:
         self._memory = pool.empty((size,), np.uint8) if size else None
         self._lock = threading.Lock()
+        """Guards `wanted`: workers take rows at the same time."""
         self.wanted = 0
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:

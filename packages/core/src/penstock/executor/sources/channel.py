@@ -32,6 +32,7 @@ class Channel:
         connection.settimeout(patience_seconds)
         self._socket = connection
         self._sending = threading.Lock()
+        """Held while a message is written, so that two threads do not mix theirs."""
 
     @staticmethod
     def pair() -> tuple[socket.socket, socket.socket]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 _finding = threading.Lock()
+"""Held while the rows of a batch are made, by the first thread that asks for them."""
 
 
 class FilesBatch(BatchBuffer):
