@@ -343,7 +343,7 @@ def test_threads_end_with_those_who_needed_them():
         thread.start()
         thread.join()
     gc.collect()
-    mine = [t for t in threading.enumerate() if t.name.startswith("penstock-dynamic")]
+    mine = [t for t in threading.enumerate() if t.name.startswith("penstock-")]
     for thread in mine[-20:]:
         thread.join(0.2)
     assert threading.active_count() <= before + 2

@@ -13,11 +13,11 @@ from penstock._forking import no_fork
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from penstock.executor.iteration import Iteration
     from penstock.executor.monitor import Monitor
 
-    Task = tuple[Callable[[Iteration, Any, Any], None], Iteration, Any]
-    """What to call with the iteration, what else it needs, and the thread that does it."""
+    Task = tuple[Callable[[Any, Any, Any], None], Any, Any]
+    """What to call with the iteration, or the work of a `Crew`, what else it needs, and the thread
+    that does it."""
 
 _alive: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 

@@ -83,6 +83,10 @@ class Concurrency:
             About how long a sample of the stage keeps a processor at present.
         """
         self.busy -= 1
+        self.note(beside, seconds, stage_seconds)
+
+    def note(self, beside: int, seconds: float, stage_seconds: float) -> None:
+        """Take the time of a chunk into account; parameters are those of `leave`."""
         if not self._tries:
             return
         if stage_seconds > _LONG_SECONDS:

@@ -59,6 +59,7 @@ class Program:
         """About how long one sample takes, on one thread."""
         self.processor_seconds = 1.0
         """The same without what a thread waits for: files, or the interpreter that others have."""
+        self._timed = False
         self._fuse = fuse
         for node in stage.sample_nodes:
             if self._maker.has_types(node):
@@ -188,6 +189,10 @@ class Program:
 
     def note_time(self, seconds: float, processor_seconds: float) -> None:
         """Take the time that a sample took into account."""
+        if not self._timed:
+            self._timed = True
+            self.sample_seconds, self.processor_seconds = seconds, processor_seconds
+            return
         self.sample_seconds += (seconds - self.sample_seconds) / 4
         self.processor_seconds += (processor_seconds - self.processor_seconds) / 4
 

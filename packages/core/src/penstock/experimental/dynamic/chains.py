@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.executor.cpu.frames import FrameLoop
 from penstock.executor.cpu.program import Program
+from penstock.executor.cpu.runner import SampleRunner
 from penstock.executor.plan import Plan, make_plan
 from penstock.executor.step import StepMaker
 from penstock.experimental.dynamic.operations import Form, Operation, Recent
-from penstock.experimental.dynamic.sharing import Sharing
+from penstock.experimental.dynamic.solo import SCRATCH
 from penstock.graph.data_node import DataNode
 from penstock.graph.fuse import merge_expressions
 from penstock.operators.support.registry import find
 from penstock.operators.support.schema import Spec
 
 if TYPE_CHECKING:
-    from penstock.executor.cpu.runner import SampleRunner
     from penstock.executor.gpu.program import GpuProgram
     from penstock.experimental.dynamic.invocations import Invocation
     from penstock.experimental.dynamic.slots import Slot
@@ -100,10 +100,8 @@ class Chain:
         self.specs = {r: spec for r, (spec, _) in zip(self.given, given, strict=True)}
         self._programs: dict[tuple[int, bool], Any] = {}
         self._lock = threading.Lock()
-        self.runners: dict[tuple[Program, int], SampleRunner] = {}
+        self._runners: dict[tuple[Program, int], SampleRunner] = {}
         """What threads run samples with, by program and thread."""
-        self.sharing: dict[int, Sharing] = {}
-        """Whether several threads are better than one, by stage."""
 
     def program(
         self, number: int, buffers: Sequence[Any], threads: int, *, whole: bool = True
@@ -122,6 +120,14 @@ class Chain:
                 specs.update(self.specs)
                 found = self._made(number, specs, threads, whole)
                 self._programs[number, whole] = found
+        return found
+
+    def runner(self, program: Program) -> SampleRunner:
+        """What the calling thread runs samples with."""
+        key = program, threading.get_ident()
+        found, arena = self._runners.get(key), SCRATCH.arena
+        if found is None or found._arena is not arena:  # another thread had that number
+            found = self._runners[key] = SampleRunner(program, arena, materialise_views=False)
         return found
 
     def _made(

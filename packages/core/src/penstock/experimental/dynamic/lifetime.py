@@ -20,9 +20,6 @@ class Closable(Protocol):
         ...
 
 
-exiting = threading.Event()
-"""Set when the program ends: what is under way is of no use any more."""
-
 _alive: weakref.WeakSet[Closable] = weakref.WeakSet()
 _lock = threading.Lock()
 
@@ -36,7 +33,6 @@ def track(thing: Closable) -> None:
 def _stop_all() -> None:
     # A thread that comes back from a kernel to an interpreter that is gone would take the process
     # down with it.
-    exiting.set()
     with _lock:
         things = list(_alive)
     threads = [thread for thing in things for thread in thing.stop()]

@@ -8,7 +8,7 @@ import queue
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -341,7 +341,7 @@ class _Loading:
 
         if columns is None or self._solo is not None:
             if pool is not None and count > 1:
-                _share(work, count, pool)
+                pool._crew.each(work, count)
             else:
                 for k in range(count):
                     work(k)
@@ -376,44 +376,3 @@ def _own(row: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A sample as users get it: C-contiguous, and theirs to export."""
     found = np.ascontiguousarray(row, dtype).reshape(row.shape)
     return found if found.flags.writeable else found.copy()
-
-
-def _share(task: Callable[[int], None], count: int, pool: ThreadPool) -> None:
-    """Call `task` with each number below `count`, in this thread and those of `pool`.
-
-    Raises
-    ------
-    Exception
-        The error of the lowest number, after all others are done.
-    """
-    numbers = deque(range(count))
-    failures: list[tuple[int, BaseException]] = []
-    lock = threading.Lock()
-    left = count
-    done = threading.Lock()
-    done.acquire()
-
-    def work() -> None:
-        nonlocal left
-        while True:
-            try:
-                number = numbers.popleft()
-            except IndexError:
-                return
-            try:
-                task(number)
-            except BaseException as error:
-                failures.append((number, error))
-            with lock:
-                left -= 1
-                last = left == 0
-            if last:
-                done.release()
-
-    helpers = min(pool.num_threads, count) - 1
-    if helpers > 0:
-        pool.call(work, helpers)
-    work()
-    done.acquire()
-    if failures:
-        raise min(failures, key=lambda failure: failure[0])[1]

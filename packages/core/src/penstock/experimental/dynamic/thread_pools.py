@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import queue
-import threading
-import weakref
-from collections.abc import Callable
 from typing import Any
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError
+from penstock.executor.cpu.crew import Crew
 from penstock.experimental.dynamic import lifetime
 
 _MOST_PER_CPU = 100
@@ -103,60 +100,16 @@ class ThreadPool:
             num_threads = get_num_threads()
         elif num_threads != 0 or isinstance(num_threads, bool):
             num_threads = _checked(num_threads, "num_threads")
-        self._num_threads = num_threads
         self._device_id = Device.current().device_id if device_id is ... else device_id
-        self._lock = threading.Lock()
-        self._started = 0
-        self._threads: list[threading.Thread] = []
-        self._tasks: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
-        weakref.finalize(self, _close, self._tasks, num_threads).atexit = False
+        self._crew = Crew(num_threads)
+        lifetime.track(self._crew)
 
     @property
     def num_threads(self) -> int:
         """How many threads work on one batch at most."""
-        return self._num_threads
+        return self._crew.threads
 
     @property
     def device_id(self) -> int | None:
         """Number of the GPU; `None` for none."""
         return self._device_id
-
-    def stop(self) -> list[threading.Thread]:
-        """Let the threads end; return them."""
-        _close(self._tasks, len(self._threads))
-        return list(self._threads)
-
-    def after_fork(self) -> None:
-        """Do without the threads, which are in the other process, and the locks they held."""
-        self._started, self._threads = 0, []
-        self._lock = threading.Lock()
-        self._tasks = queue.SimpleQueue()
-
-    def call(self, task: Callable[[], object], helpers: int) -> None:
-        """Have up to `helpers` threads of the pool call `task`, at once or when they are free."""
-        if self._started < helpers:
-            with self._lock:
-                while self._started < helpers:
-                    self._started += 1
-                    thread = threading.Thread(
-                        target=_work,
-                        args=(self._tasks,),
-                        name=f"penstock-dynamic-{self._started}",
-                        daemon=True,
-                    )
-                    thread.start()
-                    self._threads.append(thread)
-                lifetime.track(self)
-        for _ in range(helpers):
-            self._tasks.put(task)
-
-
-def _work(tasks: queue.SimpleQueue[Callable[[], object] | None]) -> None:
-    while (task := tasks.get()) is not None:
-        task()
-        del task  # what it works on belongs to the user by now
-
-
-def _close(tasks: queue.SimpleQueue[Callable[[], object] | None], threads: int) -> None:
-    for _ in range(threads):
-        tasks.put(None)
