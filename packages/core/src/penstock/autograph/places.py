@@ -1,0 +1,142 @@
+"""What a block of statements assigns: variables, attributes and items."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+Place = tuple[str | tuple[str, object], ...]
+"""A variable's name, then attributes (their names) and items (``("[]", key)``)."""
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+class Assigned(NamedTuple):
+    """What a block assigns.
+
+    Attributes
+    ----------
+    names
+        Variables of the function.
+    places
+        Attributes and items with constant keys, of variables that the block does not assign.
+    """
+
+    names: tuple[str, ...]
+    places: tuple[Place, ...]
+
+
+def assigned(block: list[ast.stmt]) -> Assigned:
+    """What the statements of `block`, and of blocks within, may assign or delete."""
+    finder = _Finder()
+    for statement in block:
+        finder.visit(statement)
+    places = [p for p in finder.places if p[0] not in finder.names]
+    return Assigned(tuple(finder.names), tuple(dict.fromkeys(places)))
+
+
+class _Finder(ast.NodeVisitor):
+    def __init__(self) -> None:
+        self.names: dict[str, None] = {}
+        self.places: list[Place] = []
+        self.in_comprehension = 0
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Load) and not self.in_comprehension:
+            self.names[node.id] = None
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
+        self.names[node.target.id] = None
+        self.visit(node.value)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        self._place(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        self._place(node)
+
+    def _place(self, node: ast.Attribute | ast.Subscript) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            place = _place_of(node)
+            if place is not None:
+                self.places.append(place)
+        self.generic_visit(node)
+
+    def visit_alias(self, node: ast.alias) -> None:
+        self.names[(node.asname or node.name).split(".")[0]] = None
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        if node.name:
+            self.names[node.name] = None
+        self.generic_visit(node)
+
+    def visit_MatchAs(self, node: ast.MatchAs) -> None:
+        if node.name:
+            self.names[node.name] = None
+        self.generic_visit(node)
+
+    def visit_MatchStar(self, node: ast.MatchStar) -> None:
+        if node.name:
+            self.names[node.name] = None
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
+        if node.rest:
+            self.names[node.rest] = None
+        self.generic_visit(node)
+
+    def _scope(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        self.names[node.name] = None
+        for decorator in node.decorator_list:
+            self.visit(decorator)
+
+    visit_FunctionDef = _scope
+    visit_AsyncFunctionDef = _scope
+    visit_ClassDef = _scope
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        """Look no further: what a lambda assigns is its own."""
+
+    def _comprehension(self, node: ast.AST) -> None:
+        self.in_comprehension += 1
+        self.generic_visit(node)
+        self.in_comprehension -= 1
+
+    visit_ListComp = _comprehension
+    visit_SetComp = _comprehension
+    visit_DictComp = _comprehension
+    visit_GeneratorExp = _comprehension
+
+
+def _place_of(node: ast.expr) -> Place | None:
+    if isinstance(node, ast.Name):
+        return (node.id,)
+    if isinstance(node, ast.Attribute):
+        base = _place_of(node.value)
+        return None if base is None else (*base, node.attr)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        base = _place_of(node.value)
+        return None if base is None else (*base, ("[]", node.slice.value))
+    return None
+
+
+def contains(block: list[ast.stmt], kind: type[ast.stmt]) -> bool:
+    """Whether a statement of `kind` is in `block` or in blocks within.
+
+    What is in functions and classes that the block defines does not count; nor does the
+    `continue` of loops in it.
+    """
+    outside: tuple[type[ast.stmt], ...] = _SCOPES
+    if kind is ast.Continue:
+        outside = (*outside, ast.For, ast.While, ast.AsyncFor)
+    for statement in block:
+        if isinstance(statement, kind):
+            return True
+        if isinstance(statement, outside):
+            continue
+        inner = [n for n in ast.iter_child_nodes(statement) if isinstance(n, ast.stmt)]
+        handlers = getattr(statement, "handlers", []) + getattr(statement, "cases", [])
+        for handler in handlers:
+            inner += handler.body
+        if contains(inner, kind):
+            return True
+    return False

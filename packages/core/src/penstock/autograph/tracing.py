@@ -1,0 +1,75 @@
+"""Whether conditions on data are being traced on this thread, and by what."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Branches(Protocol):
+    """What data is, and how branches of it are run and joined."""
+
+    def is_data(self, value: object) -> bool:
+        """Whether `value` differs from sample to sample."""
+        ...
+
+    def is_constant(self, value: object) -> bool:
+        """Whether `value` can be made data that is the same for all samples."""
+        ...
+
+    def guarded(
+        self, condition: Any, *, holds: bool
+    ) -> contextlib.AbstractContextManager[Any, Any]:
+        """Run what is called in the block for the samples for which `condition` is `holds`."""
+        ...
+
+    def merge(self, condition: Any, if_true: Any, if_false: Any, name: str) -> Any:
+        """The samples of `if_true` where `condition` is true, those of `if_false` elsewhere.
+
+        Both are data or constants; `name` says in messages what is merged.
+        """
+        ...
+
+    def operand(self, value: Any, operation: str, side: str) -> Any:
+        """Data for the `side` (``"left"``, ``"right"``) of ``and`` or ``or``, checked."""
+        ...
+
+    def negated(self, value: Any) -> Any:
+        """What ``not value`` is, for data."""
+        ...
+
+
+_local = threading.local()
+
+
+def current() -> Branches | None:
+    """What traces data on this thread now; `None` where nothing does."""
+    return getattr(_local, "branches", None)
+
+
+def package() -> str:
+    """The top-level package of the function that is traced."""
+    return getattr(_local, "package", "")
+
+
+@contextlib.contextmanager
+def tracing(branches: Branches | None, package: str = "") -> Iterator[None]:
+    """Trace conditions on data in rewritten functions that the block calls.
+
+    Parameters
+    ----------
+    branches
+        What traces them; `None` for plain Python.
+    package
+        The top-level package that the traced function belongs to.
+    """
+    before = (current(), getattr(_local, "package", ""))
+    _local.branches, _local.package = branches, package
+    try:
+        yield
+    finally:
+        _local.branches, _local.package = before
