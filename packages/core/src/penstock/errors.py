@@ -79,6 +79,14 @@ class NoOutputsError(UsageError, NotImplementedError):
     """A pipeline has nothing to return."""
 
 
+class ConditionalExitError(ArgumentTypeError, UsageError):
+    """`break`, `continue` or `return` leaves a branch whose condition is data."""
+
+
+class DivergentBranchesError(ConversionError, UsageError):
+    """Branches whose condition is data make different things, which cannot be merged."""
+
+
 class OutOfRangeError(PenstockError, IndexError):
     """An index lies outside of what it indexes."""
 

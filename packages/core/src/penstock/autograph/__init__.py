@@ -1,8 +1,8 @@
 """Conditional execution: Python's `if`, `and`, `or`, `not` on the data of a pipeline definition.
 
-A definition is a Python function that runs once and makes a graph. For a condition that is known only
-for each sample of a batch, both branches have to be run, so the function is rewritten from its
-source before it is called:
+A definition is a Python function that runs once and makes a graph. For a condition that is known
+only for each sample of a batch, both branches have to be run, so the function is rewritten from
+its source before it is called:
 
 * `source` finds the syntax tree of a function; `selection` says which functions are rewritten.
 * `transformer` rewrites the tree, with `expressions`, `exits` (`return`, `continue`) and `places`

@@ -7,8 +7,9 @@ import sys
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from penstock.autograph.exits import RESULT
 from penstock.autograph.joining import Missing, join, unset
-from penstock.errors import ArgumentTypeError, UsageError
+from penstock.errors import ConditionalExitError
 from penstock.graph.user_line import user_line
 
 if TYPE_CHECKING:
@@ -73,10 +74,10 @@ class DataBlocks:
         self._guard = self._branches.guarded(self._condition, holds=self._if_true is None)
         self._guard.__enter__()
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         guard, self._guard = self._guard, None
         assert guard is not None
-        guard.__exit__(*error)
+        guard.__exit__(*error)  # type: ignore[arg-type]
 
     def __getitem__(self, name: str) -> Any:
         """What the variable `name` is now."""
@@ -97,7 +98,12 @@ class DataBlocks:
             if_true, if_false = if_false, self._before
         self._values = {
             key: join(
-                self._branches, self._condition, if_true[key], if_false[key], _shown(key), self._line
+                self._branches,
+                self._condition,
+                if_true[key],
+                if_false[key],
+                _shown(key),
+                self._line,
             )
             for key in (*self._names, *self._places)
         }
@@ -134,10 +140,6 @@ class DataBlocks:
         for place in self._places:
             found[place] = _get(frame, place)
         return found
-
-
-class ConditionalExitError(ArgumentTypeError, UsageError):
-    """`break`, `continue` or `return` in a branch whose condition is data."""
 
 
 def _base(frame: FrameType, place: Place) -> Any:
@@ -183,6 +185,9 @@ _NOTHING = unset("it")
 
 def _shown(key: str | Place) -> str:
     if isinstance(key, str):
-        return key
+        return _NAMES.get(key, repr(key))
     steps = (f"[{s[1]!r}]" if isinstance(s, tuple) else f".{s}" for s in key[1:])
-    return "".join((str(key[0]), *steps))
+    return repr("".join((str(key[0]), *steps)))
+
+
+_NAMES = {RESULT: "what the function returns"}

@@ -1,7 +1,6 @@
 """Makes rewritten functions: they have the user's file name, lines, variables and closure."""
 
 from __future__ import annotations
-
 import __future__
 
 import ast
@@ -50,7 +49,7 @@ def _converted(function: Any) -> Any:
         return _CALLING.get(function, function)
     if function is functools.reduce:
         return _reduce
-    method = getattr(type(function), "__call__", None)
+    method = vars(type(function)).get("__call__")
     if isinstance(method, FunctionType) and is_selected(method):
         return MethodType(convert(method), function)
     return function

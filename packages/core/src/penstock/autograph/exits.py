@@ -131,7 +131,7 @@ def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
         return []
     found = [getattr(statement, name, []) for name in ("body", "orelse", "finalbody")]
     for inner in getattr(statement, "handlers", []) + getattr(statement, "cases", []):
-        found.append(inner.body)
+        found += [inner.body]
     return [block for block in found if block]
 
 

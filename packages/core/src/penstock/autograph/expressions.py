@@ -79,7 +79,7 @@ class ExpressionRewriter(ast.NodeTransformer):
             if right is not node.comparators[-1] and not simple:
                 self.temporaries += 1
                 name = f"{HELPER}_middle_{self.temporaries}"
-                right = ast.NamedExpr(ast.Name(name, ast.Store()), right)  # noqa: PLW2901
+                right = ast.NamedExpr(ast.Name(name, ast.Store()), right)
                 again = ast.Name(name, ast.Load())
             links.append(_located(ast.Compare(left, [operation], [right]), node))
             left = again

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import ArgumentValueError, ConversionError, PenstockError, UsageError
+from penstock.errors import DivergentBranchesError, PenstockError, UsageError
 
 if TYPE_CHECKING:
     from penstock.autograph.tracing import Branches
@@ -49,9 +49,9 @@ def join(
         if isinstance(value, Missing):
             return Missing(
                 UsageError,
-                f"The variable {name!r} gets a value in one branch only of the condition at "
-                f"{line}, which is data: each sample takes one of the branches. {name!r} must "
-                f"also be initialized in the `{branch}` branch, or before the `if`.",
+                f"{name[0].upper()}{name[1:]} gets a value in one branch only of the condition at "
+                f"{line}, which is data: each sample takes one of the branches. It must also be "
+                f"initialized in the `{branch}` branch, or before the `if`.",
             )
     if branches.is_data(if_true) or branches.is_data(if_false):
         return _merged(branches, condition, if_true, if_false, name, line)
@@ -68,13 +68,17 @@ def _merged(
     for value in (if_true, if_false):
         if not branches.is_data(value) and not branches.is_constant(value):
             return Missing(
-                ConversionError,
+                DivergentBranchesError,
                 f"Divergent data found in different branches of the condition at {line}: "
-                f"{name!r} is {_kind(branches, if_true)} where it holds, and "
+                f"{name} is {_kind(branches, if_true)} where it holds, and "
                 f"{_kind(branches, if_false)} where it does not. Each sample takes one of the "
-                f"branches, so {name!r} must be data or numbers in both, of the same structure.",
+                "branches, so it must be data or numbers in both, of the same structure.",
             )
-    return branches.merge(condition, if_true, if_false, name)
+    try:
+        return branches.merge(condition, if_true, if_false, name)
+    except PenstockError as error:
+        # A variable that nobody reads behind the branches may be anything.
+        return Missing(type(error), str(error))
 
 
 def _is_nested(value: object) -> bool:
@@ -89,13 +93,15 @@ def _join_nested(
     )
     if len(keys) != len(other_keys) or set(keys) != set(other_keys):
         return Missing(
-            ArgumentValueError,
-            f"Divergent data found in different branches of the condition at {line}: {name!r} "
+            DivergentBranchesError,
+            f"Divergent data found in different branches of the condition at {line}: {name} "
             f"has {_extent(if_true)} where it holds, and {_extent(if_false)} where it does not. "
             "Both must have the same nesting structure.",
         )
     found = {
-        key: join(branches, condition, if_true[key], if_false[key], f"{name}[{key!r}]", line)
+        key: join(
+            branches, condition, if_true[key], if_false[key], f"{name}, element {key!r}", line
+        )
         for key in keys
     }
     missing = next((v for v in found.values() if isinstance(v, Missing)), None)

@@ -19,9 +19,7 @@ _LEFT_ALONE = (
     inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
     # What iterates over a generator is Python's own code, outside of any branch.
 )
-_STANDARD = tuple(
-    {os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib")}
-)
+_STANDARD = tuple({os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib")})
 _mentions: dict[int, bool] = {}
 
 

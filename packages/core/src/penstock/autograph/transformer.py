@@ -5,16 +5,16 @@ An `if` becomes::
     _penstock_if_1 = _penstock.if_(condition, names, places)
     if _penstock_if_1.runs_body:
         with _penstock_if_1:
-            ...                                # the body
+            ...  # the body
     if _penstock_if_1.is_data:
         _penstock_if_1.next_branch()
-        x = _penstock_if_1["x"]                # as it was before the body, for each variable
+        x = _penstock_if_1["x"]  # as it was before the body, for each variable
     if _penstock_if_1.runs_orelse:
         with _penstock_if_1:
-            ...                                # the other branch
+            ...  # the other branch
     if _penstock_if_1.is_data:
         _penstock_if_1.join()
-        x = _penstock_if_1["x"]                # joined
+        x = _penstock_if_1["x"]  # joined
 
 No function is made of a branch: variables stay those of the user's function, and so do tracebacks,
 closures, `nonlocal`, `del`, and what leaves a branch where the condition is plain Python.

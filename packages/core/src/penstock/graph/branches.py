@@ -51,10 +51,21 @@ def guarded(predicate: DataNode, *, holds: bool = True) -> Iterator[None]:
         set_current(outer)
 
 
-def merge(predicate: DataNode, if_true: DataNode, if_false: DataNode) -> DataNode:
+def merge(
+    predicate: DataNode, if_true: DataNode, if_false: DataNode, *, variable: str | None = None
+) -> DataNode:
     """Join the edges of two branches: samples of `if_true` where `predicate` is, else of the other.
 
     Both have one element type, number of dimensions, layout and device.
+
+    Parameters
+    ----------
+    predicate
+        A single number for each sample, as in `guarded`.
+    if_true, if_false
+        What either branch has.
+    variable
+        What is joined, for messages.
     """
     _check_predicate(predicate)
     if if_true.device != if_false.device:
@@ -62,7 +73,10 @@ def merge(predicate: DataNode, if_true: DataNode, if_false: DataNode) -> DataNod
             f'The branches that are merged at {user_line()} are on different devices: "'
             f'{if_true.device}" and "{if_false.device}". `.gpu()` or `.cpu()` moves one of them.'
         )
-    return make_node(find("_conditional.merge"), [if_true, if_false, predicate], {}).outputs[0]
+    edges = [if_true, if_false, predicate]
+    where = [e.source.user_line if e.source else "an unknown line" for e in edges[:2]]
+    arguments = {"variable": variable, "lines": where}
+    return make_node(find("_conditional.merge"), edges, arguments).outputs[0]
 
 
 def _check_predicate(predicate: DataNode) -> None:

@@ -127,10 +127,11 @@ class DataNode:
 
     def __bool__(self) -> bool:
         raise ArgumentTypeError(
-            f'"DataNode" was used in conditional context at {user_line()}. `if`, `and`, `or` and '
-            "`not` on data need `enable_conditionals=True` in `@pipeline_def`, which this version "
-            "does not have yet. Let an argument choose for each sample, as in `fn.flip(images, "
-            "horizontal=fn.random.coin_flip())`, or use comparisons and arithmetic."
+            f'"DataNode" was used in conditional context at {user_line()}. For `if`, `and`, `or` '
+            "and `not` on data, give `enable_conditionals=True` to `@pipeline_def`. Then it is "
+            "used in code that is not converted: a class's `__init__`, a library, a function that "
+            "is marked with `do_not_convert` or whose source is not there. Or let an argument "
+            "choose for each sample, as in `fn.flip(images, horizontal=fn.random.coin_flip())`."
         )
 
     def __len__(self) -> int:

@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
+from penstock.autograph.graph_branches import define
+from penstock.autograph.selection import MARK
 from penstock.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -36,7 +38,7 @@ _SETTINGS = frozenset(name for name, f in Settings.__dataclass_fields__.items() 
 
 
 def do_not_convert(func: _F) -> _F:
-    """Mark `func` as plain Python: conditionals in it are never turned into graph operations.
+    """Mark `func` as plain Python: conditions in it, and in what it calls, are never on data.
 
     Raises
     ------
@@ -46,7 +48,7 @@ def do_not_convert(func: _F) -> _F:
     if getattr(func, "_is_pipeline_def", False):
         raise ArgumentValueError("Pipeline definition cannot be marked with @do_not_convert.")
     with contextlib.suppress(AttributeError, TypeError):  # builtins hold nothing to convert
-        func._penstock_do_not_convert = True  # type: ignore[attr-defined]
+        setattr(func, MARK, True)
     return func
 
 
@@ -79,7 +81,8 @@ def pipeline_def(
     fn
         The function, when the decorator is used without parentheses.
     enable_conditionals
-        Turn ``if``, ``and``, ``or``, ``not`` on nodes into graph operations: to come.
+        Let conditions be on data: `if`, conditional expressions, `and`, `or` and `not` choose for
+        each sample. For that, the function and those that it calls are rewritten from their source.
     **pipeline_kwargs
         Arguments of `Pipeline`.
     """
@@ -95,7 +98,7 @@ def pipeline_def(
         )
     if not callable(fn):
         raise ArgumentTypeError(f"`pipeline_def` decorates a function, got {fn!r}.")
-    if getattr(fn, "_penstock_do_not_convert", False):
+    if getattr(fn, MARK, False):
         raise ArgumentValueError("Pipeline definition cannot be marked with @do_not_convert.")
     own = _own_parameters(fn)
     name = getattr(fn, "__name__", repr(fn))  # a functools.partial has none
@@ -103,8 +106,7 @@ def pipeline_def(
     @public
     @functools.wraps(fn)
     def make(*args: Any, **kwargs: Any) -> Pipeline:
-        if kwargs.pop("enable_conditionals", enable_conditionals):
-            raise missing_feature("enable_conditionals=True")
+        conditional = kwargs.pop("enable_conditionals", enable_conditionals)
         if "debug" not in own and kwargs.pop("debug", False):
             raise missing_feature("debug=True")
         for_pipeline = dict(pipeline_kwargs)
@@ -124,7 +126,10 @@ def pipeline_def(
                 )
         pipeline = Pipeline(**for_pipeline)
         with pipeline:
-            result = fn(*args, **for_function)
+            if conditional:
+                result = define(fn, *args, **for_function)
+            else:
+                result = fn(*args, **for_function)
             if result is None or (isinstance(result, tuple) and not result):
                 raise NoOutputsError(
                     f"The pipeline definition `{name}` returned nothing; return its outputs."

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import DataTypeError, LayoutError, ShapeError
+from penstock.operators.support.argument_types import StringArg, StringListArg
 from penstock.operators.support.operator import BatchContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
-from penstock.operators.support.schema import Input, Spec
+from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 
 
@@ -19,6 +20,10 @@ from penstock.tensors.gpu.batch import DeviceBatch
         Input("if_true", "What samples of one branch have."),
         Input("if_false", "What the others have."),
         Input("predicate", "A number for each sample: which branch it took.", device="cpu"),
+    ),
+    args=(
+        Arg("variable", StringArg, None, "What is joined, for messages."),
+        Arg("lines", StringListArg, None, "Where either branch makes it."),
     ),
     merges=True,
     hidden=True,
@@ -35,10 +40,14 @@ class Merge(SampleOperator):
             ("layouts", f'"{if_true.layout}"', f'"{if_false.layout}"', LayoutError),
         ):
             if of_one != of_other and None not in (of_one, of_other):
+                lines = self.args.lines or ["one branch", "the other"]
+                of = f" of {self.args.variable}" if self.args.variable else ""
                 raise error(
-                    f"The branches have different {what}: {of_one} where the condition holds, "
-                    f"{of_other} where it does not. One batch is made of both, so they must agree: "
-                    "`fn.cast`, `fn.expand_dims` and `fn.reshape(..., layout=...)` help."
+                    f"Divergent data found in different branches{of}: {what} {of_one} where the "
+                    f"condition holds ({lines[0]}), {of_other} where it does not ({lines[1]}). One "
+                    "batch is made of both, so they must agree: `fn.cast`, `fn.expand_dims` and "
+                    "`fn.reshape(..., layout=...)` help, and for constants "
+                    "`types.Constant(0).float32()` or another type."
                 )
         return if_true if if_true.ndim is not None else if_false
 

@@ -14,6 +14,8 @@ OPERATORS: dict[str, Listed] = {
             hidden=True,
         ),
         Listed("_conditional.merge", "generic.merge", hidden=True),
+        Listed("_conditional.not_", "generic.logical", hidden=True),
+        Listed("_conditional.validate_logical", "generic.logical", hidden=True),
         Listed("_constant_tensor", "generic.constant", hidden=True),
         Listed("_copy_to_cpu", "transfer.operator", hidden=True),
         Listed("_copy_to_gpu", "transfer.operator", hidden=True),
