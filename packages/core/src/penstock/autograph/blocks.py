@@ -96,6 +96,7 @@ class DataBlocks:
         if_true, if_false = self._if_true, self._state(frame)
         if if_true is None:  # there is no second branch
             if_true, if_false = if_false, self._before
+        keys: tuple[str | Place, ...] = (*self._names, *self._places)
         self._values = {
             key: join(
                 self._branches,
@@ -105,7 +106,7 @@ class DataBlocks:
                 _shown(key),
                 self._line,
             )
-            for key in (*self._names, *self._places)
+            for key in keys
         }
         for place in self._places:
             value = self._values[place]

@@ -49,7 +49,8 @@ def _converted(function: Any) -> Any:
         return _CALLING.get(function, function)
     if function is functools.reduce:
         return _reduce
-    method = vars(type(function)).get("__call__")
+    classes = type(function).__mro__
+    method = next((vars(c)["__call__"] for c in classes if "__call__" in vars(c)), None)
     if isinstance(method, FunctionType) and is_selected(method):
         return MethodType(convert(method), function)
     return function

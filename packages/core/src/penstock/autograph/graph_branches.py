@@ -11,7 +11,7 @@ import numpy as np
 from penstock.autograph.choices import unfinished
 from penstock.autograph.conversion import call
 from penstock.autograph.tracing import tracing
-from penstock.errors import ArgumentTypeError, MisusedArgumentError, UsageError
+from penstock.errors import ArgumentTypeError, DivergentBranchesError, MisusedArgumentError
 from penstock.graph import branches
 from penstock.graph.capture import constant_input, make_node
 from penstock.graph.data_node import DataNode
@@ -29,7 +29,7 @@ def define(definition: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         outputs = call(definition)(*args, **kwargs)
     for output in outputs if isinstance(outputs, tuple) else (outputs,):
         if isinstance(output, DataNode) and output.source is not None and output.source.guard:
-            raise UsageError(
+            raise DivergentBranchesError(
                 f"The output `{output.name}`, made at {output.source.user_line}, exists only for "
                 "the samples of a branch. What a branch changes other than by assigning variables "
                 "in it (as by a function with `nonlocal`, or behind an error) is not merged."

@@ -148,7 +148,9 @@ class _FunctionRewriter(ExpressionRewriter):
         node.finalbody = self._block(node.finalbody)
         return node
 
-    visit_TryStar = visit_Try
+    def visit_TryStar(self, node: ast.TryStar) -> ast.TryStar:
+        self.visit_Try(node)  # type: ignore[arg-type] # it has the same fields
+        return node
 
     def visit_With(self, node: ast.With) -> ast.With:
         for item in node.items:
