@@ -107,14 +107,13 @@ def test_other_names_are_python_s_own_errors():
 @pytest.mark.parametrize(
     ("name", "use"),
     [
-        ("enable_conditionals=True", lambda: pipeline_def(list, enable_conditionals=True)()),
         ("debug=True", lambda: pipeline_def(list)(debug=True)),
         ("debug=True", lambda: pipeline.experimental.pipeline_def(list, debug=True)),
         ("Pipeline.serialize", lambda: pipeline.Pipeline(1, 1, None).serialize()),
         ("Pipeline.serialize", lambda: pipeline.Pipeline.deserialize(b"")),
         ("Pipeline.serialize", lambda: pipeline.Pipeline(1, 1, None).deserialize_and_build(b"")),
     ],
-    ids=["conditionals", "debug", "experimental", "serialize", "deserialize", "build"],
+    ids=["debug", "experimental", "serialize", "deserialize", "build"],
 )
 def test_features_to_come(name, use):
     with pytest.raises(errors.NotYetSupportedError) as caught:

@@ -75,6 +75,16 @@ def test_looking(run_page, tmp_path, capsys):
     assert printed.splitlines()[0] == shown.splitlines()[0]
 
 
+def test_conditionals(run_page, tmp_path):
+    # Functions are converted from their source, so they need a file.
+    path = tmp_path / "conditionals.py"
+    path.write_text("\n".join(programs("conditionals.md")))
+    names = {"__name__": "conditionals"}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    angles = np.asarray(names["angle"].as_array())
+    assert 0 < np.count_nonzero(angles) < len(angles), "both branches are taken"
+
+
 def test_checkpointing(run_page):
     names = run_page("checkpointing.md")
     assert sum(1 for _ in names["loader"]) == 1

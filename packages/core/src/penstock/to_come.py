@@ -42,11 +42,6 @@ PLUGINS = {
 """Modules that distributions of their own bring: their names, and what is in them."""
 
 FEATURES = {
-    "enable_conditionals=True": Absent(
-        "`if`, `and`, `or` and `not` on data in a pipeline definition",
-        "Choose by arguments for each sample (`mirror=fn.random.coin_flip()`), or by arithmetic "
-        "with masks.",
-    ),
     "debug=True": Absent(
         "the debug mode of pipelines",
         "Dynamic mode (`penstock.experimental.dynamic`) runs the same operators one by one.",

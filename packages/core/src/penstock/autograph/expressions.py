@@ -18,7 +18,7 @@ from typing import TypeVar
 HELPER = "_penstock"
 """The name of `penstock.autograph.runtime` in rewritten code."""
 
-_E = TypeVar("_E", bound=ast.expr)
+_N = TypeVar("_N", bound=ast.AST)
 
 
 def call(function: str, *arguments: ast.expr) -> ast.Call:
@@ -26,6 +26,18 @@ def call(function: str, *arguments: ast.expr) -> ast.Call:
     return ast.Call(
         ast.Attribute(ast.Name(HELPER, ast.Load()), function, ast.Load()), list(arguments), []
     )
+
+
+def located(new: _N, old: ast.AST) -> _N:
+    """Give the generated nodes of `new` the position where `old` begins; others keep theirs.
+
+    Python takes a call of an attribute to be where the attribute ends, so `new` is one line.
+    """
+    ast.copy_location(new, old)
+    if new.end_lineno != new.lineno:  # type: ignore[attr-defined]
+        new.end_lineno = new.lineno  # type: ignore[attr-defined]
+        new.end_col_offset = new.col_offset + 1  # type: ignore[attr-defined]
+    return ast.fix_missing_locations(new)
 
 
 class ExpressionRewriter(ast.NodeTransformer):
@@ -44,26 +56,26 @@ class ExpressionRewriter(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if isinstance(node.ctx, ast.Load) and node.id in self.names:
-            return _located(call("read", node), node)
+            return located(call("read", node), node)
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         test, body, orelse = (self.visit(e) for e in (node.test, node.body, node.orelse))
         new = call("either", call("decide", test), _if("if_true", body), _if("if_false", orelse))
-        return _located(new, node)
+        return located(new, node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         name, needed = ("and_", "if_true") if isinstance(node.op, ast.And) else ("or_", "if_false")
         *firsts, result = (self.visit(value) for value in node.values)
         for left in reversed(firsts):
             begin = call("decide_logical", left, ast.Constant(name.rstrip("_")))
-            result = _located(call(name, begin, _if(needed, result)), node)
+            result = located(call(name, begin, _if(needed, result)), node)
         return result  # type: ignore[no-any-return]
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         node.operand = self.visit(node.operand)
         if isinstance(node.op, ast.Not):
-            return _located(call("not_", node.operand), node)
+            return located(call("not_", node.operand), node)
         return node
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
@@ -81,15 +93,15 @@ class ExpressionRewriter(ast.NodeTransformer):
                 name = f"{HELPER}_middle_{self.temporaries}"
                 right = ast.NamedExpr(ast.Name(name, ast.Store()), right)
                 again = ast.Name(name, ast.Load())
-            links.append(_located(ast.Compare(left, [operation], [right]), node))
+            links.append(located(ast.Compare(left, [operation], [right]), node))
             left = again
-        return self.visit_BoolOp(_located(ast.BoolOp(ast.And(), links), node))
+        return self.visit_BoolOp(located(ast.BoolOp(ast.And(), links), node))
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if _leaves_alone(node.func):
             return node
         self.generic_visit(node)
-        node.func = _located(call("call", node.func), node.func)
+        node.func = located(call("call", node.func), node.func)
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
@@ -122,7 +134,7 @@ class ExpressionRewriter(ast.NodeTransformer):
             iterable = self.visit(generator.iter)
             self.in_iterable -= 1
             if not generator.is_async:
-                iterable = _located(call("iterable", iterable), generator.iter)
+                iterable = located(call("iterable", iterable), generator.iter)
             generator.iter = iterable
             generator.ifs = [self.plain(e, "the `if` of a comprehension") for e in generator.ifs]
         for part in parts:
@@ -131,7 +143,7 @@ class ExpressionRewriter(ast.NodeTransformer):
 
     def plain(self, node: ast.expr, what: str) -> ast.expr:
         """The expression for a condition that cannot be data."""
-        return _located(call("plain", self.visit(node), ast.Constant(what)), node)
+        return located(call("plain", self.visit(node), ast.Constant(what)), node)
 
 
 def _leaves_alone(function: ast.expr) -> bool:
@@ -142,7 +154,3 @@ def _leaves_alone(function: ast.expr) -> bool:
 
 def _if(function: str, value: ast.expr) -> ast.IfExp:
     return ast.IfExp(call(function), value, ast.Constant(None))
-
-
-def _located(new: _E, old: ast.AST) -> _E:
-    return ast.fix_missing_locations(ast.copy_location(new, old))

@@ -23,13 +23,11 @@ closures, `nonlocal`, `del`, and what leaves a branch where the condition is pla
 from __future__ import annotations
 
 import ast
-from typing import TypeVar
 
 from penstock.autograph.exits import move_continues, move_returns
-from penstock.autograph.expressions import HELPER, ExpressionRewriter, call
+from penstock.autograph.expressions import HELPER, ExpressionRewriter, call, located
 from penstock.autograph.places import Place, assigned
 
-_N = TypeVar("_N", bound=ast.AST)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -100,7 +98,7 @@ class _FunctionRewriter(ExpressionRewriter):
             result.append(_when(name, "runs_orelse", [_within(name, self._block(node.orelse))]))
         self.open.pop()
         result.append(_when(name, "is_data", _values(name, "join", names)))
-        return [_located(statement, node) for statement in result]
+        return [located(statement, node) for statement in result]
 
     def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
         node = self.generic_visit(node)  # type: ignore[assignment]
@@ -115,13 +113,13 @@ class _FunctionRewriter(ExpressionRewriter):
     def _refusals(self, what: str, conditionals: list[str], node: ast.stmt) -> list[ast.stmt]:
         """What refuses that `node` leaves a branch whose condition is data."""
         return [
-            _located(ast.Expr(_method(name, "refuse", _constant(what))), node)
+            located(ast.Expr(_method(name, "refuse", _constant(what))), node)
             for name in reversed(conditionals)
         ]
 
     def visit_For(self, node: ast.For) -> ast.For:
         node.target = self.visit(node.target)
-        node.iter = _located(call("iterable", self.visit(node.iter)), node.iter)
+        node.iter = located(call("iterable", self.visit(node.iter)), node.iter)
         self._loop(node)
         return node
 
@@ -139,7 +137,7 @@ class _FunctionRewriter(ExpressionRewriter):
     def visit_Try(self, node: ast.Try) -> ast.Try:
         # An error that is handled may come from the middle of an expression.
         recover = ast.With([ast.withitem(call("unfinished"))], self._block(node.body))
-        node.body = [_located(recover, node)]
+        node.body = [located(recover, node)]
         for handler in node.handlers:
             if handler.type is not None:
                 handler.type = self.visit(handler.type)
@@ -175,8 +173,8 @@ class _FunctionRewriter(ExpressionRewriter):
     def visit_AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:
         checks: list[ast.stmt] = []
         if isinstance(node.target, ast.Name) and node.target.id in self.names:
-            read = self.visit_Name(ast.Name(node.target.id, ast.Load()))
-            checks.append(_located(ast.Expr(read), node))
+            name = located(ast.Name(node.target.id, ast.Load()), node)
+            checks.append(located(ast.Expr(self.visit_Name(name)), node))
         else:
             node.target = self.visit(node.target)
         node.value = self.visit(node.value)
@@ -266,8 +264,3 @@ def _values(name: str, method: str, variables: tuple[str, ...]) -> list[ast.stmt
         item = ast.Subscript(ast.Name(name, ast.Load()), ast.Constant(variable), ast.Load())
         block.append(ast.Assign([ast.Name(variable, ast.Store())], item))
     return block
-
-
-def _located(new: _N, old: ast.AST) -> _N:
-    """Give the generated nodes of `new` the position of `old`; the user's keep their own."""
-    return ast.fix_missing_locations(ast.copy_location(new, old))
