@@ -33,7 +33,7 @@ def conditional(photos):
     image = fn.resize(fn.decoders.image(encoded), size=(32, 32))
     for _ in range(2):
         image = augmented(image, fn.random.uniform(values=[0, 1, 2, 3], dtype=types.INT32))
-    mean = 0.5 if label % 2 else 10.0
+    mean = 0.5 if label[0] % 2 else 10.0
     return fn.crop_mirror_normalize(image, mean=[1.0], dtype=types.FLOAT) - mean, label
 
 
