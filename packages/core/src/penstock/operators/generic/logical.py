@@ -6,7 +6,7 @@ import numpy as np
 
 from penstock.errors import DataTypeError, ShapeError
 from penstock.operators.support.argument_types import StringArg
-from penstock.operators.support.operator import Operator, SampleContext, operator
+from penstock.operators.support.operator import SampleContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.types import DALIDataType
@@ -21,7 +21,7 @@ from penstock.types import DALIDataType
     ),
     hidden=True,
 )
-class ValidateLogical(Operator):
+class ValidateLogical(SampleOperator):
     """Checks that an operand of `and` or `or` is a boolean."""
 
     def infer(self, value: Spec) -> Spec:
@@ -52,7 +52,7 @@ class ValidateLogical(Operator):
 
 
 @operator("_conditional.not_", inputs=Input("value", "A number for each sample."), hidden=True)
-class Not(Operator):
+class Not(SampleOperator):
     """True for zero, false for other numbers."""
 
     def infer(self, value: Spec) -> Spec:
