@@ -111,4 +111,4 @@ class Face:
         own = [n for n, s in self._members(module, root).items() if not s.hidden]
         prefix = module + "."
         below = [m[len(prefix) :] for m in sys.modules if m.startswith(prefix)]
-        return sorted({*own, *(b for b in below if "." not in b)})
+        return sorted({*own, *(b for b in below if "." not in b and b[0] != "_")})
