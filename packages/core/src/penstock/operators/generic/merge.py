@@ -40,12 +40,13 @@ class Merge(SampleOperator):
             ("layouts", f'"{if_true.layout}"', f'"{if_false.layout}"', LayoutError),
         ):
             if of_one != of_other and None not in (of_one, of_other):
-                lines = self.args.lines or ["one branch", "the other"]
                 of = f" of {self.args.variable}" if self.args.variable else ""
+                lines = self.args.lines
+                made = f" (made at {' and '.join(lines)})" if lines else ""
                 raise error(
                     f"Divergent data found in different branches{of}: {what} {of_one} where the "
-                    f"condition holds ({lines[0]}), {of_other} where it does not ({lines[1]}). One "
-                    "batch is made of both, so they must agree: `fn.cast`, `fn.expand_dims` and "
+                    f"condition holds, {of_other} where it does not{made}. One batch is made of "
+                    "both, so they must agree: `fn.cast`, `fn.expand_dims` and "
                     "`fn.reshape(..., layout=...)` help, and for constants "
                     "`types.Constant(0).float32()` or another type."
                 )
