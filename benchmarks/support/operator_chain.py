@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.executor.gpu.context import GpuContext
 from penstock.executor.gpu.frames import GpuFrames
+from penstock.operators.support.batch_context import BatchContext
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.device import Device
 from tests.support.gpu.prepared import Prepared
@@ -62,7 +62,7 @@ class OperatorChain:
         """Queue the work; the output is in device memory."""
         value: Any = batch
         for step in self._steps:
-            context = GpuContext(
+            context = BatchContext(
                 step.node, step.constants, step.tensors, self.queue, step.size, seed=seed
             )
             if value is None:

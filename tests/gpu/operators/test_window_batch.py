@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import OperatorError, PenstockError, Where
-from penstock.executor.gpu.context import GpuContext
+from penstock.operators.support.batch_context import BatchContext
 from penstock.operators.support.operator import Operator
 from penstock.operators.support.planning import Alone, Planned, Samples, plan_batch, sample_of
 from penstock.operators.support.schema import Spec
@@ -40,7 +40,7 @@ extents_of = st.lists(st.integers(0, 12), min_size=3, max_size=3)
 policies = st.sampled_from(["error", "pad", "trim_to_shape", "edge", "wrap"])
 
 
-def made(arguments: dict[str, Any], size: int) -> tuple[Operator, GpuContext]:
+def made(arguments: dict[str, Any], size: int) -> tuple[Operator, BatchContext]:
     """An operator and its context; lists of arrays are per-sample arguments."""
     constants = {name: arg.default for name, arg in ARGS.items()}
     tensors = {}
@@ -53,7 +53,7 @@ def made(arguments: dict[str, Any], size: int) -> tuple[Operator, GpuContext]:
     given = {name: batch.rows[0] for name, (batch, _) in tensors.items()}
     specs = {name: Spec(TYPES[row.dtype.kind], row.ndim) for name, row in given.items()}
     node = SimpleNamespace(where=lambda index, source: Where("cut", sample=index))
-    context = GpuContext(node, SimpleNamespace(**constants), tensors, None, range(size))
+    context = BatchContext(node, SimpleNamespace(**constants), tensors, None, range(size))
     return Operator(dict(constants), specs), context
 
 
@@ -84,7 +84,7 @@ class _Cut:
         return Planned(shapes, (anchors, outside))
 
 
-def compare(op: Operator, context: GpuContext, windows: Any, extents: np.ndarray, *rows: Any):
+def compare(op: Operator, context: BatchContext, windows: Any, extents: np.ndarray, *rows: Any):
     """All windows at once and one by one."""
     cut = _Cut(op, windows)
     inputs = [Samples(shapes=extents), *(Samples(each) for each in rows)]

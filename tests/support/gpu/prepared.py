@@ -41,7 +41,7 @@ class Prepared:
     specs
         What `infer` says of the outputs.
     tensors
-        Batch and converter of each per-sample argument, as `GpuContext` takes them.
+        Batch and converter of each per-sample argument, as `BatchContext` takes them.
     size
         Number of samples.
     """

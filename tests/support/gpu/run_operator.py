@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from penstock.executor.cpu.frames import FrameLoop
-from penstock.executor.gpu.context import GpuContext
+from penstock.operators.support.batch_context import BatchContext
 from penstock.operators.support.operator import BatchOperator
 from penstock.tensors.gpu.runtime import Runtime
 from penstock.types import storage_dtype
@@ -76,7 +76,7 @@ def run_gpu_operator(
             HostRows(rows) if prepared.device_of(i) == "cpu" else session.upload(rows)
             for i, rows in enumerate(inputs)
         ]
-        context = GpuContext(
+        context = BatchContext(
             prepared.node,
             prepared.constants,
             prepared.tensors,

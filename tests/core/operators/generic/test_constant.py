@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import ArgumentValueError, DataTypeError, LayoutError, ShapeError
-from penstock.operators.support.planning import PlanArguments
+from penstock.operators.support.planning import PlanContext
 from penstock.operators.support.registry import find
 from penstock.operators.support.schema import Spec
 from penstock.types import DALIDataType as T
@@ -65,7 +65,7 @@ def test_constant_is_shared_but_not_writable():
         {"idata": (1, 2), "fdata": None, "dtype": None, "shape": None, "layout": "W"}
     )
     assert op.infer() == Spec(T.INT32, 1, "W")
-    (values,) = op.plan(PlanArguments(op.args, {}, range(3), 0, 0)).values
+    (values,) = op.plan(PlanContext(op.args, {}, range(3), 0, 0)).values
     assert values.tolist() == [[1, 2]] * 3
     assert np.shares_memory(values[0], values[2])
     assert not values.flags.writeable

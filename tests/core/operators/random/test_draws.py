@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError
-from penstock.operators.support.planning import PlanArguments
+from penstock.operators.support.planning import PlanContext
 from penstock.operators.support.registry import find
 from penstock.types import DALIDataType as T
 from penstock.types import to_numpy_type
@@ -29,7 +29,7 @@ def made(name, **args):
 def drawn(op, seed, iteration, size, first=0):
     """The draws of samples that are planned at once; `None` where each is drawn alone."""
     places = range(first, first + size)
-    planned = op.plan(PlanArguments(op.args, {}, places, seed, iteration))
+    planned = op.plan(PlanContext(op.args, {}, places, seed, iteration))
     return None if planned is None else planned.values[0]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import DataTypeError, ShapeError
-from penstock.operators.support.planning import PlanArguments, Planned, Samples, TensorArguments
+from penstock.operators.support.planning import PlanContext, Planned, Samples, TensorArguments
 from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Planner:
         sources: Sequence[str] | None,
     ) -> SamplePlans:
         size = len(indices)
-        context = PlanArguments(args, tensors, indices, seed, iteration, sources)
+        context = PlanContext(args, tensors, indices, seed, iteration, sources)
         planned = self._plan(context, *inputs)
         if planned is None:
             raise NotPlannedError

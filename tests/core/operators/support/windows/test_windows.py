@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import ArgumentValueError, OutOfRangeError, ShapeError, UsageError
 from penstock.operators.support.operator import Operator
-from penstock.operators.support.planning import PlanArguments
+from penstock.operators.support.planning import PlanContext
 from penstock.operators.support.schema import Spec
 from penstock.operators.support.windows.arguments import (
     CROP_ARGS,
@@ -34,7 +34,7 @@ def operator(tensors: tuple[str, ...] = (), **arguments: Any) -> Operator:
 
 def window_of(windows: Any, extents: tuple[int, ...], *positional: Any, **args: Any) -> Any:
     """Anchor and shape of the window in a sample."""
-    context = PlanArguments(SimpleNamespace(**args), {}, [0], 0, 0)
+    context = PlanContext(SimpleNamespace(**args), {}, [0], 0, 0)
     sizes = np.array([extents], np.int64)
     found = windows.plan(context, sizes, *(np.array([row]) for row in positional))
     return tuple(tuple(each[0].tolist()) for each in found)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.executor.step import Step
 
 
-class BatchContext:
+class HostBatchContext:
     """What `BatchOperator.cpu` is handed besides the samples."""
 
     def __init__(
@@ -110,7 +110,7 @@ def run_batch_step(
     inputs = [b for b in (iteration.buffers[r] for r in step.inputs) if b is not None]
     if some is not None and len(some) < iteration.size:
         inputs = [b.taken(some) for b in inputs]
-    context = BatchContext(step, iteration, inputs, buffers, places)
+    context = HostBatchContext(step, iteration, inputs, buffers, places)
     try:
         result = step.function(context, *[b.rows for b in inputs])
         results = result if isinstance(result, tuple) else (result,)

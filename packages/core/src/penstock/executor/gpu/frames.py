@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.executor.cpu.frames import FrameLoop, common_count
+from penstock.operators.support.batch_context import BatchContext
 from penstock.tensors.gpu.batch import (
     DeviceBatch,
     StridedBatch,
@@ -147,7 +147,7 @@ def _others_of_frames(batch: Any, counts: np.ndarray, queue: Queue, *, framed: b
     return _HostFrames([row for row, count in repeated for _ in range(count)])
 
 
-class FramesContext:
+class FramesContext(BatchContext):
     """The `BatchContext` of the frames of a batch of sequences.
 
     Outputs are laid out as sequences, so that folding them moves no data.
@@ -166,18 +166,16 @@ class FramesContext:
         if not loop.repeats:
             self._frame_shapes = np.delete(sequences.shapes, loop.axis, axis=1)
         self._owner = np.repeat(np.arange(len(self._counts)), self._counts)
-        self.args: SimpleNamespace = whole.args
-        self.queue: Queue = whole.queue
-        self.size = len(self._owner)
-        self.seed: int = whole.seed
-        self.iteration: int = whole.iteration
-        self.threads: int = whole.threads
-
-    @property
-    def indices(self) -> list[int]:
-        """Positions of the frames' sequences in their batch."""
-        found: list[int] = self._owner.tolist()
-        return found
+        super().__init__(
+            whole._node,
+            whole.args,
+            {},
+            whole.queue,
+            [whole.indices[k] for k in self._owner.tolist()],
+            whole.seed,
+            whole.iteration,
+            threads=whole.threads,
+        )
 
     def values(self, name: str) -> list[Any]:
         """Argument `name` of each frame."""

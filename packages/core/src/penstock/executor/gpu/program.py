@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from penstock.errors import BadSamplesError, DataTypeError, ShapeError, located
-from penstock.executor.gpu.context import GpuContext
 from penstock.executor.gpu.frames import GpuFrames
 from penstock.executor.guards import Selection
 from penstock.executor.step import Step, StepMaker, with_place
 from penstock.kernels.gpu.transfer import HostCopy, to_device
+from penstock.operators.support.batch_context import BatchContext
 from penstock.operators.support.late_batch import LateBatch
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, note_use
 from penstock.types import storage_dtype
@@ -181,7 +181,7 @@ class GpuProgram:
             tensors = {n: (b.taken(places), convert) for n, (b, convert) in tensors.items()}
             own_sources = None if origin is None else [origin[k] for k in indices]
         seeds = iteration.seeds
-        context = GpuContext(
+        context = BatchContext(
             step.node,
             prepared.args,
             tensors,

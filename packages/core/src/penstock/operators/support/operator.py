@@ -11,6 +11,7 @@ import numpy as np
 
 from penstock.errors import NotYetSupportedError
 from penstock.operators.support.argument_types import BoolArg, IntArg, IntListArg
+from penstock.operators.support.batch_context import BatchContext as BatchContext
 from penstock.operators.support.registry import register
 from penstock.operators.support.schema import Arg, Input, OpSchema, Spec
 from penstock.operators.support.shape_memo import ShapeMemo
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from penstock.operators.support.planning import Planned
-    from penstock.tensors.gpu.batch import DeviceBatch
-    from penstock.tensors.gpu.queue import Queue
 
 
 class SampleContext(Protocol):
@@ -177,65 +176,6 @@ class HostBatch(Protocol):
 
     def __len__(self) -> int:
         """Number of samples."""
-
-
-class BatchContext(Protocol):
-    """What an operator is handed, besides its inputs, while it queues work on one batch."""
-
-    args: Any
-    """Constant arguments by name, converted; `None` for those given as tensors."""
-    size: int
-    """Number of samples."""
-    queue: Queue
-    """Where kernels, uploads and scratch memory go."""
-    of_frames: bool
-    """Whether samples are frames of sequences, which lazy values cannot be put together of."""
-    threads: int
-    """How many threads of the CPU the operator may use beside its own; 0 where nobody said."""
-    seed: int
-    """Seed of the operator's random stream."""
-    iteration: int
-    """Number of the iteration since the pipeline was built."""
-
-    @property
-    def indices(self) -> Sequence[int]:
-        """Positions of the samples in their batch: all of them."""
-        ...
-
-    def values(self, name: str) -> list[Any]:
-        """Argument `name` of each sample, converted as for `cpu`."""
-        ...
-
-    def array(self, name: str, dtype: DTypeLike) -> np.ndarray | None:
-        """Argument `name` of all samples as one array ``(samples, ...)``, without conversion.
-
-        A constant is repeated, without a copy. `None` where the argument is not given.
-
-        Raises
-        ------
-        ShapeError
-            If samples have values of different shapes.
-        """
-        ...
-
-    def empty(self, shapes: Any, dtype: DTypeLike, output: int = 0) -> DeviceBatch:
-        """Uninitialised memory for an output.
-
-        `shapes` is one shape for all samples, or int64 ``(samples, ndim)``.
-        """
-        ...
-
-    def temp(self, shapes: Any, dtype: DTypeLike) -> DeviceBatch:
-        """The same for what lies between input and output."""
-        ...
-
-    def source(self, index: int) -> str:
-        """File or key that sample `index` of the first input was read from; empty if unknown."""
-        ...
-
-    def located(self, error: BaseException, index: int) -> BaseException:
-        """`error` with the place of this operator and sample `index`, to be raised."""
-        ...
 
 
 class Operator:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -21,44 +21,6 @@ from penstock.tensors.gpu.batch import shape_rows
 
 SMALL_ELEMENTS = 64
 """Samples with no more elements count as small values: they may be computed by `plan`."""
-
-
-class PlanContext(Protocol):
-    """What `plan` is handed besides the inputs."""
-
-    args: Any
-    """Constant arguments by name, converted; `None` for those given as tensors."""
-    size: int
-    """Number of samples."""
-    seed: Any
-    """Seed of the operator's random stream."""
-    iteration: int
-    """Number of the iteration since the pipeline was built."""
-
-    @property
-    def indices(self) -> Sequence[int]:
-        """Positions of the samples in their batch."""
-        ...
-
-    def values(self, name: str) -> list[Any]:
-        """Argument `name` of each sample, converted."""
-        ...
-
-    def array(self, name: str, dtype: DTypeLike) -> np.ndarray | None:
-        """Argument `name` of all samples, ``(samples, ...)``; `None` where it is not given.
-
-        A constant is repeated, without a copy.
-
-        Raises
-        ------
-        ShapeError
-            If samples have values of different shapes.
-        """
-        ...
-
-    def source(self, index: int) -> str:
-        """File or key that sample number `index` of those here was read from; empty if unknown."""
-        ...
 
 
 class Planned:
@@ -216,31 +178,49 @@ TensorArguments = Mapping[str, tuple[Any, Callable[[np.ndarray], Any] | None]]
 """For each argument given as a tensor: samples, with `rows` and `dense`, and what converts one."""
 
 
-class ArgumentColumns:
-    """Arguments of several samples, as `PlanContext` hands them out.
+class PlanContext:
+    """What `plan` is handed besides the inputs: arguments of several samples, and their places.
 
     Parameters
     ----------
     args
-        Constant arguments, not to be changed.
+        Constant arguments by name, converted, not to be changed; `None` for those given as tensors.
     tensors
         Each argument that is given as a tensor: samples, an object with `rows` and `dense`, and
         what converts one of them, if it is to be converted.
+    indices
+        Positions of the samples in their batch.
+    seed
+        Seed of the operator's random stream.
+    iteration
+        Number of the iteration since the pipeline was built.
+    sources
+        Where each sample came from, if known.
+
+    Attributes
+    ----------
     size
         Number of samples.
     """
 
-    __slots__ = ("_tensors", "args", "size")
+    __slots__ = ("_sources", "_tensors", "args", "indices", "iteration", "seed", "size")
 
     def __init__(
         self,
         args: Any,
         tensors: TensorArguments,
-        size: int,
+        indices: Sequence[int],
+        seed: Any = 0,
+        iteration: int = 0,
+        sources: Sequence[str] | None = None,
     ) -> None:
         self.args = args
-        self.size = size
+        self.size = len(indices)
         self._tensors = tensors
+        self.indices = indices
+        self.seed = seed
+        self.iteration = iteration
+        self._sources = sources
 
     def values(self, name: str) -> list[Any]:
         """Argument `name` of each sample, converted."""
@@ -257,7 +237,15 @@ class ArgumentColumns:
             raise kind(f"Argument `{name}`: {error}") from error
 
     def array(self, name: str, dtype: DTypeLike) -> np.ndarray | None:
-        """Argument `name` of all samples as one array ``(samples, ...)``, without conversion."""
+        """Argument `name` of all samples as one array ``(samples, ...)``, without conversion.
+
+        A constant is repeated, without a copy. `None` where the argument is not given.
+
+        Raises
+        ------
+        ShapeError
+            If samples have values of different shapes.
+        """
         found = self._tensors.get(name)
         if found is None:
             constant = getattr(self.args, name)
@@ -273,34 +261,6 @@ class ArgumentColumns:
     def raw(self, name: str) -> Sequence[np.ndarray]:
         """Argument `name`, given as a tensor, of each sample, without conversion."""
         return self._tensors[name][0].rows  # type: ignore[no-any-return]
-
-
-class PlanArguments(ArgumentColumns):
-    """The `PlanContext` of one operator for some samples of a batch."""
-
-    __slots__ = ("_indices", "_sources", "iteration", "seed")
-
-    def __init__(
-        self,
-        args: Any,
-        tensors: TensorArguments,
-        indices: Sequence[int],
-        seed: Any,
-        iteration: int,
-        sources: Sequence[str] | None = None,
-    ) -> None:
-        self.args = args
-        self.size = len(indices)
-        self._tensors = tensors
-        self._indices = indices
-        self.seed = seed
-        self.iteration = iteration
-        self._sources = sources
-
-    @property
-    def indices(self) -> Sequence[int]:
-        """Positions of the samples in their batch."""
-        return self._indices
 
     def source(self, index: int) -> str:
         """File or key that sample number `index` of those here was read from."""
@@ -366,7 +326,7 @@ class Alone:
         self._c = c
         self._tensors = {name: c.values(name) for name in op.tensor_args}
 
-    def context(self, index: int) -> PlanArguments:
+    def context(self, index: int) -> PlanContext:
         """The `PlanContext` of a sample."""
         c = self._c
         args = c.args
@@ -374,7 +334,7 @@ class Alone:
             own = {name: values[index] for name, values in self._tensors.items()}
             args = SimpleNamespace(**{**vars(args), **own})
         place = c.indices[index : index + 1]
-        return PlanArguments(args, {}, place, c.seed, c.iteration, [c.source(index)])
+        return PlanContext(args, {}, place, c.seed, c.iteration, [c.source(index)])
 
 
 def sample_of(batch: Any, index: int) -> Samples:

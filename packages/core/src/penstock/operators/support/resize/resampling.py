@@ -9,13 +9,12 @@ import numpy as np
 from penstock.errors import ArgumentValueError, DataTypeError
 from penstock.operators.support.argument_types import BoolArg, DataTypeArg, IntArg, InterpTypeArg
 from penstock.operators.support.arguments import scalars
-from penstock.operators.support.planning import PlanArguments
+from penstock.operators.support.planning import PlanContext
 from penstock.operators.support.schema import Arg
 from penstock.types import DALIDataType, DALIInterpType, to_numpy_type
 
 if TYPE_CHECKING:
     from penstock.operators.support.operator import Operator
-    from penstock.operators.support.planning import PlanContext
 
 RESAMPLING_DTYPES = (
     DALIDataType.UINT8,
@@ -153,7 +152,7 @@ class Resampling:
         self._by_sample = any(name in op.tensor_args for name in names)
         self._constant: tuple[np.ndarray, np.ndarray] | None = None
         if not self._by_sample:
-            self._constant = self.filters(PlanArguments(op.args, {}, (0,), 0, 0))
+            self._constant = self.filters(PlanContext(op.args, {}, (0,), 0, 0))
 
     def filters(self, c: PlanContext) -> tuple[np.ndarray, np.ndarray]:
         """The filters for axes that shrink and for others, int64, one a sample or one for all.

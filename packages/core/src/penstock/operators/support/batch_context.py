@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import located
-from penstock.operators.support.planning import ArgumentColumns, TensorArguments
+from penstock.operators.support.planning import PlanContext, TensorArguments
 from penstock.tensors.gpu.batch import DeviceBatch, as_shapes
 
 if TYPE_CHECKING:
@@ -14,24 +14,23 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from penstock.graph.nodes import OpNode
     from penstock.tensors.gpu.queue import Queue
 
 
-class GpuContext(ArgumentColumns):
-    """The `BatchContext` of one step in one iteration.
+class BatchContext(PlanContext):
+    """What an operator is handed, besides its inputs, while it queues work on one batch.
 
     Parameters
     ----------
     node
-        The operator's node, for error messages.
+        The operator's `OpNode`, for error messages.
     args
         Its constant arguments, not to be changed.
     tensors
         Each argument that is given as a tensor: a batch, an object with `rows` and maybe `dense`,
         all of them as one array; and what converts a row.
     queue
-        Where the work goes.
+        Where kernels, uploads and scratch memory go.
     indices
         Positions of the samples in the batch of the iteration.
     seed, iteration
@@ -43,20 +42,13 @@ class GpuContext(ArgumentColumns):
     """
 
     of_frames = False
+    """Whether samples are frames of sequences, which lazy values cannot be put together of."""
 
-    __slots__ = (
-        "_node",
-        "_sources",
-        "indices",
-        "iteration",
-        "queue",
-        "seed",
-        "threads",
-    )
+    __slots__ = ("_node", "queue", "threads")
 
     def __init__(
         self,
-        node: OpNode,
+        node: Any,
         args: SimpleNamespace,
         tensors: TensorArguments,
         queue: Queue,
@@ -66,17 +58,16 @@ class GpuContext(ArgumentColumns):
         sources: list[str] | None = None,
         threads: int = 0,
     ) -> None:
-        super().__init__(args, tensors, len(indices))
-        self.indices = indices
+        super().__init__(args, tensors, indices, seed, iteration, sources)
         self.queue = queue
-        self.seed = seed
-        self.iteration = iteration
         self.threads = threads
         self._node = node
-        self._sources = sources
 
     def empty(self, shapes: Any, dtype: DTypeLike, output: int = 0) -> DeviceBatch:
-        """Uninitialised memory for an output."""
+        """Uninitialised memory for an output.
+
+        `shapes` is one shape for all samples, or int64 ``(samples, ndim)``.
+        """
         if type(shapes) is tuple:
             return self.queue.empty(shapes, dtype, self.size)
         return self.queue.empty(as_shapes(shapes, self.size), dtype)
@@ -85,10 +76,6 @@ class GpuContext(ArgumentColumns):
         """Uninitialised memory for what lies between input and output."""
         return self.empty(shapes, dtype)
 
-    def source(self, index: int) -> str:
-        """File or key that sample `index` of the first input was read from."""
-        return self._sources[index] if self._sources is not None else ""
-
     def located(self, error: BaseException, index: int) -> BaseException:
-        """`error` with the place of this operator and sample `index`."""
+        """`error` with the place of this operator and sample `index`, to be raised."""
         return located(error, self._node.where(self.indices[index], self.source(index)))
