@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, fn
-from penstock.executor.cpu.slab import Slab
+from penstock.executor.cpu.packed_rows import PackedRows
 from penstock.kernels.gpu import transfer
 from penstock.tensors.pool import HOST_POOL
 
@@ -74,10 +74,10 @@ def test_bad_samples_leave_gaps(files, tmp_path):
 
 
 def test_a_slab_lends_what_it_has():
-    slab = Slab(HOST_POOL, 190)
-    rows = [slab.empty((5, 13), np.dtype(np.uint8)) for _ in range(3)]
+    packed = PackedRows(HOST_POOL, 190)
+    rows = [packed.empty((5, 13), np.dtype(np.uint8)) for _ in range(3)]
     assert rows[0] is not None
     assert rows[1] is None  # 128 bytes are gone
-    assert slab.wanted == 3 * 128
+    assert packed.wanted == 3 * 128
     assert rows[0].ctypes.data % 64 == 0
-    assert Slab(HOST_POOL, 0).empty((1,), np.dtype(np.uint8)) is None
+    assert PackedRows(HOST_POOL, 0).empty((1,), np.dtype(np.uint8)) is None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def
-from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
+from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.gpu.tasks import GpuTasks
 from penstock.operators.support.schema import Spec
 from penstock.tensors.gpu.device import get_device
@@ -55,13 +55,13 @@ def test_workers_go_on_with_what_they_have_decoded(emulated_gpu, threads, worker
     assert {name[:15] for name in threads} == {"penstock-worker"}
 
 
-def test_samples_that_got_other_memory_are_in_no_piece(emulated_gpu):
-    buffer = BatchBuffer(3, Spec(DALIDataType.FLOAT, 1), EdgeHistory(), get_device(0).pinned)
+def test_samples_that_got_other_memory_are_in_no_segment(emulated_gpu):
+    buffer = BatchBuffer(3, Spec(DALIDataType.FLOAT, 1), ShapeStatistics(), get_device(0).pinned)
     shapes = np.array([[5], [40], [7]], np.int64)
     found = buffer.rows_for([0, 1, 2], shapes)
     assert found.begins.tolist() == [0, 16, 64]
     assert found.flat.size == 80
     assert [row.shape for row in found.rows] == [(5,), (40,), (7,)]
-    assert [piece.first for piece in buffer.pieces or ()] == [0]
+    assert [segment.first for segment in buffer.segments or ()] == [0]
     buffer.row(1, (3,))
-    assert buffer.pieces is None
+    assert buffer.segments is None

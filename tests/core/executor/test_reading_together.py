@@ -7,7 +7,7 @@ import pytest
 
 from penstock import Pipeline, fn
 from penstock.errors import OperatorError
-from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
+from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.cpu.runner import SampleRunner
 from penstock.operators.support.schema import Spec
 from penstock.types import DALIDataType
@@ -102,7 +102,7 @@ def test_empty_files_that_are_wanted(files, tmp_path):
 
 
 def buffer(count, dtype=DALIDataType.INT32):
-    return BatchBuffer(count, Spec(dtype, 1), EdgeHistory())
+    return BatchBuffer(count, Spec(dtype, 1), ShapeStatistics())
 
 
 def test_rows_put_at_once_are_the_batch():

@@ -12,7 +12,7 @@ import logging  # noqa: F401  what it does at a fork is to be done around ours
 import os
 import threading
 
-_PATIENCE_SECONDS = 60.0
+_WAIT_TIMEOUT_SECONDS = 60.0
 """Nobody waits longer: a thread may itself wait for the one that forks."""
 
 
@@ -34,7 +34,7 @@ class NoFork:
         thread = threading.get_ident()
         with self._changed:
             if self._forking and thread not in self._inside:
-                self._changed.wait_for(lambda: not self._forking, _PATIENCE_SECONDS)
+                self._changed.wait_for(lambda: not self._forking, _WAIT_TIMEOUT_SECONDS)
             self._inside[thread] = self._inside.get(thread, 0) + 1
 
     def __exit__(self, *_: object) -> None:
@@ -52,7 +52,7 @@ class NoFork:
     def _before(self) -> None:
         self._changed.acquire()
         self._forking.add(threading.get_ident())
-        self._changed.wait_for(self._others_are_out, _PATIENCE_SECONDS)
+        self._changed.wait_for(self._others_are_out, _WAIT_TIMEOUT_SECONDS)
 
     def _after_in_parent(self) -> None:
         self._forking.discard(threading.get_ident())

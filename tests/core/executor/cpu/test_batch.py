@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from penstock import fn, pipeline_def, types
-from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
+from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.operators import Spec
 from penstock.tensors.pool import HostPool
 
@@ -88,7 +88,7 @@ def filled(shapes, history):
 
 
 def test_a_large_first_sample_does_not_decide_about_all_others():
-    history = EdgeHistory()
+    history = ShapeStatistics()
     small = 511 * 16
     batch, asked = filled([(6000, 600), *[(4, 4)] * 511], history)
     assert asked == 6000 * 600 + small
@@ -100,7 +100,7 @@ def test_a_large_first_sample_does_not_decide_about_all_others():
 
 
 def test_many_large_samples_of_one_shape_lie_in_one_piece():
-    history = EdgeHistory()
+    history = ShapeStatistics()
     shapes = [(6000, 600)] * 80
     whole = 80 * 6000 * 600
     first, asked = filled(shapes, history)

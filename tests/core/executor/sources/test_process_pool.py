@@ -194,7 +194,7 @@ def test_a_worker_that_is_stopped():
 
 def test_a_source_that_hangs(monkeypatch):
     monkeypatch.setattr(process_pool, "_ASKS_AFTER_SECONDS", 0.1)
-    monkeypatch.setattr(process_pool, "_SPEAKS_AFTER_SECONDS", 1.0)
+    monkeypatch.setattr(process_pool, "_WARN_AFTER_SECONDS", 1.0)
     pipe = pipeline(sources.hanging, batch=False, options={"py_worker_timeout_seconds": 3.0})
     with (
         pytest.warns(RuntimeWarning, match="has not returned for") as warned,
@@ -233,7 +233,7 @@ def test_a_source_that_computes_for_long_is_left_alone(monkeypatch):
 
     monkeypatch.setattr(process_pool.ProcessPool, "_hear", judge)
     monkeypatch.setattr(process_pool, "_ASKS_AFTER_SECONDS", 0.1)
-    monkeypatch.setattr(process_pool, "_SPEAKS_AFTER_SECONDS", 0.1)
+    monkeypatch.setattr(process_pool, "_WARN_AFTER_SECONDS", 0.1)
     # A busy machine may not run the worker for seconds: its clock stands still meanwhile.
     clock = SimpleNamespace(monotonic=time.process_time, process_time=time.process_time)
     monkeypatch.setattr(process_worker, "time", clock)

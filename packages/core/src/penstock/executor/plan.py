@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from penstock.errors import NotYetSupportedError, located
-from penstock.executor.cpu.batch import EdgeHistory
+from penstock.executor.cpu.batch import ShapeStatistics
 from penstock.operators.support.operator import BatchOperator, Operator
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Plan:
     readers: list[OpNode]
     feeds: list[OpNode]
     """External sources."""
-    history: list[EdgeHistory]
+    history: list[ShapeStatistics]
     seeds: dict[int, int]
     """Seed of each random operator, by ``id(node)``."""
     parsed: dict[int, tuple[int, ...]]
@@ -209,7 +209,7 @@ def make_plan(
         guards={},
         readers=[n for n in nodes if n.schema.reader],
         feeds=[n for n in nodes if n.attachment is not None],
-        history=[EdgeHistory() for _ in range(count)],
+        history=[ShapeStatistics() for _ in range(count)],
         seeds=seeds,
         parsed=parsed,
         reduced=reduced,

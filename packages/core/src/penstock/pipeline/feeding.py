@@ -13,7 +13,7 @@ from penstock.errors import (
     created_at,
     did_you_mean,
 )
-from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
+from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.gpu.batch import GpuBatch
 from penstock.graph.data_node import DataNode
 from penstock.graph.user_line import stack_level
@@ -278,7 +278,7 @@ def _buffer(delivery: AnyDelivery) -> BatchBuffer | GpuBatch:
         batch = delivery.batch
         access = batch._access
         return GpuBatch(batch._batch, delivery.spec, None, access.event, access.stream)
-    buffer = BatchBuffer(len(delivery.samples), delivery.spec, EdgeHistory())
+    buffer = BatchBuffer(len(delivery.samples), delivery.spec, ShapeStatistics())
     buffer.rows = list(delivery.samples)
     if delivery.dense is not None:
         buffer.adopt(delivery.dense)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from penstock.errors import DataTypeError, ShapeError
-from penstock.executor.cpu.slab import Slab
+from penstock.executor.cpu.packed_rows import PackedRows
 from penstock.tensors.pool import HOST_POOL, HostPool
 from penstock.tensors.rows import Rows, pack_rows
 from penstock.tensors.tensor_list import TensorListCPU
@@ -37,7 +37,7 @@ batch.
 """
 
 
-class EdgeHistory:
+class ShapeStatistics:
     """What earlier iterations taught about the shapes on one edge."""
 
     __slots__ = ("bytes", "ragged", "shape")
@@ -50,7 +50,7 @@ class EdgeHistory:
         """What the rows of a ragged batch that is uploaded take, and some more."""
 
 
-class Piece(NamedTuple):
+class RowSegment(NamedTuple):
     """Samples that follow one another in memory, each at a multiple of 64 bytes.
 
     Attributes
@@ -89,11 +89,11 @@ class BatchBuffer:
         "_in_dense",
         "_lock",
         "_ndim",
-        "_pieces",
+        "_packed",
         "_pool",
         "_row_shape",
+        "_segments",
         "_shared",
-        "_slab",
         "event",
         "rows",
         "sources",
@@ -104,7 +104,7 @@ class BatchBuffer:
     """Nobody else writes to the memory."""
 
     def __init__(
-        self, size: int, spec: Spec, history: EdgeHistory, pool: HostPool = HOST_POOL
+        self, size: int, spec: Spec, history: ShapeStatistics, pool: HostPool = HOST_POOL
     ) -> None:
         self.rows: list[np.ndarray | None] = [None] * size
         self.sources: list[str] | None = None
@@ -125,17 +125,17 @@ class BatchBuffer:
         """
         self._shared: BatchBuffer | None = None
         """The batch whose memory `_SHARED` rows are views of."""
-        self._slab: Slab | None = None
-        self._pieces: list[Piece] = []
+        self._packed: PackedRows | None = None
+        self._segments: list[RowSegment] = []
 
     def expect_upload(self) -> None:
         """Rows are going to be uploaded; those of many shapes had better lie in one piece."""
         if self._history.ragged:
-            self._slab = Slab(self._pool, self._history.bytes)
+            self._packed = PackedRows(self._pool, self._history.bytes)
 
     @classmethod
     def of_values(
-        cls, values: np.ndarray, spec: Spec, history: EdgeHistory, pool: HostPool = HOST_POOL
+        cls, values: np.ndarray, spec: Spec, history: ShapeStatistics, pool: HostPool = HOST_POOL
     ) -> BatchBuffer:
         """The finished batch `values`, whose outermost axis counts the samples."""
         self: BatchBuffer = _WholeBatch.__new__(_WholeBatch)
@@ -148,8 +148,8 @@ class BatchBuffer:
         self._history = history
         self._lock = threading.Lock()
         self._shared = None
-        self._slab = None
-        self._pieces = []
+        self._packed = None
+        self._segments = []
         self.adopt(values)
         return self
 
@@ -207,8 +207,8 @@ class BatchBuffer:
             self._in_dense[index] = _INSIDE
         else:
             self._in_dense[index] = _OUTSIDE
-            slab = self._slab
-            found = None if slab is None else slab.empty(shape, self._dtype)
+            packed = self._packed
+            found = None if packed is None else packed.empty(shape, self._dtype)
             row = self._pool.empty(tuple(shape), self._dtype) if found is None else found
         self.rows[index] = row
         return row
@@ -237,8 +237,8 @@ class BatchBuffer:
             found = pack_rows(shapes, self._dtype, self._pool.empty)
             assert found.flat is not None
             assert found.begins is not None
-            piece = Piece(indices[0], found.flat, found.begins, shapes, found.rows)
-            self._pieces.append(piece)
+            segment = RowSegment(indices[0], found.flat, found.begins, shapes, found.rows)
+            self._segments.append(segment)
         else:
             begins = np.array(indices, np.int64) * math.prod(shape)
             found = Rows.of_memory(dense.reshape(-1), begins, shapes)
@@ -351,17 +351,17 @@ class BatchBuffer:
         return self._in_dense.count(place) == len(self._in_dense)
 
     @property
-    def pieces(self) -> list[Piece] | None:
-        """The memory that all samples are in, in order, where these are few pieces of it, and
+    def segments(self) -> list[RowSegment] | None:
+        """The memory that all samples are in, in order, where these are few segments of it, and
         page-locked.
         """
-        pieces = self._pieces
-        if not (pieces and self._pool.is_page_locked):
+        segments = self._segments
+        if not (segments and self._pool.is_page_locked):
             return None
-        found = sorted(pieces, key=lambda piece: piece.first)
+        found = sorted(segments, key=lambda segment: segment.first)
         rows: list[np.ndarray | None] = []
-        for piece in found:
-            rows += piece.rows
+        for segment in found:
+            rows += segment.rows
         # A sample may have got other memory since.
         same = len(rows) == len(self.rows) and all(map(operator.is_, rows, self.rows))
         return found if same else None
@@ -421,7 +421,7 @@ class BatchBuffer:
         self.wait()
         order = [replacements.get(index, index) for index in range(len(self))]
         rows = [self.rows[index] for index in order]
-        made = BatchBuffer(len(self), self.spec, EdgeHistory(), self._pool)
+        made = BatchBuffer(len(self), self.spec, ShapeStatistics(), self._pool)
         made.rows = rows
         if len({None if row is None else row.shape for row in rows}) == 1 and rows[0] is not None:
             made._gather()
@@ -469,8 +469,8 @@ class BatchBuffer:
         if self.dense is None:
             history = self._history
             self._learn_shapes()
-            if self._slab is not None:
-                history.bytes = max(self._slab.wanted * 5 // 4, history.bytes * 15 // 16)
+            if self._packed is not None:
+                history.bytes = max(self._packed.wanted * 5 // 4, history.bytes * 15 // 16)
 
     def _learn_shapes(self) -> None:
         shapes = {row.shape for row in self.rows if row is not None}

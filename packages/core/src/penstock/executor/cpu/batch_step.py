@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.errors import NotYetSupportedError, located
 from penstock.executor.cpu.arena import Arena
-from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
+from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.cpu.frames import FrameLoop
 from penstock.executor.guards import chosen, members, spread, taken
 from penstock.executor.step import reads
@@ -84,7 +84,7 @@ class HostBatchContext:
 
 
 def run_batch_step(
-    step: Step, program: Program, iteration: Iteration, history: list[EdgeHistory]
+    step: Step, program: Program, iteration: Iteration, history: list[ShapeStatistics]
 ) -> None:
     """Run one whole-batch operator and keep its outputs."""
     if isinstance(step.op, FrameLoop):
@@ -136,7 +136,7 @@ def run_batch_step(
 
 
 def _keep_reduced(
-    step: Step, results: tuple[Any, ...], iteration: Iteration, history: list[EdgeHistory]
+    step: Step, results: tuple[Any, ...], iteration: Iteration, history: list[ShapeStatistics]
 ) -> None:
     """Hand what an operator has found out about the batch to all of its samples."""
     for r, result in zip(step.outputs, results, strict=True):
@@ -164,7 +164,7 @@ def _late_buffers(
     step: Step,
     results: tuple[Any, ...],
     iteration: Iteration,
-    history: list[EdgeHistory],
+    history: list[ShapeStatistics],
     places: Sequence[int],
 ) -> list[BatchBuffer]:
     """The outputs of an operator of which only the data tells what they are."""
@@ -182,7 +182,9 @@ def _late_buffers(
     return buffers
 
 
-def plan_whole_batches(program: Program, iteration: Iteration, history: list[EdgeHistory]) -> None:
+def plan_whole_batches(
+    program: Program, iteration: Iteration, history: list[ShapeStatistics]
+) -> None:
     """Make the batches that are there before the first sample runs; see `Program.whole_steps`.
 
     Raises

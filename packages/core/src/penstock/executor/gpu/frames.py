@@ -128,7 +128,7 @@ class _HostFrames:
     """Frames of samples in host memory, as a batch there."""
 
     dense = None
-    pieces = None
+    segments = None
 
     def __init__(self, rows: list[np.ndarray]) -> None:
         self.rows = rows

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import penstock.kernels.gpu.strided_copy  # noqa: F401 - tells queues how to copy through strides
-from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
+from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.gpu.batch import GpuBatch
 from penstock.kernels.gpu.transfer import HostCopy
 from penstock.operators.support.late_batch import LateBatch
@@ -142,7 +142,7 @@ class StreamExecutor:
             if isinstance(value, LateBatch):
                 value, spec = value
             if isinstance(value, HostCopy):
-                buffer = BatchBuffer(iteration.size, spec, EdgeHistory())
+                buffer = BatchBuffer(iteration.size, spec, ShapeStatistics())
                 if places is None:
                     buffer.rows = list(value.rows)
                     if value.dense is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
+from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.processes.messages import ABSENT, EMPTY, IN_PLACE, Column
 from penstock.tensors.pool import ALIGNMENT_BYTES, HostPool
 
@@ -117,7 +117,7 @@ class WorkerBuffer(BatchBuffer):
         cls, size: int, spec: Spec, output: Output, room: Room, files: Files
     ) -> WorkerBuffer:
         """A batch whose samples go where `output` says."""
-        history = EdgeHistory()
+        history = ShapeStatistics()
         history.ragged = output.whole is None
         made = cls(size, spec, history, room)
         made._ndim = output.ndim

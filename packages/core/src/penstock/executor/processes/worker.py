@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from penstock.executor.cpu.arena import Arena
-from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
+from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.cpu.program import Program
 from penstock.executor.cpu.runner import SampleRunner
 from penstock.executor.processes.errors import PackedError
@@ -99,7 +99,7 @@ class Worker:
         for r, given in zip(shared_reads(program), task.inputs, strict=True):
             buffers[r] = self._input(program.specs[r], given, task)
         for r, array in program.constants.items():
-            constant = BatchBuffer(task.size, program.specs[r], EdgeHistory())
+            constant = BatchBuffer(task.size, program.specs[r], ShapeStatistics())
             constant.rows = [array] * task.size
             buffers[r] = constant
         written = []
@@ -129,11 +129,11 @@ class Worker:
         if given.values is not None:
             whole = np.empty((task.size, *given.values.shape[1:]), given.dtype)
             whole[task.indices] = given.values
-            buffer = BatchBuffer.of_values(whole, spec, EdgeHistory())
+            buffer = BatchBuffer.of_values(whole, spec, ShapeStatistics())
         else:
             assert given.offsets is not None
             assert given.shapes is not None
-            buffer = BatchBuffer(task.size, spec, EdgeHistory())
+            buffer = BatchBuffer(task.size, spec, ShapeStatistics())
             rows = buffer.rows
             for index, offset, shape in zip(
                 task.indices, given.offsets.tolist(), given.shapes.tolist(), strict=True

@@ -22,14 +22,14 @@ class Channel:
     ----------
     connection
         A connected stream socket of the machine itself.
-    patience_seconds
+    timeout_seconds
         How long the other end may keep this one from sending or completing a message; forever if
         None. Waiting for a message to begin is not part of it.
     """
 
-    def __init__(self, connection: socket.socket, patience_seconds: float | None = None) -> None:
+    def __init__(self, connection: socket.socket, timeout_seconds: float | None = None) -> None:
         # Python's default timeout, which a program may set for its own sockets, is not meant.
-        connection.settimeout(patience_seconds)
+        connection.settimeout(timeout_seconds)
         self._socket = connection
         self._sending = threading.Lock()
         """Held while a message is written, so that two threads do not mix theirs."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from penstock.executor.cpu.batch import BatchBuffer, EdgeHistory
+from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class FilesBatch(BatchBuffer):
     __slots__ = ("_files", "_rows")
 
     def __init__(
-        self, files: FilesRead, spec: Spec, history: EdgeHistory, pool: HostPool = HOST_POOL
+        self, files: FilesRead, spec: Spec, history: ShapeStatistics, pool: HostPool = HOST_POOL
     ) -> None:
         self._rows: list[np.ndarray | None] | None = None
         self._files = files

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 assert _util is not None
 LENT_LIMIT = 32
 """From how many segments of a worker in use on results are copied out of them."""
-_LOOKS_UP_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 _ASKS_AFTER_SECONDS = 2.0
-_SPEAKS_AFTER_SECONDS = 10.0
-_PATIENCE_SECONDS = 10.0
-_FAREWELL_SECONDS = 1.0
+_WARN_AFTER_SECONDS = 10.0
+_IO_TIMEOUT_SECONDS = 10.0
+_JOIN_TIMEOUT_SECONDS = 1.0
 _IN_FLIGHT_BYTES = 1 << 16
 """Tasks sent ahead; more might fill the socket of a worker that is busy."""
 
@@ -136,8 +136,8 @@ class ProcessPool:
             )
         ours, theirs = Channel.pair()
         ours_watch, theirs_watch = Channel.pair()
-        channel = Channel(ours, _PATIENCE_SECONDS)
-        watch = Channel(ours_watch, _PATIENCE_SECONDS)
+        channel = Channel(ours, _IO_TIMEOUT_SECONDS)
+        watch = Channel(ours_watch, _IO_TIMEOUT_SECONDS)
         inherited: list[Any] = []
         if self._start_method == "fork":
             inherited = [channel, watch]
@@ -251,7 +251,7 @@ class ProcessPool:
         for number, worker in enumerate(self._processes):
             awaited[worker.channel] = awaited[worker.process.sentinel] = number
         awaited[self._processes[ticket.worker].watch] = ticket.worker
-        ready: list[Any] = connection.wait(list(awaited), _LOOKS_UP_SECONDS)
+        ready: list[Any] = connection.wait(list(awaited), _POLL_SECONDS)
         # What a worker sent before it died is taken in before its death.
         for each in sorted(ready, key=lambda r: isinstance(r, int)):
             number = awaited[each]
@@ -334,7 +334,7 @@ class ProcessPool:
 
     def _obituary(self, number: int) -> str:
         worker = self._processes[number]
-        worker.process.join(_FAREWELL_SECONDS)
+        worker.process.join(_JOIN_TIMEOUT_SECONDS)
         code = worker.process.exitcode
         if code is None:
             how = "closed its connection"
@@ -376,7 +376,7 @@ class ProcessPool:
         now = time.monotonic()
         if not worker.asked:
             # Not so often that the answers were work themselves.
-            if now - worker.heard >= _LOOKS_UP_SECONDS:
+            if now - worker.heard >= _POLL_SECONDS:
                 with self._exchange(ticket.worker):
                     worker.watch.send(None)
                 worker.asked = True
@@ -397,7 +397,7 @@ class ProcessPool:
         worker.asked = False
         worker.heard = time.monotonic()
         ticket = worker.sent.get(-1 if report.ticket is None else report.ticket)
-        if ticket is None or report.seconds < _SPEAKS_AFTER_SECONDS:
+        if ticket is None or report.seconds < _WARN_AFTER_SECONDS:
             return
         place = f"{self._place(ticket)}\n\n{report.stack}"
         if self._timeout is not None and report.idle_seconds > self._timeout:
@@ -446,7 +446,7 @@ def _end_processes(processes: list[_Process], pid: int) -> None:
         worker.watch.close()
         worker.waiting.clear()
         worker.segments.clear()
-    latest = time.monotonic() + _FAREWELL_SECONDS
+    latest = time.monotonic() + _JOIN_TIMEOUT_SECONDS
     for worker in processes:
         worker.process.join(max(0.0, latest - time.monotonic()))
     for worker in processes:

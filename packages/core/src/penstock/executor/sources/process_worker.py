@@ -26,7 +26,7 @@ from penstock.operators.support.external.parallel.tasks import RewindTask, Sourc
 if TYPE_CHECKING:
     import socket
 
-_LOOKS_UP_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 _AT_WORK = 0.02
 """Share of a processor from which on a process counts as computing."""
 _LARGEST_GUESS_BYTES = 1 << 33
@@ -94,11 +94,11 @@ class _Watch(threading.Thread):
             awaited.append(self._parent.sentinel)
         looked, used, busy = time.monotonic(), time.process_time(), time.monotonic()
         while True:
-            ready: list[Any] = wait(awaited, _LOOKS_UP_SECONDS)
+            ready: list[Any] = wait(awaited, _POLL_SECONDS)
             now, cpu = time.monotonic(), time.process_time()
             if cpu - used > _AT_WORK * (now - looked):
                 busy = now
-            if now - looked > _LOOKS_UP_SECONDS / 2:
+            if now - looked > _POLL_SECONDS / 2:
                 looked, used = now, cpu
             orphaned = self._parent_id is not None and os.getppid() != self._parent_id
             if orphaned or any(each is not self._channel for each in ready):

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from penstock.operators.support.external.parallel.tasks import Task
     from penstock.tensors.pool import HostPool
 
-_LOOKS_UP_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 """A Ctrl-C that comes just as a thread falls asleep does not wake it."""
-_FAREWELL_SECONDS = 1.0
+_JOIN_TIMEOUT_SECONDS = 1.0
 
 
 class Owner(Protocol):
@@ -155,7 +155,7 @@ class ThreadPool:
         while ticket.outcome is None:
             self._check_open()
             with contextlib.suppress(queue.Empty):
-                self._done.get(timeout=_LOOKS_UP_SECONDS)
+                self._done.get(timeout=_POLL_SECONDS)
         kind, *content = ticket.outcome
         ticket.outcome = ()
         if kind == "end":
@@ -188,7 +188,7 @@ class ThreadPool:
         if self._pid == os.getpid():
             for thread in self._threads:
                 if thread is not threading.current_thread():
-                    thread.join(_FAREWELL_SECONDS / len(self._threads))
+                    thread.join(_JOIN_TIMEOUT_SECONDS / len(self._threads))
 
 
 def _end_threads(queues: list[queue.SimpleQueue[_Job | None]]) -> None:

@@ -36,7 +36,7 @@ class HostValue:
 
     event = None
     """What has to be waited for; here nothing."""
-    pieces = None
+    segments = None
     """Nobody knows of page-locked memory that all samples are in."""
 
     def __init__(

@@ -18,7 +18,7 @@ from penstock.kernels.cpu.semaphores import semaphores
 
 _TRIES = 4
 """Files may grow while they are looked at; not for ever."""
-_PATIENCE_SECONDS = 2e-3
+_POLL_SECONDS = 2e-3
 """A thread calls others when it has read a file and sees how long the rest will take. It may not
 come to that: files may be far away.
 """
@@ -297,7 +297,7 @@ class ReadingThreads:
         """Wait, without the interpreter, until no file of a job is being read any more."""
         address = job.ctypes.data
         done = address + 8 * loop.DONE
-        if not semaphores().wait_for(done, _PATIENCE_SECONDS):
+        if not semaphores().wait_for(done, _POLL_SECONDS):
             loop.call_all(self._board, address)
             semaphores().wait(done)
         del self._kept[address]

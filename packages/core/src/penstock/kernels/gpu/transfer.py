@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 _FEW_ROWS = 2
 _ROW_GAP = 64
-"""Bytes between rows of a slab, at most."""
-_MOST_PIECES = 4
+"""Bytes between packed rows, at most."""
+_MOST_SEGMENTS = 4
 """More are better read by one kernel."""
 
 
-class Piece(Protocol):
+class RowSegment(Protocol):
     """Samples that follow one another in page-locked memory: see `penstock.executor.cpu.batch`."""
 
     @property
@@ -72,9 +72,9 @@ def to_device(
     total = sum(row.nbytes for row in rows)
     if not total:
         return queue.empty(shapes, dtype)
-    piece = _pinned_piece(rows, total)
-    if piece is not None:
-        memory, offsets = piece
+    segment = _pinned_piece(rows, total)
+    if segment is not None:
+        memory, offsets = segment
         flat = queue.empty((memory.nbytes,), np.uint8, 1)
         queue.keep(memory)
         queue.runtime.copy(int(flat.pointers[0]), memory.ctypes.data, memory.nbytes, queue.stream)
@@ -131,28 +131,30 @@ def _pinned_piece(rows: Sequence[np.ndarray], total: int) -> tuple[np.ndarray, n
     return base[begin : begin + size], places - first
 
 
-def pieces_to_device(queue: Queue, pieces: Sequence[Piece]) -> DeviceBatch | None:
-    """Queue a copy of pieces of page-locked memory, in as many copies; `None` if there are many.
+def segments_to_device(queue: Queue, segments: Sequence[RowSegment]) -> DeviceBatch | None:
+    """Queue a copy of segments of page-locked memory, in as many copies; `None` if there are many.
 
-    The pieces are kept until that is done.
+    The segments are kept until that is done.
     """
-    if len(pieces) > _MOST_PIECES:
+    if len(segments) > _MOST_SEGMENTS:
         return None
-    first = pieces[0]
+    first = segments[0]
     shapes = (
-        first.shapes if len(pieces) == 1 else np.concatenate([piece.shapes for piece in pieces])
+        first.shapes
+        if len(segments) == 1
+        else np.concatenate([segment.shapes for segment in segments])
     )
     out = queue.empty(shapes, first.memory.dtype)
     if out.uniform_shape is not None:
         return None  # which leaves no gaps
     size = first.memory.dtype.itemsize
-    for piece in pieces:
-        memory = piece.memory
+    for segment in segments:
+        memory = segment.memory
         if memory.size:
             # It begins as every sample does, and goes on as they do on the device.
-            target = int(out.pointers[piece.first])
+            target = int(out.pointers[segment.first])
             queue.runtime.copy(target, memory.ctypes.data, memory.size * size, queue.stream)
-    queue.keep(pieces)
+    queue.keep(segments)
     return out
 
 

@@ -171,8 +171,8 @@ class HostBatch(Protocol):
         """All samples as one array, in order; `None` if they do not lie in one piece."""
 
     @property
-    def pieces(self) -> Sequence[Any] | None:
-        """Few pieces of page-locked memory with all samples; `executor.cpu.batch.Piece`."""
+    def segments(self) -> Sequence[Any] | None:
+        """Few segments of page-locked memory with all samples; `executor.cpu.batch.RowSegment`."""
 
     def __len__(self) -> int:
         """Number of samples."""

@@ -28,11 +28,11 @@ class CopyToGpu(SampleOperator):
     """Copy a batch from the host to the GPU."""
 
     def gpu(self, c: BatchContext, data: HostBatch) -> DeviceBatch:
-        from penstock.kernels.gpu.transfer import pieces_to_device, to_device
+        from penstock.kernels.gpu.transfer import segments_to_device, to_device
 
         dense = data.dense
-        pieces = None if dense is not None else data.pieces
-        batch = None if pieces is None else pieces_to_device(c.queue, pieces)
+        segments = None if dense is not None else data.segments
+        batch = None if segments is None else segments_to_device(c.queue, segments)
         if batch is None:  # rows may have to be made, which is not worth it for nothing
             batch = to_device(c.queue, data.rows if dense is None else (), dense)
         data.note_upload()

@@ -19,7 +19,7 @@ from penstock.errors import BadSampleError, UsageError
 from penstock.plugin.squirrel.dataset import ShardSamples
 from penstock.plugin.squirrel.order import Segment
 
-_LOOKS_UP_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 """A Ctrl-C that comes just as a thread falls asleep does not wake it."""
 _JOIN_SECONDS = 2.0
 
@@ -268,7 +268,7 @@ class ReadAhead:
             while number >= stream.next and not stream.done:
                 if shared.closed:
                     raise UsageError("The source was closed while its samples were awaited.")
-                shared.ready.wait(_LOOKS_UP_SECONDS)
+                shared.ready.wait(_POLL_SECONDS)
         finally:
             shared.wanted[place] -= 1
             if not shared.wanted[place]:

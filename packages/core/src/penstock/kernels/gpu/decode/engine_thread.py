@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.runtime import Runtime
 
 Result = TypeVar("Result")
-_LOOKS_UP_SECONDS = 0.01
+_POLL_SECONDS = 0.01
 
 
 class Running:
@@ -82,7 +82,7 @@ class _Shared:
     def submit(self, job: np.ndarray, keep: Any, call: Any = None) -> None:
         """Queue a job; `keep` lives until it is done."""
         self._sweep()
-        while not self._room.acquire(timeout=_LOOKS_UP_SECONDS):
+        while not self._room.acquire(timeout=_POLL_SECONDS):
             self._sweep()
         address = job.ctypes.data
         with self._order:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _ALIGNMENT = 64
 
 
-class Slab:
+class PackedRows:
     """A piece of memory of which rows are taken one after the other, by any thread.
 
     Parameters
