@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.graph.guards import guarded, merge
+from penstock.graph.branches import guarded, merge
 from tests.parity.support import LIBRARIES, assert_both_raise, assert_parity, run_graph
 
 _rng = np.random.default_rng(3)
