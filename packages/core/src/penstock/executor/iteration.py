@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.batch import BatchBuffer
     from penstock.executor.cpu.program import Program
     from penstock.executor.gpu.batch import GpuBatch
-    from penstock.executor.processes.remote import Carried
     from penstock.executor.step import Step
 
 
@@ -168,7 +167,7 @@ class Iteration:
         """Batch of each register, a `BatchBuffer` or a `GpuBatch`; written by the thread that owns
         the iteration, without the lock. It owns their memory until the consumer takes the outputs.
         """
-        self.carried: dict[int, Carried] = {}
+        self.carried: dict[int, Any] = {}
         """What of the buffers worker processes read, by register."""
         self.entries: dict[int, np.ndarray] = {}
         """What each reader drew: int64, the number of the entry of each sample."""

@@ -146,6 +146,7 @@ class WorkerProcesses:
         self._workers: list[WorkerProcess | None] = [None] * count
         self._numbers: dict[Program, int] = {}
         self._lock = threading.Lock()
+        """Guards the workers, the numbers of programs, and whether they are closed."""
         self._closed = False
         self.carry_lock = threading.Lock()
         """Held while a batch is put into shared memory."""

@@ -28,6 +28,7 @@ class ServerProcess:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        """Held while the server is started, asked for a process, or ended."""
         self._control: Channel | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
