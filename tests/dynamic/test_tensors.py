@@ -212,6 +212,10 @@ def test_copies_and_pickles():
 def test_what_is_converted_in_between_is_kept_though_nobody_holds_it_yet():
     from penstock.experimental.dynamic import construction
 
-    slot = construction._called("cast", ndd.batch([1.5, 2.0])._slot, dtype=ndd.uint8)
-    ndd.EvalContext.current().evaluate_all()
+    context = ndd.EvalContext.current()
+    with context._evaluator._turn:  # so that both calls are done in one chain
+        slot = construction._called("cast", ndd.batch([1.5, 2.0])._slot, dtype=ndd.uint8)
+        other = ndd.batch([1.0, 2.0]) + 1
+    context.evaluate_all()
     assert [row.item() for row in slot.get().rows] == [2, 2]
+    assert other.tensors[0].item() == 2.0
