@@ -31,6 +31,7 @@ def main(file: int) -> None:
     control = Channel(socket.socket(fileno=file))
     for name in _LIBRARIES:
         importlib.import_module(name)
+    _prepare_kernels()
     while True:
         try:
             modules, end = control.receive()
@@ -46,6 +47,14 @@ def main(file: int) -> None:
             control.close()
             _work(end)
         os.close(end)
+
+
+def _prepare_kernels() -> None:
+    """Have Numba learn its types, which takes it half a second before the first kernel."""
+    from numba.core.registry import cpu_target
+
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
 
 
 def _import(modules: list[str]) -> None:
