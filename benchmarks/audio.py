@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import statistics
 import tempfile
 import time
@@ -170,10 +171,15 @@ def main() -> None:
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
     parser.add_argument("--batch-size", type=int, nargs="+", default=[8])
     parser.add_argument("--threads", type=int, nargs="+", help="of one loop, or of a pipeline")
+    parser.add_argument(
+        "--workers", choices=["threads", "processes"], help="of Penstock, in place of its default"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.5, help="of one round of one peer")
     parser.add_argument("--clips", type=int, default=64)
     args = parser.parse_args()
+    if args.workers:
+        os.environ["PENSTOCK_WORKERS"] = args.workers
     libraries = args.library or ["DALI", "Penstock"]
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -124,6 +125,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
     parser.add_argument("--case", action="append", help="may be repeated; default: all")
     parser.add_argument("--threads", type=int, nargs="+", help="default: 2; on the GPU 8")
+    parser.add_argument(
+        "--workers", choices=["threads", "processes"], help="of Penstock, in place of its default"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
         "--seconds", type=float, default=1.5, help="length of one round of one peer"
@@ -141,6 +145,8 @@ def _arguments() -> argparse.Namespace:
 def main() -> None:
     """Measure what the command line asks for and print the tables."""
     args = _arguments()
+    if args.workers:
+        os.environ["PENSTOCK_WORKERS"] = args.workers
     with tempfile.TemporaryDirectory() as scratch:
         root = args.files or write_dataset(Path(scratch) / "photographs", 600)
         if args.device == "cpu":

@@ -63,6 +63,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("nightly")
 
 
+@pytest.fixture(autouse=True)
+def _workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tests that look into threads have some where `test:processes` asks for processes."""
+    if request.node.get_closest_marker("in_threads") is not None:
+        monkeypatch.setenv("PENSTOCK_WORKERS", "threads")
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip tests of the GPU on machines without one, unless that must not happen."""
     if item.get_closest_marker("gpu") is None or _has_gpu():

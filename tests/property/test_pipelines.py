@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -105,6 +107,15 @@ def test_fused_equals_unfused_and_threads_do_not_matter(chain, decode, normalise
     fused = outputs(chain, num_threads=1, **what)
     assert_same(fused, outputs(chain, num_threads=2, fuse=False, **what))
     assert_same(fused, outputs(chain, num_threads=4, prefetch_queue_depth=4, **what))
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
+@settings(max_examples=5)
+@given(steps(), st.sampled_from([None, "image", "random"]), st.booleans())
+def test_worker_processes_do_not_matter(chain, decode, normalise):
+    what = {"feed": ENCODED if decode else DECODED, "decode": decode, "normalise": normalise}
+    threads = outputs(chain, num_threads=2, workers="threads", **what)
+    assert_same(threads, outputs(chain, num_threads=2, workers="processes", **what))
 
 
 @pytest.mark.parametrize("consumed", [0, 1, 3, 4])

@@ -15,6 +15,7 @@ def doubled():
     return fn.external_source(lambda: np.ones((4, 3), np.float32)) * 2
 
 
+@pytest.mark.in_threads
 @pytest.mark.parametrize(
     ("place", "name"), [(Arena, "reset"), (SampleRunner, "bind"), (SampleRunner, "__init__")]
 )

@@ -91,6 +91,7 @@ def outputs(definition, *, runs=2, threads=2, **traits):
     return [[np.array(s).tolist() for s in o] for o in found]
 
 
+@pytest.mark.in_threads
 def test_a_step_sees_the_samples_of_its_branch_only():
     def definition():
         x = numbers()
@@ -121,6 +122,7 @@ def test_nested_branches(fuse):
     assert outputs(definition, fuse=fuse) == [[0.0, 10.0, 2.0, 300.0, 4.0, 500.0]]
 
 
+@pytest.mark.in_threads
 @pytest.mark.parametrize("wanted", [0, 1])
 def test_a_branch_that_no_sample_takes(wanted):
     def definition():

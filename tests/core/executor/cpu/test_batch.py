@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 
 from penstock import fn, pipeline_def, types
 from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
@@ -40,6 +41,7 @@ def test_ragged_once_and_dense_again():
     assert dense[-1]
 
 
+@pytest.mark.in_threads
 def test_looking_at_data_in_another_way_copies_nothing():
     data = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
     x, y, z = outputs(

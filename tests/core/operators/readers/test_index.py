@@ -173,6 +173,7 @@ def test_a_parser_gets_details(declare, tmp_path):
     check(dynamic(), expected, BOXES)
 
 
+@pytest.mark.in_threads
 def test_a_parser_plans_several_entries_at_once(declare, tmp_path):
     """A byte says how often the next one is to be repeated."""
     for k in range(COUNT):
@@ -235,6 +236,7 @@ class Far(Index):
         return (arrays(CONTENTS)[entry],)
 
 
+@pytest.mark.in_threads
 def test_what_cannot_be_had_with_others_is_fetched_alone(declare):
     index = Far()
 
@@ -255,6 +257,7 @@ def test_what_cannot_be_had_with_others_is_fetched_alone(declare):
     assert set(index.tried) == {2, 5}
 
 
+@pytest.mark.in_threads
 def test_extents_of_addresses(declare):
     system = pytest.importorskip("fsspec").filesystem("memory")
     whole = b"".join(CONTENTS)

@@ -84,7 +84,8 @@ class CpuTasks:
                 if program.concurrency.is_full():
                     first_is_full |= iteration.stage == 0
                     continue
-                samples = iteration.take(chunk_size(iteration, program, program.concurrency.limit))
+                limit, sent = program.concurrency.limit, self._processes is not None
+                samples = iteration.take(chunk_size(iteration, program, limit, sent=sent))
                 if samples:
                     iteration.in_flight += 1
                     program.concurrency.enter()
