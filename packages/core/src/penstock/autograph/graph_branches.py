@@ -52,6 +52,7 @@ class GraphBranches:
         self, condition: DataNode, *, holds: bool
     ) -> contextlib.AbstractContextManager[None]:
         """Guard the nodes that are created in the block."""
+        self._check_on_the_cpu(condition, "A condition")
         return branches.guarded(condition, holds=holds)
 
     def merge(self, condition: DataNode, if_true: Any, if_false: Any, name: str) -> DataNode:
@@ -69,22 +70,21 @@ class GraphBranches:
                 f"The {side} operand of `{operation}` at {user_line()} is {value!r}; the other one "
                 "is data, so it must be data or a boolean."
             )
-        if edge.device != "cpu":
-            raise MisusedArgumentError(
-                f"Logical expression `{operation}` is restricted to data on the CPU; the {side} "
-                f'operand at {user_line()} is on the device "{edge.device}". `.cpu()` moves it.'
-            )
+        self._check_on_the_cpu(edge, f"The {side} operand of `{operation}`")
         arguments = {"expression_name": operation, "expression_side": side}
         return make_node(find("_conditional.validate_logical"), [edge], arguments).outputs[0]
 
     def negated(self, value: DataNode) -> DataNode:
         """The node for `not`."""
-        if value.device != "cpu":
-            raise MisusedArgumentError(
-                f"`not` is restricted to data on the CPU; the operand at {user_line()} is on the "
-                f'device "{value.device}". `.cpu()` moves it.'
-            )
+        self._check_on_the_cpu(value, "The operand of `not`")
         return make_node(find("_conditional.not_"), [value], {}).outputs[0]
+
+    def _check_on_the_cpu(self, edge: DataNode, what: str) -> None:
+        if edge.device != "cpu":
+            raise MisusedArgumentError(
+                f'{what}, at {user_line()}, is on the device "{edge.device}"; it must be on the '
+                "CPU. `.cpu()` moves it there."
+            )
 
     def _edge(self, value: Any) -> DataNode:
         if isinstance(value, DataNode):
