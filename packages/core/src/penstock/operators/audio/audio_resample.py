@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -100,8 +100,8 @@ class AudioResample(SampleOperator):
     >>> faster = fn.audio_resample(audio, scale=fn.random.uniform(range=(0.9, 1.1)))
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        audio, args = inputs[0], self.args
+    def infer(self, audio: Spec) -> Spec:
+        args = self.args
         _check_axes(audio.ndim)
         check_quality(args.quality)
         dtype = audio.dtype if args.dtype is None else args.dtype
@@ -134,8 +134,8 @@ class AudioResample(SampleOperator):
                 "`out_length`."
             )
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        audio, args = inputs[0], c.args
+    def cpu(self, c: SampleContext, audio: np.ndarray) -> np.ndarray:
+        args = c.args
         _check_axes(audio.ndim)
         length, step = resampling_of(
             len(audio), args.in_rate, args.out_rate, args.scale, args.out_length
@@ -144,8 +144,7 @@ class AudioResample(SampleOperator):
         resample(audio, step, self._window, out, c.temp, scaled=self._scaled)
         return out
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
-        audio: DeviceBatch = inputs[0]
+    def gpu(self, c: BatchContext, audio: DeviceBatch) -> DeviceBatch:
         _check_axes(audio.ndim)
         if self._on_gpu is None:
             from penstock.kernels.gpu.audio_resample import AudioResampling

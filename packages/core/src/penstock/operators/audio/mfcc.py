@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -73,7 +73,7 @@ class Mfcc(SampleOperator):
     >>> coefficients = fn.mfcc(fn.to_decibels(mel), n_mfcc=13, lifter=22, normalize=True)
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(self, data: Spec) -> Spec:
         args = self.args
         if args.n_mfcc < 1:
             raise ArgumentValueError(f"`n_mfcc` is {args.n_mfcc}; it has to be at least 1.")
@@ -84,10 +84,10 @@ class Mfcc(SampleOperator):
             )
         if args.axis < 0:
             raise ArgumentValueError(f"`axis` is {args.axis}; it has to be at least 0.")
-        if inputs[0].ndim is not None:
-            self._check_rank(inputs[0].ndim)
+        if data.ndim is not None:
+            self._check_rank(data.ndim)
         self._device_bands: dict[int, DeviceBands] = {}
-        return inputs[0]
+        return data
 
     def _check_rank(self, ndim: int) -> None:
         if ndim < 2:
@@ -106,8 +106,7 @@ class Mfcc(SampleOperator):
             )
         return cosine_bands(size, args.n_mfcc, args.dct_type, args.normalize, args.lifter)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         self._check_rank(data.ndim)
         axis = self.args.axis
         if data.size == 0 and data.shape[axis] == 0:
@@ -117,10 +116,9 @@ class Mfcc(SampleOperator):
         apply_bands(data, axis, bands, out)
         return out
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+    def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
         from penstock.kernels.gpu.bands import apply_bands
 
-        data: DeviceBatch = inputs[0]
         self._check_rank(data.ndim)
         axis = self.args.axis
         extents = data.shapes[:, axis]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
@@ -75,9 +73,9 @@ class NonsilentRegion(SampleOperator):
     >>> speech = fn.slice(audio, begin, length, axes=[0])
     """
 
-    def infer(self, *inputs: Spec) -> tuple[Spec, Spec]:
+    def infer(self, audio: Spec) -> tuple[Spec, Spec]:
         args = self.args
-        _check_axes(inputs[0].ndim)
+        _check_axes(audio.ndim)
         window, reset = args.window_length, args.reset_interval
         if window < 1:
             raise ArgumentValueError(f"`window_length` is {window}, but must be at least 1.")
@@ -98,8 +96,8 @@ class NonsilentRegion(SampleOperator):
             self._cutoff = float(np.float64(10) ** (args.cutoff_db / 10))
         return Spec(DALIDataType.INT32, 0), Spec(DALIDataType.INT32, 0)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        audio, args = inputs[0], self.args
+    def cpu(self, c: SampleContext, audio: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        args = self.args
         _check_axes(audio.ndim)
         found = self._find(
             audio, args.window_length, self._cutoff, args.reference_power, args.reset_interval
@@ -108,10 +106,10 @@ class NonsilentRegion(SampleOperator):
         begin[...], length[...] = found
         return begin, length
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> tuple[DeviceBatch, DeviceBatch]:
+    def gpu(self, c: BatchContext, audio: DeviceBatch) -> tuple[DeviceBatch, DeviceBatch]:
         from penstock.kernels.gpu.nonsilent import nonsilent_regions
 
-        audio, args = inputs[0], self.args
+        args = self.args
         _check_axes(audio.ndim)
         begin, length = c.empty((), np.int32, 0), c.empty((), np.int32, 1)
         nonsilent_regions(

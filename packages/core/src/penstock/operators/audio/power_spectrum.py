@@ -40,15 +40,14 @@ class PowerSpectrum(SampleOperator):
     >>> powers = fn.power_spectrum(signals, axis=-1)
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        data = inputs[0]
+    def infer(self, data: Spec) -> Spec:
         axis, ndim = self.args.axis, data.ndim
         if ndim is not None:
             _check_axis(axis, ndim)
         return data
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data, args = inputs[0], self.args
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
+        args = self.args
         _check_axis(args.axis, data.ndim)
         axis = args.axis if args.axis >= 0 else data.ndim - 1
         length = data.shape[axis]

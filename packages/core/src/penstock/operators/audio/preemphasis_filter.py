@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from penstock.errors import ArgumentChoiceError, DataTypeError
@@ -70,7 +68,7 @@ class PreemphasisFilter(SampleOperator):
     >>> emphasised = fn.preemphasis_filter(audio, preemph_coeff=0.95)
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(self, data: Spec) -> Spec:
         args = self.args
         if args.dtype not in _DTYPES:
             allowed = ", ".join(t.name for t in _DTYPES)
@@ -84,18 +82,16 @@ class PreemphasisFilter(SampleOperator):
         self._border = _BORDERS[args.border]
         self._filter = preemphasize
         self._dtype = np.dtype(to_numpy_type(args.dtype))
-        return inputs[0]._replace(dtype=args.dtype)
+        return data._replace(dtype=args.dtype)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         out = c.empty(data.shape, self._dtype)
         self._filter(data, c.args.preemph_coeff, self._border, out)
         return out
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+    def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
         from penstock.kernels.gpu.preemphasis import preemphasize
 
-        data: DeviceBatch = inputs[0]
         out = c.empty(data.extents, self._dtype)
         coefficients = scalars(c, "preemph_coeff", np.float32)
         assert coefficients is not None

@@ -31,8 +31,7 @@ from penstock.tensors.gpu.batch import DeviceBatch
 class Merge(SampleOperator):
     """Gives each sample what it has in the branch that it took."""
 
-    def infer(self, *inputs: Spec) -> Spec:
-        if_true, if_false, predicate = inputs
+    def infer(self, if_true: Spec, if_false: Spec, predicate: Spec) -> Spec:
         check_predicate(predicate)
         for what, of_one, of_other, error in (
             ("element types", if_true.dtype.name, if_false.dtype.name, DataTypeError),
@@ -55,16 +54,17 @@ class Merge(SampleOperator):
     plans_values = True
     needs_plan = False
 
-    def plan(self, c: PlanContext, *inputs: Samples) -> Planned | None:
+    def plan(
+        self, c: PlanContext, if_true: Samples, if_false: Samples, predicate: Samples
+    ) -> Planned | None:
         """What is known of the joined samples; `None` where branches are not known yet.
 
         Of either branch, only samples that took it are looked at.
         """
-        predicate = inputs[2]
         if not predicate.are_there:
             return None
-        branches = [inputs[0 if row else 1] for row in predicate.rows]
-        if all(branch.are_there for branch in inputs[:2]):
+        branches = [if_true if row else if_false for row in predicate.rows]
+        if if_true.are_there and if_false.are_there:
             rows = [branch.rows[k] for k, branch in enumerate(branches)]
             values = Samples(rows).values
             if values is not None:
@@ -76,14 +76,15 @@ class Merge(SampleOperator):
         ]
         return Planned(Samples(shapes=shapes).shapes)
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
+    def gpu(
+        self, c: BatchContext, if_true: DeviceBatch, if_false: DeviceBatch, predicate: Any
+    ) -> DeviceBatch:
         """Join batches that have the samples of their branch only; no pixel is copied."""
-        if_true, if_false, predicate = inputs
         holds = np.array([bool(row) for row in predicate.rows], bool)
         if holds.all():
-            return if_true  # type: ignore[no-any-return]
+            return if_true
         if not holds.any():
-            return if_false  # type: ignore[no-any-return]
+            return if_false
         place = np.where(holds, np.cumsum(holds) - 1, len(if_true) + np.cumsum(~holds) - 1)
         return DeviceBatch(
             if_true.runtime,

@@ -91,8 +91,7 @@ class Pad(SampleOperator):
             return BatchPad
         return BatchPad if any(int(extent) <= 0 for extent in shape) else cls
 
-    def infer(self, *inputs: Spec) -> Spec:
-        data = inputs[0]
+    def infer(self, data: Spec) -> Spec:
         if data.ndim == 0:
             raise ShapeError("Single numbers have no axes to be padded.")
         if self.given("axes") and self.given("axis_names"):
@@ -163,10 +162,9 @@ class Pad(SampleOperator):
         fill = self._fill_for(args)
         pad_window(data, (0,) * data.ndim, out, policy="constant", fill=fill)
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
+    def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         from penstock.kernels.gpu.window import window
 
-        data: LazyBatch = inputs[0]
         shapes = self._padded_shapes(c, data.shapes)
         if (shapes == data.shapes).all():
             return data

@@ -22,6 +22,7 @@ from penstock.operators.support.argument_types import (
     IntListArg,
     LayoutArg,
 )
+from penstock.operators.support.arguments import given
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -91,12 +92,11 @@ class Reshaping(SampleOperator):
 
     _dtype: DALIDataType
 
-    def infer(self, *inputs: Spec) -> Spec:
-        data = inputs[0]
+    def infer(self, data: Spec, shape_input: Spec | None = None) -> Spec:
         self._dtype = self._output_type(data)
         self.source_size = np.dtype(to_numpy_type(data.dtype)).itemsize
         self.target = np.dtype(to_numpy_type(self._dtype))
-        self.by_input = len(inputs) > 1
+        self.by_input = shape_input is not None
         self.relative = self.given("rel_shape")
         self.absolute = self.given("shape")
         self.mapped = self.given("src_dims") and not (self.by_input or self.absolute)
@@ -113,9 +113,10 @@ class Reshaping(SampleOperator):
             raise UsageError(f"{' and '.join(ways)} exclude each other; give one of them.")
         if not ways and not self.mapped and self.args.layout is None and not self._retypes():
             raise UsageError(self._nothing_to_do)
-        if self.by_input and inputs[1].dtype not in _INTEGERS:
+        if shape_input is not None and shape_input.dtype not in _INTEGERS:
             raise DataTypeError(
-                f"The shape input must hold integers, got {inputs[1].dtype.name}; `cast` it first."
+                f"The shape input must hold integers, got {shape_input.dtype.name}; `cast` it "
+                "first."
             )
         self._check_constants(data.ndim)
         ndim = self._output_rank(data.ndim)
@@ -257,16 +258,16 @@ class Reshaping(SampleOperator):
             )
         return shape
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
-        shape = self.new_shape(c.args, data.shape, inputs[1:])
+    def cpu(
+        self, c: SampleContext, data: np.ndarray, shape_input: np.ndarray | None = None
+    ) -> np.ndarray:
+        shape = self.new_shape(c.args, data.shape, given(shape_input))
         if data.dtype == self.target:
             return data.reshape(shape)
         return np.ascontiguousarray(data).reshape(-1).view(self.target).reshape(shape)
 
-    def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
-        data: DeviceBatch = inputs[0]
-        rows = inputs[1].rows if self.by_input else None
+    def gpu(self, c: BatchContext, data: DeviceBatch, shape_input: Any = None) -> DeviceBatch:
+        rows = shape_input.rows if self.by_input else None
         shapes = new_shapes(self, c, data.shapes, rows)
         if (data.pointers % np.uint64(self.target.itemsize)).any():
             # Elements of the new size would not be aligned.

@@ -46,8 +46,7 @@ class Transpose(SampleOperator):
     >>> planes = fn.transpose(images, perm=[2, 0, 1])
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        data = inputs[0]
+    def infer(self, data: Spec) -> Spec:
         perm, ndim = self.args.perm, data.ndim
         if perm is not None:
             if sorted(perm) != list(range(len(perm))):
@@ -80,8 +79,7 @@ class Transpose(SampleOperator):
             return data.layout[::-1]
         return "".join(data.layout[axis] for axis in self._perm)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         perm = self._permutation(data.ndim)
         shape = data.shape
         # Order among axes longer than 1 is all that matters to memory.
@@ -95,8 +93,7 @@ class Transpose(SampleOperator):
     takes = (StridedBatch,)
     returns_lazy = (LazyBatch,)
 
-    def gpu(self, c: BatchContext, *inputs: DeviceBatch | StridedBatch) -> LazyBatch:
-        data = inputs[0]
+    def gpu(self, c: BatchContext, data: DeviceBatch | StridedBatch) -> LazyBatch:
         return StridedBatch.of(data).permuted(self._permutation(data.ndim))
 
     def _permutation(self, ndim: int) -> tuple[int, ...]:

@@ -96,8 +96,7 @@ class _Adjustment(SampleOperator):
     keeps_shape = True
     elementwise = True
 
-    def infer(self, *inputs: Spec) -> Spec:
-        data = inputs[0]
+    def infer(self, data: Spec) -> Spec:
         dtype = element_type(self.args, data, _TYPES)
         self._dtype = np.dtype(to_numpy_type(dtype))
         source = np.dtype(to_numpy_type(data.dtype))
@@ -117,8 +116,7 @@ class _Adjustment(SampleOperator):
         self._unchanged = dtype == data.dtype and dtype != DALIDataType.INT32
         return data._replace(dtype=dtype)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         args = vars(c.args)
         brightness, shift = args.get("brightness", 1.0), args.get("brightness_shift", 0.0)
         contrast, center = args.get("contrast", 1.0), args.get("contrast_center")
@@ -138,8 +136,7 @@ class _Adjustment(SampleOperator):
     takes = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
     returns_lazy = (LazyBatch,)
 
-    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
-        data = inputs[0]
+    def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         brightness, shift, contrast, center = (self._each(c, name) for name in _NAMES)
         count = max(map(len, (brightness, shift, contrast, center)))
         scale, offset = np.empty(count, np.float32), np.empty(count, np.float32)

@@ -72,10 +72,9 @@ class _ColorTransform(SampleOperator):
     keeps_shape = True
     elementwise = True
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(self, data: Spec) -> Spec:
         from penstock.kernels.cpu import color, color_matrices
 
-        data = inputs[0]
         dtype = element_type(self.args, data, _TYPES)
         self._dtype = np.dtype(to_numpy_type(dtype))
         self._source = np.dtype(to_numpy_type(data.dtype))
@@ -100,8 +99,7 @@ class _ColorTransform(SampleOperator):
         made = self._matrices
         made.color_matrices(*values, self._center, made.FROM_YIQ, made.TO_YIQ, numbers)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         if data.shape[-1] != 3:
             raise _not_three_channels(data.shape)
         numbers = self._constant if self._constant is not None else self._numbers(c.args)
@@ -112,10 +110,9 @@ class _ColorTransform(SampleOperator):
     takes = TAKEN
     returns_lazy = (LazyBatch,)
 
-    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
+    def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         from penstock.kernels.gpu.color_steps import Matrix
 
-        data = inputs[0]
         wrong = data.shapes[:, -1] != 3
         if wrong.any():
             index = int(wrong.argmax())

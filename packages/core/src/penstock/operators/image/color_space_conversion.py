@@ -53,7 +53,7 @@ class ColorSpaceConversion(SampleOperator):
     >>> grey = fn.color_space_conversion(images, image_type=types.RGB, output_type=types.GRAY)
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def infer(self, data: Spec) -> Spec:
         from penstock.kernels.cpu.color_spaces import CHANNELS, convert_pixels
 
         given, wanted = self.args.image_type, self.args.output_type
@@ -69,10 +69,9 @@ class ColorSpaceConversion(SampleOperator):
         self._spaces = given.name, wanted.name
         self._channels, self._made = CHANNELS[given.name], CHANNELS[wanted.name]
         self._convert = convert_pixels
-        return inputs[0]
+        return data
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         if data.shape[-1] != self._channels:
             raise self._wrong_channels(data.shape)
         out = c.empty((*data.shape[:-1], self._made), np.uint8)
@@ -82,10 +81,9 @@ class ColorSpaceConversion(SampleOperator):
     takes = TAKEN
     returns_lazy = (LazyBatch,)
 
-    def gpu(self, c: BatchContext, *inputs: LazyBatch) -> LazyBatch:
+    def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         from penstock.kernels.gpu.color_steps import Conversion
 
-        data = inputs[0]
         wrong = data.shapes[:, -1] != self._channels
         if wrong.any():
             index = int(wrong.argmax())
