@@ -324,3 +324,19 @@ def test_the_last_step_of_a_branch_writes_to_the_merged_batch():
     step = out.strides[0]
     places = {out.ctypes.data + k * step for k in range(SIZE)}
     assert set(rows[:3]) <= places
+
+
+@pytest.mark.parametrize("limit", [2, 9])
+def test_branches_and_reductions_in_worker_processes(limit):
+    def definition():
+        x = fed([np.full((k + 1, 3), k, np.float32) for k in range(SIZE)])
+        label = fed(np.arange(SIZE, dtype=np.int32))
+        p = label > limit
+        with guarded(p):
+            y = fn.pad(fn.normalize(x, batch=True)) + 1
+        with guarded(p, holds=False):
+            z = fn.random.uniform(x, seed=3)
+        return merge(p, y, z), label
+
+    expected = outputs(definition, workers="threads")
+    assert outputs(definition, workers="processes") == expected

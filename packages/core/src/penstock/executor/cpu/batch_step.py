@@ -105,7 +105,7 @@ def run_batch_step(
         buffers.append(buffer)
     if not places:
         if step.reduces:
-            _keep_reduced(step, (np.zeros(0),) * len(step.outputs), iteration, history)
+            _keep_reduced(step, (np.zeros(()),) * len(step.outputs), iteration, history)
         return
     inputs = [b for b in (iteration.buffers[r] for r in step.inputs) if b is not None]
     if some is not None and len(some) < iteration.size:
