@@ -303,7 +303,8 @@ def _read_extents(address: int, job: np.ndarray, board: np.ndarray, clock: np.nd
     path = np.empty(job[LONGEST] + 1, np.uint8)
     root_bytes = job[ROOT_BYTES]
     root = numba.carray(_bytes(job[ROOT]), (root_bytes,))
-    path[:root_bytes] = root
+    for k_root in range(root_bytes):  # a slice takes two seconds more to compile
+        path[k_root] = root[k_root]
     began = np.int64(0)
     done = 0
     opened, descriptor = np.int64(-1), np.int32(-1)
