@@ -14,6 +14,7 @@ from penstock.kernels.cpu.bands import mel_bands
 from penstock.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
 from penstock.kernels.gpu import spectrogram as kernels
 from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
+from penstock.tensors.rows import Rows
 from tests.support.gpu.alike import check_alike, check_same_error
 from tests.support.gpu.session import gpu_session
 
@@ -235,7 +236,9 @@ def test_several_queues_at_a_time():
                 got = session.download(found)
                 for signal, values in zip(data, got, strict=True):
                     expected = np.empty(values.shape, np.float32)
-                    plan.write(signal, expected, np.empty, bands=bands if turn else None)
+                    rows, own = Rows([signal]), bands if turn else None
+                    out = Rows.of_array(expected[None])
+                    plan.write(rows, np.array([16]), out, np.empty, bands=own)
                     np.testing.assert_array_equal(values, expected)
                 if turn:
                     arguments = {"time_first": False, "note_largest": False}

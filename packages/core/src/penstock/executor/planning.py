@@ -18,43 +18,66 @@ _MOST_REMEMBERED = 4096
 
 
 class SamplePlans:
-    """The plan of one operator for some samples, sample by sample.
+    """The plan of one operator for some samples.
 
-    Attributes
+    Parameters
     ----------
-    rows
-        What `cpu` finds as ``c.row``, one for each sample.
-    shapes
-        Shapes of each output: a list with a tuple for each sample.
+    size
+        Number of samples.
+    planned
+        What the operator has worked out.
     dtypes
         Element type of each output.
-    values
-        The outputs themselves, ``(samples, ...)`` each; `None` where `cpu` makes them.
     """
 
-    __slots__ = ("dtypes", "rows", "shapes", "values")
+    __slots__ = ("_rows", "_shapes", "dtypes", "planned", "size")
 
-    def __init__(
-        self,
-        rows: list[Any],
-        shapes: tuple[list[tuple[int, ...]], ...],
-        dtypes: Sequence[np.dtype],
-        values: tuple[np.ndarray, ...] | None = None,
-    ) -> None:
-        self.rows = rows
-        self.shapes = shapes
+    def __init__(self, size: int, planned: Planned, dtypes: Sequence[np.dtype]) -> None:
+        self.size = size
+        self.planned = planned
         self.dtypes = dtypes
-        self.values = values
+        self._rows: list[Any] | None = None
+        self._shapes: tuple[list[tuple[int, ...]], ...] | None = None
+
+    @property
+    def values(self) -> tuple[np.ndarray, ...] | None:
+        """The outputs themselves, ``(samples, ...)`` each; `None` where `cpu` makes them."""
+        return self.planned.values
+
+    @property
+    def rows(self) -> list[Any]:
+        """What `cpu` finds as ``c.row``, one for each sample."""
+        if self._rows is None:
+            self._rows = self.planned.rows(self.size)
+        return self._rows
+
+    @property
+    def shapes(self) -> tuple[list[tuple[int, ...]], ...]:
+        """Shapes of each output: a list with a tuple for each sample."""
+        if self._shapes is None:
+            self._shapes = tuple(list(map(tuple, each.tolist())) for each in self.planned.shapes)
+        return self._shapes
 
     def spread(self, places: Sequence[int], count: int) -> SamplePlans:
         """The same as plans of `count` samples, of which these are the ones at `places`."""
-        rows: list[Any] = [None] * count
-        shapes: tuple[list[tuple[int, ...]], ...] = tuple([()] * count for _ in self.shapes)
-        for own, k in enumerate(places):
-            rows[k] = self.rows[own]
-            for made, each in zip(shapes, self.shapes, strict=True):
-                made[k] = each[own]
-        return SamplePlans(rows, shapes, self.dtypes)
+        planned = self.planned
+        shapes = tuple([_spread(each, places, count) for each in planned.shapes])
+        table: Any
+        if isinstance(planned.table, np.ndarray):
+            table = _spread(planned.table, places, count)
+        else:
+            table = tuple([_spread(each, places, count) for each in planned.table])
+        return SamplePlans(count, Planned(shapes, table), self.dtypes)
+
+
+def _spread(column: Any, places: Sequence[int], count: int) -> Any:
+    """A column, a row a sample, as rows of `count` samples: those at `places`."""
+    made: Any = [None] * count
+    if isinstance(column, np.ndarray):
+        made = np.zeros((count, *column.shape[1:]), column.dtype)
+    for row, place in zip(column, places, strict=True):
+        made[place] = row
+    return made
 
 
 class NotPlannedError(Exception):
@@ -131,8 +154,14 @@ class Planner:
             remembered.update(known)
             found = [known[s] if f is None else f for s, f in zip(shapes, found, strict=True)]
         rows = [f[0] for f in found]  # type: ignore[index]
-        outputs_of = [f[1] for f in found]  # type: ignore[index]
-        return SamplePlans(rows, tuple(map(list, zip(*outputs_of, strict=True))), self._dtypes)
+        outputs_of = zip(*[f[1] for f in found], strict=True)  # type: ignore[index]
+        table = tuple(zip(*rows, strict=True)) if type(rows[0]) is tuple else np.array(rows)
+        plans = SamplePlans(len(rows), Planned(table=table), self._dtypes)
+        plans._rows, plans._shapes = rows, tuple(map(list, outputs_of))
+        plans.planned.shapes = tuple(
+            [np.array(each, np.int64).reshape(len(rows), -1) for each in plans._shapes]
+        )
+        return plans
 
     def _made(
         self,
@@ -150,10 +179,10 @@ class Planner:
         if planned is None:
             raise NotPlannedError
         if planned.values is not None:
-            return SamplePlans([], (), self._dtypes, self._checked_values(planned.values, size))
-        self._check_shapes(planned.shapes, size)
-        shapes = tuple(list(map(tuple, each.tolist())) for each in planned.shapes)
-        return SamplePlans(planned.rows(size), shapes, self._dtypes)
+            self._check_values(planned.values, size)
+        else:
+            self._check_shapes(planned.shapes, size)
+        return SamplePlans(size, planned, self._dtypes)
 
     def _check_shapes(self, shapes: tuple[np.ndarray, ...], size: int) -> None:
         if len(shapes) != len(self._specs):
@@ -168,7 +197,7 @@ class Planner:
                     f"dimensions; it must be for {size} of {spec.ndim}."
                 )
 
-    def _checked_values(self, values: tuple[np.ndarray, ...], size: int) -> tuple[np.ndarray, ...]:
+    def _check_values(self, values: tuple[np.ndarray, ...], size: int) -> None:
         for k, (each, dtype) in enumerate(zip(values, self._dtypes, strict=True)):
             if each.dtype != dtype:
                 raise DataTypeError(
@@ -177,4 +206,3 @@ class Planner:
                 )
             if len(each) != size:
                 raise ShapeError(f"The plan made {len(each)} samples where there are {size}.")
-        return values

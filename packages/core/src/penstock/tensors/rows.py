@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from penstock.tensors.addresses import addresses_of
 from penstock.tensors.gpu.batch import volumes
@@ -23,12 +22,13 @@ class Rows(Sequence[np.ndarray]):
         The samples, where they are at hand.
     """
 
-    __slots__ = ("_addresses", "_rows", "_shapes", "begins", "flat")
+    __slots__ = ("_addresses", "_dense", "_rows", "_shapes", "begins", "flat")
 
     def __init__(self, rows: list[np.ndarray] | None = None) -> None:
         self._rows = rows
         self._addresses: np.ndarray | None = None
         self._shapes: np.ndarray | None = None
+        self._dense: np.ndarray | None = None
         self.flat: np.ndarray | None = None
         """Memory that all of them are in, 1-D, where there is such; `begins` then says where."""
         self.begins: np.ndarray | None = None
@@ -41,10 +41,29 @@ class Rows(Sequence[np.ndarray]):
         made.flat, made.begins, made._shapes = flat, begins, shapes
         return made
 
+    @classmethod
+    def of_array(cls, values: np.ndarray) -> Rows:
+        """The elements of `values` along its outermost axis."""
+        count, shape = len(values), values.shape[1:]
+        begins = np.arange(count, dtype=np.int64) * math.prod(shape)
+        shapes = np.full((count, len(shape)), shape, np.int64)
+        made = cls.of_memory(values.reshape(-1), begins, shapes)
+        made._dense = values
+        return made
+
+    def window(self, anchors: np.ndarray, sizes: np.ndarray) -> Rows:
+        """Elements of each from number `anchors` on, so many of them: 1-D samples alone."""
+        if self.flat is not None and self.begins is not None:
+            return Rows.of_memory(self.flat, self.begins + anchors, sizes[:, None])
+        spans = zip(self.rows, anchors.tolist(), (anchors + sizes).tolist(), strict=True)
+        return Rows([row[begin:end] for row, begin, end in spans])
+
     @property
     def rows(self) -> list[np.ndarray]:
         """The samples."""
         rows = self._rows
+        if rows is None and self._dense is not None:
+            rows = self._rows = [self._dense[k, ...] for k in range(len(self._dense))]
         if rows is None:
             flat, begins, shapes = self.flat, self.begins, self._shapes
             assert flat is not None
@@ -106,19 +125,27 @@ class Rows(Sequence[np.ndarray]):
         """All of them as one array, ``(samples, ...)``, a view; `None` unless they are of one shape
         and as far from one another.
         """
+        if self._dense is not None:
+            return self._dense
         flat, begins = self.flat, self.begins
         shapes = self.shapes
-        if flat is None or begins is None or (shapes != shapes[0]).any():
+        if flat is None or begins is None or np.count_nonzero(shapes != shapes[0]):
             return None
         pitch = 0
         if len(begins) > 1:
             pitches = begins[1:] - begins[:-1]
             pitch = int(pitches[0])
-            if (pitches != pitch).any():
+            if np.count_nonzero(pitches != pitch):
                 return None
         shape = tuple(shapes[0].tolist())
-        first = flat[int(begins[0]) :][: math.prod(shape)].reshape(shape)
-        return as_strided(first, (len(self), *shape), (pitch * flat.itemsize, *first.strides))
+        strides = [flat.itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+        return np.ndarray(
+            (len(self), *shape),
+            flat.dtype,
+            flat,
+            int(begins[0]) * flat.itemsize,
+            (pitch * flat.itemsize, *strides),
+        )
 
     def subset(self, kept: Sequence[int]) -> Rows:
         """Some of them."""

@@ -20,8 +20,10 @@ second so than with 16 at a time, since threads that share an interpreter are wo
 """
 _QUICK_READING_SECONDS = 2e-4
 _LITTLE_WORK_SECONDS = 3e-4
-"""Of samples that take less, planning a chunk is a good part: it costs some 10 microseconds of the
-interpreter for a step, however many samples there are."""
+"""Of samples that keep the processor for less, planning a chunk is a good part: it costs some 10
+microseconds of the interpreter for a step, however many samples there are."""
+_WAIT_SECONDS = 5e-3
+"""Where files take so long to come, all threads had better share them."""
 _FEWEST_OF_LITTLE_WORK = 16
 _SHORT_WORK_SECONDS = 2e-3
 """A chunk costs some 15 microseconds of the interpreter; of work as short as this, single samples
@@ -46,11 +48,12 @@ def chunk_size(iteration: Iteration, program: Program, threads: int, *, sent: bo
     if program.is_light:
         fewest = _READ_QUICKLY if seconds < _QUICK_READING_SECONDS else _READ
         return max(fewest, -(-iteration.size // threads))
-    largest = _LARGEST_OF_LITTLE_WORK if seconds < _LITTLE_WORK_SECONDS else _LARGEST
+    is_little = program.processor_seconds < _LITTLE_WORK_SECONDS and seconds < _WAIT_SECONDS
+    largest = _LARGEST_OF_LITTLE_WORK if is_little else _LARGEST
     if threads == 1:
         return largest  # nobody to share with
     fair = (iteration.size - iteration.next) // (4 * threads) + 1
-    if seconds < _LITTLE_WORK_SECONDS:
+    if is_little:
         fair = max(fair, min(_FEWEST_OF_LITTLE_WORK, -(-iteration.size // (2 * threads))))
     elif seconds < _SHORT_WORK_SECONDS and iteration.size >= 4 * threads:
         fair = max(fair, min(_FEWEST, iteration.size // threads))

@@ -146,11 +146,19 @@ class ChunkContext:
         """Memory of outputs that has been handed out."""
 
     @property
-    def rows(self) -> list[Any]:
-        """What `plan` has worked out: the rows of the samples."""
+    def table(self) -> tuple[Any, ...]:
+        """What `plan` has worked out: columns of the samples."""
         plans = self._context.plans
         assert plans is not None
-        return [plans.rows[k] for k in self._places]
+        table, places = plans.planned.table, self._places
+        if isinstance(places, range):
+            return tuple([column[places.start : places.stop] for column in table])
+        return tuple(
+            [
+                c[list(places)] if isinstance(c, np.ndarray) else [c[k] for k in places]
+                for c in table
+            ]
+        )
 
     def values(self, name: str) -> list[Any]:
         """Argument `name` of each sample, converted."""
@@ -161,13 +169,21 @@ class ChunkContext:
         """Whether anybody reads an output."""
         return self._read[output]
 
+    @property
+    def shapes(self) -> np.ndarray:
+        """Shapes of the first output, as `plan` gave them."""
+        plans = self._context.plans
+        assert plans is not None
+        found, places = plans.planned.shapes[0], self._places
+        if isinstance(places, range):
+            return found[places.start : places.stop]
+        return found[list(places)]
+
     def out(self) -> Rows:
         """Memory for the first output, of the shapes that `plan` gave."""
         plans = self._context.plans
         assert plans is not None
-        found = plans.shapes[0]
-        shapes = np.array([found[k] for k in self._places], np.int64)
-        return self.empty(shapes.reshape(len(self._places), -1), plans.dtypes[0])
+        return self.empty(self.shapes, plans.dtypes[0])
 
     def empty(self, shapes: np.ndarray, dtype: DTypeLike, output: int = 0) -> Rows:
         """Memory for an output: rows of the batch if it leaves the segment, else scratch."""

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from penstock.executor.planning import SamplePlans
     from penstock.executor.step import Step
 
-_GROUP_BYTES = 1 << 20
-"""Scratch memory that samples which go through the steps together may take: what a core's own cache
-holds, about."""
+_GROUP_BYTES = 4 << 20
+"""Scratch memory that samples which go through the steps together may take. A core's own cache
+holds less, but what a step on a chunk costs the interpreter is shared by more of them."""
 
 
 class Chunk:
@@ -123,6 +123,9 @@ class _Group:
             return _subset(values, [place[p] for p in positions])
         known = self._columns[register]
         assert known is not None
+        dense = known.dense
+        if dense is not None and isinstance(positions, range):
+            return Rows.of_array(dense[positions.start : positions.stop])
         rows = known.rows
         return [rows[k] for k in positions]
 
@@ -171,6 +174,7 @@ class SampleRunner:
         made = {r: (s, c) for s, c in steps for r in s.outputs}
         self._producers = {id(s): _lazy_producers(s, made) for s, _ in self._operators}
         """For each step the contexts that its lazy input refers to."""
+        self._group_bytes = _GROUP_BYTES if any(s.chunked for s, _ in self._operators) else 0
         self._scratch_bytes = _GROUP_BYTES
         """Scratch memory that the last samples took, each."""
         self._iteration: Any = None
@@ -245,7 +249,7 @@ class SampleRunner:
                     plans = plans.spread(places, len(chunk.indices))
                 context.plans = plans
                 if plans is not None:
-                    for r, shapes in zip(step.outputs, plans.shapes, strict=True):
+                    for r, shapes in zip(step.outputs, plans.planned.shapes, strict=True):
                         chunk.columns[r] = Samples(shapes=shapes)
             left.append((step, context))
         if not left:
@@ -254,7 +258,7 @@ class SampleRunner:
         mark = arena.mark()
         count, begin = len(chunk.indices), 0
         while begin < count:
-            size = max(_GROUP_BYTES // max(self._scratch_bytes, 1), 1)
+            size = max(self._group_bytes // max(self._scratch_bytes, 1), 1)
             end = min(begin + size, count)
             group = _Group(chunk.columns, range(begin, end))
             for step, context in left:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penstock._later import later
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.rows import read_only
+from penstock.tensors.rows import Rows
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu import normalize_loops
@@ -84,43 +85,47 @@ def normalize(
 
 
 def normalize_by_own_moments(
-    data: np.ndarray,
-    out: np.ndarray,
-    axes: tuple[int, ...],
+    samples: Rows,
+    out: Rows,
+    axes: tuple[int, ...] | None,
     *,
     ddof: int,
     epsilon: float,
     scale: float,
     shift: float,
-) -> bool:
-    """The same with the mean and the deviation along `axes`, in one go.
+) -> list[int]:
+    """The same for several samples, with mean and deviation along `axes` of their own, in one go.
 
-    The values are those of `totals`, `squared_deviations` and `normalize`, bit for bit.
+    The values are those of `totals`, `squared_deviations` and `normalize`, bit for bit. Integers
+    have up to 16 bits, and outputs are float32.
 
     Returns
     -------
-    Whether it was done: data whose differences are of float64, outputs other than float32, and axes
-    that are no neighbours take the long way.
+    Which samples were left out: those whose axes are no neighbours.
     """
-    if out.dtype != np.float32 or needs_double(data.dtype) or not data.size:
-        return False
-    whole = _as_whole_blocks(data.shape, axes)
-    if whole is None:
-        return False
-    outer, reduced, inner = whole
-    _normalize_by_own_moments()(
-        _flat(data),
-        reduced,
-        inner,
+    blocks = np.zeros((len(samples), 3), np.int64)
+    left = []
+    for k, shape in enumerate(map(tuple, samples.shapes.tolist())):
+        found = _as_whole_blocks(shape, axes if axes is not None else tuple(range(len(shape))))
+        if found is None:
+            left.append(k)
+        else:
+            blocks[k] = found
+    groups = int((blocks[:, 0] * blocks[:, 2]).max(initial=0))
+    normalize_loops.normalize_by_own_moments(
+        samples.addresses,
+        np.empty(0, samples.dtype),
+        blocks,
         ddof,
         epsilon,
         scale,
         np.float32(shift),
-        out.reshape(-1),
-        np.empty((outer, inner), np.float64),
-        np.empty((2, outer, inner), np.float32),
+        out.flat,
+        out.begins,
+        np.empty(groups, np.float64),
+        np.empty((2, groups), np.float32),
     )
-    return True
+    return left
 
 
 @lru_cache(maxsize=1024)
@@ -128,11 +133,6 @@ def _as_whole_blocks(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int
     """`in_blocks`, if there is nothing else to sum up along."""
     outer, reduced, inner, rest = in_blocks(shape, axes)
     return None if any(rest[k] != 1 for k in axes) else (outer, reduced, inner)
-
-
-@cache
-def _normalize_by_own_moments() -> Any:
-    return normalize_loops.normalize_by_own_moments
 
 
 def needs_double(dtype: np.dtype) -> bool:

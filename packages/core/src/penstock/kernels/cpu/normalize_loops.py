@@ -7,9 +7,11 @@ enough for vectors; where even a whole block is short, plain loops are faster.
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 
 from penstock.kernels.compilation import njit
+from penstock.kernels.cpu.pointers import elements
 
 _VECTOR = 16
 _SHORT = 48
@@ -213,40 +215,57 @@ def scale_deviations(
 
 @njit(nogil=True, error_model="numpy")
 def normalize_by_own_moments(
-    data: np.ndarray,
-    reduced: int,
-    inner: int,
+    addresses: np.ndarray,
+    like: np.ndarray,
+    blocks: np.ndarray,
     ddof: int,
     epsilon: float,
     scale: float,
     shift: np.float32,
     out: np.ndarray,
+    begins: np.ndarray,
     moments: np.ndarray,
     parameters: np.ndarray,
 ) -> None:
-    """All of it for groups whose elements fill whole blocks, with moments of their own.
+    """All of it for samples whose groups fill whole blocks, with moments of their own.
 
     Parameters
     ----------
+    addresses, like
+        uint64 ``(samples,)``: where each is in memory, and an array of its type.
+    blocks
+        int64 ``(samples, 3)``: outer, reduced and inner extent; 0 for samples to leave out.
     ddof, epsilon
         What is taken off the number of elements, and added to variances.
     scale
         What quotients are multiplied by.
-    out
-        float32, flat.
+    out, begins
+        float32, flat, and the element of it with which each sample begins.
     moments, parameters
-        Scratch memory: float64 ``(outer, inner)`` and float32 ``(2, outer, inner)``.
+        Scratch memory: float64 ``(groups,)`` and float32 ``(2, groups)`` of the largest sample.
     """
-    mean, factor = parameters[0], parameters[1]
-    totals(data, reduced, inner, moments)
-    for outer in range(moments.shape[0]):
-        for i in range(inner):
-            mean[outer, i] = np.float32(moments[outer, i] / max(reduced, 1))
-    centers = mean.astype(np.float64)
-    squared_deviations(data, reduced, inner, centers, moments)
-    for outer in range(moments.shape[0]):
-        for i in range(inner):
-            square = moments[outer, i] / (reduced - ddof) if reduced > ddof else 0.0
-            deviation = np.sqrt(square + epsilon)
-            factor[outer, i] = np.float32(scale / deviation) if deviation != 0 else np.float32(0)
-    scale_deviations(data, reduced, inner, mean, factor, shift, out)
+    for k in range(len(addresses)):
+        count, reduced, inner = blocks[k]
+        size = count * reduced * inner
+        if size == 0:
+            continue
+        data = numba.carray(elements(addresses[k], like), size)
+        sums = moments[: count * inner].reshape(count, inner)
+        mean = parameters[0, : count * inner].reshape(count, inner)
+        factor = parameters[1, : count * inner].reshape(count, inner)
+        totals(data, reduced, inner, sums)
+        for outer in range(count):
+            for i in range(inner):
+                mean[outer, i] = np.float32(sums[outer, i] / max(reduced, 1))
+        centers = mean.astype(np.float64)
+        squared_deviations(data, reduced, inner, centers, sums)
+        for outer in range(count):
+            for i in range(inner):
+                square = sums[outer, i] / (reduced - ddof) if reduced > ddof else 0.0
+                deviation = np.sqrt(square + epsilon)
+                factor[outer, i] = (
+                    np.float32(scale / deviation) if deviation != 0 else np.float32(0)
+                )
+        scale_deviations(
+            data, reduced, inner, mean, factor, shift, out[begins[k] : begins[k] + size]
+        )

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from penstock._later import later
+from penstock.kernels.cpu.rows import read_only
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu import pad_loops
+    from penstock.tensors.rows import Rows
+else:
+    pad_loops = later("penstock.kernels.cpu.pad_loops")
 
 Move = Callable[[np.ndarray, np.ndarray], None]
 """Fills its second argument with its first, converting the type where needed."""
@@ -63,6 +72,26 @@ def pad_window(
         rest = [slice(f, e) for f, e in zip(first[axis + 1 :], last[axis + 1 :], strict=True)]
         for to, taken in pair or ():
             out[(*box, to, *rest)] = out[(*box, taken, *rest)]
+
+
+def pad_signals(sources: Rows, anchors: np.ndarray, out: Rows, fill: np.ndarray) -> None:
+    """The same for several signals, with a constant outside of them.
+
+    Parameters
+    ----------
+    sources
+        With a single axis.
+    anchors
+        int64 ``(signals,)``.
+    out
+        The windows, in one piece of memory.
+    fill
+        The value outside, of the type of `out`, in an array.
+    """
+    assert out.flat is not None
+    pad_loops.pad_signals(
+        sources.addresses, sources.sizes, anchors, out.flat, out.begins, out.sizes, read_only(fill)
+    )
 
 
 def _copy(source: np.ndarray, out: np.ndarray) -> None:

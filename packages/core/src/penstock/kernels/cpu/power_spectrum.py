@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from penstock.kernels.cpu.spectrogram import Frames, Memory, SpectrumPlan
+from penstock.tensors.rows import Rows
 
 
 @lru_cache(maxsize=64)
@@ -45,6 +46,8 @@ def power_spectrum(
     moved = np.moveaxis(out, axis, -1)
     spectra = out if axis == data.ndim - 1 else memory(moved.shape, np.float32)
     count = math.prod(moved.shape[:-1])
-    plan.write(rows.reshape(-1), spectra.reshape(count, -1), memory, time_first=True)
+    whole = Rows.of_array(spectra.reshape(1, count, -1))
+    signal = Rows.of_array(rows.reshape(1, -1))
+    plan.write(signal, np.array([count]), whole, memory, time_first=True)
     if spectra is not out:
         moved[...] = spectra

@@ -13,6 +13,7 @@ from penstock.kernels.cpu.bands import NO_BANDS, Bands, apply_bands
 from penstock.kernels.cpu.decibels import NO_DECIBELS, DecibelScale, to_decibels
 from penstock.kernels.cpu.fourier import spectrum_of
 from penstock.kernels.cpu.rows import read_only
+from penstock.tensors.rows import Rows
 
 if TYPE_CHECKING:
     from scipy import fft
@@ -101,7 +102,6 @@ class SpectrumPlan:
         """`None` where there are too large factors; SciPy then finds it."""
         self._tables: tuple[Any, ...] | None = None
         """Arguments of the compiled loop between `reflect` and `squared`."""
-        self._compiled: Any = None
         self._scratch_numbers = 0
         """Of the compiled loop, without a filter bank."""
         if spectrum is not None:
@@ -129,24 +129,28 @@ class SpectrumPlan:
 
     def write(
         self,
-        signal: np.ndarray,
-        out: np.ndarray,
+        signals: Rows,
+        frame_counts: np.ndarray,
+        out: Rows,
         memory: Memory,
         *,
         time_first: bool = False,
         bands: Bands | None = None,
         scale: DecibelScale | None = None,
     ) -> None:
-        """Fill `out` with the spectrogram of `signal`, or with what is made of it.
+        """Fill `out` with the spectrograms of `signals`, or with what is made of them.
 
         The result is that of `apply_bands` and `to_decibels` after one another, bit for bit.
 
         Parameters
         ----------
-        signal
-            float32 ``(n,)``, any stride, not empty.
+        signals
+            float32 with a single extent above 1, not empty.
+        frame_counts
+            int64 ``(signals,)``, at least 1.
         out
-            float32 ``(bins or bands.sums, frames)``, contiguous, or with `time_first` transposed.
+            float32 ``(bins or bands.sums, frames)`` each, or with `time_first` transposed, in one
+            piece of memory.
         memory
             Where scratch memory comes from.
         bands
@@ -155,18 +159,15 @@ class SpectrumPlan:
             For decibels.
         """
         if self._tables is None:
-            self._write_by_library(signal, out, memory, time_first, bands, scale)
+            for signal, count, own in zip(signals, frame_counts.tolist(), out, strict=True):
+                self._write_by_library(signal.reshape(-1), count, own, time_first, bands, scale)
             return
-        compiled = self._compiled
-        if compiled is None:
-            compiled = spectrogram_loops.spectrogram
-
-            self._compiled = compiled
         frames = self.frames
         if bands is None:
             bands = NO_BANDS
-        compiled(
-            read_only(np.ascontiguousarray(signal)),
+        spectrogram_loops.spectrograms(
+            signals.addresses,
+            signals.sizes,
             frames.start,
             frames.step,
             frames.reflect,
@@ -176,16 +177,17 @@ class SpectrumPlan:
             scale is not None,
             *(scale or NO_DECIBELS),
             time_first,
-            out.shape[0 if time_first else 1],
-            out.reshape(-1),
+            frame_counts,
+            out.flat,
+            out.begins,
             memory((self._scratch_numbers + LANES * bands.sums,), np.float32),
         )
 
     def _write_by_library(
         self,
         signal: np.ndarray,
+        count: int,
         out: np.ndarray,
-        memory: Memory,
         time_first: bool,
         bands: Bands | None,
         scale: DecibelScale | None,
@@ -194,7 +196,6 @@ class SpectrumPlan:
         rfft = fft.rfft
 
         frames = self.frames
-        count = out.shape[0 if time_first else 1]
         size = signal.size
         places = np.arange(count)[:, None] * frames.step + frames.start + np.arange(frames.length)
         if frames.reflect:

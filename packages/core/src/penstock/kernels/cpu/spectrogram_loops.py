@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 
 from penstock.kernels.compilation import njit
@@ -24,6 +25,7 @@ from penstock.kernels.cpu.lanes import (
     store,
     transpose,
 )
+from penstock.kernels.cpu.pointers import pointer
 
 
 @njit(nogil=True)
@@ -117,7 +119,7 @@ def _spectra(
 
 
 @njit(nogil=True)
-def spectrogram(
+def _spectrogram(
     signal: Any,
     start: int,
     step: int,
@@ -223,3 +225,54 @@ def spectrogram(
             put_rows(rows, rows_out, out, to, pitch, lanes)
     if in_decibels:
         decibels(out, out, reference, smallest, factor)
+
+
+@njit(nogil=True)
+def spectrograms(
+    addresses: Any,
+    sizes: Any,
+    start: int,
+    step: int,
+    reflect: bool,
+    window: Any,
+    length: int,
+    size: int,
+    steps: Any,
+    cosines: Any,
+    sines: Any,
+    places: Any,
+    joint_cosines: Any,
+    joint_sines: Any,
+    squared: bool,
+    bands: Any,
+    weights: Any,
+    in_decibels: bool,
+    reference: np.float32,
+    smallest: np.float32,
+    factor: np.float32,
+    time_first: bool,
+    frame_counts: Any,
+    out: Any,
+    begins: Any,
+    scratch: Any,
+) -> None:
+    """Fill `out` with the spectrograms of several signals: see `_spectrogram`.
+
+    Parameters
+    ----------
+    addresses, sizes
+        uint64 and int64 ``(signals,)``: where each is in memory, float32, and how long it is.
+    frame_counts
+        int64 ``(signals,)``.
+    out, begins
+        float32, flat, and the element of it with which each spectrogram begins.
+    """
+    rows = bands.shape[0] if bands.shape[0] else length // 2 + 1
+    for k in range(len(addresses)):
+        signal = numba.carray(pointer(addresses[k]), sizes[k], np.float32)
+        _spectrogram(
+            signal, start, step, reflect, window, length, size, steps, cosines, sines, places,
+            joint_cosines, joint_sines, squared, bands, weights, in_decibels, reference, smallest,
+            factor, time_first, frame_counts[k],
+            out[begins[k] : begins[k] + frame_counts[k] * rows], scratch,
+        )  # fmt: skip

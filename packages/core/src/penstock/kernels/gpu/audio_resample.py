@@ -10,13 +10,16 @@ from penstock.kernels.cpu.audio.widening import scale_between
 from penstock.kernels.gpu.device_constant import DeviceConstant
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+from penstock.kernels.gpu.shared import record
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.audio.sinc_window import SincWindow
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
 
-_CLIP = np.dtype(
+_CLIP = record(
+    __name__,
+    "Clip",
     [
         ("first_block", np.uint32),
         ("channels", np.int32),
@@ -24,9 +27,8 @@ _CLIP = np.dtype(
         ("out", np.uint64),
         ("frames", np.int64),
         ("out_frames", np.int64),
-        ("step", np.float64),
+        ("step", np.float64),  # frames of the source that one of the output is
     ],
-    align=True,
 )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.shared import record
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.spectrogram import DeviceBands
@@ -15,18 +16,19 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.queue import Queue
 
 _THREADS = 256
-_SAMPLE = np.dtype(
+_SAMPLE = record(
+    __name__,
+    "Sample",
     [
         ("source", np.uint64),
         ("out", np.uint64),
         ("ranges", np.uint64),
         ("weights", np.uint64),
-        ("size", np.int64),
+        ("size", np.int64),  # of the output
         ("inner", np.int64),
         ("extent", np.int32),
         ("sums", np.int32),
     ],
-    align=True,
 )
 
 

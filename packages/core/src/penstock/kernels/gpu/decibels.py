@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.shared import record
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.decibels import DecibelScale
@@ -15,14 +16,24 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.queue import Queue
 
 _THREADS, _PER_BLOCK = 256, 2048
-_SAMPLE = np.dtype(
+DECIBEL_SCALE = record(
+    __name__,
+    "DecibelScale",
+    [
+        ("reference", np.float32),  # 0 for the largest number
+        ("smallest", np.float32),
+        ("factor", np.float32),
+    ],
+)
+_SAMPLE = record(
+    __name__,
+    "Sample",
     [
         ("source", np.uint64),
         ("out", np.uint64),
         ("largest", np.uint64),
         ("size", np.int64),
     ],
-    align=True,
 )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.shared import record
 from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import plain, shape_rows
 
@@ -28,12 +29,14 @@ _MOST_LINE_BYTES = 1 << 23
 """Bytes of a row up to which 32 bits tell those of a strip apart."""
 _TILE_ELEMENTS = 1024
 
-_PLANES_SAMPLE = np.dtype(
+_PLANES_SAMPLE = record(
+    __name__,
+    "PlanesSample",
     [
         ("source", np.uint64),
         ("out", np.uint64),
-        ("row_weights", np.uint64),
-        ("column_weights", np.uint64),
+        ("row_weights", np.uint64),  # the centre's first
+        ("column_weights", np.uint64),  # the centre's first
         ("row_reach", np.int32),
         ("column_reach", np.int32),
         ("height", np.int32),
@@ -42,19 +45,19 @@ _PLANES_SAMPLE = np.dtype(
         ("strips_across", np.uint32),
         ("strips_down", np.uint32),
     ],
-    align=True,
 )
-_AXIS_SAMPLE = np.dtype(
+_AXIS_SAMPLE = record(
+    __name__,
+    "AxisSample",
     [
         ("source", np.uint64),
         ("out", np.uint64),
-        ("weights", np.uint64),
-        ("size", np.int64),
-        ("inner", np.int64),
+        ("weights", np.uint64),  # the centre's first
+        ("size", np.int64),  # elements: a multiple of extent * inner
+        ("inner", np.int64),  # elements from one position along the axis to the next
         ("extent", np.int32),
         ("reach", np.int32),
     ],
-    align=True,
 )
 
 

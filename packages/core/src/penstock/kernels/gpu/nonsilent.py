@@ -8,26 +8,28 @@ import numpy as np
 
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_counted, launch_records, quotient_up
+from penstock.kernels.gpu.shared import record
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
 
-_SIGNAL = np.dtype(
+_SIGNAL = record(
+    __name__,
+    "Signal",
     [
         ("first_block", np.uint32),
         ("intervals", np.uint32),
         ("source", np.uint64),
-        ("powers", np.uint64),
-        ("largest", np.uint64),
+        ("powers", np.uint64),  # float, of each window
+        ("largest", np.uint64),  # uint32: the bits of the largest power
         ("begin", np.uint64),
         ("length", np.uint64),
-        ("count", np.int64),
+        ("count", np.int64),  # windows
         ("window", np.int64),
-        ("first_end", np.int64),
-        ("interval", np.int64),
+        ("first_end", np.int64),  # windows of the first interval
+        ("interval", np.int64),  # of each other
     ],
-    align=True,
 )
 
 

@@ -17,23 +17,27 @@ from penstock.kernels.gpu.normalize_blocks import (
     in_rows,
 )
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.shared import record
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
 
 _THREADS = 256
-PARAMETERS = np.dtype(
+PARAMETERS = record(
+    __name__,
+    "Parameters",
     [
-        ("mean", np.uint64),
-        ("scale", np.uint64),
+        ("mean", np.uint64),  # of each group, or single numbers
+        ("scale", np.uint64),  # of each group, or single numbers
         ("mean_is_single", np.int32),
         ("scale_is_single", np.int32),
     ],
-    align=True,
 )
 _SAMPLE, _ROWS_SAMPLE = (
-    np.dtype(
+    record(
+        __name__,
+        name,
         [
             ("source", np.uint64),
             ("out", np.uint64),
@@ -41,9 +45,8 @@ _SAMPLE, _ROWS_SAMPLE = (
             ("shape", shape),
             ("blocks", np.int32),
         ],
-        align=True,
     )
-    for shape in (SHAPE, ROWS)
+    for name, shape in (("Sample", SHAPE), ("RowsSample", ROWS))
 )
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from penstock.errors import ShapeError
+from penstock.kernels.gpu.shared import record
 
 _THREADS = 256
 ROW_THREADS = 192
@@ -18,7 +19,9 @@ _LONG_ROW = 1024
 MOST_RUNS = 16
 """Runs of neighbouring axes that are reduced, or are not, in turn."""
 
-SHAPE = np.dtype(
+SHAPE = record(
+    __name__,
+    "Shape",
     [
         ("outer", np.int64),
         ("reduced", np.int64),
@@ -29,16 +32,16 @@ SHAPE = np.dtype(
         ("chunk", np.int32),
         ("chunks", np.int32),
     ],
-    align=True,
 )
-ROWS = np.dtype(
+ROWS = record(
+    __name__,
+    "Rows",
     [
-        ("outer", np.int64),
-        ("size", np.int64),
-        ("chunk", np.int32),
+        ("outer", np.int64),  # number of rows
+        ("size", np.int64),  # elements of one: a multiple of the columns
+        ("chunk", np.int32),  # elements that a block takes: another
         ("chunks", np.int32),
     ],
-    align=True,
 )
 
 

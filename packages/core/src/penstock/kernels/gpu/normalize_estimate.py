@@ -10,6 +10,7 @@ from penstock.kernels.gpu.normalize import Launch, Parameter, mean_type
 from penstock.kernels.gpu.normalize_blocks import ROW_THREADS, ROWS, Blocks, in_rows
 from penstock.kernels.gpu.normalize_moments import MOMENTS_BYTES, allocated
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.shared import record
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
@@ -17,19 +18,20 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 1 << 16
 """Each has a counter, which the host sets to 0."""
-_SAMPLE = np.dtype(
+_SAMPLE = record(
+    __name__,
+    "Sample",
     [
         ("source", np.uint64),
-        ("moments", np.uint64),
-        ("done", np.uint64),
-        ("mean", np.uint64),
-        ("factor", np.uint64),
-        ("centre", np.uint64),
+        ("moments", np.uint64),  # of chunks: (outer, chunks, columns)
+        ("done", np.uint64),  # of each row, the number of chunks that are; zeros at first
+        ("mean", np.uint64),  # to be written, (outer, columns); 0 for none
+        ("factor", np.uint64),  # to be written, (outer, columns); 0 for none
+        ("centre", np.uint64),  # a given mean; 0 for none
         ("rows", ROWS),
         ("blocks", np.int32),
-        ("centre_is_single", np.int32),
+        ("centre_is_single", np.int32),  # else it is (outer, columns)
     ],
-    align=True,
 )
 
 

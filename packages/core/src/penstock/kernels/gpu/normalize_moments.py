@@ -20,6 +20,7 @@ from penstock.kernels.gpu.normalize_blocks import (
     in_rows,
 )
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.shared import record
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
@@ -30,37 +31,46 @@ _MANY_PARTS = 8
 """Parts of a group from which on a whole warp puts them together."""
 MOMENTS_BYTES = 24
 _SAMPLE, _ROWS_SAMPLE = (
-    np.dtype(
-        [("source", np.uint64), ("moments", np.uint64), ("shape", shape), ("blocks", np.int32)],
-        align=True,
+    record(
+        __name__,
+        name,
+        [
+            ("source", np.uint64),
+            ("moments", np.uint64),  # (outer, chunks, inner or columns)
+            ("shape", shape),
+            ("blocks", np.int32),
+        ],
     )
-    for shape in (SHAPE, ROWS)
+    for name, shape in (("Sample", SHAPE), ("RowsSample", ROWS))
 )
-_MERGE = np.dtype(
+_MERGE = record(
+    __name__,
+    "Merge",
     [
-        ("parts", np.uint64),
-        ("out", np.uint64),
+        ("parts", np.uint64),  # (outer, count, inner) and (outer, inner)
+        ("out", np.uint64),  # (outer, count, inner) and (outer, inner)
         ("outer", np.int64),
         ("count", np.int64),
         ("inner", np.int64),
     ],
-    align=True,
 )
-_FINISH = np.dtype(
+_FINISH = record(
+    __name__,
+    "Finish",
     [
-        ("parts", np.uint64),
-        ("mean", np.uint64),
-        ("factor", np.uint64),
-        ("centre", np.uint64),
+        ("parts", np.uint64),  # (kept, count, inner)
+        ("mean", np.uint64),  # to be written, (outer, inner); 0 for none
+        ("factor", np.uint64),  # to be written, (outer, inner); 0 for none
+        ("centre", np.uint64),  # a given mean, of the type of `mean`; 0 for none
         ("outer", np.int64),
         ("count", np.int64),
         ("inner", np.int64),
+        # Extents that make up `outer`, outermost first; where all are kept, none.
         ("runs", np.int64, MOST_RUNS),
         ("run_count", np.int32),
-        ("kept_runs", np.int32),
-        ("centre_is_single", np.int32),
+        ("kept_runs", np.int32),  # a bit for each run whose positions have moments of their own
+        ("centre_is_single", np.int32),  # else it is (outer, inner)
     ],
-    align=True,
 )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_counted
+from penstock.kernels.gpu.shared import enumeration, record
 from penstock.kernels.plan.compiled import compiled
 
 if TYPE_CHECKING:
@@ -30,51 +31,56 @@ _TILE_PIXELS = 4096
 """Pixels that such a block makes, if as many fit."""
 _BLOCKS = 8
 """Blocks for each multiprocessor, before they are given more work instead."""
-SCATTERED, PIXELS, PLANES = 0, 1, 2
+SCATTERED, PIXELS, PLANES = enumeration(__name__, "Mode", ("SCATTERED", "PIXELS", "PLANES"))
 """How an output is written: element by element; or as runs of memory, channels together or in
 planes.
 """
 
-_SAMPLE = np.dtype(
+_SAMPLE = record(
+    __name__,
+    "NormalizedSample",
     [
         ("first_block", np.uint32),
-        ("source", np.uint64),
-        ("strides", np.int64, (5,)),
-        ("out", np.uint64),
-        ("out_strides", np.int64, (5,)),
-        ("table", np.uint64),
+        # Of the first element of the window, which need not be in the data.
+        ("source", "const char*"),
+        ("strides", np.int64, (5,)),  # bytes: outer, inner, row, pixel, channel
+        ("out", "char*"),
+        ("out_strides", np.int64, (5,)),  # elements
+        ("table", "const float*"),  # see `Finish`
+        # What of the window is in the data: begin and end of outer, inner, rows and columns.
         ("inside", np.int32, (4, 2)),
         ("inners", np.int32),
         ("height", np.int32),
         ("width", np.int32),
         ("channels", np.int32),
         ("out_channels", np.int32),
-        ("planes", np.int32),
-        ("groups", np.int32),
-        ("turns", np.int32),
+        ("planes", np.int32),  # a frame is worked on in; 1 where a block makes all channels
+        ("groups", np.int32),  # units a pixel
+        ("turns", np.int32),  # of UNITS each, for one block
     ],
-    align=True,
 )
-_PACKED = np.dtype(
+_PACKED = record(
+    __name__,
+    "PackedSample",
     [
         ("first_block", np.uint32),
+        # Bytes from pixel to pixel; negative: rows run backwards.
         ("pixel", np.int32),
-        ("source", np.uint64),
-        ("outer", np.int64),
+        ("source", "const char*"),  # of the first element of the window
+        ("outer", np.int64),  # bytes between neighbours, as the next two
         ("inner", np.int64),
         ("row", np.int64),
-        ("out", np.uint64),
-        ("out_outer", np.int64),
+        ("out", "char*"),
+        ("out_outer", np.int64),  # elements between neighbours, as the next two
         ("out_inner", np.int64),
         ("out_channel", np.int64),
-        ("table", np.uint64),
+        ("table", "const float*"),  # see `Finish`
         ("inners", np.int32),
         ("height", np.int32),
         ("width", np.int32),
-        ("tile_rows", np.int32),
+        ("tile_rows", np.int32),  # what a block makes, as the next
         ("tile_columns", np.int32),
     ],
-    align=True,
 )
 """A sample whose pixels, side by side, go to planes."""
 

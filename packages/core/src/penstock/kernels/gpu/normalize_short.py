@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.kernels.cpu.normalize import in_blocks
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import shape_row
 
 if TYPE_CHECKING:
@@ -19,9 +20,15 @@ _THREADS, _WARP = 256, 32
 _LONGEST = 16 << 10
 """Elements that a block works on; of longer rows, several blocks are faster."""
 _LONGEST_OF_WARP = 512
-_SAMPLE = np.dtype(
-    [("source", np.uint64), ("out", np.uint64), ("rows", np.int64), ("size", np.int64)],
-    align=True,
+_SAMPLE = record(
+    __name__,
+    "Sample",
+    [
+        ("source", np.uint64),
+        ("out", np.uint64),
+        ("rows", np.int64),
+        ("size", np.int64),
+    ],
 )
 
 

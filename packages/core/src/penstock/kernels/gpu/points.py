@@ -8,22 +8,24 @@ import numpy as np
 
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+from penstock.kernels.gpu.shared import record
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
 
-_POINTS = np.dtype(
+_POINTS = record(
+    __name__,
+    "Points",
     [
         ("first_block", np.uint32),
         ("axes", np.int32),
         ("out_axes", np.int32),
         ("source", np.uint64),
         ("out", np.uint64),
-        ("elements", np.int64),
-        ("matrix", np.float32, (6, 7)),
+        ("elements", np.int64),  # of the output
+        ("matrix", np.float32, (6, 7)),  # the last of `axes` + 1 columns is added
     ],
-    align=True,
 )
 
 

@@ -8,13 +8,16 @@ import numpy as np
 
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+from penstock.kernels.gpu.shared import record
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
 
 _EACH = 8
-_SIGNAL = np.dtype(
+_SIGNAL = record(
+    __name__,
+    "Signal",
     [
         ("first_block", np.uint32),
         ("coefficient", np.float32),
@@ -22,7 +25,6 @@ _SIGNAL = np.dtype(
         ("out", np.uint64),
         ("size", np.int64),
     ],
-    align=True,
 )
 
 

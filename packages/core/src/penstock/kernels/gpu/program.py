@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-_INCLUDE = re.compile(r'^#include "(\w+\.cuh?)"$', re.MULTILINE)
+from penstock.kernels.gpu.shared import shared
+
+_INCLUDE = re.compile(r'^#include "(\w+\.cuh?|[\w.]+:\w+)"$', re.MULTILINE)
 _FOLDER = files("penstock.kernels.gpu") / "cuda"
 
 C_TYPES: dict[np.dtype, str] = {
@@ -31,7 +33,9 @@ C_TYPES: dict[np.dtype, str] = {
 
 @cache
 def program(file: str) -> str:
-    """Text of the program ``cuda/<file>``, with what it includes from there put in, once each.
+    """Text of the program ``cuda/<file>``, with what it includes put in, once each.
+
+    That is files from there, and what Python shares (see `penstock.kernels.gpu.shared`).
 
     The compiler sees one text, so that its cache on disk notices every change.
     """
@@ -45,6 +49,11 @@ def program(file: str) -> str:
             seen.add(included)
             return expanded(included)
 
+        if ":" in name:
+            found = shared(name)
+            before = [expanded(need) for need in found.needs if need not in seen]
+            seen.update(found.needs)
+            return "\n".join([*before, found.text])
         return _INCLUDE.sub(put_in, (_FOLDER / name).read_text(encoding="utf-8"))
 
     return expanded(file)

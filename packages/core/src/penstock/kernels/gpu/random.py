@@ -14,6 +14,7 @@ from penstock.kernels.cpu.philox_state import DrawSeed
 from penstock.kernels.gpu import random_state
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+from penstock.kernels.gpu.shared import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,21 +24,22 @@ if TYPE_CHECKING:
 
 _ROUNDS = 8
 _WORD = 0xFFFFFFFF
-_SAMPLE = np.dtype(
+_SAMPLE = record(
+    __name__,
+    "DrawnSample",
     [
         ("first_block", np.uint32),
-        ("number", np.uint32),
+        ("number", np.uint32),  # of the sample in the batch
         ("out", np.uint64),
         ("size", np.int64),
-        ("first", np.float64),
-        ("second", np.float64),
-        ("limit", np.float64),
-        ("last", np.float64),
-        ("values", np.uint64),
+        ("first", np.float64),  # low and width of a range; mean and standard deviation
+        ("second", np.float64),  # low and width of a range; mean and standard deviation
+        ("limit", np.float64),  # end of a range, and the number before it
+        ("last", np.float64),  # end of a range, and the number before it
+        ("values", "const void*"),  # to choose from
         ("choices", np.uint32),
-        ("threshold", np.uint64),
+        ("threshold", np.uint64),  # words below it are ones
     ],
-    align=True,
 )
 
 

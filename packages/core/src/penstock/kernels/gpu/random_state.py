@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+from penstock.kernels.gpu.shared import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,19 +18,20 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.queue import Queue
 
 _ROUNDS = 4
-_SAMPLE = np.dtype(
+_SAMPLE = record(
+    __name__,
+    "StateSample",
     [
         ("first_block", np.uint32),
-        ("number", np.uint32),
+        ("number", np.uint32),  # of the sample in the batch
         ("out", np.uint64),
         ("size", np.int64),
-        ("first", np.float64),
-        ("second", np.float64),
-        ("values", np.uint64),
+        ("first", np.float64),  # low and width of a range; mean and standard deviation
+        ("second", np.float64),  # low and width of a range; mean and standard deviation
+        ("values", "const void*"),  # to choose from
         ("choices", np.uint32),
-        ("threshold", np.uint64),
+        ("threshold", np.uint64),  # words below it are ones
     ],
-    align=True,
 )
 
 

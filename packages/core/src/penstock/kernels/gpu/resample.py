@@ -17,6 +17,7 @@ import numpy as np
 from penstock.kernels.gpu.normalize_pixels import PIXELS, PLANES, SCATTERED, UNITS
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import launch_counted, launch_records, quotient_up
+from penstock.kernels.gpu.shared import record
 from penstock.kernels.plan.compiled import compiled
 
 if TYPE_CHECKING:
@@ -49,54 +50,57 @@ LIMITS: dict[np.dtype, tuple[float, float]] = {
 _ROUNDING = {kind: (np.int32(1), *map(np.float32, limits)) for kind, limits in LIMITS.items()}
 _NO_ROUNDING = np.int32(0), np.float32(0), np.float32(0)
 
-_SAMPLE = np.dtype(
+_SAMPLE = record(
+    __name__,
+    "ResampledSample",
     [
         ("first_block", np.uint32),
-        ("source", np.uint64),
-        ("outer", np.int64),
-        ("inner", np.int64),
-        ("row", np.int64),
-        ("out", np.uint64),
-        ("out_outer", np.int64),
-        ("out_inner", np.int64),
-        ("out_row", np.int64),
-        ("out_pixel", np.int64),
-        ("out_channel", np.int64),
-        ("table", np.uint64),
-        ("row_first", np.uint64),
-        ("row_weights", np.uint64),
-        ("column_first", np.uint64),
-        ("column_weights", np.uint64),
+        ("source", "const char*"),
+        ("outer", np.int64),  # bytes between neighbours; pixels lie side by side
+        ("inner", np.int64),  # bytes between neighbours; pixels lie side by side
+        ("row", np.int64),  # bytes between neighbours; pixels lie side by side
+        ("out", "char*"),
+        ("out_outer", np.int64),  # elements between neighbours
+        ("out_inner", np.int64),  # elements between neighbours
+        ("out_row", np.int64),  # elements between neighbours
+        ("out_pixel", np.int64),  # elements between neighbours
+        ("out_channel", np.int64),  # elements between neighbours
+        ("table", "const float*"),  # see `Finish`
+        ("row_first", "const int*"),  # first source row of each output row
+        ("row_weights", "const float*"),  # `row_taps` for each output row
+        ("column_first", "const int*"),
+        ("column_weights", "const float*"),
         ("row_taps", np.int32),
         ("column_taps", np.int32),
-        ("in_rows", np.int32),
-        ("in_columns", np.int32),
+        ("in_rows", np.int32),  # of a frame
+        ("in_columns", np.int32),  # of a frame
         ("inners", np.int32),
         ("height", np.int32),
         ("width", np.int32),
         ("channels", np.int32),
         ("out_channels", np.int32),
-        ("tile_pixels", np.int32),
-        ("tiles", np.int32),
+        ("tile_pixels", np.int32),  # columns of the output that a block makes at a time
+        ("tiles", np.int32),  # so many times
+        # Whether they are written to a plane for each channel, by the kernel of tiles.
         ("planar", np.int32),
     ],
-    align=True,
 )
 
-_BLENDED = np.dtype(
+_BLENDED = record(
+    __name__,
+    "BlendedSample",
     [
         ("first_block", np.uint32),
-        ("source", np.uint64),
-        ("outer", np.int64),
-        ("slice", np.int64),
-        ("out", np.uint64),
-        ("first", np.uint64),
-        ("weights", np.uint64),
-        ("elements", np.int64),
+        ("source", "const char*"),
+        ("outer", np.int64),  # bytes between neighbours; the elements of a slice lie side by side
+        ("slice", np.int64),  # bytes between neighbours; the elements of a slice lie side by side
+        ("out", "float*"),  # contiguous
+        ("first", "const int*"),
+        ("weights", "const float*"),
+        ("elements", np.int64),  # of a slice
         ("taps", np.int32),
         ("depth", np.int32),
     ],
-    align=True,
 )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from penstock.kernels.cpu.resample_taps import Filter, filter_table
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.shared import record
 from penstock.kernels.plan.compiled import compiled
 
 if TYPE_CHECKING:
@@ -27,24 +28,27 @@ _ONE, _TWO, _HALF = np.float32(1), np.float32(2), np.float32(0.5)
 _DEVIATIONS = np.float32(4 * math.sqrt(2))
 _ROOT = math.sqrt(2)
 
-TAPPED = np.dtype(
+TAPPED = record(
+    __name__,
+    "TapAxis",
     [
-        ("first", np.uint64),
-        ("weights", np.uint64),
+        ("first", "int*"),
+        ("weights", "float*"),
+        # Which entry the filter's table begins with; negative: nearest neighbours.
         ("table", np.int32),
+        # Of the region; for filters, the position of the leftmost tap of pixel 0.
         ("start", np.float32),
-        ("scale", np.float32),
-        ("units", np.float32),
-        ("last", np.int32),
-        ("support", np.int32),
-        ("taps", np.int32),
+        ("scale", np.float32),  # source pixels an output pixel
+        ("units", np.float32),  # steps of the table a source pixel
+        ("last", np.int32),  # of the table
+        ("support", np.int32),  # source pixels under the filter
+        ("taps", np.int32),  # the same, as far as the axis has them
         ("in_size", np.int32),
-        ("begin", np.int32),
-        ("step", np.int32),
-        ("length", np.int32),
+        ("begin", np.int32),  # of the output pixels that are wanted
+        ("step", np.int32),  # of the output pixels that are wanted
+        ("length", np.int32),  # of the output pixels that are wanted
         ("stepwise", np.int32),
     ],
-    align=True,
 )
 """An axis as the kernel gets it, and where its taps will be: the address of the first source pixel
 of each output pixel, int32, and that of the weights of this and the following pixels, float32,

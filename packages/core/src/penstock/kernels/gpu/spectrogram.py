@@ -9,8 +9,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from penstock.kernels.cpu.decibels import NO_DECIBELS
+from penstock.kernels.gpu.decibels import DECIBEL_SCALE
 from penstock.kernels.gpu.device_constant import DeviceConstant
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.shared import enumeration, record
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.bands import Bands
@@ -26,21 +28,31 @@ _SHARED_BYTES = 48 << 10
 _ENOUGH_BLOCKS = 512
 """Blocks up to which smaller ones are better, as there are multiprocessors without work."""
 _MOST_SCRATCH_BYTES = 256 << 20
-_EVEN, _ODD, _DIRECT = range(3)
+_EVEN, _ODD, _DIRECT = enumeration(__name__, "Mode", ("EVEN", "ODD", "DIRECT"))
+"""How spectra are found. The last is by definition, for lengths with large prime factors."""
 
-_SETTINGS = np.dtype(
+_FOURIER = record(
+    __name__,
+    "Fourier",
     [
-        ("steps", np.uint64),
-        ("cosines", np.uint64),
-        ("sines", np.uint64),
+        ("steps", "const FourierStep*"),
+        ("cosines", "const float*"),
+        ("sines", "const float*"),
         ("size", np.int32),
         ("step_count", np.int32),
-        ("places", np.uint64),
-        ("joint_cosines", np.uint64),
-        ("joint_sines", np.uint64),
-        ("window", np.uint64),
-        ("ranges", np.uint64),
-        ("weights", np.uint64),
+    ],
+)
+_SETTINGS = record(
+    __name__,
+    "Settings",
+    [
+        ("fourier", _FOURIER),
+        ("places", "const int32*"),
+        ("joint_cosines", "const float*"),
+        ("joint_sines", "const float*"),
+        ("window", "const float*"),  # half of the weights
+        ("ranges", "const Range*"),
+        ("weights", "const float*"),
         ("start", np.int64),
         ("step", np.int64),
         ("length", np.int32),
@@ -53,13 +65,12 @@ _SETTINGS = np.dtype(
         ("bands", np.int32),
         ("in_decibels", np.int32),
         ("note_largest", np.int32),
-        ("reference", np.float32),
-        ("smallest", np.float32),
-        ("factor", np.float32),
+        ("scale", DECIBEL_SCALE),
     ],
-    align=True,
 )
-_SAMPLE = np.dtype(
+_SAMPLE = record(
+    __name__,
+    "Sample",
     [
         ("source", np.uint64),
         ("out", np.uint64),
@@ -68,7 +79,6 @@ _SAMPLE = np.dtype(
         ("size", np.int64),
         ("frames", np.int64),
     ],
-    align=True,
 )
 
 
@@ -144,7 +154,8 @@ class DevicePlan:
             )
         self._settings = np.zeros(1, _SETTINGS)
         settings = self._settings[0]
-        settings["size"], settings["step_count"], settings["mode"] = self.size, steps, self._mode
+        fourier = settings["fourier"]
+        fourier["size"], fourier["step_count"], settings["mode"] = self.size, steps, self._mode
         settings["length"], settings["bins"] = length, plan.bins
         settings["window_length"] = plan.frames.length
         settings["start"], settings["step"] = plan.frames.start, plan.frames.step
@@ -170,16 +181,16 @@ class DevicePlan:
         if told is not None and told[0] == asked:  # as in every iteration
             return told[1]
         settings = self._settings.copy()
+        of_fourier = _FOURIER.names or ()
         for name, address in self._packed.addresses(queue).items():
-            settings[name] = address
+            (settings["fourier"] if name in of_fourier else settings)[name] = address
         settings["time_first"], settings["note_largest"] = time_first, note_largest
         if bands is not None:
             settings["bands"] = bands.sums
             for name, address in bands.addresses(queue).items():
                 settings[name] = address
         settings["in_decibels"] = scale is not None
-        for name, value in (scale or NO_DECIBELS)._asdict().items():
-            settings[name] = value
+        settings["scale"] = tuple(scale or NO_DECIBELS)
         constant = DeviceConstant(settings)
         place = np.uint64(constant.address(queue))
         self._told[queue] = asked, place, constant

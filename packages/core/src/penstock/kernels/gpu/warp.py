@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penstock.kernels.cpu.warp import saturated_number
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.shared import record
 from penstock.kernels.gpu.warp_matrices import DeviceMatrices
 from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import shape_rows
@@ -20,17 +21,19 @@ TILE_WIDTH, STRIP_WIDTH, TILE_ROWS, THREADS = 64, 256, 32, 256
 MOST_CHANNELS = 4
 """Pixels of more channels, and batches of several numbers of channels, have a kernel in common."""
 
-SAMPLE_FIELDS: list[Any] = [
-    ("source", np.uint64),
-    ("out", np.uint64),
-    ("fill", np.float64),
-    ("matrix", np.float32, (3, 4)),
-    ("extent", np.int32, 4),
-    ("canvas", np.int32, 3),
-    ("tiles_across", np.int32),
-]
-"""What kernels are told of a sample: ``Sample`` in ``cuda/warp_sample.cuh``."""
-_SAMPLE = np.dtype(SAMPLE_FIELDS, align=True)
+SAMPLE = record(
+    __name__,
+    "Sample",
+    [
+        ("source", np.uint64),
+        ("out", np.uint64),
+        ("fill", np.float64),
+        ("matrix", np.float32, (3, 4)),  # from (x, y, z, 1) of the output
+        ("extent", np.int32, 4),  # depth, height, width, channels
+        ("canvas", np.int32, 3),  # depth, height, width of the output
+        ("tiles_across", np.int32),
+    ],
+)
 
 
 def warp(
@@ -67,7 +70,7 @@ def warp(
     if isinstance(known, DeviceMatrices):  # they follow
         known = np.zeros((1, rank, rank + 1), np.float32)
     inside, beyond = fills(source, out.dtype, fill, nearest=nearest)
-    samples = np.empty(len(out), _SAMPLE)
+    samples = np.empty(len(out), SAMPLE)
     are_bytes = source.ndim == 3 and source.dtype == out.dtype == np.uint8
     most, channels, in_strips = _describe(
         samples,
@@ -90,7 +93,7 @@ def warp(
         return
     described = queue.upload(samples)
     if isinstance(matrices, DeviceMatrices):
-        matrices.place(queue, described, _SAMPLE.itemsize, rank)
+        matrices.place(queue, described, SAMPLE.itemsize, rank)
     queue.launch(
         name,
         (most * len(out), 1, 1),

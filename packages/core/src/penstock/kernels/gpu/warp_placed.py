@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.kernels.gpu.program import C_TYPES, kernel
+from penstock.kernels.gpu.shared import record
 from penstock.kernels.gpu.warp import (
     MOST_CHANNELS,
-    SAMPLE_FIELDS,
+    SAMPLE,
     STRIP_WIDTH,
     THREADS,
     TILE_ROWS,
@@ -30,19 +31,22 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu.warp_request import Warp, Windows
     from penstock.tensors.gpu.queue import Queue
 
-_SAMPLE = np.dtype(
+_SAMPLE = record(
+    __name__,
+    "PlacedSample",
     [
-        *SAMPLE_FIELDS,
+        # Elements of the output between neighbours. Negative ones mirror; `out` is where the first
+        # element of the window goes.
         ("out_plane", np.int64),
         ("out_row", np.int64),
         ("out_pixel", np.int64),
         ("out_channel", np.int64),
-        ("table", np.uint64),
-        ("first", np.int32, 3),
-        ("size", np.int32, 3),
+        ("table", "const float*"),  # see `Finish`
+        ("first", np.int32, 3),  # depth, row, column of the canvas that the window begins with
+        ("size", np.int32, 3),  # its extents
         ("out_channels", np.int32),
     ],
-    align=True,
+    base=SAMPLE,
 )
 
 

@@ -14,18 +14,49 @@ import numpy as np
 
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+from penstock.kernels.gpu.shared import enumeration, followed, record
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.program import Kernel
     from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
     from penstock.tensors.gpu.queue import Queue
 
-_POLICIES = {"constant": 0, "edge": 1, "reflect_1001": 2, "reflect_101": 3, "wrap": 4}
+_POLICY_NAMES = ("constant", "edge", "reflect_1001", "reflect_101", "wrap")
+_POLICIES = dict(
+    zip(
+        _POLICY_NAMES,
+        enumeration(__name__, "Policy", [name.upper() for name in _POLICY_NAMES]),
+        strict=True,
+    )
+)
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 _CHUNK = 2048
 _LONGEST_RUN = 64
-_AXIS = np.dtype(
-    [("extent", np.int64), ("anchor", np.int64), ("data", np.int64), ("stride", np.int64)]
+_AXIS = record(
+    __name__,
+    "WindowAxis",
+    [
+        ("extent", np.int64),  # of the window
+        ("anchor", np.int64),
+        ("data", np.int64),  # extent of the data
+        ("stride", np.int64),  # of the data, in bytes
+    ],
+)
+_WINDOW = record(
+    __name__,
+    "Window",
+    [
+        ("first_block", np.uint32),
+        ("per_block", np.uint32),  # pieces that a block writes
+        ("source", np.uint64),
+        ("target", np.uint64),
+        ("run", np.int64),
+        ("run_stride", np.int64),
+        ("row", np.int64),  # elements of a row
+        ("chunks", np.int64),  # pieces of a row
+        ("pieces", np.int64),  # of the sample
+        ("x", _AXIS),  # other axes follow
+    ],
 )
 
 
@@ -142,22 +173,7 @@ class _Axes:
 
 @cache
 def _record(outer: int) -> np.dtype:
-    return np.dtype(
-        [
-            ("first_block", np.uint32),
-            ("per_block", np.uint32),
-            ("source", np.uint64),
-            ("target", np.uint64),
-            ("run", np.int64),
-            ("run_stride", np.int64),
-            ("row", np.int64),
-            ("chunks", np.int64),
-            ("pieces", np.int64),
-            ("x", _AXIS),
-            ("axes", _AXIS, (outer,)),
-        ],
-        align=True,
-    )
+    return followed(_WINDOW, ("axes", _AXIS, (outer,)))
 
 
 def _launch(

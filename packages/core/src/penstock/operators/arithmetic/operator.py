@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from penstock.operators.support.arithmetic.scalars import compile_scalar
 from penstock.operators.support.arithmetic.shapes import not_broadcastable
 from penstock.operators.support.operator import (
     BatchContext,
+    ChunkContext,
     SampleContext,
     SampleOperator,
     operator,
@@ -31,6 +32,7 @@ from penstock.operators.support.pointwise.pointwise_batch import (
 )
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
+from penstock.tensors.rows import Rows
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -81,6 +83,7 @@ class ArithmeticGenericOp(SampleOperator):
             self.program = (
                 ArrayProgram(root) if not root.is_scalar and root.kind != "input" else None
             )
+            self.chunked = self.program is not None
             self._inputs = inputs
             self._used = set(inputs_of(self.args.expression))
             self._column_programs: dict[int, ArrayProgram] = {}
@@ -129,20 +132,59 @@ class ArithmeticGenericOp(SampleOperator):
         return found
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
+        if self.program is not None:
+            return super().cpu(c, *inputs)  # type: ignore[no-any-return]
         if self.root.kind == "input":
             source: int = self.root.value
             return inputs[source]
+        assert self.scalar is not None
         try:
-            if self.scalar is not None:
-                value = self.scalar(inputs)
-                out = c.empty((), self.numpy_dtype)
-                out[()] = value
-                return out
-            assert self.program is not None
-            with np.errstate(all="ignore"):
-                return self.program.run(c, inputs, leaves=True)
+            value = self.scalar(inputs)
         except IntegerDivisionByZeroError:
             raise _division_by_zero() from None
+        out = c.empty((), self.numpy_dtype)
+        out[()] = value
+        return out
+
+    def cpu_chunk(self, c: ChunkContext, *inputs: Rows) -> Rows:
+        program = self.program
+        assert program is not None
+        try:
+            with np.errstate(all="ignore"):
+                if len(inputs[0]) == 1:
+                    memory = _ChunkMemory(c)
+                    program.run(memory, [rows[0] for rows in inputs], leaves=True)
+                    return memory.out
+                return self._of_several(c, program, inputs)
+        except IntegerDivisionByZeroError:
+            raise _division_by_zero() from None
+
+    def _of_several(self, c: ChunkContext, program: ArrayProgram, inputs: Sequence[Rows]) -> Rows:
+        """The outputs of several samples, in one call where these are alike."""
+        used = [inputs[k] for k in sorted(self._used)]
+        shapes, bad = _broadcast.common_shapes([rows.shapes for rows in used])
+        if bad.size:
+            index = int(bad[0])
+            raise not_broadcastable([rows[index].shape for rows in used])
+        out = c.empty(shapes, self.numpy_dtype)
+        whole = out.dense
+        columns: list[Any] = [
+            rows.dense if k in self._used else None for k, rows in enumerate(inputs)
+        ]
+        if (
+            program.is_exact
+            and whole is not None
+            and all(columns[k] is not None for k in self._used)
+        ):
+            for k in self._used:
+                columns[k] = _with_axes(columns[k], whole.ndim)
+            of_columns = self._column_program(whole.ndim)
+            if not of_columns.run_once(columns, whole):
+                of_columns.run(_Into(whole, c.temp), columns, leaves=True)
+            return out
+        for k, own in enumerate(out):
+            program.run(_Into(own, c.temp), [rows[k] for rows in inputs], leaves=True)
+        return out
 
     takes = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
     returns_lazy = (LazyBatch,)
@@ -225,6 +267,30 @@ class _NewMemory:
 
     def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         return np.empty(shape, dtype)
+
+
+class _ChunkMemory:
+    """The same for the only sample of a chunk."""
+
+    def __init__(self, c: ChunkContext) -> None:
+        self._c = c
+        self.temp = c.temp
+        self.out: Rows
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
+        self.out = self._c.empty(np.array([shape], np.int64), dtype)
+        return self.out[0]
+
+
+class _Into:
+    """The same where memory for the output is there."""
+
+    def __init__(self, out: np.ndarray, temp: Callable[..., np.ndarray]) -> None:
+        self._out = out
+        self.temp = temp
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
+        return self._out
 
 
 def _division_by_zero() -> ArgumentValueError:

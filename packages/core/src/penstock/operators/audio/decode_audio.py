@@ -92,7 +92,7 @@ class DecodeAudio(SampleOperator):
         )
 
     def cpu_chunk(self, c: ChunkContext, *inputs: Rows) -> tuple[Rows, Rows | None]:
-        headers, clips, rates = zip(*c.rows, strict=True)
+        headers, clips, rates = c.table
         out = c.out()
         self._decoding.read_plain(inputs[0], headers, out)
         for k, clip in enumerate(clips):

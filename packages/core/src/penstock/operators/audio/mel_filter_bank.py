@@ -14,11 +14,13 @@ from penstock.operators.support.audio.lazy_spectrum import LazySpectrum, numbers
 from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
 from penstock.operators.support.operator import (
     BatchContext,
-    SampleContext,
+    ChunkContext,
     SampleOperator,
     operator,
 )
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
@@ -119,17 +121,22 @@ class MelFilterBank(SampleOperator):
 
     takes = (LazySpectrum, SpectrumBatch)
     returns_lazy = (LazySpectrum, SpectrumBatch)
+    chunked = True
 
-    def cpu(self, c: SampleContext, *inputs: Any) -> np.ndarray | LazySpectrum:
+    def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
+        shapes = inputs[0].shapes.copy()
+        shapes[:, self._axis(shapes.shape[1])] = self.args.nfilter
+        return Planned(shapes)
+
+    def cpu_chunk(self, c: ChunkContext, *inputs: Any) -> Rows | LazySpectrum:
         data = inputs[0]
         if isinstance(data, LazySpectrum) and data.bands is None:
             data.bands = self._bands(data.bins)
             return data
-        data = numbers(c, data)
-        axis = self._axis(data.ndim)
-        shape = (*data.shape[:axis], self.args.nfilter, *data.shape[axis + 1 :])
-        out = c.empty(shape, np.float32)
-        apply_bands(data, axis, self._bands(data.shape[axis]), out)
+        out = c.out()
+        for source, own in zip(numbers(c, data), out, strict=True):
+            axis = self._axis(source.ndim)
+            apply_bands(source, axis, self._bands(source.shape[axis]), own)
         return out
 
     def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
@@ -138,10 +145,9 @@ class MelFilterBank(SampleOperator):
             if data.bands is None:
                 return data.with_bands(self._bands_on_device(data.plan.plan.bins))
             data = data.materialise(c.queue)
+        (shapes,) = plan_batch(self, c, data).shapes
+        out = c.empty(np.broadcast_to(shapes, data.shapes.shape), np.float32)
         axis = self._axis(data.ndim)
-        shapes = data.shapes.copy()
-        shapes[:, axis] = self.args.nfilter
-        out = c.empty(shapes, np.float32)
         _gpu_bands.apply_bands(c.queue, data, axis, self._bands_on_device, out)
         return out
 

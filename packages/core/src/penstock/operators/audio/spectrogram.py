@@ -13,12 +13,14 @@ from penstock.operators.support.audio.lazy_spectrum import LazySpectrum
 from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
 from penstock.operators.support.operator import (
     BatchContext,
-    SampleContext,
+    ChunkContext,
     SampleOperator,
     operator,
 )
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
-from penstock.tensors.gpu.batch import shape_rows, volumes
+from penstock.tensors.gpu.batch import volumes
+from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
@@ -33,9 +35,6 @@ POWER = Arg(
     "1 for its root.",
     choices=(1, 2),
 )
-
-
-_MOST_SHAPES = 256
 
 
 @operator(
@@ -129,23 +128,28 @@ class Spectrogram(SampleOperator):
         frames = Frames(window, step, center=args.center_windows, reflect=args.reflect_padding)
         self._plan = SpectrumPlan(frames, nfft, squared=args.power == 2)
         self._device_plan: DevicePlan | None = None
-        self._counts: dict[tuple[int, ...], np.ndarray] = {}
-        """Numbers of frames of batches of one shape that came up."""
         self._time_first = args.layout == "tf"
         return Spec(DALIDataType.FLOAT, 2, args.layout)
 
     returns_lazy = (LazySpectrum, SpectrumBatch)
+    chunked = True
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> LazySpectrum:
-        data = inputs[0]
-        size = data.size
-        if size == 0 or (data.shape and size not in data.shape):
-            raise _wrong_shape(data.shape)
-        count = int(self._plan.frames.count(size))
-        if count < 1:
-            raise self._too_short(size)
-        signal = data if data.ndim == 1 else data.reshape(-1)
-        return LazySpectrum(c, self._plan, signal, count, self._time_first)
+    def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
+        shapes = inputs[0].shapes
+        sizes = volumes(shapes)
+        wrong = (sizes == 0) | ((shapes > 1).sum(axis=1) > 1)
+        if wrong.any():
+            raise _wrong_shape(tuple(shapes[int(wrong.argmax())].tolist()))
+        counts = self._plan.frames.count(sizes)
+        if counts.min(initial=1) < 1:
+            raise self._too_short(int(sizes[int((counts < 1).argmax())]))
+        out = np.full((len(counts), 2), self._plan.bins, np.int64)
+        out[:, 0 if self._time_first else 1] = counts
+        return Planned(out, (counts,))
+
+    def cpu_chunk(self, c: ChunkContext, *inputs: Rows) -> LazySpectrum:
+        counts = np.asarray(c.table[0], np.int64)
+        return LazySpectrum(c, self._plan, inputs[0], counts, self._time_first)
 
     def gpu(self, c: BatchContext, *inputs: Any) -> SpectrumBatch:
         data: DeviceBatch = inputs[0]
@@ -153,31 +157,8 @@ class Spectrogram(SampleOperator):
             from penstock.kernels.gpu.spectrogram import DevicePlan
 
             self._device_plan = DevicePlan(self._plan)
-        shape = data.uniform_shape
-        counts = None if shape is None else self._counts.get(shape)
-        if counts is None:
-            counts = self._frame_counts(c, shape_rows(data))
-            if shape is not None and len(self._counts) < _MOST_SHAPES:
-                self._counts[shape] = counts
+        (counts,) = plan_batch(self, c, data).table
         return SpectrumBatch(self._device_plan, data, counts, time_first=self._time_first)
-
-    def _frame_counts(self, c: BatchContext, shapes: np.ndarray) -> np.ndarray:
-        """How many frames signals of these shapes have, ``(samples,)``."""
-        sizes = volumes(shapes)
-        if shapes.shape[1] == 1:
-            wrong = sizes == 0
-        else:
-            wrong = (sizes == 0) | ((shapes > 1).sum(axis=1) > 1)
-        if wrong.any():
-            index = int(wrong.argmax())
-            error = _wrong_shape(tuple(shapes[index].tolist()))
-            raise c.located(error, index) from error
-        counts = self._plan.frames.count(sizes)
-        if counts.min(initial=1) < 1:
-            index = int((counts < 1).argmax())
-            error = self._too_short(int(sizes[index]))
-            raise c.located(error, index) from error
-        return counts  # type: ignore[no-any-return]
 
     def _too_short(self, size: int) -> ShapeError:
         frames = self._plan.frames

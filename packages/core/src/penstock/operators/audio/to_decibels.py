@@ -14,11 +14,13 @@ from penstock.operators.support.audio.lazy_spectrum import LazySpectrum
 from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
 from penstock.operators.support.operator import (
     BatchContext,
-    SampleContext,
+    ChunkContext,
     SampleOperator,
     operator,
 )
+from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
@@ -75,13 +77,19 @@ class ToDecibels(SampleOperator):
         self._scale = decibel_scale(args.reference, args.cutoff_db, args.multiplier)
         return inputs[0]
 
-    def cpu(self, c: SampleContext, *inputs: Any) -> np.ndarray:
+    chunked = True
+
+    def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
+        return Planned(inputs[0].shapes)
+
+    def cpu_chunk(self, c: ChunkContext, *inputs: Any) -> Rows:
         data = inputs[0]
-        out = c.empty(data.shape, np.float32)
+        out = c.out()
         if isinstance(data, LazySpectrum):
             data.write(out, self._scale)
-        else:
-            to_decibels(data, self._scale, out)
+            return out
+        for source, own in zip(data, out, strict=True):
+            to_decibels(source, self._scale, own)
         return out
 
     takes = (LazySpectrum, SpectrumBatch)

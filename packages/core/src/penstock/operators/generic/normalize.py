@@ -31,13 +31,16 @@ from penstock.operators.support.argument_types import (
 from penstock.operators.support.operator import (
     BatchContext,
     BatchOperator,
+    ChunkContext,
     Operator,
     SampleContext,
     SampleOperator,
     operator,
 )
+from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.operators.support.shape_memo import ShapeMemo
+from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
@@ -145,6 +148,14 @@ class Normalize(SampleOperator):
         whole = args["batch"] and (args.get("mean") is None or args.get("stddev") is None)
         return BatchNormalize if whole else cls
 
+    chunked = True
+    needs_plan = False
+
+    def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
+        return Planned(inputs[0].shapes)
+
+    unplanned = _PARAMETERS
+
     def infer(self, *inputs: Spec) -> Spec:
         data = inputs[0]
         args = self.args
@@ -163,6 +174,10 @@ class Normalize(SampleOperator):
             )
         self._fixed_factor = None if args.stddev is None else self._factor(args.stddev)
         self._axes = self._given_axes(data)
+        # The long way is for differences of float64, and for what is rounded.
+        self._in_one_go = self._dtype == np.float32 and not (
+            any(map(self.given, _PARAMETERS)) or needs_double(np.dtype(to_numpy_type(data.dtype)))
+        )
         self._groups: ShapeMemo[list[tuple[Blocks, np.ndarray | None]]] = ShapeMemo()
         if self._axes is not None and not arrays and all(map(self.given, _PARAMETERS)):
             raise ArgumentValueError(
@@ -194,18 +209,39 @@ class Normalize(SampleOperator):
                 raise ArgumentValueError(f"`axes` has {axis}; allowed are 0{limit}.")
         return tuple(sorted(set(axes)))
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        data = inputs[0]
-        out = c.empty(data.shape, self._dtype)
-        mean, stddev = c.args.mean, c.args.stddev
+    def cpu_chunk(self, c: ChunkContext, *inputs: Rows) -> Rows:
+        args, samples = self.args, inputs[0]
+        out = c.empty(samples.shapes, self._dtype)
+        means, deviations = c.values("mean"), c.values("stddev")
+        left: Sequence[int] = range(len(samples))
+        if self._in_one_go:
+            left = normalize_by_own_moments(
+                samples,
+                out,
+                self._axes,
+                ddof=args.ddof,
+                epsilon=args.epsilon,
+                scale=args.scale,
+                shift=args.shift,
+            )
+        for k in left:
+            self._normalize(samples[k], out[k], means[k], deviations[k])
+        return out
+
+    def _normalize(
+        self,
+        data: np.ndarray,
+        out: np.ndarray,
+        mean: np.ndarray | None,
+        stddev: np.ndarray | None,
+    ) -> None:
+        """Fill `out` with one sample, step by step."""
         if mean is not None and stddev is not None:
             self._check_shapes(data.shape, mean.shape, stddev.shape)
             factor = self._fixed_factor if self._fixed_factor is not None else self._factor(stddev)
             normalize(data, out, mean, factor, self.args.shift)
-            return out
+            return
         given = mean if mean is not None else stddev
-        if given is None and self._normalize_by_own_moments(data, out):
-            return out
         axes = self._reduced_axes(data.shape, None if given is None else given.shape)
         count = math.prod(data.shape[k] for k in axes)
         if mean is None:
@@ -216,19 +252,6 @@ class Normalize(SampleOperator):
         else:
             factor = self._factor(stddev)
         normalize(data, out, mean, factor, self.args.shift)
-        return out
-
-    def _normalize_by_own_moments(self, data: np.ndarray, out: np.ndarray) -> bool:
-        args = self.args
-        return normalize_by_own_moments(
-            data,
-            out,
-            self._axes if self._axes is not None else tuple(range(data.ndim)),
-            ddof=args.ddof,
-            epsilon=args.epsilon,
-            scale=args.scale,
-            shift=args.shift,
-        )
 
     def moments(self, samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """The mean of `samples`, and what differences to it are multiplied by."""

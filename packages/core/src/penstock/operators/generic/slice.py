@@ -10,6 +10,7 @@ from penstock.operators.support.arguments import given
 from penstock.operators.support.lazy_image import LazyImage
 from penstock.operators.support.operator import (
     BatchContext,
+    ChunkContext,
     SampleContext,
     SampleOperator,
     operator,
@@ -19,6 +20,7 @@ from penstock.operators.support.schema import Input, Spec
 from penstock.operators.support.windows.arguments import OUT_OF_BOUNDS_ARGS, SLICE_ARGS, SliceWindow
 from penstock.operators.support.windows.cut import CUT_DTYPE_ARGS, Cutter
 from penstock.tensors.gpu.batch import LazyBatch
+from penstock.tensors.rows import Rows
 
 
 @operator(
@@ -68,6 +70,7 @@ class Slice(SampleOperator):
         self._cutter = Cutter(self, data)
         self._window = SliceWindow(self, data, *given(anchor, shape_input))
         self.plans_values = self._window.positional
+        self.chunked = self._cutter.are_signals
         return data._replace(dtype=self._cutter.dtype)
 
     def plan(
@@ -88,6 +91,9 @@ class Slice(SampleOperator):
 
     takes = (LazyImage, LazyBatch)
     returns_lazy = (LazyImage, LazyBatch)
+
+    def cpu_chunk(self, c: ChunkContext, *inputs: Rows) -> Rows:
+        return self._cutter.cut_signals(c, inputs[0])
 
     def gpu(
         self, c: BatchContext, data: LazyBatch, anchor: Any = None, shape_input: Any = None

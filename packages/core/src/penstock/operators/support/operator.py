@@ -12,6 +12,7 @@ import numpy as np
 from penstock.errors import NotYetSupportedError
 from penstock.operators.support.argument_types import BoolArg, IntArg, IntListArg
 from penstock.operators.support.batch_context import BatchContext as BatchContext
+from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.registry import register
 from penstock.operators.support.schema import Arg, Input, OpSchema, Spec
 from penstock.operators.support.shape_memo import ShapeMemo
@@ -86,11 +87,16 @@ class ChunkContext(Protocol):
     """Constant arguments by name, converted."""
 
     @property
-    def rows(self) -> list[Any]:
-        """What `plan` has worked out: a row of the table for each sample."""
+    def table(self) -> tuple[Any, ...]:
+        """What `plan` has worked out: its table, the columns for these samples."""
 
     def values(self, name: str) -> list[Any]:
         """Argument `name` of each sample, converted; of those that `plan` does not look at."""
+        ...
+
+    @property
+    def shapes(self) -> np.ndarray:
+        """Shapes of the first output, int64 ``(samples, ndim)``, as `plan` gave them."""
         ...
 
     def out(self) -> Rows:
@@ -124,13 +130,18 @@ class OneSample:
         self.args = context.args
 
     @property
-    def rows(self) -> list[Any]:
+    def table(self) -> tuple[Any, ...]:
         """The row of the sample."""
-        return [self._context.row]
+        return tuple([[value] for value in self._context.row])
 
     def values(self, name: str) -> list[Any]:
         """Argument `name` of the sample."""
         return [getattr(self.args, name)]
+
+    @property
+    def shapes(self) -> np.ndarray:
+        """The shape of the first output."""
+        return np.array([self._context.shape], np.int64)
 
     def out(self) -> Rows:
         """Memory for the first output, of the shape that `plan` gave."""
@@ -308,13 +319,19 @@ class SampleOperator(Operator):
         Inputs may be views with any strides and must not be written to. Outputs may be views of
         inputs. Memory for outputs comes from ``c.empty``, scratch from ``c.temp``.
         """
-        found = self.cpu_chunk(OneSample(c), *[Rows([data]) for data in inputs])
+        one = OneSample(c)
+        found = self.cpu_chunk(one, *[Rows([data]) for data in inputs])
+        if isinstance(found, LazyValue):
+            found = found.materialise(one)
         if isinstance(found, tuple):
             return tuple([each[0] for each in found])
         return found[0]
 
     def cpu_chunk(self, c: ChunkContext, *inputs: Any, **no: Any) -> Any:
         """Work on several samples in one call; return a `Rows` for each output.
+
+        Inputs are `Rows`, or one lazy value of a kind in `takes` that stands for all samples. Such
+        a value has `subset`, and may be returned in place of the only output.
 
         For work that takes little more than the interpreter's way to it: a compiled loop over the
         samples takes that way once. The engine calls it in place of `cpu` where `chunked` is true.

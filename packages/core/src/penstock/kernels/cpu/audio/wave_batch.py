@@ -9,27 +9,16 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import types
-from numba.extending import intrinsic
 
 from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.audio.conversions import as_sample, as_stored, normalized
 from penstock.kernels.cpu.audio.sample_loops import convert, mix
 from penstock.kernels.cpu.audio.wave_header import _read
+from penstock.kernels.cpu.pointers import pointer
 
 FOUND, OFFSET, FRAMES, CHANNELS, RATE, BITS, IS_FLOAT = range(7)
 """Columns of a table of headers."""
 COLUMNS = 7
-
-
-@intrinsic  # type: ignore[misc]
-def _pointer(typing: Any, address: Any) -> Any:
-    """An address as a pointer."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
-
-    return types.voidptr(types.uint64), generate
 
 
 @njit(nogil=True)
@@ -48,7 +37,7 @@ def survey_waves(addresses: np.ndarray, sizes: np.ndarray, headers: np.ndarray) 
         headers[k, FOUND] = 0
         if sizes[k] < 12:
             continue
-        data = numba.carray(_pointer(addresses[k]), sizes[k], np.uint8)
+        data = numba.carray(pointer(addresses[k]), sizes[k], np.uint8)
         found, offset, size, missing, channels, rate, bits, is_float = _read(data, sizes[k])
         if not found or missing > 0:
             continue
@@ -90,7 +79,7 @@ def decode_waves(
         frames, channels = headers[k, FRAMES], headers[k, CHANNELS]
         if headers[k, FOUND] == 0 or frames == 0:
             continue
-        source = _pointer(addresses[k] + np.uint64(headers[k, OFFSET]))
+        source = pointer(addresses[k] + np.uint64(headers[k, OFFSET]))
         count, bits, mixes = frames * channels, headers[k, BITS], mixed and channels > 1
         target = out[begins[k] : begins[k] + (frames if mixes else count)]
         if bits == 16:

@@ -9,13 +9,7 @@
 constexpr uint32 BLOCK = 256;
 constexpr int LANES = 16, PHASES = 32;
 
-struct Clip {
-  uint32 first_block;
-  int32 channels;
-  uint64 source, out;
-  int64 frames, out_frames;
-  double step;  // frames of the source that one of the output is
-};
+#include "audio_resample:Clip"
 
 // Weight, and what it gains when the place moves back by a phase: [tap][phase].
 struct Weight {

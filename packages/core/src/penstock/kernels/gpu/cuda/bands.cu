@@ -4,13 +4,7 @@
 
 constexpr int THREADS = 256;
 
-struct Sample {
-  uint64 source, out;
-  uint64 ranges, weights;
-  int64 size;  // of the output
-  int64 inner;
-  int32 extent, sums;
-};
+#include "bands:Sample"
 
 struct Range {
   int64 first, count, weights;

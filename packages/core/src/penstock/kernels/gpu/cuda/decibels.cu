@@ -3,10 +3,7 @@
 
 constexpr int THREADS = 256, PER_THREAD = 8;
 
-struct Sample {
-  uint64 source, out, largest;
-  int64 size;
-};
+#include "decibels:Sample"
 
 __global__ void __launch_bounds__(THREADS)
 largest(const Sample* __restrict__ samples, uint32 blocks_per_sample) {

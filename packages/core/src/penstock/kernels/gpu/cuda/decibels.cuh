@@ -3,10 +3,7 @@
 #pragma once
 #include "common.cuh"
 
-struct DecibelScale {
-  float reference;  // 0 for the largest number
-  float smallest, factor;
-};
+#include "decibels:DecibelScale"
 
 // Natural logarithm of a positive number; see there.
 __device__ __forceinline__ float logarithm(float value) {

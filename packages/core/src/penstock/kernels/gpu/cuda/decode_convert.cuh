@@ -4,16 +4,7 @@
 #include "common.cuh"
 
 // An image as the decoder left it, seen upright: strides, maybe negative, undo how it is stored.
-struct DecodedImage {
-  uint64 source;      // address of the upright image's first pixel
-  uint64 target;      // address of the output, HWC without gaps
-  int64 row_step;     // elements from a row of the upright image to the next one
-  int64 column_step;  // elements from a column to the next one
-  int32 height;
-  int32 width;
-  int32 channels;
-  int32 unused;
-};
+#include "decode.convert:DecodedImage"
 
 // What stands for full intensity.
 template <typename T> __device__ __forceinline__ constexpr float full_intensity() {

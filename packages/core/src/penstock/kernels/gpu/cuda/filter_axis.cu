@@ -3,18 +3,12 @@
 
 constexpr int THREADS = 256, EACH = 4;
 
-struct Sample {
-  uint64 source, out;
-  uint64 weights;  // the centre's first
-  int64 size;      // elements: a multiple of extent * inner
-  int64 inner;     // elements from one position along the axis to the next
-  int32 extent, reach;
-};
+#include "filter:AxisSample"
 
 template <typename In, typename Out>
 __global__ void __launch_bounds__(THREADS)
-filter_axis(const Sample* __restrict__ samples, int32 tiles_per_sample) {
-  const Sample& sample = samples[blockIdx.x / tiles_per_sample];
+filter_axis(const AxisSample* __restrict__ samples, int32 tiles_per_sample) {
+  const AxisSample& sample = samples[blockIdx.x / tiles_per_sample];
   const int64 begin = int64(blockIdx.x % tiles_per_sample) * (THREADS * EACH) + threadIdx.x;
   const In* const source = reinterpret_cast<const In*>(sample.source);
   const float* const weights = reinterpret_cast<const float*>(sample.weights);

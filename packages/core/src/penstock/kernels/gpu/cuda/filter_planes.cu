@@ -9,13 +9,7 @@
 
 constexpr int ACROSS = 8, MOST_ROWS = 128;
 
-struct Sample {
-  uint64 source, out;
-  uint64 row_weights, column_weights;  // the centre's first
-  int32 row_reach, column_reach;
-  int32 height, width;
-  uint32 strips, strips_across, strips_down;
-};
+#include "filter:PlanesSample"
 
 __device__ constexpr int threads_of(int channels, int columns) {
   return (columns * channels + 31) / 32 * 32;
@@ -106,7 +100,7 @@ template <typename T> __device__ __forceinline__ void put(uint8* to, T element) 
 template <typename In, typename Out, int Channels, int Reach, int Width, bool Exact>
 __global__ void __launch_bounds__(threads_of(Channels, Width + 2 * Reach),
                                   BLOCKS<Channels, Reach, Width>)
-filter_planes(const Sample* __restrict__ samples, uint32 strips_per_sample, int32 strip_rows) {
+filter_planes(const PlanesSample* __restrict__ samples, uint32 strips_per_sample, int32 strip_rows) {
   using Tile = Between<Channels, Reach, Width>;
   constexpr int THREADS = threads_of(Channels, Width + 2 * Reach), ROWS = Tile::rows;
   constexpr int line_count = MOST_ROWS + 2 * Reach, groups = Width / ACROSS;
@@ -118,7 +112,7 @@ filter_planes(const Sample* __restrict__ samples, uint32 strips_per_sample, int3
 
   const uint32 number = blockIdx.x / strips_per_sample;
   const uint32 strip = blockIdx.x - number * strips_per_sample;
-  const Sample& sample = samples[number];
+  const PlanesSample& sample = samples[number];
   if (strip >= sample.strips) return;
   const int thread = threadIdx.x, height = sample.height, width = sample.width;
   const int row_reach = Exact ? Reach : sample.row_reach;

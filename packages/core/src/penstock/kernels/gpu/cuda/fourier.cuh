@@ -11,11 +11,7 @@ struct FourierStep {
   int32 twiddles, roots;  // where those of the step begin in the tables
 };
 
-struct Fourier {
-  const FourierStep* steps;
-  const float *cosines, *sines;
-  int32 size, step_count;
-};
+#include "spectrogram:Fourier"
 
 constexpr int MOST_FACTOR = 64;
 

@@ -7,12 +7,7 @@
 
 constexpr int THREADS = 192;
 
-struct Rows {
-  int64 outer;  // number of rows
-  int64 size;   // elements of one: a multiple of the columns
-  int32 chunk;  // elements that a block takes: another
-  int32 chunks;
-};
+#include "normalize_blocks:Rows"
 
 template <int Columns> struct Row {
   int64 outer, begin;

@@ -2,15 +2,9 @@
 #include "as_float.cuh"
 #include "strided_copy_blocks.cuh"
 
-constexpr int MOST_AXES = 6, THREADS = 256;
+constexpr int THREADS = 256;
 
-struct Points {
-  uint32 first_block;
-  int32 axes, out_axes;
-  uint64 source, out;
-  int64 elements;  // of the output
-  float matrix[MOST_AXES][MOST_AXES + 1];  // the last of `axes` + 1 columns is added
-};
+#include "points:Points"
 
 template <typename In, typename Out>
 __global__ void map_points(const uint8* records, uint32 pitch, uint32 count, uint32 uniform) {

@@ -5,18 +5,7 @@
 
 constexpr uint32 THREADS = 256;
 
-struct Signal {
-  uint32 first_block;
-  uint32 intervals;
-  uint64 source;
-  uint64 powers;  // float, of each window
-  uint64 largest; // uint32: the bits of the largest power
-  uint64 begin, length;
-  int64 count;    // windows
-  int64 window;
-  int64 first_end;  // windows of the first interval
-  int64 interval;   // of each other
-};
+#include "nonsilent:Signal"
 
 template <typename In, typename Sum>
 __global__ void __launch_bounds__(THREADS)

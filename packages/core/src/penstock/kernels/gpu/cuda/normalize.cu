@@ -2,12 +2,7 @@
 #include "normalize_blocks.cuh"
 #include "normalize_scaling.cuh"
 
-struct Sample {
-  uint64 source, out;
-  Parameters parameters;
-  Shape shape;
-  int32 blocks;
-};
+#include "normalize:Sample"
 
 template <typename In, typename Out>
 __global__ void __launch_bounds__(THREADS)

@@ -9,11 +9,7 @@
 
 constexpr int THREADS = 256;
 
-struct Shape {
-  int64 outer, reduced, inner;
-  int32 columns, column_tiles;
-  int32 lanes, chunk, chunks;
-};
+#include "normalize_blocks:Shape"
 
 // The part of the calling thread, and its place in it.
 struct Part {

@@ -3,16 +3,7 @@
 #include "normalize_moments_rows.cuh"
 #include "normalize_scaling.cuh"
 
-struct Sample {
-  uint64 source;
-  uint64 moments;       // of chunks: (outer, chunks, columns)
-  uint64 done;          // of each row, the number of chunks that are; zeros at first
-  uint64 mean, factor;  // to be written, (outer, columns); 0 for none
-  uint64 centre;        // a given mean; 0 for none
-  Rows rows;
-  int32 blocks;
-  int32 centre_is_single;  // else it is (outer, columns)
-};
+#include "normalize_estimate:Sample"
 
 // Puts together the moments of a row, one column a warp.
 template <typename In, int Columns>

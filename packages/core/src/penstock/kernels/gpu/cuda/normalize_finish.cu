@@ -1,12 +1,9 @@
 // From the moments of parts to what data is normalised by.
 #include "moments.cuh"
 
-constexpr int THREADS = 256, MOST_RUNS = 16;
+constexpr int THREADS = 256;
 
-struct Merge {
-  uint64 parts, out;  // (outer, count, inner) and (outer, inner)
-  int64 outer, count, inner;
-};
+#include "normalize_moments:Merge"
 
 // Puts together the parts along one axis.
 template <int Lanes>
@@ -24,16 +21,7 @@ merge_moments(const Merge* __restrict__ samples, int32 blocks_per_sample) {
   if (lane == 0) reinterpret_cast<Moments*>(sample.out)[group] = whole;
 }
 
-struct Finish {
-  uint64 parts;         // (kept, count, inner)
-  uint64 mean, factor;  // to be written, (outer, inner); 0 for none
-  uint64 centre;        // a given mean, of the type of `mean`; 0 for none
-  int64 outer, count, inner;
-  int64 runs[MOST_RUNS];    // extents that make up `outer`, outermost first; where all are kept, none
-  int32 run_count;
-  int32 kept_runs;          // a bit for each run whose positions have moments of their own
-  int32 centre_is_single;   // else it is (outer, inner)
-};
+#include "normalize_moments:Finish"
 
 // Which moments belong to a position along the outer axis.
 __device__ __forceinline__ int64 kept_position(const Finish& sample, int64 outer) {

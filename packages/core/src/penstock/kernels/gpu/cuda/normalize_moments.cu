@@ -2,11 +2,7 @@
 #include "normalize_blocks.cuh"
 #include "normalize_sums.cuh"
 
-struct Sample {
-  uint64 source, moments;  // moments: (outer, chunks, inner)
-  Shape shape;
-  int32 blocks;
-};
+#include "normalize_moments:Sample"
 
 template <typename T>
 __global__ void __launch_bounds__(THREADS)

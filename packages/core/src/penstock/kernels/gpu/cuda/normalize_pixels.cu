@@ -7,25 +7,12 @@
 #include "colors_as_they_are.cuh"
 #include "normalize_pixels_runs.cuh"
 
-struct Range {
-  int begin, end;
-  __device__ __forceinline__ bool has(int value) const { return value >= begin && value < end; }
-};
+#include "normalize_pixels:NormalizedSample"
 
-struct NormalizedSample {
-  uint32 first_block;
-  const char* source;  // of the first element of the window; need not be in the data
-  int64 outer, inner, row, pixel, channel;  // bytes between neighbours
-  char* out;
-  int64 out_outer, out_inner, out_row, out_pixel, out_channel;  // elements between neighbours
-  const float* table;                            // see `Finish`
-  Range in_outer, in_inner, in_rows, in_columns;  // what of the window is in the data
-  int inners, height, width;
-  int channels, out_channels;
-  int planes;  // planes a frame is worked on in; 1 where a block makes all channels
-  int groups;  // units a pixel
-  int turns;   // of UNITS each, for one block
-};
+// Whether a position lies within a part, its begin and end.
+__device__ __forceinline__ bool has(const int (&part)[2], int value) {
+  return value >= part[0] && value < part[1];
+}
 
 // MODE: how the output is written. CHECKED: what is wanted may not be in the data. Offset: of the
 // elements of a frame, in bytes of the source and in elements of the output.
@@ -55,12 +42,13 @@ __global__ void __launch_bounds__(BLOCK, 4)
     frame /= s.planes;
   }
   const int outer = frame / s.inners, inner = frame - outer * s.inners;
-  const bool in_frame = !CHECKED || (s.in_outer.has(outer) && s.in_inner.has(inner));
-  const char* source = s.source + outer * s.outer + inner * s.inner;
-  Out* out = reinterpret_cast<Out*>(s.out) + outer * s.out_outer + inner * s.out_inner +
-             plane * s.out_channel;
-  const Offset row = s.row, pixel = s.pixel, channel_step = s.channel;
-  const Offset out_row = s.out_row, out_pixel = s.out_pixel, out_channel = s.out_channel;
+  const bool in_frame = !CHECKED || (has(s.inside[0], outer) && has(s.inside[1], inner));
+  const char* source = s.source + outer * s.strides[0] + inner * s.strides[1];
+  Out* out = reinterpret_cast<Out*>(s.out) + outer * s.out_strides[0] + inner * s.out_strides[1] +
+             plane * s.out_strides[4];
+  const Offset row = s.strides[2], pixel = s.strides[3], channel_step = s.strides[4];
+  const Offset out_row = s.out_strides[2], out_pixel = s.out_strides[3];
+  const Offset out_channel = s.out_strides[4];
   const int channels = G > 1 ? G : s.channels;
   const int out_channels = G == 1 ? 1 : CHECKED ? s.out_channels : G;
   const int step = MODE == PIXELS ? out_channels : 1;
@@ -98,7 +86,7 @@ __global__ void __launch_bounds__(BLOCK, 4)
       const char* place = source + (y * row + x * pixel + parts[i] * channel_step);
       there[i] = G;
       if constexpr (CHECKED) {
-        const bool inside = in_frame && s.in_rows.has(y) && s.in_columns.has(x);
+        const bool inside = in_frame && has(s.inside[2], y) && has(s.inside[3], x);
         there[i] = inside ? channels - parts[i] : 0;
       }
 #pragma unroll

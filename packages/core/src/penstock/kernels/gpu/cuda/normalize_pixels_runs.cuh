@@ -10,7 +10,7 @@ constexpr int UNITS = BLOCK * ITEMS; // of a block, neighbours in the output
 
 // How an output is written: element by element; or, where its pixels make up one run of memory,
 // channels together or in planes, as such runs.
-enum Mode : int { SCATTERED = 0, PIXELS = 1, PLANES = 2 };
+#include "normalize_pixels:Mode"
 
 // Division of what is less than divisor + UNITS: without a division each time, and branches.
 struct Divider {

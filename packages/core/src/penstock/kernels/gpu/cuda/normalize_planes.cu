@@ -21,18 +21,7 @@ constexpr int RESIDENT = 1024;
 constexpr int RESIDENT = 1280;
 #endif
 
-struct PackedSample {
-  uint32 first_block;
-  int pixel;                 // bytes from pixel to pixel; negative: rows run backwards
-  const char* source;        // of the first element of the window
-  int64 outer, inner, row;   // bytes between neighbours
-  char* out;
-  int64 out_outer, out_inner, out_channel;  // elements between neighbours
-  const float* table;                       // see `Finish`
-  int inners, height, width;
-  int tile_rows, tile_columns;  // what a block makes
-  int padding;
-};
+#include "normalize_pixels:PackedSample"
 
 // Where a plane's elements are in shared memory: `step` bytes apart, `gap` more from row to row.
 struct Picked {

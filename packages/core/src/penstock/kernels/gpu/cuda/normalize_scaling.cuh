@@ -3,10 +3,7 @@
 #include "as_float.cuh"
 #include "cast.cuh"
 
-struct Parameters {
-  uint64 mean, scale;                     // of each group, or single numbers
-  int32 mean_is_single, scale_is_single;
-};
+#include "normalize:Parameters"
 
 // Integers of 32 bits have more digits than float32: their differences are taken in float64.
 template <typename In> constexpr bool needs_double = Limits<In>::is_integer && sizeof(In) == 4;

@@ -4,10 +4,7 @@
 
 constexpr int THREADS = 256;
 
-struct Sample {
-  uint64 source, out;
-  int64 rows, size;
-};
+#include "normalize_short:Sample"
 
 // Sum over the threads of a row, a warp or a block; all of them get it.
 template <int Lanes> __device__ __forceinline__ double total(double value) {

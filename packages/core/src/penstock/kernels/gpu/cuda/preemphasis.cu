@@ -6,12 +6,7 @@ constexpr uint32 THREADS = 256, EACH = 8;
 
 enum Border : int32 { CLAMP, ZERO, REFLECT };
 
-struct Signal {
-  uint32 first_block;
-  float coefficient;
-  uint64 source, out;
-  int64 size;
-};
+#include "preemphasis:Signal"
 
 // In the type `Wide`, as on the CPU.
 template <typename In, typename Out, typename Wide>

@@ -7,17 +7,7 @@
 #include "normal.cuh"
 #include "strided_copy_blocks.cuh"
 
-struct DrawnSample {
-  uint32 first_block;
-  uint32 number;  // of the sample in the batch
-  uint64 out;
-  int64 size;
-  double first, second;  // low and width of a range; mean and standard deviation
-  double limit, last;    // end of a range, and the number before it
-  const void* values;    // to choose from
-  uint32 choices;
-  uint64 threshold;  // words below it are ones
-};
+#include "random:DrawnSample"
 
 struct Uniform32 {
   static constexpr int count = 4;

@@ -7,16 +7,7 @@
 #include "normal.cuh"
 #include "strided_copy_blocks.cuh"
 
-struct StateSample {
-  uint32 first_block;
-  uint32 number;  // of the sample in the batch
-  uint64 out;
-  int64 size;
-  double first, second;  // low and width of a range; mean and standard deviation
-  const void* values;    // to choose from
-  uint32 choices;
-  uint64 threshold;  // words below it are ones
-};
+#include "random_state:StateSample"
 
 // Where the words of a sample begin.
 struct Place {

@@ -3,25 +3,7 @@
 #include "normalize_pixels_runs.cuh"
 
 // A sample, or the frames of one, to be resampled along rows and columns.
-struct ResampledSample {
-  uint32 first_block;
-  const char* source;
-  int64 outer, inner, row;  // bytes between neighbours; pixels lie side by side
-  char* out;
-  int64 out_outer, out_inner, out_row, out_pixel, out_channel;  // elements between neighbours
-  const float* table;         // see `Finish`
-  const int* row_first;       // first source row of each output row
-  const float* row_weights;   // `row_taps` for each output row
-  const int* column_first;
-  const float* column_weights;
-  int row_taps, column_taps;
-  int in_rows, in_columns;  // of a frame
-  int inners, height, width;
-  int channels, out_channels;
-  int tile_pixels;  // columns of the output that a block makes at a time
-  int tiles;        // so many times
-  int planar;       // whether they are written to a plane for each channel, by the kernel of tiles
-};
+#include "resample:ResampledSample"
 
 // The memory between the first and the last element of a frame.
 struct FrameLimits {

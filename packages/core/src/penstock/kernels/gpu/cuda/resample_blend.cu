@@ -1,16 +1,7 @@
 // Weighted sums of consecutive slices: the resampling of volumes along their depth.
 #include "resample.cuh"
 
-struct BlendedSample {
-  uint32 first_block;
-  const char* source;
-  int64 outer, slice;  // bytes between neighbours; the elements of a slice lie side by side
-  float* out;          // contiguous
-  const int* first;
-  const float* weights;
-  int64 elements;  // of a slice
-  int taps, depth;
-};
+#include "resample:BlendedSample"
 
 template <typename In>
 __global__ void __launch_bounds__(BLOCK)

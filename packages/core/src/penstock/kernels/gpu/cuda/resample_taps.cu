@@ -2,20 +2,7 @@
 // kernels/cpu/resample_taps.py, with the same arithmetic in the same order.
 #include "common.cuh"
 
-struct TapAxis {
-  int* first;
-  float* weights;
-  int table;           // which entry the filter's table begins with; negative: nearest neighbours
-  float start;         // of the region; for filters, the position of the leftmost tap of pixel 0
-  float scale;         // source pixels an output pixel
-  float units;         // steps of the table a source pixel
-  int last;            // of the table
-  int support;         // source pixels under the filter
-  int taps;            // the same, as far as the axis has them
-  int in_size;
-  int begin, step, length;  // of the output pixels that are wanted
-  int stepwise;
-};
+#include "resample_taps:TapAxis"
 
 __device__ __forceinline__ int clamped(float value) {
   // Far outside of any image; there, only the side matters.

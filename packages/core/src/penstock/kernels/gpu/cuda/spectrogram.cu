@@ -8,32 +8,16 @@
 
 constexpr int THREADS = 256;
 
-// How spectra are found; see kernels/cpu/fourier.py. DIRECT is by definition, for lengths with large
-// prime factors.
-enum Mode : int32 { EVEN, ODD, DIRECT };
+// How spectra are found; see kernels/cpu/fourier.py.
+#include "spectrogram:Mode"
 
 struct Range {
   int64 first, count, weights;
 };
 
-struct Settings {
-  Fourier fourier;
-  const int32* places;
-  const float *joint_cosines, *joint_sines;
-  const float* window;  // half of the weights
-  const Range* ranges;
-  const float* weights;
-  int64 start, step;
-  int32 length, window_length, bins, mode;
-  int32 reflect, squared, time_first, bands;
-  int32 in_decibels, note_largest;
-  DecibelScale scale;
-};
+#include "spectrogram:Settings"
 
-struct Sample {
-  uint64 source, out, largest, scratch;
-  int64 size, frames;
-};
+#include "spectrogram:Sample"
 
 __device__ __forceinline__ float size_of(float real, float imaginary, bool squared) {
   const float size = __fmaf_rn(real, real, imaginary * imaginary);

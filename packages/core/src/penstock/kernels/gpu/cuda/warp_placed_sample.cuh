@@ -5,15 +5,7 @@
 #include "pixel_finish.cuh"
 #include "warp_sample.cuh"
 
-struct PlacedSample : Sample {
-  // Elements of the output between neighbours. Negative ones mirror; `out` is where the first
-  // element of the window goes.
-  int64 out_plane, out_row, out_pixel, out_channel;
-  const float* table;  // see `Finish`
-  int32 first[3];      // depth, row, column of the canvas that the window begins with
-  int32 size[3];       // its extents
-  int32 out_channels;
-};
+#include "warp_placed:PlacedSample"
 
 // What an element becomes first: nothing else, here.
 template <typename T> struct Keep {

@@ -7,26 +7,9 @@
 #include "strided_copy_span.cuh"
 #include "truncated.cuh"
 
-enum Policy : int32 { CONSTANT, EDGE, REFLECT_1001, REFLECT_101, WRAP };
+#include "window:Policy"
 
-struct WindowAxis {
-  int64 extent;  // of the window
-  int64 anchor;
-  int64 data;    // extent of the data
-  int64 stride;  // of the data, in bytes
-};
-
-struct Window {
-  uint32 first_block;
-  uint32 per_block;  // pieces that a block writes
-  uint64 source, target;
-  int64 run, run_stride;
-  int64 row;     // elements of a row
-  int64 chunks;  // pieces of a row
-  int64 pieces;  // of the sample
-  WindowAxis x;
-  // Other axes follow.
-};
+#include "window:Window"
 
 constexpr int64 CHUNK = 2048;  // elements
 

@@ -12,6 +12,7 @@ import numpy as np
 from penstock.kernels.cpu.decode.convert import ycbcr_matrix
 from penstock.kernels.cpu.decode.exif import UPRIGHT
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.shared import record
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.queue import Queue
@@ -25,12 +26,14 @@ _TILE = 32
 _TILE_ROWS = 8
 _MOST_IMAGES = 65535
 
-_DESCRIPTOR = np.dtype(
+_DESCRIPTOR = record(
+    __name__,
+    "DecodedImage",
     [
-        ("source", np.uint64),
-        ("target", np.uint64),
-        ("row_step", np.int64),
-        ("column_step", np.int64),
+        ("source", np.uint64),  # address of the upright image's first pixel
+        ("target", np.uint64),  # address of the output, HWC without gaps
+        ("row_step", np.int64),  # elements from a row of the upright image to the next one
+        ("column_step", np.int64),  # elements from a column to the next one
         ("height", np.int32),
         ("width", np.int32),
         ("channels", np.int32),

@@ -75,6 +75,11 @@ class ArrayProgram:
         self._single = self._steps[0] if len(self._steps) == 1 and read else None
         """The only step, where it needs nothing converted or computed beforehand."""
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether results have the same bits however operands lie in memory."""
+        return not self._forward
+
     def run(self, c: Memory, inputs: Sequence[np.ndarray], *, leaves: bool) -> np.ndarray:
         """Compute one sample, into the operator's output if the result `leaves`, else scratch."""
         if self._single is not None:
@@ -127,6 +132,24 @@ class ArrayProgram:
 
         run_tiled(run_tile, out, arrays, self._tile)
         return out
+
+    def run_once(self, inputs: Sequence[np.ndarray], out: np.ndarray) -> bool:
+        """Fill `out` by one call, whatever its size, where the expression is one operation.
+
+        Returns
+        -------
+        Whether it is.
+        """
+        step = self._single
+        if step is None or step.function is None or allocates(step.function):
+            return False
+        if self._forward or self._scalars:
+            return False
+        registers = list(self._initial)
+        for register, source, _ in self._operands:
+            registers[register] = inputs[source]  # type: ignore[index]
+        step.function(*[registers[s] for s in step.operands], out=out)
+        return True
 
     def _run_single(
         self, step: Step, c: Memory, inputs: Sequence[np.ndarray], *, leaves: bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -121,10 +121,16 @@ class AudioDecoding:
             shapes[k] = (frames, clip.channels)[: self.ndim]
         return Survey(headers, clips, shapes, rates)
 
-    def read_plain(self, encoded: Rows, headers: Sequence[Sequence[int]], out: Rows) -> None:
-        """Fill `out` with the samples of files that `survey` opened no clip for."""
+    def read_plain(self, encoded: Rows, headers: Sequence[Any], out: Rows) -> None:
+        """Fill `out` with the samples of files that `survey` opened no clip for.
+
+        Parameters
+        ----------
+        headers
+            Of all of the files, as of `survey`.
+        """
         self._waves.decode_waves(
-            encoded.addresses, np.array(headers, np.int64), self.downmix, out.flat, out.begins
+            encoded.addresses, np.asarray(headers), self.downmix, out.flat, out.begins
         )
 
     def out_frames(self, clip: Clip, rate: float | None = None, frames: int | None = None) -> int:

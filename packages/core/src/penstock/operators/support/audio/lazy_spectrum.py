@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.operators.support.lazy_value import LazyValue
+from penstock.tensors.rows import Rows, pack_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.kernels.cpu.bands import Bands
     from penstock.kernels.cpu.decibels import DecibelScale
     from penstock.kernels.cpu.spectrogram import SpectrumPlan
-    from penstock.operators.support.operator import SampleContext
+    from penstock.operators.support.operator import ChunkContext
 
 
 class LazySpectrum(LazyValue):
-    """What is to become of one signal.
+    """What is to become of some signals.
 
     Parameters
     ----------
@@ -30,10 +33,10 @@ class LazySpectrum(LazyValue):
         Where scratch memory comes from.
     plan
         How the spectra are found.
-    signal
-        float32 ``(n,)``.
-    frame_count
-        Number of frames, at least 1.
+    signals
+        float32 with a single extent above 1.
+    frame_counts
+        int64 ``(signals,)``, at least 1.
     time_first
         Whether a frame's values are neighbours.
 
@@ -43,20 +46,20 @@ class LazySpectrum(LazyValue):
         The filter bank that follows, if any. Who is handed the value, alone, may add one.
     """
 
-    __slots__ = ("_context", "_frame_count", "_plan", "_signal", "bands", "time_first")
+    __slots__ = ("_context", "_frame_counts", "_plan", "_signals", "bands", "time_first")
 
     def __init__(
         self,
-        context: SampleContext,
+        context: ChunkContext,
         plan: SpectrumPlan,
-        signal: np.ndarray,
-        frame_count: int,
+        signals: Rows,
+        frame_counts: np.ndarray,
         time_first: bool,
     ) -> None:
         self._context = context
         self._plan = plan
-        self._signal = signal
-        self._frame_count = frame_count
+        self._signals = signals
+        self._frame_counts = frame_counts
         self.time_first = time_first
         self.bands: Bands | None = None
 
@@ -66,21 +69,33 @@ class LazySpectrum(LazyValue):
         return self._plan.bins
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """That of the spectrogram, as it is to be now."""
+    def shapes(self) -> np.ndarray:
+        """Those of the spectrograms, as they are to be now, int64 ``(signals, 2)``."""
         rows = self._plan.bins if self.bands is None else self.bands.sums
-        return (self._frame_count, rows) if self.time_first else (rows, self._frame_count)
+        shapes = np.full((len(self._frame_counts), 2), rows, np.int64)
+        shapes[:, 0 if self.time_first else 1] = self._frame_counts
+        return shapes
 
-    def materialise(self, c: SampleContext) -> np.ndarray:
-        """The spectrogram as it is to be now."""
-        out = c.empty(self.shape, np.float32)
+    def subset(self, kept: Sequence[int]) -> LazySpectrum:
+        """The same for some of the signals."""
+        counts = self._frame_counts[list(kept)]
+        made = LazySpectrum(
+            self._context, self._plan, self._signals.subset(kept), counts, self.time_first
+        )
+        made.bands = self.bands
+        return made
+
+    def materialise(self, c: ChunkContext) -> Rows:
+        """The spectrograms as they are to be now."""
+        out = c.empty(self.shapes, np.dtype(np.float32))
         self.write(out)
         return out
 
-    def write(self, out: np.ndarray, scale: DecibelScale | None = None) -> None:
-        """Fill `out` with the spectrogram, or with its decibels."""
+    def write(self, out: Rows, scale: DecibelScale | None = None) -> None:
+        """Fill `out` with the spectrograms, or with their decibels."""
         self._plan.write(
-            self._signal,
+            self._signals,
+            self._frame_counts,
             out,
             self._context.temp,
             time_first=self.time_first,
@@ -89,10 +104,10 @@ class LazySpectrum(LazyValue):
         )
 
 
-def numbers(context: SampleContext, data: np.ndarray | LazySpectrum) -> np.ndarray:
-    """`data`, computed now if it is lazy."""
-    if isinstance(data, np.ndarray):
+def numbers(context: ChunkContext, data: Rows | LazySpectrum) -> Rows:
+    """`data`, computed now if it is a recipe."""
+    if isinstance(data, Rows):
         return data
-    found = context.temp(data.shape, np.float32)
+    found = pack_rows(data.shapes, np.dtype(np.float32), context.temp)
     data.write(found)
     return found

@@ -11,7 +11,7 @@ from penstock._later import later
 from penstock.errors import DataTypeError, LayoutError, ShapeError, UsageError
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.fill import fill_of_type
-from penstock.kernels.cpu.pad import pad_window
+from penstock.kernels.cpu.pad import pad_signals, pad_window
 from penstock.operators.support.argument_types import DataTypeArg, ImageTypeArg
 from penstock.operators.support.lazy_image import LazyImage, LazyWindow
 from penstock.operators.support.planning import Planned
@@ -23,9 +23,15 @@ from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu import window as _window_kernels
-    from penstock.operators.support.operator import BatchContext, Operator, SampleContext
+    from penstock.operators.support.operator import (
+        BatchContext,
+        ChunkContext,
+        Operator,
+        SampleContext,
+    )
     from penstock.operators.support.schema import Spec
     from penstock.tensors.gpu.batch import LazyBatch
+    from penstock.tensors.rows import Rows
 else:
     _window_kernels = later("penstock.kernels.gpu.window")
 CUT_DTYPE_ARGS: tuple[Arg, ...] = (
@@ -50,9 +56,19 @@ class Cutter:
     ----------
     dtype
         Element type of the output.
+    are_signals
+        Whether samples have a single axis, and elements stay as they are.
     """
 
-    __slots__ = ("_bounds", "_channel_axis", "_convert", "_fill", "_numpy_type", "dtype")
+    __slots__ = (
+        "_bounds",
+        "_channel_axis",
+        "_convert",
+        "_fill",
+        "_numpy_type",
+        "are_signals",
+        "dtype",
+    )
 
     def __init__(self, op: Operator, data: Spec) -> None:
         args = op.args
@@ -73,6 +89,7 @@ class Cutter:
             if self._numpy_type == source
             else converter(source, self._numpy_type, rounded=False)
         )
+        self.are_signals = data.ndim == 1 and self._convert is None
         self._bounds = OutOfBounds(op)
         self._fill = fill_of_type(self._bounds.fill, self._numpy_type)
         self._channel_axis = 0
@@ -126,6 +143,26 @@ class Cutter:
                 return view
         out = c.out
         self._convert(view, out)
+        return out
+
+    def cut_signals(self, c: ChunkContext, data: Rows) -> Rows:
+        """The windows of signals.
+
+        Several of one length are copied, side by side, so that further operators do all of them in
+        one call. Others are views where none reaches beyond its signal.
+        """
+        anchors, outside = c.table
+        anchors = np.asarray(anchors, np.int64)[:, 0]
+        inside = not any(outside)
+        lengths = c.shapes[:, 0]
+        if inside and (len(lengths) == 1 or np.count_nonzero(lengths != lengths[0])):
+            return data.window(anchors, lengths)
+        out = c.out()
+        if inside or self._bounds.policy == "constant":
+            pad_signals(data, anchors, out, self._fill)
+            return out
+        for signal, anchor, own in zip(data, anchors.tolist(), out, strict=True):
+            pad_window(signal, (anchor,), own, policy=self._bounds.policy)
         return out
 
     def cut_batch(self, c: BatchContext, data: LazyBatch, planned: Planned) -> LazyBatch:
