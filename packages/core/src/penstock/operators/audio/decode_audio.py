@@ -97,8 +97,9 @@ class DecodeAudio(SampleOperator):
         self._decoding.read_plain(inputs[0], headers, out)
         for k, clip in enumerate(clips):
             if clip is not None:
+                rate = float(rates[k]) if self.given("sample_rate") else None
                 with clip:
-                    self._decoding.read_clip(clip, rates[k], out[k], c.temp)
+                    self._decoding.read_clip(clip, rate, out[k], c.temp)
         if not c.is_read(1):
             return out, None
         found = c.empty(np.empty((len(rates), 0), np.int64), np.float32, 1)
