@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-
 from penstock.autograph.conversion import call
 from penstock.autograph.tracing import tracing
 
@@ -40,13 +38,8 @@ class Recorder:
     def is_constant(self, value):
         return isinstance(value, (bool, int, float))
 
-    @contextlib.contextmanager
     def guarded(self, condition, *, holds):
-        self.guard.append((repr(condition), holds))
-        try:
-            yield
-        finally:
-            self.guard.pop()
+        return _Guard(self.guard, (repr(condition), holds))
 
     def merge(self, condition, if_true, if_false, name):
         return Data(f"[{condition!r} ? {if_true!r} : {if_false!r}]")
@@ -56,6 +49,19 @@ class Recorder:
 
     def negated(self, value):
         return Data(f"not {value!r}")
+
+
+class _Guard:
+    """Left by `__exit__` only: a generator would leave it when it is forgotten, too."""
+
+    def __init__(self, guard, term):
+        self.guard, self.term = guard, term
+
+    def __enter__(self):
+        self.guard.append(self.term)
+
+    def __exit__(self, *error):
+        assert self.guard.pop() is self.term
 
 
 def traced(function, *args, recorder=None):
