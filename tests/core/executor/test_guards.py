@@ -189,6 +189,19 @@ def test_draws_are_those_of_the_position_in_the_whole_batch():
     assert some == every[1::2]
 
 
+def test_planned_draws_are_those_of_the_position_in_the_whole_batch():
+    def definition(branch):
+        image = fed(np.arange(SIZE * 300, dtype=np.uint8).reshape(SIZE, 10, 10, 3), layout="HWC")
+        if not branch:
+            return fn.random_resized_crop(image, size=(3, 3), seed=3)
+        with guarded(fn.cast(numbers(), dtype=types.INT32) % 2):
+            return fn.random_resized_crop(image, size=(3, 3), seed=3)
+
+    (every,) = outputs(lambda: definition(False))
+    (some,) = outputs(lambda: definition(True))
+    assert some == every[1::2]
+
+
 def test_what_has_no_inputs_runs_for_all():
     def definition():
         x = numbers()
