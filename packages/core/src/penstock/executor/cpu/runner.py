@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import PenstockError, ShapeError, located
+from penstock.executor.cpu.chunk import Chunk, Group
 from penstock.executor.cpu.context import ChunkContext, context_of
 from penstock.executor.guards import chosen, spread, taken
 from penstock.executor.loader import Loaded
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.batch import BatchBuffer
     from penstock.executor.cpu.context import Context
     from penstock.executor.cpu.program import Program
-    from penstock.executor.guards import Guard
     from penstock.executor.iteration import Iteration
     from penstock.executor.loader import Loader
     from penstock.executor.planning import SamplePlans
@@ -31,124 +31,6 @@ if TYPE_CHECKING:
 _GROUP_BYTES = 4 << 20
 """Scratch memory that samples which go through the steps together may take. A core's own cache
 holds less, but what a step on a chunk costs the interpreter is shared by more of them."""
-
-
-class Chunk:
-    """The samples that a worker has taken, as columns: what is known of each register.
-
-    Attributes
-    ----------
-    indices
-        Positions of the samples in their batch.
-    columns
-        For each register its samples, or what is planned of them; `None` where nothing is known.
-    sources
-        For each register that is read from files, or that comes from an earlier stage, where each
-        sample was read from (see `Step.origin`).
-    failures
-        Samples that failed, and how.
-    """
-
-    __slots__ = ("columns", "failures", "indices", "sources")
-
-    def __init__(self, indices: list[int], registers: int) -> None:
-        self.indices = indices
-        self.columns: list[Samples | None] = [None] * registers
-        self.sources: dict[int, list[str]] = {}
-        self.failures: list[tuple[int, BaseException]] = []
-
-    def keep(self, positions: Sequence[int]) -> None:
-        """Go on with these samples alone."""
-        self.indices = [self.indices[k] for k in positions]
-        for r, known in enumerate(self.columns):
-            if known is not None:
-                self.columns[r] = Samples([known.rows[k] for k in positions])
-        for r, sources in self.sources.items():
-            self.sources[r] = [sources[k] for k in positions]
-
-
-class _Group:
-    """Samples of a chunk that go through the steps together, while they are in the cache.
-
-    Attributes
-    ----------
-    positions
-        Which of the chunk's samples they are.
-    values
-        For each register the samples: a list, `Rows`, or one lazy value for all of them.
-    """
-
-    __slots__ = ("_branches", "_columns", "_made", "_root", "positions", "values")
-
-    def __init__(
-        self, columns: list[Samples | None], positions: Sequence[int], root: _Group | None = None
-    ) -> None:
-        self._columns = columns
-        self.positions = positions
-        self.values: dict[int, Any] = {}
-        self._root = root
-        """What it is a branch of; `None` for the group itself."""
-        self._branches: dict[Guard, _Group] = {}
-        self._made: dict[int, _Group] = {}
-        """The branch in which a register is made."""
-
-    def branch(self, guard: Guard) -> _Group:
-        """The samples of the group that `guard` stands for."""
-        if not guard:
-            return self
-        found = self._branches.get(guard)
-        if found is None:
-            outer, (r, wanted) = self.branch(guard[:-1]), guard[-1]
-            truth = outer.of(r)
-            positions = [p for k, p in enumerate(outer.positions) if bool(truth[k]) is wanted]
-            found = self._branches[guard] = _Group(self._columns, positions, self)
-        return found
-
-    def of(self, register: int) -> Any:
-        """The samples of a register."""
-        found = self.values.get(register)
-        if found is None:
-            found = self.values[register] = self.samples(register, self.positions)
-        return found
-
-    def samples(self, register: int, positions: Sequence[int]) -> Any:
-        """Some samples of a register, which some branch of the group has."""
-        if not positions:
-            return []
-        root = self._root or self
-        maker = root._made.get(register, root)
-        values = maker.values.get(register)
-        if values is not None:
-            place = {position: k for k, position in enumerate(maker.positions)}
-            return _subset(values, [place[p] for p in positions])
-        known = self._columns[register]
-        assert known is not None
-        dense = known.dense
-        if dense is not None and isinstance(positions, range):
-            return Rows.of_array(dense[positions.start : positions.stop])
-        rows = known.rows
-        return [rows[k] for k in positions]
-
-    def put(self, register: int, values: Any) -> None:
-        """Take in what a step has made of the samples."""
-        self.values[register] = values
-        if self._root is not None:
-            self._root._made[register] = self
-
-    def drop(self, failed: Sequence[int]) -> None:
-        """Go on without those at these places of the group."""
-        root = self._root or self
-        positions = {self.positions[k] for k in failed}
-        for group in (root, *root._branches.values()):
-            kept = [k for k, position in enumerate(group.positions) if position not in positions]
-            group.positions = [group.positions[k] for k in kept]
-            for r, values in group.values.items():
-                group.values[r] = _subset(values, kept)
-
-    def close(self) -> None:
-        """Forget its branches, which refer to it: memory is to be free when nobody uses it."""
-        self._branches.clear()
-        self._made.clear()
 
 
 class SampleRunner:
@@ -260,7 +142,7 @@ class SampleRunner:
         while begin < count:
             size = max(self._group_bytes // max(self._scratch_bytes, 1), 1)
             end = min(begin + size, count)
-            group = _Group(chunk.columns, range(begin, end))
+            group = Group(chunk.columns, range(begin, end))
             for step, context in left:
                 self._do(step, context, group.branch(step.guard), chunk)
                 if not group.positions:
@@ -334,7 +216,7 @@ class SampleRunner:
             where = range(len(chunk.indices)) if places is None else places
             _merge_sources(step, chunk, where, [known.rows[k] for k in where])
 
-    def _do(self, step: Step, context: Context, group: _Group, chunk: Chunk) -> None:
+    def _do(self, step: Step, context: Context, group: Group, chunk: Chunk) -> None:
         """Take a group through one step; samples that fail leave the group."""
         if not group.positions:
             return
@@ -349,7 +231,7 @@ class SampleRunner:
             group.drop(failed)
 
     def _merged(
-        self, step: Step, context: Context, group: _Group, chunk: Chunk
+        self, step: Step, context: Context, group: Group, chunk: Chunk
     ) -> tuple[Sequence[Any], list[int]]:
         """What samples of a group have in the branches that they took; and which of them failed."""
         truth, positions = group.of(step.inputs[2]), group.positions
@@ -377,7 +259,7 @@ class SampleRunner:
         return [output], failed
 
     def _results(
-        self, step: Step, context: Context, inputs: list[Any], group: _Group, chunk: Chunk
+        self, step: Step, context: Context, inputs: list[Any], group: Group, chunk: Chunk
     ) -> tuple[Sequence[Any], list[int]]:
         """What a step makes of a group, output by output; and the places of those that failed."""
         positions = group.positions
@@ -418,13 +300,13 @@ class SampleRunner:
         return self._one_by_one(step, context, inputs, group, chunk)
 
     def _one_by_one(
-        self, step: Step, context: Context, inputs: list[Any], group: _Group, chunk: Chunk
+        self, step: Step, context: Context, inputs: list[Any], group: Group, chunk: Chunk
     ) -> tuple[Sequence[Any], list[int]]:
         """The same, each sample alone, so that an error finds its own."""
         failed: list[int] = []
         outputs: list[list[Any]] = [[] for _ in step.outputs]
         for k, position in enumerate(group.positions):
-            alone = _Group(chunk.columns, (position,))
+            alone = Group(chunk.columns, (position,))
             for _, r, _ in step.tensor_args:
                 alone.values[r] = [group.of(r)[k]]
             own = [
@@ -442,7 +324,7 @@ class SampleRunner:
         step: Step,
         context: Context,
         inputs: list[Any],
-        group: _Group,
+        group: Group,
         chunk: Chunk,
         places: Sequence[int],
     ) -> Sequence[Any]:
@@ -475,7 +357,7 @@ class SampleRunner:
         step: Step,
         context: Context,
         inputs: list[Any],
-        group: _Group,
+        group: Group,
         chunk: Chunk,
         places: Sequence[int],
     ) -> tuple[Sequence[Any], list[int]]:
@@ -616,13 +498,6 @@ def _merge_sources(
             sources = chunk.sources.get(step.branch_origins[0 if row else 1])
             if sources is not None:
                 chunk.sources[step.origin][position] = sources[position]
-
-
-def _subset(values: Any, kept: Sequence[int]) -> Any:
-    """Some samples of a group; `None` where nobody reads them."""
-    if isinstance(values, list):
-        return [values[k] for k in kept]
-    return None if values is None else values.subset(kept)
 
 
 def _part(batch: BatchBuffer, indices: list[int]) -> Samples:

@@ -1,0 +1,137 @@
+"""The samples that a worker has taken, as columns, and groups of them that are hot in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.operators.support.planning import Samples
+from penstock.tensors.rows import Rows
+
+if TYPE_CHECKING:
+    from penstock.executor.guards import Guard
+
+
+class Chunk:
+    """The samples that a worker has taken, as columns: what is known of each register.
+
+    Attributes
+    ----------
+    indices
+        Positions of the samples in their batch.
+    columns
+        For each register its samples, or what is planned of them; `None` where nothing is known.
+    sources
+        For each register that is read from files, or that comes from an earlier stage, where each
+        sample was read from (see `Step.origin`).
+    failures
+        Samples that failed, and how.
+    """
+
+    __slots__ = ("columns", "failures", "indices", "sources")
+
+    def __init__(self, indices: list[int], registers: int) -> None:
+        self.indices = indices
+        self.columns: list[Samples | None] = [None] * registers
+        self.sources: dict[int, list[str]] = {}
+        self.failures: list[tuple[int, BaseException]] = []
+
+    def keep(self, positions: Sequence[int]) -> None:
+        """Go on with these samples alone."""
+        self.indices = [self.indices[k] for k in positions]
+        for r, known in enumerate(self.columns):
+            if known is not None:
+                self.columns[r] = Samples([known.rows[k] for k in positions])
+        for r, sources in self.sources.items():
+            self.sources[r] = [sources[k] for k in positions]
+
+
+class Group:
+    """Samples of a chunk that go through the steps together, while they are in the cache.
+
+    Attributes
+    ----------
+    positions
+        Which of the chunk's samples they are.
+    values
+        For each register the samples: a list, `Rows`, or one lazy value for all of them.
+    """
+
+    __slots__ = ("_branches", "_columns", "_made", "_root", "positions", "values")
+
+    def __init__(
+        self, columns: list[Samples | None], positions: Sequence[int], root: Group | None = None
+    ) -> None:
+        self._columns = columns
+        self.positions = positions
+        self.values: dict[int, Any] = {}
+        self._root = root
+        """What it is a branch of; `None` for the group itself."""
+        self._branches: dict[Guard, Group] = {}
+        self._made: dict[int, Group] = {}
+        """The branch in which a register is made."""
+
+    def branch(self, guard: Guard) -> Group:
+        """The samples of the group that `guard` stands for."""
+        if not guard:
+            return self
+        found = self._branches.get(guard)
+        if found is None:
+            outer, (r, wanted) = self.branch(guard[:-1]), guard[-1]
+            truth = outer.of(r)
+            positions = [p for k, p in enumerate(outer.positions) if bool(truth[k]) is wanted]
+            found = self._branches[guard] = Group(self._columns, positions, self)
+        return found
+
+    def of(self, register: int) -> Any:
+        """The samples of a register."""
+        found = self.values.get(register)
+        if found is None:
+            found = self.values[register] = self.samples(register, self.positions)
+        return found
+
+    def samples(self, register: int, positions: Sequence[int]) -> Any:
+        """Some samples of a register, which some branch of the group has."""
+        if not positions:
+            return []
+        root = self._root or self
+        maker = root._made.get(register, root)
+        values = maker.values.get(register)
+        if values is not None:
+            place = {position: k for k, position in enumerate(maker.positions)}
+            return subset(values, [place[p] for p in positions])
+        known = self._columns[register]
+        assert known is not None
+        dense = known.dense
+        if dense is not None and isinstance(positions, range):
+            return Rows.of_array(dense[positions.start : positions.stop])
+        rows = known.rows
+        return [rows[k] for k in positions]
+
+    def put(self, register: int, values: Any) -> None:
+        """Take in what a step has made of the samples."""
+        self.values[register] = values
+        if self._root is not None:
+            self._root._made[register] = self
+
+    def drop(self, failed: Sequence[int]) -> None:
+        """Go on without those at these places of the group."""
+        root = self._root or self
+        positions = {self.positions[k] for k in failed}
+        for group in (root, *root._branches.values()):
+            kept = [k for k, position in enumerate(group.positions) if position not in positions]
+            group.positions = [group.positions[k] for k in kept]
+            for r, values in group.values.items():
+                group.values[r] = subset(values, kept)
+
+    def close(self) -> None:
+        """Forget its branches, which refer to it: memory is to be free when nobody uses it."""
+        self._branches.clear()
+        self._made.clear()
+
+
+def subset(values: Any, kept: Sequence[int]) -> Any:
+    """Some samples of a group; `None` where nobody reads them."""
+    if isinstance(values, list):
+        return [values[k] for k in kept]
+    return None if values is None else values.subset(kept)
