@@ -224,7 +224,6 @@ DEFINITION = {
     "two inputs": (lambda: fn.flip(source(), source()), ValueError, ["`fn.flip`", "received 2"]),
     "text for data": (lambda: fn.flip("image"), TypeError, ["Input 0", "`fn.flip`", "str"]),
     "a condition": (lambda: fn.flip(source()) if source() else 0, TypeError, ["conditional"]),
-    "a loop": (lambda: list(source()), TypeError, ["not iterable"]),
     "no device": (
         lambda: ops.Resize(device="tpu", size=[3, 3])(source()),
         ValueError,

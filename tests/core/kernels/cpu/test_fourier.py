@@ -7,6 +7,7 @@ import pytest
 
 from penstock.kernels.cpu.fourier import factors_of, spectrum_of
 from penstock.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
+from penstock.tensors.rows import Rows
 
 RNG = np.random.default_rng(0)
 
@@ -14,8 +15,14 @@ RNG = np.random.default_rng(0)
 def spectra(plan: SpectrumPlan, signal: np.ndarray, **options) -> np.ndarray:
     count = int(plan.frames.count(signal.size))
     out = np.full((plan.bins, count), np.nan, np.float32)
-    plan.write(signal, out, np.empty, **options)
+    write(plan, signal, out, **options)
     return out
+
+
+def write(plan: SpectrumPlan, signal: np.ndarray, out: np.ndarray, **options) -> None:
+    """Write the spectrogram of a single signal."""
+    counts = plan.frames.count(np.array([signal.size]))
+    plan.write(Rows([signal]), counts, Rows.of_array(out[None]), np.empty, **options)
 
 
 def wanted(plan: SpectrumPlan, signal: np.ndarray) -> np.ndarray:
@@ -68,7 +75,7 @@ def test_nothing_but_the_signal_is_read_and_nothing_but_the_output_written():
     signal = around[300:700]
     count = int(frames.count(signal.size))
     memory = np.full((35, count), 7, np.float32)
-    plan.write(signal, memory[1:34], np.empty)
+    write(plan, signal, memory[1:34])
     assert np.isfinite(memory).all()
     assert (memory[[0, 34]] == 7).all()
 

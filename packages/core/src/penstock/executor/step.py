@@ -14,7 +14,6 @@ from penstock.executor.inputs import check_argument, checked, is_for_frames
 from penstock.executor.loader import Loader
 from penstock.executor.planning import Planner
 from penstock.operators.generic.merge import check_predicate
-from penstock.operators.support.operator import SampleOperator
 from penstock.operators.support.schema import Spec, as_specs
 
 if TYPE_CHECKING:
@@ -161,10 +160,13 @@ class StepMaker:
         function: Any,
         inputs: tuple[int, ...] | None = None,
         outputs: tuple[int, ...] | None = None,
+        *,
+        chunked: bool = False,
     ) -> Step:
         """The step in which `function` of `op` makes outputs of these types.
 
-        It reads and writes the registers of the node where no others are given.
+        It reads and writes the registers of the node where no others are given. `chunked` says that
+        `function` takes several samples.
         """
         register = self.plan.register
         if inputs is None:
@@ -191,11 +193,10 @@ class StepMaker:
             planner = Planner(op, arguments, specs, constant=not planned_args)
             if op.needs_plan:
                 sample_args = tuple(a for a in tensor_args if a[0] in op.unplanned)
-        chunked = isinstance(op, SampleOperator) and op.chunked
         return Step(
             node=node,
             op=op,
-            function=op.cpu_chunk if chunked else function,
+            function=function,
             inputs=inputs,
             outputs=outputs,
             tensor_args=tensor_args,

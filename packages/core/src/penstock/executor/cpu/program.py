@@ -13,6 +13,7 @@ from penstock.executor.cpu.frames import FrameLoop
 from penstock.executor.step import Step, StepMaker, with_place
 from penstock.executor.step import reads as reads_of
 from penstock.operators.support.lazy_value import LazyValue
+from penstock.operators.support.operator import SampleOperator
 from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
 from penstock.operators.support.schema import Spec
 
@@ -95,7 +96,9 @@ class Program:
             self.steps += self._maker.reading(node)
             return
         op, specs = self._maker.make(node)
-        step = self._maker.step(node, op, specs, op.cpu)
+        chunked = isinstance(op, SampleOperator) and op.chunked
+        function = op.cpu_chunk if chunked else op.cpu
+        step = self._maker.step(node, op, specs, function, chunked=chunked)
         reduced = self.plan.reduced.get(id(node))
         if reduced is not None:
             step.function, step.inputs = op.apply, (*step.inputs, *reduced)

@@ -19,6 +19,7 @@ from penstock.types import DALIDataType
         Arg("expression_name", StringArg, REQUIRED, "The operation: ``and`` or ``or``."),
         Arg("expression_side", StringArg, REQUIRED, "Which operand: ``left`` or ``right``."),
     ),
+    devices=("cpu",),
     hidden=True,
 )
 class ValidateLogical(SampleOperator):
@@ -51,7 +52,12 @@ class ValidateLogical(SampleOperator):
         return value
 
 
-@operator("_conditional.not_", inputs=Input("value", "A number for each sample."), hidden=True)
+@operator(
+    "_conditional.not_",
+    inputs=Input("value", "A number for each sample."),
+    devices=("cpu",),
+    hidden=True,
+)
 class Not(SampleOperator):
     """True for zero, false for other numbers."""
 
