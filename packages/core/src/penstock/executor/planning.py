@@ -30,19 +30,41 @@ class SamplePlans:
         Element type of each output.
     """
 
-    __slots__ = ("_rows", "_shapes", "dtypes", "planned", "size")
+    __slots__ = ("_planned", "_rows", "_shapes", "dtypes", "size")
 
-    def __init__(self, size: int, planned: Planned, dtypes: Sequence[np.dtype]) -> None:
+    def __init__(self, size: int, planned: Planned | None, dtypes: Sequence[np.dtype]) -> None:
         self.size = size
-        self.planned = planned
+        self._planned = planned
         self.dtypes = dtypes
         self._rows: list[Any] | None = None
-        self._shapes: tuple[list[tuple[int, ...]], ...] | None = None
+        self._shapes: Sequence[Sequence[tuple[int, ...]]] | None = None
+
+    @classmethod
+    def of_rows(
+        cls,
+        rows: list[Any],
+        shapes: Sequence[Sequence[tuple[int, ...]]],
+        dtypes: Sequence[np.dtype],
+    ) -> SamplePlans:
+        """Plans that are known sample by sample; a single sample needs no columns of them."""
+        made = cls(len(rows), None, dtypes)
+        made._rows, made._shapes = rows, shapes
+        return made
+
+    @property
+    def planned(self) -> Planned:
+        """What the operator has worked out, as columns."""
+        if self._planned is None:
+            rows = self.rows
+            table = tuple(zip(*rows, strict=True)) if type(rows[0]) is tuple else np.array(rows)
+            shapes = [np.array(each, np.int64).reshape(self.size, -1) for each in self.shapes]
+            self._planned = Planned(tuple(shapes), table)
+        return self._planned
 
     @property
     def values(self) -> tuple[np.ndarray, ...] | None:
         """The outputs themselves, ``(samples, ...)`` each; `None` where `cpu` makes them."""
-        return self.planned.values
+        return None if self._planned is None else self._planned.values
 
     @property
     def rows(self) -> list[Any]:
@@ -52,7 +74,7 @@ class SamplePlans:
         return self._rows
 
     @property
-    def shapes(self) -> tuple[list[tuple[int, ...]], ...]:
+    def shapes(self) -> Sequence[Sequence[tuple[int, ...]]]:
         """Shapes of each output: a list with a tuple for each sample."""
         if self._shapes is None:
             self._shapes = tuple(list(map(tuple, each.tolist())) for each in self.planned.shapes)
@@ -155,13 +177,7 @@ class Planner:
             found = [known[s] if f is None else f for s, f in zip(shapes, found, strict=True)]
         rows = [f[0] for f in found]  # type: ignore[index]
         outputs_of = zip(*[f[1] for f in found], strict=True)  # type: ignore[index]
-        table = tuple(zip(*rows, strict=True)) if type(rows[0]) is tuple else np.array(rows)
-        plans = SamplePlans(len(rows), Planned(table=table), self._dtypes)
-        plans._rows, plans._shapes = rows, tuple(map(list, outputs_of))
-        plans.planned.shapes = tuple(
-            [np.array(each, np.int64).reshape(len(rows), -1) for each in plans._shapes]
-        )
-        return plans
+        return SamplePlans.of_rows(rows, tuple(outputs_of), self._dtypes)
 
     def _made(
         self,

@@ -132,13 +132,14 @@ class ArithmeticGenericOp(SampleOperator):
         return found
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        if self.program is not None:
-            return super().cpu(c, *inputs)  # type: ignore[no-any-return]
         if self.root.kind == "input":
             source: int = self.root.value
             return inputs[source]
-        assert self.scalar is not None
         try:
+            if self.scalar is None:
+                assert self.program is not None
+                with np.errstate(all="ignore"):
+                    return self.program.run(c, inputs, leaves=True)
             value = self.scalar(inputs)
         except IntegerDivisionByZeroError:
             raise _division_by_zero() from None
