@@ -200,6 +200,7 @@ class LessTheMean(BatchOperator):
         return value - mean.astype(value.dtype)
 
 
+@pytest.mark.in_threads
 def test_what_follows_a_reduction_is_done_by_all_threads():
     @pipeline_def(batch_size=12, num_threads=2, device_id=None)
     def p():
