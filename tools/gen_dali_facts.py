@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import nvidia.dali.experimental.dynamic as ndd
 import nvidia.dali.fn  # registers every operator
 from nvidia.dali import backend
 from nvidia.dali.ops._names import _functional as _names
@@ -83,6 +84,8 @@ def operator_facts(schema_name: str) -> dict[str, Any]:
         "devices": [d for d, names in _REGISTERED.items() if schema_name in names],
         "inputs": [schema.MinNumInput(), schema.MaxNumInput()],
         "deprecated": schema.IsDeprecated(),
+        "instead": public_name(instead) if (instead := schema.DeprecatedInFavorOf()) else None,
+        "dynamic": in_dynamic_mode(public_name(schema_name), schema.OperatorName()),
         "hidden": schema.IsDocHidden(),
         "arguments": {
             name: argument_facts(schema, name) for name in sorted(schema.GetArgumentNames())
@@ -109,6 +112,8 @@ def python_side_facts(name: str) -> dict[str, Any]:
     return {
         **PYTHON_SIDE[name],
         "deprecated": False,
+        "instead": None,
+        "dynamic": in_dynamic_mode(name, PYTHON_SIDE[name]["class"]),
         "hidden": False,
         "arguments": dict(sorted(arguments.items())),
     }
@@ -129,6 +134,15 @@ def as_text(facts: dict[str, dict[str, Any]]) -> str:
         ]
         lines += ["  }", " }," if number < len(facts) - 1 else " }"]
     return "\n".join([*lines, "}"]) + "\n"
+
+
+def in_dynamic_mode(name: str, class_name: str) -> bool:
+    """Whether dynamic mode has the operator: as a function, or as a class if it is a reader."""
+    path = name.split(".")
+    module: Any = ndd
+    for part in path[:-1]:
+        module = getattr(module, part, None)
+    return hasattr(module, path[-1]) or hasattr(module, class_name)
 
 
 def public_name(schema_name: str) -> str:

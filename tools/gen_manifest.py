@@ -14,6 +14,7 @@ import sys
 import penstock.operators
 from generated import ROOT, write_or_check
 from penstock.operators.support import registry
+from penstock.operators.support.listed import Listed
 from penstock.operators.support.schema import OpSchema
 
 MANIFEST = ROOT.joinpath("packages/core/src/penstock/operators/support/manifest.py")
@@ -56,8 +57,8 @@ def manifest() -> str:
         code = recorded.modules[name].removeprefix("penstock.operators.")
         traits = [
             f"{trait}={getattr(schema, trait)!r}"
-            for trait in ("class_name", "hidden", "deprecated", "reader")
-            if getattr(schema, trait)
+            for trait in ("class_name", "hidden", "deprecated", "reader", "dynamic")
+            if getattr(schema, trait) != Listed._field_defaults[trait]
         ]
         call = f"Listed({', '.join([_quoted(name), _quoted(code), *map(_requoted, traits)])}),"
         if len(call) + 8 > 100:

@@ -77,7 +77,7 @@ def test_the_manifest_says_what_the_declarations_say():
     schemas = {n: find(n) for n, p in places.items() if p.startswith("penstock.operators.")}
     assert schemas.keys() == OPERATORS.keys()
     for name, entry in OPERATORS.items():
-        for trait in ("module", "class_name", "hidden", "deprecated", "reader"):
+        for trait in ("module", "class_name", "hidden", "deprecated", "reader", "dynamic"):
             assert getattr(entry, trait) == getattr(schemas[name], trait), (name, trait)
 
 

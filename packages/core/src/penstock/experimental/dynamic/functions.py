@@ -53,31 +53,12 @@ def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
 
 
 def is_offered(schema: OpSchema | Listed) -> bool:
-    """Whether dynamic mode has a function for an operator.
+    """Whether dynamic mode has a function for an operator that is made from its declaration.
 
-    Not for what needs a pipeline around it, for readers, which are classes, nor for what DALI has
-    given up. Random operators are in the module ``random``, which is written by hand.
+    Readers are classes, and random operators are in the module ``random``, which is written by
+    hand.
     """
-    return not (
-        schema.reader
-        or schema.deprecated is not None
-        or schema.module == "random"
-        or schema.name in _PIPELINE_ONLY
-        or (schema.hidden and not schema.name.startswith("_"))
-    )
-
-
-_PIPELINE_ONLY = frozenset(
-    (
-        "external_source",
-        "constant",
-        "python_function",
-        "dl_tensor_python_function",
-        "numba_function",
-        "torch_python_function",
-        "jax_function",
-    )
-)
+    return schema.dynamic and not schema.reader and schema.module != "random"
 
 
 class _DynamicFace(Face):

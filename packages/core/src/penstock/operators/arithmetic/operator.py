@@ -55,7 +55,6 @@ else:
     variadic=True,
     max_inputs=64,
     hidden=True,
-    class_name="_ArithmeticGenericOp",
     written="arithmetic",
 )
 class ArithmeticGenericOp(SampleOperator):

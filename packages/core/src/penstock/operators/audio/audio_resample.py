@@ -22,7 +22,6 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
-from penstock.operators.support.registry import register
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, to_numpy_type
@@ -43,6 +42,7 @@ _DTYPES = (
 
 @operator(
     "audio_resample",
+    old_names=("experimental.audio_resample",),
     inputs=Input("audio", "Signals ``(n,)`` or ``(n, channels)``.", dtypes=_DTYPES),
     args=(
         Arg(
@@ -156,13 +156,6 @@ class AudioResample(SampleOperator):
         out = c.empty(shapes, self._dtype)
         self._on_gpu.run(c.queue, audio, steps, out)
         return out
-
-
-register(
-    AudioResample.schema.with_name(
-        "experimental.audio_resample", deprecated="audio_resample", hidden=True
-    )
-)
 
 
 def _check_axes(ndim: int | None) -> None:

@@ -13,7 +13,6 @@ from penstock.operators.support.audio.decoding import (
 )
 from penstock.operators.support.operator import ChunkContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
-from penstock.operators.support.registry import register
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType
@@ -21,6 +20,7 @@ from penstock.types import DALIDataType
 
 @operator(
     "decoders.audio",
+    old_names=("audio_decoder",),
     inputs=Input(
         "input",
         "Encoded audio: all bytes of a file as a flat array.",
@@ -106,6 +106,3 @@ class DecodeAudio(SampleOperator):
         assert found.flat is not None
         found.flat[found.begins] = rates
         return out, found
-
-
-register(DecodeAudio.schema.with_name("audio_decoder", deprecated="decoders.audio", hidden=True))

@@ -60,7 +60,6 @@ if TYPE_CHECKING:
         ),
     ),
     output_docs=("float32, in the layout of the input; `axis` has the coefficients.",),
-    class_name="MFCC",
 )
 class Mfcc(SampleOperator):
     """Mel-frequency cepstral coefficients: a cosine transform along the mel scale.

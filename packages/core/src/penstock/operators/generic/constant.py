@@ -74,6 +74,7 @@ class _SameForAll(SampleOperator):
         ),
         Arg("layout", LayoutArg, "", "Layout of each sample."),
     ),
+    dynamic=False,
     hidden=True,
 )
 class Constant(_SameForAll):

@@ -10,7 +10,6 @@ from penstock.errors import DataTypeError
 from penstock.operators.support.argument_types import DataTypeArg
 from penstock.operators.support.operator import BatchContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
-from penstock.operators.support.registry import register
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import LazyBatch
 from penstock.types import DALIDataType, to_numpy_type
@@ -28,11 +27,14 @@ _ALLOWED = (
 )
 
 
+_DATA = Input("data", "Data whose shapes are wanted.", device="any")
+_DTYPE = Arg("dtype", DataTypeArg, DALIDataType.INT64, "Element type of the output.")
+
+
 @operator(
     "_shape",
-    inputs=Input("data", "Data whose shapes are wanted.", device="any"),
-    args=(Arg("dtype", DataTypeArg, DALIDataType.INT64, "Element type of the output."),),
-    class_name="_Shape",
+    inputs=_DATA,
+    args=(_DTYPE,),
     written=".shape()",
     hidden=True,
     reads_metadata=True,
@@ -70,15 +72,17 @@ class Shape(SampleOperator):
         return out
 
 
-register(
-    Shape.schema.with_name(
-        "shapes",
-        class_name="Shapes",
-        deprecated="DataNode.shape",
-        hidden=True,
-        args={
-            **Shape.schema.args,
-            "type": Arg("type", DataTypeArg, None, "Former name of `dtype`.", deprecated="dtype"),
-        },
-    )
+@operator(
+    "shapes",
+    inputs=_DATA,
+    args=(
+        _DTYPE,
+        Arg("type", DataTypeArg, None, "Former name of `dtype`.", deprecated="dtype"),
+    ),
+    deprecated="DataNode.shape",
+    dynamic=False,
+    hidden=True,
+    reads_metadata=True,
 )
+class Shapes(Shape):
+    """Give the shape of each sample, as ``DataNode.shape`` does."""

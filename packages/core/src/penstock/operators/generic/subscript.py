@@ -68,7 +68,6 @@ def _subscript_args() -> list[Arg]:
     ),
     hidden=True,
     written="[...]",
-    class_name="_TensorSubscript",
 )
 class TensorSubscript(SampleOperator):
     """Take the part of each sample that Python's indexing would take, as a view.
@@ -213,7 +212,6 @@ class TensorSubscript(SampleOperator):
     args=(Arg("num_subscripts", IntArg, REQUIRED, "How many axes the data must have at least."),),
     hidden=True,
     written="[...]",
-    class_name="_SubscriptDimCheck",
 )
 class SubscriptDimCheck(SampleOperator):
     """Check that samples have as many axes as there are subscripts, and pass them on."""

@@ -11,10 +11,12 @@ from penstock.operators.support.decode.image_decoder import (
     ImageDecoder,
 )
 from penstock.operators.support.operator import operator
+from penstock.operators.support.schema import OldName
 
 
 @operator(
     "decoders.image",
+    old_names=("image_decoder", OldName("experimental.decoders.image", dynamic=True)),
     inputs=ENCODED,
     args=(*DECODE_ARGS, *CACHE_ARGS),
     output_docs=OUTPUT_DOCS,

@@ -15,13 +15,14 @@ from penstock.operators.support.decode.image_decoder import (
 from penstock.operators.support.decode.window_decoder import WindowDecoder
 from penstock.operators.support.operator import operator
 from penstock.operators.support.planning import PlanContext
-from penstock.operators.support.schema import Spec
+from penstock.operators.support.schema import OldName, Spec
 from penstock.operators.support.windows.arguments import CROP_ARGS, CropWindow
 from penstock.operators.support.windows.arithmetic import Windows
 
 
 @operator(
     "decoders.image_crop",
+    old_names=("image_decoder_crop", OldName("experimental.decoders.image_crop", dynamic=True)),
     inputs=ENCODED,
     args=(*DECODE_ARGS, *CROP_ARGS),
     output_docs=OUTPUT_DOCS,

@@ -15,13 +15,17 @@ from penstock.operators.support.decode.image_decoder import (
 from penstock.operators.support.decode.window_decoder import WindowDecoder
 from penstock.operators.support.operator import BatchContext, operator
 from penstock.operators.support.planning import PlanContext
-from penstock.operators.support.schema import Spec
+from penstock.operators.support.schema import OldName, Spec
 from penstock.operators.support.windows.arithmetic import Windows
 from penstock.operators.support.windows.random_crop import RANDOM_CROP_ARGS, random_crop_ranges
 
 
 @operator(
     "decoders.image_random_crop",
+    old_names=(
+        "image_decoder_random_crop",
+        OldName("experimental.decoders.image_random_crop", dynamic=True),
+    ),
     inputs=ENCODED,
     args=(*DECODE_ARGS, *RANDOM_CROP_ARGS),
     output_docs=OUTPUT_DOCS,

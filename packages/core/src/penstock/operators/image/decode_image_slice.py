@@ -16,7 +16,7 @@ from penstock.operators.support.decode.image_decoder import (
 from penstock.operators.support.decode.window_decoder import WindowDecoder
 from penstock.operators.support.operator import operator
 from penstock.operators.support.planning import PlanContext
-from penstock.operators.support.schema import Input, Spec
+from penstock.operators.support.schema import Input, OldName, Spec
 from penstock.operators.support.windows.arguments import SLICE_ARGS, SliceWindow
 from penstock.operators.support.windows.arithmetic import Windows
 from penstock.types import DALIDataType
@@ -26,6 +26,7 @@ _COORDINATE_TYPES = (DALIDataType.FLOAT, DALIDataType.INT32, DALIDataType.INT64)
 
 @operator(
     "decoders.image_slice",
+    old_names=("image_decoder_slice", OldName("experimental.decoders.image_slice", dynamic=True)),
     inputs=(
         replace(ENCODED, name="data"),
         Input(

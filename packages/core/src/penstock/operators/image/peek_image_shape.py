@@ -10,8 +10,7 @@ from penstock.operators.support.argument_types import BoolArg, DataTypeArg, Imag
 from penstock.operators.support.decode.encoded import check_encoded, open_encoded
 from penstock.operators.support.decode.image_decoder import ENCODED
 from penstock.operators.support.operator import SampleContext, SampleOperator, operator
-from penstock.operators.support.registry import register
-from penstock.operators.support.schema import Arg, Spec
+from penstock.operators.support.schema import Arg, OldName, Spec
 from penstock.types import DALIDataType, DALIImageType, to_numpy_type
 
 _DTYPES = (
@@ -26,6 +25,7 @@ _DTYPES = (
 
 @operator(
     "peek_image_shape",
+    old_names=(OldName("experimental.peek_image_shape", dynamic=True),),
     inputs=ENCODED,
     args=(
         Arg(
@@ -77,10 +77,3 @@ class PeekImageShape(SampleOperator):
         shape = c.empty((3,), self._dtype)
         shape[:] = self._wanted.shape(header)
         return shape
-
-
-register(
-    PeekImageShape.schema.with_name(
-        "experimental.peek_image_shape", deprecated="peek_image_shape", hidden=True
-    )
-)

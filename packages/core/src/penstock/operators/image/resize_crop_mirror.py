@@ -111,6 +111,7 @@ class ResizeCropMirror(ResizingOperator):
     args=tuple(replace(arg, default=False) if arg.name == "antialias" else arg for arg in _ARGS),
     hidden=True,
     deprecated="resize_crop_mirror",
+    dynamic=False,
     **_TRAITS,
 )
 class FastResizeCropMirror(ResizeCropMirror):

@@ -13,7 +13,6 @@ from penstock.operators.support.arguments import scalars
 from penstock.operators.support.operator import BatchContext, operator
 from penstock.operators.support.random.batch_draw import BatchDraw, check_each
 from penstock.operators.support.random.draw import DRAWABLE, DTYPE_ARG, SHAPE, SHAPE_LIKE
-from penstock.operators.support.registry import register
 from penstock.operators.support.schema import Arg
 from penstock.types import DALIDataType
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 @operator(
     "random.coin_flip",
+    old_names=("coin_flip",),
     inputs=SHAPE_LIKE,
     args=(
         Arg("probability", FloatArg, 0.5, "Probability of a one, from 0 to 1.", per_sample=True),
@@ -60,9 +60,6 @@ class CoinFlip(BatchDraw):
         good = (probability >= 0.0) & (probability <= 1.0)
         check_each(c, good, _checked, lambda i: float(probability[i]))
         fill_bernoulli(c.queue, out, c.seed, c.iteration, c.indices, probability)
-
-
-register(CoinFlip.schema.with_name("coin_flip", deprecated="random.coin_flip", hidden=True))
 
 
 def _checked(probability: float) -> float:

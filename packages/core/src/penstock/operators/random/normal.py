@@ -12,7 +12,6 @@ from penstock.operators.support.arguments import scalars
 from penstock.operators.support.operator import BatchContext, operator
 from penstock.operators.support.random.batch_draw import BatchDraw
 from penstock.operators.support.random.draw import DTYPE_ARG, SHAPE, SHAPE_LIKE, real_work_dtype
-from penstock.operators.support.registry import register
 from penstock.operators.support.schema import Arg
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 @operator(
     "random.normal",
+    old_names=("normal_distribution",),
     inputs=SHAPE_LIKE,
     args=(
         Arg("mean", FloatArg, 0.0, "Mean of the distribution.", per_sample=True),
@@ -51,6 +51,3 @@ class Normal(BatchDraw):
         assert mean is not None
         assert stddev is not None
         fill_normal(c.queue, out, c.seed, c.iteration, c.indices, mean, stddev)
-
-
-register(Normal.schema.with_name("normal_distribution", deprecated="random.normal", hidden=True))

@@ -20,7 +20,6 @@ from penstock.operators.support.random.draw import (
     store_drawn,
     store_rounded,
 )
-from penstock.operators.support.registry import register
 from penstock.operators.support.schema import Arg
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ _DEFAULT_RANGE = (-1.0, 1.0)
 
 @operator(
     "random.uniform",
+    old_names=("uniform",),
     inputs=SHAPE_LIKE,
     args=(
         Arg(
@@ -135,6 +135,3 @@ def _checked_range(value: tuple[float, ...]) -> tuple[float, float]:
     if not low < high:
         raise ArgumentValueError(f"`range`={value} is empty: low must be less than high.")
     return low, high
-
-
-register(Uniform.schema.with_name("uniform", deprecated="random.uniform", hidden=True))

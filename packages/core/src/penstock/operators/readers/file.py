@@ -20,12 +20,12 @@ from penstock.operators.support.argument_types import (
     PathListArg,
     StringListArg,
 )
-from penstock.operators.support.registry import register
 from penstock.operators.support.schema import Arg
 
 
 @reader(
     "readers.file",
+    old_names=("file_reader",),
     args=(
         Arg(
             "file_root",
@@ -117,6 +117,3 @@ class FileReader(Reader):
             columns=(found.labels[:, np.newaxis],),
             allows_empty=bool(args.dont_use_mmap),
         )
-
-
-register(FileReader.schema.with_name("file_reader", deprecated="readers.file", hidden=True))

@@ -13,7 +13,6 @@ from penstock.operators.readers.index import FileIndex, Index, RaggedColumn
 from penstock.operators.readers.nemo_manifest import read_manifest
 from penstock.operators.support.argument_types import BoolArg, DataTypeArg, FloatArg, PathListArg
 from penstock.operators.support.audio.decoding import QUALITY, AudioDecoding
-from penstock.operators.support.registry import register
 from penstock.operators.support.schema import REQUIRED, Arg, Spec
 from penstock.types import DALIDataType
 
@@ -32,6 +31,7 @@ def _count_outputs(args: dict[str, Any]) -> int:
 
 @reader(
     "readers.nemo_asr",
+    old_names=("nemo_asr_reader",),
     args=(
         Arg(
             "manifest_filepaths",
@@ -153,11 +153,6 @@ class NemoAsrReader(Reader):
             samples = self._decoding.decode(c, clip, self.args.sample_rate, first, frames)
             rate = np.array(clip.rate, np.float32)
         return (samples, rate) if self.args.read_sample_rate else (samples,)
-
-
-register(
-    NemoAsrReader.schema.with_name("nemo_asr_reader", deprecated="readers.nemo_asr", hidden=True)
-)
 
 
 def _length(duration: float | None) -> float:

@@ -15,6 +15,7 @@ class Listed(NamedTuple):
     hidden: bool = False
     deprecated: str | None = None
     reader: bool = False
+    dynamic: bool = True
 
     @property
     def module(self) -> str:

@@ -14,7 +14,7 @@ from penstock.operators.support.argument_types import BoolArg, IntArg, IntListAr
 from penstock.operators.support.batch_context import BatchContext as BatchContext
 from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.registry import register
-from penstock.operators.support.schema import Arg, Input, OpSchema, Spec
+from penstock.operators.support.schema import Arg, Input, OldName, OpSchema, Spec
 from penstock.operators.support.shape_memo import ShapeMemo
 from penstock.tensors.rows import Rows
 
@@ -394,6 +394,7 @@ def operator(
     inputs: Input | Iterable[Input] = (),
     args: Iterable[Arg] = (),
     infer: Callable[..., Spec | tuple[Spec, ...]] | None = None,
+    old_names: Iterable[str | OldName] = (),
     **traits: Any,
 ) -> Callable[[Any], type[Operator]]:
     """Declare an operator: what is decorated becomes ``fn.<name>`` and all its other faces.
@@ -414,6 +415,9 @@ def operator(
     infer
         For a function: takes a `Spec` for each input and returns those of the outputs. Without it,
         the output has type, rank and layout of the first input.
+    old_names
+        Former names, below ``fn`` as `name` is. Each is declared with what is declared here, hidden
+        and deprecated; dynamic mode has those given as ``OldName(name, dynamic=True)`` only.
     **traits
         Any other field of `OpSchema`.
     """
@@ -447,6 +451,8 @@ def operator(
             **traits,
         )
         register(cls.schema)
+        for old in old_names:
+            register(cls.schema.with_old_name(old))
         return cls
 
     return declare

@@ -94,6 +94,14 @@ class Input:
         object.__setattr__(self, "dtypes", tuple([as_data_type(t) for t in self.dtypes]))
 
 
+class OldName(NamedTuple):
+    """A former name of an operator, where more is to be said of it than the name."""
+
+    name: str
+    dynamic: bool = False
+    """Dynamic mode has it, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class OpSchema:
     """Everything that is said about an operator, once."""
@@ -137,7 +145,11 @@ class OpSchema:
     """Arguments that may also be given by position, in this order."""
     hidden: bool = False
     deprecated: str | None = None
+    """Full name of the operator to use instead."""
+    dynamic: bool = True
+    """Dynamic mode has a function for it, or a class if it is a reader."""
     class_name: str | None = None
+    """Name of its class below ``ops``, where it does not follow from `name`."""
     written: str | None = None
     """How users write it who never call it by its name: ``"[...]"``."""
     devices: tuple[str, ...] = ("cpu", "gpu")
@@ -153,6 +165,9 @@ class OpSchema:
         """Dotted sub-module of ``fn`` the operator lives in; empty for ``fn`` itself."""
         return self.name.rpartition(".")[0]
 
-    def with_name(self, name: str, **changes: Any) -> OpSchema:
-        """The same declaration under another name."""
-        return replace(self, name=name, **changes)
+    def with_old_name(self, old: str | OldName) -> OpSchema:
+        """The same declaration under a former name, whose use brings a `DeprecationWarning`."""
+        name, dynamic = (old, False) if isinstance(old, str) else old
+        return replace(
+            self, name=name, deprecated=self.name, hidden=True, dynamic=dynamic, class_name=None
+        )

@@ -29,8 +29,25 @@ def class_name(schema: OpSchema | Listed) -> str:
     """Name of the operator's class in its module below ``ops``: ``"CropMirrorNormalize"``."""
     if schema.class_name:
         return schema.class_name
-    words = schema.name.rpartition(".")[2].split("_")
-    return "".join(word[:1].upper() + word[1:] for word in words)
+    name = schema.name.rpartition(".")[2]
+    start = "_" if name.startswith("_") else ""
+    end = "_" if name.endswith("_") else ""
+    words = name.strip("_").split("_")
+    return start + "".join(_ACRONYMS.get(w, w[:1].upper() + w[1:]) for w in words) + end
+
+
+_ACRONYMS = {
+    "bbox": "BBox",
+    "coco": "COCO",
+    "dl": "DL",
+    "mfcc": "MFCC",
+    "mxnet": "MXNet",
+    "rms": "RMS",
+    "roi": "ROI",
+    "ssd": "SSD",
+    "tfrecord": "TFRecord",
+}
+"""How DALI writes words of operators' names in the names of their classes."""
 
 
 def signature_for(schema: OpSchema, api: Api = "fn") -> Signature:

@@ -51,7 +51,6 @@ def _corner(name: str, default: float, what: str) -> Arg:
     ),
     output_docs=(OUTPUT_DOC,),
     devices=("cpu",),
-    class_name="Crop",
 )
 class TransformCrop(Transform):
     """Makes an affine transform that maps a region to another, or puts it behind another transform.

@@ -19,6 +19,7 @@ from penstock.operators.support.transform import (
 
 @operator(
     "transforms.translation",
+    old_names=("transform_translation",),
     inputs=TRANSFORM,
     args=(
         Arg(
