@@ -174,10 +174,13 @@ class Memory:
 
     def check(self) -> None:
         """Look at all guards, and for writes to freed memory."""
-        for piece in self._pieces.values():
-            self._check_guards(piece)
-        for piece in self._freed:
-            self._check_freed(piece)
+        # Garbage may be collected at any time, which frees pieces.
+        for piece in tuple(self._pieces.values()):
+            if piece.base in self._bases:
+                self._check_guards(piece)
+        for piece in tuple(self._freed):
+            if piece.base in self._bases:
+                self._check_freed(piece)
 
     def _check_guards(self, piece: Piece) -> None:
         guard = self._guard

@@ -124,7 +124,7 @@ class Planner:
         Whether no argument is given as a tensor.
     """
 
-    __slots__ = ("_args", "_dtypes", "_plan", "_remembered", "_specs", "is_needed")
+    __slots__ = ("_alone", "_args", "_dtypes", "_plan", "_remembered", "_specs", "is_needed")
 
     def __init__(self, op: Any, args: Any, specs: Sequence[Spec], *, constant: bool) -> None:
         self._plan: Callable[..., Planned | None] = op.plan
@@ -134,8 +134,25 @@ class Planner:
         self._dtypes = [storage_dtype(spec.dtype) for spec in specs]
         self._remembered: dict[tuple[int, ...], tuple[Any, tuple[tuple[int, ...], ...]]] | None
         self._remembered = None
+        self._alone: dict[tuple[int, ...], SamplePlans] = {}
+        """Plans of single samples by shape."""
         if constant and not op.plans_values and not op.schema.random:
             self._remembered = {}
+
+    @property
+    def remembers(self) -> bool:
+        """Whether nothing but shapes has a say in plans."""
+        return self._remembered is not None
+
+    def of_shape(self, shape: tuple[int, ...]) -> SamplePlans:
+        """The plan of one sample of the only input, where plans are remembered."""
+        found = self._alone.get(shape)
+        if found is None:
+            if len(self._alone) >= _MOST_REMEMBERED:
+                self._alone.clear()
+            samples = Samples(shapes=[shape])
+            found = self._alone[shape] = self._made((samples,), self._args, {}, (0,), 0, 0, None)
+        return found
 
     def plan(
         self,

@@ -132,13 +132,17 @@ class Solo:
         """
         start = time.perf_counter()
         plans = None
-        if self._planner is not None:
-            plans = self._planner.plan(
-                [Samples(value.rows) for value in inputs],
-                {name: (value, convert) for name, value, convert in tensors},
-                (0,),
-                seed=seed,
-            )
+        planner = self._planner
+        if planner is not None:
+            if planner.remembers and len(inputs) == 1:
+                plans = planner.of_shape(inputs[0].rows[0].shape)
+            else:
+                plans = planner.plan(
+                    [Samples(value.rows) for value in inputs],
+                    {name: (value, convert) for name, value, convert in tensors},
+                    (0,),
+                    seed=seed,
+                )
             if plans.values is not None:
                 sources = inputs[0].sources if inputs else None
                 return [

@@ -6,15 +6,10 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, LayoutError, OutOfRangeError
 from penstock.operators.support.argument_types import IntListArg, LayoutArg
-from penstock.operators.support.operator import (
-    BatchContext,
-    SampleContext,
-    SampleOperator,
-    operator,
-)
+from penstock.operators.support.axes_operator import AxesOperator
+from penstock.operators.support.operator import operator
+from penstock.operators.support.planning import PlanContext
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
-from penstock.operators.support.windows.partial_batch import seen_through
-from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 
 
 @operator(
@@ -31,7 +26,7 @@ from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
     ),
     output_docs=("The same elements, with more axes.",),
 )
-class ExpandDims(SampleOperator):
+class ExpandDims(AxesOperator):
     """Inserts axes of extent 1.
 
     Examples
@@ -68,22 +63,13 @@ class ExpandDims(SampleOperator):
             letters.insert(axis, letter)
         return Spec(data.dtype, ndim, "".join(letters))
 
-    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
-        return np.expand_dims(data, self._checked_axes(data.ndim))
-
-    takes = (StridedBatch,)
-    returns_lazy = (LazyBatch,)
-
-    def gpu(self, c: BatchContext, data: DeviceBatch | StridedBatch) -> LazyBatch:
-        axes = self._checked_axes(data.ndim)
-        kept = [axis for axis in range(data.ndim + len(axes)) if axis not in axes]
-        shapes = np.ones((len(data), data.ndim + len(axes)), np.int64)
-        shapes[:, kept] = data.shapes
-        if isinstance(data, DeviceBatch):
-            return data.reshaped(shapes)
-        strides = np.zeros_like(shapes)
-        strides[:, kept] = data.strides
-        return seen_through(data, shapes, strides)
+    def axes(self, c: PlanContext, shapes: np.ndarray) -> np.ndarray:
+        ndim = shapes.shape[1]
+        new = self._checked_axes(ndim)
+        found = np.full((1, ndim + len(new)), -1, np.int64)
+        kept = [axis for axis in range(found.size) if axis not in new]
+        found[0, kept] = range(ndim)
+        return found
 
     def _checked_axes(self, ndim: int) -> tuple[int, ...]:
         axes: tuple[int, ...] = self.args.axes

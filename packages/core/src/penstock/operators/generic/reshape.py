@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,18 +22,21 @@ from penstock.operators.support.argument_types import (
     LayoutArg,
 )
 from penstock.operators.support.arguments import given
+from penstock.operators.support.axes_operator import along_axes
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
     SampleOperator,
     operator,
 )
-from penstock.operators.support.reshaped import new_shapes
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
-from penstock.tensors.gpu.batch import StridedBatch
+from penstock.tensors.gpu.batch import StridedBatch, volumes
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
     from penstock.tensors.gpu.batch import DeviceBatch
 
 _INTEGERS = frozenset(t for t in DALIDataType if DALIDataType.UINT8 <= t <= DALIDataType.INT64)
@@ -96,7 +98,7 @@ class Reshaping(SampleOperator):
         self._dtype = self._output_type(data)
         self.source_size = np.dtype(to_numpy_type(data.dtype)).itemsize
         self.target = np.dtype(to_numpy_type(self._dtype))
-        self.by_input = shape_input is not None
+        self.by_input = self.plans_values = shape_input is not None
         self.relative = self.given("rel_shape")
         self.absolute = self.given("shape")
         self.mapped = self.given("src_dims") and not (self.by_input or self.absolute)
@@ -165,110 +167,118 @@ class Reshaping(SampleOperator):
                 raise ArgumentValueError(
                     f"`{name}` must not have extents of 0, got {list(values)}."
                 )
-            _check_wildcards(values, name)
+            _check_wildcards(np.array([values]), name)
         if ndim is None:
             return
         if self.mapped and args.src_dims is not None:
-            _check_source_axes(args.src_dims, ndim)
+            _check_source_axes(np.array([args.src_dims], np.int64), ndim)
         if self.relative and args.rel_shape is not None and not self.mapped:
-            _check_factor_count(args.rel_shape, ndim)
+            _check_factor_count(np.array([args.rel_shape]), ndim)
 
-    def _shape(
-        self, args: Any, extents: tuple[int, ...], inputs: Sequence[np.ndarray]
-    ) -> list[int]:
-        """The wanted shape, a negative extent standing for one that follows from the others."""
-        if self.by_input:
-            wanted: list[int] = inputs[0].reshape(-1).tolist()
+    def plan(
+        self, c: PlanContext, data: Samples, shape_input: Samples | None = None
+    ) -> Planned | None:
+        if shape_input is not None and not shape_input.are_there:
+            return None
+        extents = data.shapes
+        shapes = self._wanted(c, extents, shape_input)
+        if self.rank is not None and shapes.shape[1] != self.rank:
+            raise ShapeError(
+                f"The shape {tuple(shapes[0].tolist())} has {shapes.shape[1]} axes, but the layout "
+                f"has {self.rank}. Give the new `layout`, or an empty one to have none."
+            )
+        return Planned(self._complete(extents, shapes))
+
+    def _complete(self, extents: np.ndarray, shapes: np.ndarray) -> np.ndarray:
+        """`shapes` with what negative extents stand for; they hold the bytes that there are."""
+        own_bytes, target_bytes = volumes(extents) * self.source_size, self.target.itemsize
+        told = shapes < 0
+        known = np.where(told, 1, shapes)
+        for k in np.flatnonzero(told.any(axis=1) & (known == 0).any(axis=1))[:1].tolist():
+            axis, wanted = int(told[k].argmax()), shapes[k].tolist()
+            raise ShapeError(
+                f"The extent of axis {axis} cannot be told: the others, "
+                f"{wanted[:axis] + wanted[axis + 1 :]}, hold no elements."
+            )
+        rest = own_bytes // target_bytes // np.maximum(volumes(known), 1)
+        found = np.where(told, rest[:, np.newaxis], shapes)
+        wrong = volumes(found) * target_bytes != own_bytes
+        wrong |= found.prod(axis=1, dtype=np.float64) > _LARGEST  # int64 would have wrapped around
+        for k in np.flatnonzero(wrong)[:1].tolist():
+            shape, source = tuple(found[k].tolist()), tuple(extents[k].tolist())
+            raise ShapeError(
+                f"Data of shape {source} ({math.prod(source)} elements of {self.source_size} "
+                f"bytes) does not fill the shape {shape} ({math.prod(shape)} elements of "
+                f"{target_bytes} bytes)."
+            )
+        return found
+
+    def _wanted(
+        self, c: PlanContext, extents: np.ndarray, shape_input: Samples | None
+    ) -> np.ndarray:
+        """The wanted shapes; a negative extent stands for one that follows from the others."""
+        size = len(extents)
+
+        def numbers(name: str, dtype: DTypeLike) -> np.ndarray:
+            found = c.array(name, dtype)
+            assert found is not None
+            return found[:size].reshape(size, -1)
+
+        if shape_input is not None:
+            rows = [row.reshape(-1) for row in shape_input.rows]
+            if any(len(row) != len(rows[0]) for row in rows):
+                raise ShapeError("The shapes of samples have different numbers of extents.")
+            wanted = np.array(rows).astype(np.int64)
             _check_wildcards(wanted, "shape_input")
             return wanted
         if self.absolute:
-            if "shape" in self.tensor_args:
-                _check_wildcards(args.shape, "shape")
-            return list(args.shape)
+            wanted = numbers("shape", np.int64)
+            _check_wildcards(wanted, "shape")
+            return wanted
         if self.mapped:
-            _check_source_axes(args.src_dims, len(extents))
-            extents = tuple([extents[axis] if axis >= 0 else 1 for axis in args.src_dims])
+            axes = numbers("src_dims", np.int64)
+            _check_source_axes(axes, extents.shape[1])
+            extents = along_axes(extents, axes, 1)
         if self.relative:
-            factors = args.rel_shape
+            factors = numbers("rel_shape", np.float64)
             if not self.mapped:
-                _check_factor_count(factors, len(extents))
-            elif len(factors) != len(extents):
+                _check_factor_count(factors, extents.shape[1])
+            elif factors.shape[1] != extents.shape[1]:
                 raise ArgumentValueError(
-                    f"`src_dims` and `rel_shape` must have as many values, got {len(extents)} and "
-                    f"{len(factors)}."
+                    f"`src_dims` and `rel_shape` must have as many values, got {extents.shape[1]} "
+                    f"and {factors.shape[1]}."
                 )
             _check_wildcards(factors, "rel_shape")
-            sources = (*extents, 1)
-            return [
-                -1 if factor < 0 else _scaled(source, factor)
-                for source, factor in zip(sources, factors, strict=False)
-            ]
+            return _scaled(extents, factors)
         if self.target.itemsize != self.source_size:
             return self._refitted(extents)
-        return list(extents)
+        return extents
 
-    def _refitted(self, extents: tuple[int, ...]) -> list[int]:
-        """The shape with its last extent adapted to elements of another size."""
-        if not extents:
+    def _refitted(self, extents: np.ndarray) -> np.ndarray:
+        """Shapes with their last extent adapted to elements of another size."""
+        if not extents.shape[1]:
             raise ShapeError(
                 "A scalar has no axis that could be adapted to elements of another size; give a "
                 "`shape`."
             )
-        bytes_in_row = extents[-1] * self.source_size
-        if bytes_in_row % self.target.itemsize:
+        row_bytes = extents[:, -1:] * self.source_size
+        size = self.target.itemsize
+        for found in row_bytes[row_bytes % size != 0][:1].tolist():
             raise ShapeError(
-                f"The last axis has {bytes_in_row} bytes, which is no multiple of the "
-                f"{self.target.itemsize} bytes of {self._dtype.name}."
+                f"The last axis has {found} bytes, which is no multiple of the {size} bytes of "
+                f"{self._dtype.name}."
             )
-        return [*extents[:-1], bytes_in_row // self.target.itemsize]
-
-    def new_shape(
-        self, args: Any, extents: tuple[int, ...], inputs: Sequence[np.ndarray]
-    ) -> list[int]:
-        """Shape of the output of a sample of shape `extents`; `inputs` are those behind the data.
-
-        Raises
-        ------
-        ShapeError, ArgumentValueError, OutOfRangeError
-            If the sample cannot have the shape that is wanted.
-        """
-        shape = self._shape(args, extents, inputs)
-        if self.rank is not None and len(shape) != self.rank:
-            raise ShapeError(
-                f"The shape {tuple(shape)} has {len(shape)} axes, but the layout has "
-                f"{self.rank}. Give the new `layout`, or an empty one to have none."
-            )
-        size = math.prod(extents)
-        elements = size * self.source_size // self.target.itemsize
-        for axis, extent in enumerate(shape):
-            if extent < 0:
-                others = math.prod(shape[:axis] + shape[axis + 1 :])
-                if others == 0:
-                    raise ShapeError(
-                        f"The extent of axis {axis} cannot be told: the others, "
-                        f"{shape[:axis] + shape[axis + 1 :]}, hold no elements."
-                    )
-                shape[axis] = elements // others
-                break
-        if math.prod(shape) * self.target.itemsize != size * self.source_size:
-            raise ShapeError(
-                f"Data of shape {extents} ({size} elements of {self.source_size} bytes) "
-                f"does not fill the shape {tuple(shape)} ({math.prod(shape)} elements of "
-                f"{self.target.itemsize} bytes)."
-            )
-        return shape
+        return np.concatenate([extents[:, :-1], row_bytes // size], axis=1)
 
     def cpu(
         self, c: SampleContext, data: np.ndarray, shape_input: np.ndarray | None = None
     ) -> np.ndarray:
-        shape = self.new_shape(c.args, data.shape, given(shape_input))
         if data.dtype == self.target:
-            return data.reshape(shape)
-        return np.ascontiguousarray(data).reshape(-1).view(self.target).reshape(shape)
+            return data.reshape(c.shape)
+        return np.ascontiguousarray(data).reshape(-1).view(self.target).reshape(c.shape)
 
     def gpu(self, c: BatchContext, data: DeviceBatch, shape_input: Any = None) -> DeviceBatch:
-        rows = shape_input.rows if self.by_input else None
-        shapes = new_shapes(self, c, data.shapes, rows)
+        (shapes,) = plan_batch(self, c, data, *given(shape_input)).shapes
         if (data.pointers % np.uint64(self.target.itemsize)).any():
             # Elements of the new size would not be aligned.
             aligned = c.empty(data.shapes, data.dtype)
@@ -277,37 +287,44 @@ class Reshaping(SampleOperator):
         return data.reshaped(shapes, self.target)
 
 
-def _scaled(extent: int, factor: float) -> int:
-    # DALI multiplies in float32 and rounds halves up.
-    product = extent * float(np.float32(factor))
-    if not product < _LARGEST:
-        raise ArgumentValueError(
-            f"`rel_shape` has {factor:g}, which makes no extent of an axis of extent {extent}."
-        )
-    return math.floor(float(np.float32(product)) + 0.5)
-
-
-def _check_wildcards(values: Sequence[float], name: str) -> None:
-    if sum(value < 0 for value in values) > 1:
-        raise ArgumentValueError(
-            f"`{name}` may have one negative extent, which is computed, got {list(values)}."
-        )
-
-
-def _check_source_axes(axes: Sequence[int], ndim: int) -> None:
-    for position, axis in enumerate(axes):
-        if not -1 <= axis < ndim:
-            raise OutOfRangeError(
-                f"`src_dims[{position}]` is {axis}, but it must be an axis of the input, 0 to "
-                f"{ndim - 1}, or -1 for a new axis."
+def _scaled(extents: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Extents times factors, of which there may be fewer, or one more; -1 for negative ones."""
+    count = factors.shape[1]
+    sources = along_axes(extents, np.minimum(np.arange(count), extents.shape[1])[np.newaxis], 1)
+    with np.errstate(invalid="ignore", over="ignore"):
+        # DALI multiplies in float32 and rounds halves up.
+        products = sources * factors.astype(np.float32).astype(np.float64)
+        whole = np.floor(products.astype(np.float32).astype(np.float64) + 0.5)
+        told = factors < 0
+        for k, axis in np.argwhere(~(told | (products < _LARGEST)))[:1].tolist():
+            raise ArgumentValueError(
+                f"`rel_shape` has {factors[k, axis]:g}, which makes no extent of an axis of extent "
+                f"{sources[k, axis]}."
             )
+        return np.where(told, -1, whole).astype(np.int64)
 
 
-def _check_factor_count(factors: Sequence[float], ndim: int) -> None:
-    if len(factors) > ndim and not (len(factors) == ndim + 1 and factors[-1] < 0):
+def _check_wildcards(values: np.ndarray, name: str) -> None:
+    for wrong in values[(values < 0).sum(axis=1) > 1][:1].tolist():
         raise ArgumentValueError(
-            f"`rel_shape` has {len(factors)} values, but the input has {ndim} dimensions. New axes "
-            "need `src_dims`."
+            f"`{name}` may have one negative extent, which is computed, got {wrong}."
+        )
+
+
+def _check_source_axes(axes: np.ndarray, ndim: int) -> None:
+    for k, position in np.argwhere((axes < -1) | (axes >= ndim))[:1].tolist():
+        raise OutOfRangeError(
+            f"`src_dims[{position}]` is {axes[k, position]}, but it must be an axis of the input, "
+            f"0 to {ndim - 1}, or -1 for a new axis."
+        )
+
+
+def _check_factor_count(factors: np.ndarray, ndim: int) -> None:
+    count = factors.shape[1]
+    if count > ndim and (count > ndim + 1 or not (factors[:, -1] < 0).all()):
+        raise ArgumentValueError(
+            f"`rel_shape` has {count} values, but the input has {ndim} dimensions. New axes need "
+            "`src_dims`."
         )
 
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
-
 import numpy as np
 
 from penstock.errors import ArgumentValueError, LayoutError, OutOfRangeError, ShapeError, UsageError
 from penstock.operators.support.argument_types import IntListArg, LayoutArg
-from penstock.operators.support.operator import (
-    BatchContext,
-    SampleContext,
-    SampleOperator,
-    operator,
-)
+from penstock.operators.support.axes_operator import AxesOperator
+from penstock.operators.support.operator import operator
+from penstock.operators.support.planning import PlanContext
 from penstock.operators.support.schema import Arg, Input, Spec
-from penstock.operators.support.windows.partial_batch import seen_through
-from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, volumes
+from penstock.tensors.gpu.batch import volumes
 
 
 @operator(
@@ -35,7 +28,7 @@ from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, vol
     ),
     output_docs=("The same elements, without the axes.",),
 )
-class Squeeze(SampleOperator):
+class Squeeze(AxesOperator):
     """Removes axes of extent 1.
 
     Axes of another extent can be removed from data without elements that stays without elements.
@@ -54,68 +47,48 @@ class Squeeze(SampleOperator):
             self._axes = None
             return Spec(data.dtype, None)
         axes = self.args.axes if names is None else _axes_named(names, data.layout)
-        self._axes = _checked(axes, data.ndim)
-        if data.ndim is None:
+        self._axes = np.array([axes], np.int64)
+        kept = _kept(self._axes, data.ndim)
+        if kept is None:
             return Spec(data.dtype, None)
-        kept = [axis for axis in range(data.ndim) if axis not in self._axes]
-        layout = "".join(data.layout[axis] for axis in kept) if data.layout else ""
-        return Spec(data.dtype, len(kept), layout)
+        layout = "".join(data.layout[axis] for axis in kept[0]) if data.layout else ""
+        return Spec(data.dtype, kept.shape[1], layout)
 
-    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
-        axes = self._axes
-        if axes is None or self.tensor_args:
-            axes = _checked(c.args.axes, data.ndim)
-        return data.reshape(_without(axes, data.shape))
-
-    takes = (StridedBatch,)
-    returns_lazy = (LazyBatch,)
-
-    def gpu(self, c: BatchContext, data: DeviceBatch | StridedBatch) -> LazyBatch:
-        kept = self._kept(c, data.ndim)
-        shapes = np.take_along_axis(data.shapes, kept, axis=1)
-        wrong = volumes(shapes) != volumes(data.shapes)
-        if wrong.any():
-            index = int(np.flatnonzero(wrong)[0])
-            axes = frozenset(range(data.ndim)) - frozenset(kept[index].tolist())
-            try:
-                _without(axes, tuple(data.shapes[index].tolist()))
-            except ShapeError as error:
-                raise c.located(error, index) from error
-        if isinstance(data, DeviceBatch):
-            return data.reshaped(shapes)
-        return seen_through(data, shapes, np.take_along_axis(data.strides, kept, axis=1))
-
-    def _kept(self, c: BatchContext, ndim: int) -> np.ndarray:
-        """The axes that remain, ``(samples, axes)``."""
-        if self._axes is not None:
-            removed = _checked(list(self._axes), ndim)
-            kept = [axis for axis in range(ndim) if axis not in removed]
-            return np.broadcast_to(np.array(kept, np.int64), (c.size, len(kept)))
-        found: list[list[int]] = []
-        for index, asked in enumerate(c.values("axes")):
-            try:
-                axes = _checked(asked, ndim)
-            except (ArgumentValueError, OutOfRangeError) as error:
-                raise c.located(error, index) from error
-            found.append([axis for axis in range(ndim) if axis not in axes])
-        if len({len(kept) for kept in found}) > 1:
-            counts = ", ".join(map(str, sorted({len(kept) for kept in found})))
+    def axes(self, c: PlanContext, shapes: np.ndarray) -> np.ndarray:
+        removed = self._axes
+        if removed is None:
+            given = c.array("axes", np.int64)
+            assert given is not None
+            removed = given.reshape(len(given), -1)
+        kept = _kept(removed, shapes.shape[1])
+        assert kept is not None
+        wrong = volumes(np.take_along_axis(shapes, kept, axis=1)) != volumes(shapes)
+        for k in np.flatnonzero(wrong)[:1].tolist():
+            axes = removed[k if len(removed) > 1 else 0].tolist()
             raise ShapeError(
-                f"The samples of a batch come out with different numbers of axes ({counts}); "
-                "`axes` must remove as many from each."
+                f"Only axes of extent 1 can be removed, but the axes {sorted(axes)} of data of "
+                f"shape {tuple(shapes[k].tolist())} hold more."
             )
-        return np.array(found, np.int64).reshape(c.size, -1)
+        return kept
 
 
-def _without(axes: Collection[int], shape: tuple[int, ...]) -> list[int]:
-    """`shape` without some axes, which hold nothing."""
-    rest = [extent for axis, extent in enumerate(shape) if axis not in axes]
-    if math.prod(rest) != math.prod(shape):
-        raise ShapeError(
-            f"Only axes of extent 1 can be removed, but the axes {sorted(axes)} of data of "
-            f"shape {shape} hold more."
-        )
-    return rest
+def _kept(removed: np.ndarray, ndim: int | None) -> np.ndarray | None:
+    """The axes that remain without those `removed`, int64 ``(samples, axes)`` both.
+
+    `None` where `ndim` is not known.
+    """
+    ordered = np.sort(removed, axis=1)
+    for axes in removed[(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)][:1].tolist():
+        raise ArgumentValueError(f"An axis is to be removed twice: {axes}.")
+    wrong = (removed < 0) | (False if ndim is None else removed >= ndim)
+    for axis in removed[wrong][:1].tolist():
+        last = "" if ndim is None else f", 0 to {ndim - 1}"
+        raise OutOfRangeError(f"`axes` has {axis}, which is not an axis of the data{last}.")
+    if ndim is None:
+        return None
+    kept = np.ones((len(removed), ndim), np.bool_)
+    np.put_along_axis(kept, removed, False, axis=1)
+    return np.nonzero(kept)[1].reshape(len(kept), ndim - removed.shape[1])
 
 
 def _axes_named(names: str, layout: str) -> list[int]:
@@ -129,14 +102,3 @@ def _axes_named(names: str, layout: str) -> list[int]:
             )
         axes.append(position)
     return axes
-
-
-def _checked(axes: Sequence[int], ndim: int | None) -> frozenset[int]:
-    chosen = frozenset(axes)
-    if len(chosen) != len(axes):
-        raise ArgumentValueError(f"An axis is to be removed twice: {list(axes)}.")
-    for axis in axes:
-        if axis < 0 or (ndim is not None and axis >= ndim):
-            last = "" if ndim is None else f", 0 to {ndim - 1}"
-            raise OutOfRangeError(f"`axes` has {axis}, which is not an axis of the data{last}.")
-    return chosen

@@ -355,6 +355,13 @@ def _joined(parts: Sequence[Planned]) -> Planned:
         return np.concatenate(each) if isinstance(each[0], np.ndarray) else [e[0] for e in each]
 
     first = parts[0]
+    for k in range(len(first.shapes)):
+        counts = sorted({p.shapes[k].shape[1] for p in parts})
+        if len(counts) > 1:
+            raise ShapeError(
+                "The samples of a batch come out with different numbers of axes "
+                f"({', '.join(map(str, counts))}); all must have as many."
+            )
     shapes = tuple(column(each) for each in zip(*(p.shapes for p in parts), strict=True))
     table: Any = ()
     if isinstance(first.table, np.ndarray):

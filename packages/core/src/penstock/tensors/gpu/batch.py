@@ -18,10 +18,10 @@ _UNKNOWN = object()
 
 
 def as_shapes(shapes: Sequence[Any] | np.ndarray, count: int) -> np.ndarray:
-    """One shape for all samples, or one a sample, as an int64 array ``(count, ndim)``."""
+    """One shape or row for all samples, or one a sample, as an int64 array ``(count, ndim)``."""
     found = np.asarray(shapes, np.int64)
-    if found.ndim == 1:
-        found = np.broadcast_to(found, (count, found.size))
+    if found.ndim == 1 or len(found) != count:
+        found = np.broadcast_to(found, (count, found.shape[-1]))
     return found
 
 
@@ -280,8 +280,12 @@ class DeviceBatch(LazyBatch):
         return volumes(self.shapes)
 
     def reshaped(self, shapes: np.ndarray, dtype: np.dtype | None = None) -> DeviceBatch:
-        """The same memory as samples of other shapes (and element type) of as many bytes."""
+        """The same memory as samples of other shapes (and element type) of as many bytes.
+
+        `shapes` has a row a sample, or one for all.
+        """
         dtype = self.dtype if dtype is None else dtype
+        shapes = as_shapes(shapes, len(self))
         return DeviceBatch(self.runtime, self.owners, self.pointers, shapes, dtype)
 
     def taken(self, order: np.ndarray) -> DeviceBatch:
