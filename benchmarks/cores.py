@@ -1,0 +1,120 @@
+"""How throughput grows with cores: Penstock's threads and worker processes beside real DALI.
+
+    hatch run bench:cores                               all cases, 1, 4 and all threads
+    hatch run bench:cores --case audio --threads 1 2 4 8 16
+    hatch run bench:cores --peer DALI processes
+
+Peers are `DALI`, `threads` and `processes` (Penstock with ``num_threads=n``), and `alone`: n
+independent processes of Penstock with one thread each, which is what the machine itself allows.
+Each peer has a process of its own, and all run in turn. Figures are medians of samples per second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from benchmarks.images import decoded
+from benchmarks.support import audio_chain, graphs
+from benchmarks.support.apart import Apart
+from benchmarks.support.harness import Peer, checked_cases, measure, print_table
+from benchmarks.support.libraries import library
+from examples.demo.photographs import write_dataset
+from examples.dynamic.speech import write_speech
+
+CASES = ("train", "val", "augment", "audio")
+PEERS = ("DALI", "threads", "processes", "alone")
+BATCH_SIZES = {"audio": 64}
+BATCH_SIZE = 128
+GRAPHS: dict[str, Callable[[Any, str], tuple[Any, ...]]] = {
+    "train": graphs.train,
+    "val": graphs.validate,
+    "augment": lambda lib, _: graphs.augment(lib, decoded(BATCH_SIZE)),
+    "audio": lambda lib, root: (audio_chain.graph_of_scalars(lib, root),),
+}
+
+
+def make(name: str, case: str, root: str, threads: int) -> Peer:
+    """A pipeline of a case, in the process of a peer."""
+    workers = "processes" if name == "processes" else "threads"
+    os.environ["PENSTOCK_WORKERS"] = workers
+    lib = library("DALI" if name == "DALI" else "Penstock")
+    pipe = lib.Pipeline(BATCH_SIZES.get(case, BATCH_SIZE), threads, None, seed=1)
+    with pipe:
+        pipe.set_outputs(*GRAPHS[case](lib, root))
+    pipe.build()
+    return Peer(name, lambda: len(pipe.run()[0]))
+
+
+class Together(Peer):
+    """Several processes that run a pipeline of one thread each at the same time.
+
+    Parameters
+    ----------
+    homes
+        The processes.
+    """
+
+    def __init__(self, homes: list[Apart], case: str, root: str) -> None:
+        super().__init__("alone", lambda: 0)
+        self._pool = ThreadPoolExecutor(len(homes))
+        self._peers = list(self._pool.map(lambda h: h.peer(make, "alone", case, root, 1), homes))
+
+    def run(self, seconds: float) -> float:
+        """Samples per second of all of them."""
+        return sum(self._pool.map(lambda peer: peer.run(seconds), self._peers))
+
+
+def _peer(home: str, homes: dict[str, list[Apart]], case: str, root: str, threads: int) -> Peer:
+    if home == "alone":
+        return Together(homes[home][:threads], case, root)
+    return homes[home][0].peer(make, home, case, root, threads)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    cores = os.cpu_count() or 1
+    parser.add_argument("--case", nargs="+", help="default: all")
+    parser.add_argument("--peer", nargs="+", choices=PEERS, default=list(PEERS))
+    parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, 4, cores}))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=1.5, help="of one round of one peer")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    args = _arguments()
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        images = write_dataset(folder / "images", 512)
+        write_speech(folder / "clips", 256)
+        homes = {
+            name: [
+                stack.enter_context(Apart(name))
+                for _ in range(max(args.threads) if name == "alone" else 1)
+            ]
+            for name in args.peer
+        }
+        for case in checked_cases(args.case, CASES):
+            root = str(folder / "clips" if case == "audio" else images)
+            rows: dict[str, list[Peer]] = {}
+            for threads in args.threads:
+                peers = [_peer(name, homes, case, root, threads) for name in args.peer]
+                measure(peers, rounds=args.rounds, seconds=args.seconds)
+                rows[f"{threads} threads"] = peers
+            batch_size = BATCH_SIZES.get(case, BATCH_SIZE)
+            title = f"{case}: batch {batch_size}, medians of {args.rounds}"
+            print_table(title, rows, reference=args.peer[0])
+
+
+if __name__ == "__main__":
+    main()
