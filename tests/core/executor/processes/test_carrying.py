@@ -95,7 +95,25 @@ def test_one_sample_of_another_shape():
 
 def test_empty_samples():
     data = [np.zeros((0, 3), np.uint8), np.ones((2, 3), np.uint8)] * 3 + [np.ones((1, 3), np.uint8)]
-    check_same(lambda: fn.external_source(source=lambda: data) + 1)
+    large = [np.ones((0, 30, 40), np.uint8), *[np.ones((k, 30, 40), np.uint8) for k in range(6)]]
+
+    def graph():
+        x = fn.external_source(source=lambda: large)
+        return fn.external_source(source=lambda: data) + 1, (x + 1) * 2
+
+    check_same(graph)
+
+
+def test_batches_all_of_whose_samples_are_empty():
+    data = [np.zeros((k, 0, 3), np.float32) for k in range(7)]
+    same = np.zeros((7, 0), np.int64)
+
+    def graph():
+        x = fn.external_source(source=lambda: data)
+        y = fn.external_source(source=lambda: same)
+        return x + 1, fn.cast(x, dtype=types.INT32), y * 2, x
+
+    check_same(graph)
 
 
 def test_a_reader_with_labels(tmp_path):

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
-import random
 import signal
-import subprocess
-import sys
-import textwrap
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,59 +12,17 @@ import pytest
 from penstock import fn, pipeline_def
 from penstock.errors import WorkerProcessError
 from penstock.operators import Input, operator
-from tests.e2e.support import REPOSITORY
+from tests.support.processes import (
+    PATIENCE_SECONDS,
+    check,
+    kill,
+    lives,
+    numbers,
+    started,
+    wait_until,
+)
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
-
-PATIENCE_SECONDS = 60
-
-
-def wait_until(condition):
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.01)
-
-
-def lives(pid):
-    """Whether there is such a process that has not ended."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
-
-
-def kill(pid):
-    with contextlib.suppress(ProcessLookupError):  # it was killed before
-        os.kill(pid, signal.SIGKILL)
-
-
-def numbers(batch_size=8, num_threads=2, **options):
-    """A pipeline of increasing numbers, each of them an array."""
-    counter = iter(range(10**9))
-
-    @pipeline_def(
-        batch_size=batch_size,
-        num_threads=num_threads,
-        device_id=None,
-        workers="processes",
-        **options,
-    )
-    def p():
-        x = fn.external_source(
-            lambda: [np.full(1000, next(counter), np.int32) for _ in range(batch_size)]
-        )
-        return x + 1
-
-    return p()
-
-
-def check(pipe, first):
-    """Check the batch that begins with number `first`."""
-    rows = [np.array(sample) for sample in pipe.run()[0]]
-    for k, row in enumerate(rows):
-        np.testing.assert_array_equal(row, first + k + 1)
 
 
 def test_processes_end_with_their_pipeline():
@@ -108,24 +59,47 @@ def test_a_killed_worker_does_its_samples_again(policy):
     assert pipe.bad_samples == []
 
 
-def _check_random_kills(rounds):
-    rng = random.Random(7)
-    pipe = numbers(batch_size=16, num_threads=3, on_bad_sample="replace")
-    for k in range(rounds):
-        pids = pipe._executor.processes.pids() if k else []
-        if pids:
-            kill(rng.choice(pids))
-        check(pipe, 16 * k)
-    assert pipe.bad_samples == []
+def test_pipelines_share_processes():
+    first, second = numbers(), numbers(num_threads=3)
+    check(first, 0)
+    check(second, 0)
+    pids = set(first._executor.processes.pids())
+    for k in range(1, 4):
+        check(first, 8 * k)
+        check(second, 8 * k)
+    assert len(set(first._executor.processes.pids()) | pids) <= 5
+    del first
+    gc.collect()
+    check(second, 32)
+    pids = set(second._executor.processes.pids())
+    third = numbers()
+    check(third, 0)
+    assert set(third._executor.processes.pids()) >= pids
+    del second, third
+    gc.collect()
+    wait_until(lambda: not any(map(lives, pids)))
 
 
-def test_workers_that_are_killed_at_random_moments():
-    _check_random_kills(12)
+def test_each_worker_is_bound_to_a_processor():
+    @operator("testing.processes_bound", inputs=Input())
+    def bound(xp, x):
+        return xp.asarray(sorted(os.sched_getaffinity(0)), xp.int32)
 
+    @pipeline_def(
+        batch_size=64, num_threads=2, device_id=None, workers="processes", set_affinity=True
+    )
+    def p():
+        return fn.testing.processes_bound(
+            fn.external_source(lambda: [np.full(1, 3, np.int32)] * 64)
+        )
 
-@pytest.mark.nightly
-def test_many_workers_that_are_killed_at_random_moments():
-    _check_random_kills(200)
+    pipe = p()
+    allowed = sorted(os.sched_getaffinity(0))
+    expected = {allowed[0], allowed[1 % len(allowed)]}
+    found: set[int] = set()
+    wait_until(
+        lambda: found.update(int(np.array(s).item()) for s in pipe.run()[0]) or found == expected
+    )
 
 
 def test_a_killed_server_is_started_again():
@@ -171,38 +145,6 @@ def test_the_server_has_one_thread_and_nothing_of_the_program():
 
 
 # -- programs --------------------------------------------------------------------------------------
-
-PROGRAM = """
-    import os, sys, time
-    import numpy as np
-    from penstock import fn, pipeline_def
-
-    print("imported", flush=True)  # once: workers import nothing of this
-
-    @pipeline_def(batch_size=4, num_threads=2, device_id=None, workers="processes")
-    def p():
-        return fn.external_source(lambda: [np.full(100, 7, np.int32)] * 4) + 1
-
-    pipe = p()
-    for _ in range(3):
-        assert int(np.array(pipe.run()[0][0])[0]) == 8
-    from penstock.executor.processes.server_process import SERVER
-    print(SERVER.pid(), *pipe._executor.processes.pids(), flush=True)
-"""
-
-
-def started(more):
-    """A program, and the numbers of its server and workers."""
-    program = subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(PROGRAM + more)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=REPOSITORY,
-    )
-    assert program.stdout is not None
-    assert program.stdout.readline() == "imported\n"
-    return program, [int(pid) for pid in program.stdout.readline().split()]
 
 
 def test_a_program_ends_with_all_processes():
@@ -262,3 +204,26 @@ def test_forks_keep_what_they_saw_and_make_pipelines_of_their_own():
     program, _ = started(more)
     _, errors = program.communicate(timeout=PATIENCE_SECONDS)
     assert (program.returncode, errors) == (0, "")
+
+
+def test_several_programs_side_by_side():
+    more = """
+    rank = int(os.environ["RANK"])
+    @pipeline_def(batch_size=4, num_threads=2, device_id=None, workers="processes")
+    def shard():
+        x = fn.external_source(lambda info: np.int32([info.idx_in_epoch]), batch=False)
+        return x * 2 + rank
+    other = shard()
+    for k in range(3):
+        found = np.array(other.run()[0].as_array())[:, 0].tolist()
+        assert found == [2 * n + rank for n in range(4 * k, 4 * k + 4)], found
+    """
+    programs = []
+    for rank in ("0", "1"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("RANK", rank)
+            programs.append(started(more))
+    for program, _ in programs:
+        _, errors = program.communicate(timeout=PATIENCE_SECONDS)
+        assert (program.returncode, errors) == (0, "")
+    wait_until(lambda: not any(lives(pid) for _, pids in programs for pid in pids))

@@ -15,7 +15,7 @@ from penstock.pipeline.feeding import Feeding
 from penstock.pipeline.open_readers import OpenReaders
 from penstock.pipeline.output_checks import OutputChecks
 from penstock.pipeline.prefetch import Prefetch
-from penstock.pipeline.workers import prepare_processes, start_processes
+from penstock.pipeline.workers import start_processes
 from penstock.tensors._repr import shape_range
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ class Engine:
     ) -> None:
         assert settings.batch_size is not None
         batch_size = settings.batch_size
-        prepare_processes(settings)
         self.checkpointing = Checkpointing(settings, nodes)
         workers.start_processes(nodes, batch_size)
         run_nodes, run_outputs = insert_transfers(nodes, outputs)

@@ -23,7 +23,7 @@ from penstock.pipeline.printing import pipeline_html, pipeline_line, pipeline_te
 from penstock.pipeline.properties import SettingsProperties
 from penstock.pipeline.settings import Settings
 from penstock.pipeline.source_workers import SourceWorkers
-from penstock.pipeline.workers import what_carries
+from penstock.pipeline.workers import prepare_processes, what_carries
 from penstock.tensors.pool import HOST_POOL
 from penstock.tracebacks import public_methods
 from penstock.types import (
@@ -86,7 +86,8 @@ class Pipeline(SettingsProperties):
         Workers of parallel external sources: their number; how processes are started (``"fork"``,
         ``"spawn"``, ``"forkserver"``); what packs the sources for those that are started anew.
     py_worker_timeout_seconds : float, optional
-        How long such a process may neither return nor compute; any time if None.
+        How long such a process, or one of ``workers="processes"``, may neither return nor compute;
+        any time if None.
     output_dtype, output_ndim, output_layout
         What outputs must be, one value for all or one for each; checked in every iteration.
         Element types as `types.as_data_type` takes them.
@@ -102,8 +103,9 @@ class Pipeline(SettingsProperties):
         outputs, also those of external sources and random operators. See `bad_samples`.
     workers : {"threads", "processes"}, optional
         What carries samples through operators on the CPU: threads, or as many worker processes,
-        which share no interpreter. A graph that cannot travel stays in threads, as
-        `executor_statistics` says. ``PENSTOCK_WORKERS`` decides where it is not given.
+        which share no interpreter; all pipelines of a program share them. A graph that cannot
+        travel stays in threads, as `executor_statistics` says. ``PENSTOCK_WORKERS`` decides where
+        it is not given.
     """
 
     def __init__(
@@ -140,6 +142,7 @@ class Pipeline(SettingsProperties):
     ) -> None:
         given = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         self._settings = Settings(**given)
+        prepare_processes(self._settings)
         self._definition = GraphDefinition()
         _by_scope[id(self._definition.scope)] = self
         self._building = threading.RLock()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def prepare_processes(settings: Settings) -> None:
-    """Start the server of worker processes where they are wanted, so that it is there in time."""
+    """Start the server of worker processes where they are wanted, while the graph is defined."""
     if wants_processes(settings.workers):
         from penstock.executor.processes.server_process import SERVER
 
@@ -36,7 +36,13 @@ def start_processes(
     graph = Graph(plan, readers, settings.fuse, settings.on_bad_sample)
     count = int(settings.num_threads or 1)
     try:
-        found = WorkerProcesses(graph, outputs, count, bind=settings.set_affinity)
+        found = WorkerProcesses(
+            graph,
+            outputs,
+            count,
+            bind=settings.set_affinity,
+            timeout_seconds=settings.py_worker_timeout_seconds,
+        )
     except ArgumentTypeError as error:
         settings.why_threads = str(error)
         return None

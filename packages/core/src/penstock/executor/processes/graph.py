@@ -6,6 +6,7 @@ import copyreg
 import functools
 import importlib
 import io
+import itertools
 import mmap
 import os
 import pickle
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.executor.plan import Plan
 
 _ALIGNMENT = 64
+_numbers = itertools.count()
 _FIELDS = tuple(f.name for f in fields(OpNode))
 
 
@@ -73,6 +75,7 @@ class PackedGraph:
         )
         """Modules of the library that declare its operators."""
         parts = [memoryview(stream.getbuffer()), *(b.raw() for b in buffers)]
+        self.number = next(_numbers)
         self.file = os.memfd_create("penstock", os.MFD_CLOEXEC)
         weakref.finalize(self, os.close, self.file)
         self.parts: list[tuple[int, int]] = []

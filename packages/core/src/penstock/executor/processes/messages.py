@@ -16,8 +16,8 @@ class Input(NamedTuple):
 
     values: np.ndarray | None
     """Small ones themselves, ``(samples, ...)``."""
-    file: int
-    """Where the others are: which file, ..."""
+    file: int | None
+    """Where the others are: which file, if they have elements, ..."""
     offsets: np.ndarray | None
     """... and int64 ``(samples,)``, where in it."""
     shapes: np.ndarray | None
@@ -40,7 +40,8 @@ class Output(NamedTuple):
 class Task(NamedTuple):
     """Samples to be carried through a stage."""
 
-    program: int
+    program: tuple[int, int]
+    """Number of the graph, and of the program in it."""
     iteration: int
     size: int
     indices: list[int]

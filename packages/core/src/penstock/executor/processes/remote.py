@@ -1,16 +1,14 @@
-"""The worker processes of one pipeline, as the threads of its executor see them.
+"""Worker processes, as the threads of an executor see them.
 
-Each thread has a process of its own. It sends samples there in place of carrying them itself, and
+A thread sends samples to a process that nobody else uses, in place of carrying them itself, and
 waits without the interpreter until they are done. All that is decided for a pipeline is decided
 here: a process knows only the samples at hand.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +22,7 @@ from penstock.errors import (
 )
 from penstock.executor.processes.errors import PackedError
 from penstock.executor.processes.graph import Graph, PackedGraph
+from penstock.executor.processes.inputs import Carried
 from penstock.executor.processes.messages import (
     ABSENT,
     EMPTY,
@@ -36,10 +35,10 @@ from penstock.executor.processes.messages import (
     Refused,
     Task,
 )
-from penstock.executor.processes.server_process import SERVER
+from penstock.executor.processes.pool import POOL
 from penstock.executor.processes.shared_pool import SHARED_POOL, Place
 from penstock.executor.processes.worker import shared_reads
-from penstock.tensors.rows import pack_rows
+from penstock.executor.processes.worker_process import LostWorkerError, WorkerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,75 +47,12 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.program import Program
     from penstock.executor.cpu.runner import SampleRunner
     from penstock.executor.iteration import Iteration
-    from penstock.executor.sources.channel import Channel
 
-_SMALL_BYTES = 1024
-"""Samples of no more travel in the message."""
 _Failures = list[tuple[int, BaseException]]
 
 
-class LostWorkerError(Exception):
-    """A worker process has ended, or does not take this pipeline."""
-
-
-class WorkerProcess:
-    """One worker process and what it knows. Used by one thread.
-
-    Parameters
-    ----------
-    graph
-        The pipeline.
-    processors
-        Those it is bound to; empty for any.
-    """
-
-    def __init__(self, graph: PackedGraph, processors: list[int]) -> None:
-        self.pid = 0
-        self.files: set[int] = set()
-        """Shared files that it has mapped."""
-        self.programs: set[int] = set()
-        self._channel: Channel = SERVER.fork(graph.modules)
-        weakref.finalize(self, self._channel.close)  # no thread can be waiting for it then
-        self.send(("graph", graph.parts, processors), graph.file)
-
-    def send(self, message: Any, file: int | None = None) -> None:
-        """Send a message; `LostWorkerError` if nobody is there."""
-        try:
-            self._channel.send(message, file)
-        except OSError as error:
-            raise LostWorkerError from error
-
-    def receive(self) -> Any:
-        """Wait for an answer; `LostWorkerError` if the process ends before."""
-        try:
-            message, _ = self._channel.receive()
-            if isinstance(message, int):
-                self.pid = message
-                message, _ = self._channel.receive()
-        except (EOFError, OSError) as error:
-            raise LostWorkerError from error
-        return message
-
-    def show(self, place: Place) -> None:
-        """See to it that the process has mapped the file of a place."""
-        if place.file in self.files:
-            return
-        for number in [n for n in self.files if SHARED_POOL.file(n) is None]:
-            self.send(("drop", number))
-            self.files.discard(number)
-        file = SHARED_POOL.file(place.file)
-        assert file is not None
-        self.send(("file", file.number, file.size), file.descriptor)
-        self.files.add(place.file)
-
-    def end(self) -> None:
-        """Have the process end when it has done what it is at, and nobody wait for it."""
-        with contextlib.suppress(OSError):
-            self._channel.shutdown()
-
-
 class WorkerProcesses:
-    """The worker processes of one pipeline.
+    """The worker processes of the program, as far as one pipeline uses them.
 
     Parameters
     ----------
@@ -128,6 +64,8 @@ class WorkerProcesses:
         How many processes.
     bind
         Whether each is bound to a processor.
+    timeout_seconds
+        How long a process may neither answer nor compute; any time if None.
 
     Raises
     ------
@@ -135,78 +73,62 @@ class WorkerProcesses:
         If the graph cannot travel.
     """
 
-    def __init__(self, graph: Graph, outputs: list[Any], count: int, *, bind: bool) -> None:
-        self._graph = PackedGraph(graph, outputs)
+    def __init__(
+        self,
+        graph: Graph,
+        outputs: list[Any],
+        count: int,
+        *,
+        bind: bool,
+        timeout_seconds: float | None,
+    ) -> None:
+        self.graph = PackedGraph(graph, outputs)
         self.policy = graph.policy
         self.pool = SHARED_POOL
         """Where memory for samples comes from."""
         self.refused = ""
         """Why processes do not take the pipeline, where they have said so."""
-        self._bind = bind
-        self._workers: list[WorkerProcess | None] = [None] * count
-        self._numbers: dict[Program, int] = {}
-        self._lock = threading.Lock()
-        """Guards the workers, the numbers of programs, and whether they are closed."""
-        self._closed = False
+        self.is_closed = False
+        """Whether the pipeline was shut down."""
         self.carry_lock = threading.Lock()
         """Held while a batch is put into shared memory."""
+        self._timeout = timeout_seconds
+        self._numbers: dict[Program, int] = {}
+        self._lock = threading.Lock()
+        """Guards the numbers of programs."""
+        allowed = sorted(os.sched_getaffinity(0))
+        self._bindings: list[tuple[int, ...]] = [
+            (allowed[k % len(allowed)],) if bind else () for k in range(count)
+        ]
 
     def start(self) -> None:
         """Start the processes; do not wait for them."""
-        for number in range(len(self._workers)):
-            self.worker(number)
+        POOL.enter(self.graph, self._bindings)
 
     def runner(self, program: Program, number: int, own: SampleRunner) -> RemoteRunner:
-        """What has process `number` carry samples through a stage; see `RemoteRunner`."""
+        """What has a process carry samples for thread `number`; see `RemoteRunner`."""
         return RemoteRunner(program, self, number, own)
 
-    def worker(self, number: int) -> WorkerProcess:
-        """Process `number`, started if it is not there."""
-        with self._lock:
-            if self._closed:
-                raise UsageError("The pipeline was shut down.")
-            found = self._workers[number]
-            if found is None:
-                processors: list[int] = []
-                if self._bind:
-                    allowed = sorted(os.sched_getaffinity(0))
-                    processors = [allowed[number % len(allowed)]]
-                found = self._workers[number] = WorkerProcess(self._graph, processors)
-            return found
-
-    def lose(self, number: int) -> int:
-        """Let go of process `number`, which has ended, and return what the system called it."""
-        with self._lock:
-            worker = self._workers[number]
-            self._workers[number] = None
-        if worker is None:
-            return 0
-        return worker.pid
+    def lend(self, number: int) -> WorkerProcess:
+        """A process for thread `number`, to be given back to `POOL`."""
+        if self.is_closed:
+            raise UsageError("The pipeline was shut down.")
+        return POOL.lend(self.graph, self._bindings[number], self._timeout)
 
     def number_of(self, program: Program) -> int:
         """What a program is called in messages."""
         with self._lock:
             return self._numbers.setdefault(program, len(self._numbers))
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether the pipeline was shut down."""
-        return self._closed
-
     def pids(self) -> list[int]:
-        """Numbers of the processes that have answered."""
-        return [w.pid for w in self._workers if w is not None and w.pid]
+        """Numbers of the processes that have answered, to whatever pipeline."""
+        return POOL.pids()
 
     def close(self) -> None:
-        """Have all processes end."""
-        # Without the lock, which the thread may hold that this is called in, by the garbage
-        # collector: what is started now is closed by whoever starts it.
-        if self._closed:
-            return
-        self._closed = True
-        for worker in self._workers:
-            if worker is not None:
-                worker.end()
+        """Do without the processes; may be called by the garbage collector."""
+        if not self.is_closed:
+            self.is_closed = True
+            POOL.leave(self.graph.number)
 
 
 class RemoteRunner:
@@ -259,22 +181,19 @@ class RemoteRunner:
             return self._carried_here(indices)
         try:
             return self._carried(indices)
-        except LostWorkerError:
-            lost = self._lose(indices)
-        if processes.refused:
-            return self._carried_here(indices)
-        if processes.policy == "raise":
-            raise lost
+        except LostWorkerError as lost:
+            if processes.policy == "raise":
+                raise self._lost(lost, indices) from None
         try:  # the end of a process may have nothing to do with the samples it had
             return self._carried(indices)
         except LostWorkerError:
-            self._lose(indices)
+            pass
         failures: _Failures = []
         for index in indices:
             try:
                 failures += self._carried([index])
-            except LostWorkerError:
-                bad = BadSampleError(str(self._lose([index])))
+            except LostWorkerError as lost:
+                bad = BadSampleError(str(self._lost(lost, [index])))
                 failures.append((index, self._located(bad, index)))
         return failures
 
@@ -285,14 +204,18 @@ class RemoteRunner:
         finally:
             self._own.release()
 
-    def _lose(self, indices: list[int]) -> WorkerProcessError:
-        pid = self._processes.lose(self._number)
+    def _lost(self, lost: LostWorkerError, indices: list[int]) -> WorkerProcessError:
         several = len(indices) > 1
+        why = "."
+        if str(lost) == "ended":
+            why = (
+                ": it was killed, as by a system that is short of memory, or a library that it "
+                "calls has crashed."
+            )
         return WorkerProcessError(
-            f"Worker process {pid} ended while it worked on "
+            f"Worker process {lost.pid} {lost} while it worked on "
             f"{'samples' if several else 'sample'} {', '.join(map(str, indices))} of iteration "
-            f"{self._iteration.number}: it was killed, as by a system that is short of memory, or "
-            "a library that it calls has crashed. The pipeline goes on with another one."
+            f"{self._iteration.number}{why} The pipeline goes on with another one."
         )
 
     def _located(self, error: Exception, index: int) -> BaseException:
@@ -305,43 +228,60 @@ class RemoteRunner:
         return found
 
     def _carried(self, indices: list[int]) -> _Failures:
+        """Have a process carry samples.
+
+        Raises
+        ------
+        LostWorkerError
+            If the process ends.
+        """
         program, iteration, processes = self._program, self._iteration, self._processes
-        worker = processes.worker(self._number)
-        number = processes.number_of(program)
         inputs = [self._input(r, indices) for r in shared_reads(program)]
         wholes = [iteration.buffers[r].expect_rows() for r, _ in program.written]
         outputs = [
             _output(iteration.buffers[r], whole)
             for (r, _), whole in zip(program.written, wholes, strict=True)
         ]
+        entries = [iteration.entries[id(node)][indices] for node in program.plan.readers]
         blocks: list[np.ndarray] = []
         room = self._block(self._room_bytes * len(indices), blocks)
+        key = processes.graph.number, processes.number_of(program)
+        task = Task(key, iteration.number, iteration.size, indices, entries, inputs, outputs, room)
+        worker = processes.lend(self._number)
+        try:
+            answer = self._answer(worker, task, blocks)
+        except BaseException:
+            POOL.discard(worker)
+            raise
+        POOL.give_back(worker)
+        if isinstance(answer, Refused):
+            processes.refused = answer.reason
+            return self._carried_here(indices)
+        if isinstance(answer, PackedError):
+            raise answer.unpacked()
+        return self._taken(answer, blocks)
+
+    def _answer(
+        self, worker: WorkerProcess, task: Task, blocks: list[np.ndarray]
+    ) -> Done | Refused | PackedError:
+        """What a worker says of a task; `blocks` are the memory that it was given for it."""
+        program = self._program
         for place in (
-            *(Place(i.file, 0, 0) for i in inputs if i.values is None),
-            *(o.whole for o in outputs if o.whole is not None),
-            *(() if room is None else (room,)),
+            *(Place(i.file, 0, 0) for i in task.inputs if i.file is not None),
+            *(o.whole for o in task.outputs if o.whole is not None),
+            *(() if task.room is None else (task.room,)),
         ):
             worker.show(place)
-        if number not in worker.programs:
-            specs = {r: program.specs[r] for r in program.given}
-            worker.send(("program", number, program.stage.number, specs, program.is_whole))
-            worker.programs.add(number)
-        entries = [iteration.entries[id(node)][indices] for node in program.plan.readers]
-        task = Task(
-            number, iteration.number, iteration.size, indices, entries, inputs, outputs, room
-        )
+        specs = {r: program.specs[r] for r in program.given}
+        worker.know_program(task.program, (program.stage.number, specs, program.is_whole))
         worker.send(("task", task))
         while isinstance(answer := worker.receive(), More):
             more = self._block(answer.size, blocks)
             assert more is not None
             worker.show(more)
             worker.send(("room", more))
-        if isinstance(answer, Refused):
-            processes.refused = answer.reason
-            raise LostWorkerError
-        if isinstance(answer, PackedError):
-            raise answer.unpacked()
-        return self._taken(answer, blocks)
+        found: Done | Refused | PackedError = answer
+        return found
 
     def _block(self, size: int, blocks: list[np.ndarray]) -> Place | None:
         if not size:
@@ -427,44 +367,3 @@ def _rows(
             else:
                 rows.append(np.ndarray(shape, dtype, blocks[block], offset))
     return others, rows
-
-
-class Carried:
-    """A batch that workers read, where they can read it. Once for each batch."""
-
-    __slots__ = ("_file", "_memory", "_offsets", "_shapes", "_values", "buffer")
-
-    def __init__(self, buffer: BatchBuffer) -> None:
-        self.buffer = buffer
-        self._values: np.ndarray | None = None
-        dense = buffer.dense
-        if dense is not None and dense[:1].nbytes <= _SMALL_BYTES:
-            self._values = dense
-            return
-        rows: list[np.ndarray] = buffer.rows  # type: ignore[assignment]
-        # Nobody reads what is in the place of a sample that has failed or took another branch.
-        any_row = next((row for row in rows if row is not None), None)
-        if any_row is None:
-            self._values = np.empty((len(rows), 0), buffer.dtype)
-            return
-        rows = [any_row if row is None else row for row in rows]
-        shapes = np.array([row.shape for row in rows], np.int64).reshape(len(rows), -1)
-        found = SHARED_POOL.places_of(rows)
-        if found is None:
-            copies = pack_rows(shapes, rows[0].dtype, SHARED_POOL.empty)
-            for row, copy in zip(rows, copies.rows, strict=True):
-                np.copyto(copy, row)
-            self._memory = copies.flat
-            found = SHARED_POOL.places_of(copies.rows)
-            assert found is not None
-        self._shapes = shapes
-        self._file, self._offsets = found
-
-    def part(self, indices: list[int], sources: list[str] | None) -> Input:
-        """Some of the samples."""
-        dtype = self.buffer.dtype
-        if self._values is not None:
-            return Input(self._values[indices], 0, None, None, dtype, sources)
-        return Input(
-            None, self._file, self._offsets[indices], self._shapes[indices], dtype, sources
-        )

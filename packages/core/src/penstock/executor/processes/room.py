@@ -44,8 +44,12 @@ class Files:
         """The bytes of a place."""
         return self._files[place.file][place.offset : place.offset + place.size]
 
-    def array(self, file: int, offset: int, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-        """An array at a place."""
+    def array(
+        self, file: int | None, offset: int, shape: tuple[int, ...], dtype: DTypeLike
+    ) -> np.ndarray:
+        """An array at a place; `file` is None where it has no elements."""
+        if file is None:
+            return np.empty(shape, dtype)
         return np.ndarray(shape, dtype, self._files[file], offset)
 
 

@@ -31,6 +31,8 @@ class ServerProcess:
         """Held while the server is started, asked for a process, or ended."""
         self._control: Channel | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_closed = False
+        """Whether the program ends."""
 
     def start(self) -> None:
         """Start the server, if it does not run yet; do not wait for it."""
@@ -38,6 +40,8 @@ class ServerProcess:
             self._start()
 
     def _start(self) -> Channel:
+        if self._is_closed:
+            raise OSError("the program ends")
         if self._control is not None:
             return self._control
         ours, theirs = Channel.pair()
@@ -89,9 +93,17 @@ class ServerProcess:
         """Number of the process; 0 if there is none."""
         return 0 if self._process is None else self._process.pid
 
-    def close(self) -> None:
-        """End the server, and with it all workers."""
+    def kill(self) -> None:
+        """Kill the server, which does not answer, and with it all workers."""
         with self._lock:
+            if self._process is not None:
+                self._process.kill()
+            self._end()
+
+    def close(self) -> None:
+        """End the server, and with it all workers, for good."""
+        with self._lock:
+            self._is_closed = True
             self._end()
 
     def _end(self) -> None:

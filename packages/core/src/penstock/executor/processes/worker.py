@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 
@@ -38,10 +39,11 @@ class Worker:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._files = Files()
-        self._graph: Graph | None = None
-        self._specs: dict[int, tuple[int, dict[int, Spec], bool]] = {}
-        """What programs are made of."""
-        self._runners: dict[int, tuple[Program, SampleRunner]] = {}
+        self._graphs: dict[int, Graph] = {}
+        """Those of pipelines that it works for; not those that it refuses."""
+        self._specs: dict[tuple[int, int], tuple[int, dict[int, Spec], bool]] = {}
+        """What programs are made of, by number of the graph and their own."""
+        self._runners: dict[tuple[int, int], tuple[Program, SampleRunner]] = {}
         self._arena = Arena()
 
     def run(self) -> None:
@@ -51,15 +53,24 @@ class Worker:
             (kind, *content), file = self._channel.receive()
             getattr(self, f"_on_{kind}")(*content, *(() if file is None else (file,)))
 
-    def _on_graph(self, parts: list[tuple[int, int]], processors: list[int], file: int) -> None:
-        try:
-            if processors:
+    def _on_bind(self, processors: tuple[int, ...]) -> None:
+        if processors:
+            with contextlib.suppress(OSError):  # taken away meanwhile
                 os.sched_setaffinity(0, processors)
-            self._graph = unpack(file, parts)
+
+    def _on_graph(self, number: int, parts: list[tuple[int, int]], file: int) -> None:
+        try:
+            self._graphs[number] = unpack(file, parts)
         except Exception as error:
             self._channel.send(Refused(f"{type(error).__name__}: {error}"))
         finally:
             os.close(file)
+
+    def _on_forget(self, number: int) -> None:
+        self._graphs.pop(number, None)
+        for known in (self._specs, self._runners):
+            for key in [key for key in known if key[0] == number]:
+                del known[key]
 
     def _on_file(self, number: int, size: int, file: int) -> None:
         self._files.add(number, file, size)
@@ -67,25 +78,28 @@ class Worker:
     def _on_drop(self, number: int) -> None:
         self._files.drop(number)
 
-    def _on_program(self, number: int, stage: int, specs: dict[int, Spec], whole: bool) -> None:
-        self._specs[number] = stage, specs, whole
+    def _on_program(
+        self, key: tuple[int, int], stage: int, specs: dict[int, Spec], whole: bool
+    ) -> None:
+        self._specs[key] = stage, specs, whole
 
-    def _made(self, number: int, graph: Graph) -> tuple[Program, SampleRunner]:
-        found = self._runners.get(number)
+    def _made(self, key: tuple[int, int], graph: Graph) -> tuple[Program, SampleRunner]:
+        found = self._runners.get(key)
         if found is None:
-            stage, specs, whole = self._specs[number]
+            stage, specs, whole = self._specs[key]
             program = Program(
                 graph.plan, graph.plan.stages[stage], specs, graph.readers, graph.fuse, whole=whole
             )
             runner = SampleRunner(program, self._arena, materialise_views=not graph.fuse)
-            found = self._runners[number] = program, runner
+            found = self._runners[key] = program, runner
         return found
 
     def _on_task(self, task: Task) -> None:
-        if self._graph is None:
+        graph = self._graphs.get(task.program[0])
+        if graph is None:  # it has said so
             return
         try:
-            answer: Done | PackedError = self._done(task, self._graph)
+            answer: Done | PackedError = self._done(task, graph)
         except Exception as error:  # of the engine, or of an operator's `infer`
             answer = PackedError.of(error)
         self._channel.send(answer)

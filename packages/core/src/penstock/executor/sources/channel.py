@@ -51,11 +51,19 @@ class Channel:
         """End the connection; the other end notices."""
         self._socket.close()
 
+    def limit(self, timeout_seconds: float | None) -> None:
+        """Change `timeout_seconds`."""
+        self._socket.settimeout(timeout_seconds)
+
     def ready(self) -> bool:
         """Whether a message, or the end of the connection, is there already."""
+        return self.wait(0)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a message, or the end of the connection; whether it is there."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
-        return bool(poll.poll(0))
+        return bool(poll.poll(seconds * 1000))
 
     @staticmethod
     def packed(message: Any) -> bytes:

@@ -1,0 +1,152 @@
+"""The worker processes of this program, which its pipelines share."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections import Counter, deque
+from typing import TYPE_CHECKING
+
+from penstock.executor.processes.worker_process import LostWorkerError, WorkerProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.executor.processes.graph import PackedGraph
+
+
+class WorkerPool:
+    """Lends a worker process to a thread for one task.
+
+    There are never more of them than threads that have a task at the same time, so pipelines that
+    run in turns, as for training and validation, have one set of processes.
+    """
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        """Guards all else but `_left`, whose operations are single ones."""
+        self._alive: set[WorkerProcess] = set()
+        self._idle: list[WorkerProcess] = []
+        """Those that nobody uses, the one used last at the end."""
+        self._wanted: dict[int, int] = {}
+        """By graph, how many its pipeline asks for."""
+        self._left: deque[int] = deque()
+        """Graphs whose pipelines were shut down, until somebody who has the lock deals with it: the
+        garbage collector may shut one down in a thread that has the lock."""
+
+    def enter(self, graph: PackedGraph, bindings: list[tuple[int, ...]]) -> None:
+        """Take in a pipeline; start the processes that it needs, without waiting for them.
+
+        Parameters
+        ----------
+        graph
+            That of the pipeline.
+        bindings
+            For each process the processors it is bound to; empty for any.
+        """
+        with self._locked():
+            self._wanted[graph.number] = len(bindings)
+            there = Counter(worker.processors for worker in self._alive)
+        for processors in (Counter(bindings) - there).elements():
+            self._put(self._started(graph, processors))
+
+    def leave(self, graph: int) -> None:
+        """Let go of a pipeline. May be called by the garbage collector."""
+        self._left.append(graph)
+        self._tidy()
+
+    def lend(
+        self, graph: PackedGraph, processors: tuple[int, ...], timeout_seconds: float | None
+    ) -> WorkerProcess:
+        """A process for the calling thread, which gives it back or discards it.
+
+        Raises
+        ------
+        LostWorkerError
+            If the process has ended.
+        """
+        worker = self._taken(graph.number, processors)
+        if worker is None:
+            worker = self._started(graph, processors)
+        try:
+            worker.lend(timeout_seconds)
+            worker.know(graph)
+        except BaseException:
+            self.discard(worker)
+            raise
+        return worker
+
+    def _taken(self, graph: int, processors: tuple[int, ...]) -> WorkerProcess | None:
+        """An idle process, one that knows the graph if there is any."""
+        with self._locked():
+            fitting = [k for k, w in enumerate(self._idle) if w.processors == processors]
+            knowing = [k for k in fitting if graph in self._idle[k].graphs]
+            return self._idle.pop((knowing or fitting)[-1]) if fitting else None
+
+    def _started(self, graph: PackedGraph, processors: tuple[int, ...]) -> WorkerProcess:
+        worker = WorkerProcess(graph.modules, processors)
+        with self._locked():
+            self._alive.add(worker)
+        return worker
+
+    def give_back(self, worker: WorkerProcess) -> None:
+        """Take back a process that has answered."""
+        try:
+            for graph in worker.graphs - self._wanted.keys():
+                worker.forget(graph)
+        except LostWorkerError:
+            self.discard(worker)
+            return
+        self._put(worker)
+
+    def _put(self, worker: WorkerProcess) -> None:
+        with self._locked():
+            self._idle.append(worker)
+            self._end_surplus()
+
+    def discard(self, worker: WorkerProcess) -> None:
+        """Do without a process, which has ended, or may be in the middle of something."""
+        with self._locked():
+            self._alive.discard(worker)
+        worker.kill()
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        with self._lock:
+            yield
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Deal with pipelines that were shut down. Whoever has had the lock calls this."""
+        while self._left and self._lock.acquire(blocking=False):
+            try:
+                while self._left:
+                    self._wanted.pop(self._left.popleft(), None)
+                self._end_surplus()
+            finally:
+                self._lock.release()
+
+    def _end_surplus(self) -> None:
+        """End idle processes that no pipeline asks for. Holds the lock."""
+        surplus = len(self._alive) - sum(self._wanted.values())
+        while surplus > 0 and self._idle:
+            worker = self._idle.pop(0)
+            self._alive.discard(worker)
+            worker.end()
+            surplus -= 1
+
+    def pids(self) -> list[int]:
+        """Numbers of the processes that have answered."""
+        with self._locked():
+            return [worker.pid for worker in self._alive if worker.pid]
+
+
+POOL = WorkerPool()
+"""The pool of this process."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=POOL._begin)

@@ -1,0 +1,183 @@
+"""One worker process, as the thread sees it that has it carry samples."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from penstock.executor.processes.server_process import SERVER
+from penstock.executor.processes.shared_pool import SHARED_POOL, Place
+
+if TYPE_CHECKING:
+    from penstock.executor.processes.graph import PackedGraph
+    from penstock.executor.sources.channel import Channel
+
+_LOOK_SECONDS = 1.0
+"""How often a process that has not answered is looked at."""
+_END_SECONDS = 10.0
+"""How long a process that was killed may take to be gone."""
+
+
+class LostWorkerError(Exception):
+    """A worker process has ended, or was ended because it does nothing; the text says how."""
+
+    def __init__(self, pid: int, how: str) -> None:
+        super().__init__(how)
+        self.pid = pid
+
+
+class WorkerProcess:
+    """One worker process and what it knows. Used by one thread at a time.
+
+    Parameters
+    ----------
+    modules
+        What the server imports before it forks the process.
+    processors
+        Those it is bound to; empty for any.
+    """
+
+    def __init__(self, modules: list[str], processors: tuple[int, ...]) -> None:
+        self.pid = 0
+        """What the system calls it, once it has said so."""
+        self.processors = processors
+        self.timeout_seconds: float | None = None
+        """How long it may neither answer nor compute; any time if None."""
+        self.graphs: set[int] = set()
+        """Graphs that it knows, by their numbers."""
+        self._files: set[int] = set()
+        """Shared files that it has mapped."""
+        self._programs: set[tuple[int, int]] = set()
+        """Programs that it knows, by graph."""
+        self._channel: Channel = SERVER.fork(modules)
+        weakref.finalize(self, self._channel.close)  # no thread can be waiting for it then
+        self.send(("bind", processors))
+
+    def send(self, message: Any, file: int | None = None) -> None:
+        """Send a message.
+
+        Raises
+        ------
+        LostWorkerError
+            If nobody is there, or takes it in.
+        """
+        try:
+            self._channel.send(message, file)
+        except TimeoutError as error:
+            raise self._hangs() from error
+        except OSError as error:
+            raise LostWorkerError(self.pid, "ended") from error
+
+    def receive(self) -> Any:
+        """Wait for an answer, without the interpreter.
+
+        Raises
+        ------
+        LostWorkerError
+            If the process ends before, or neither answers nor computes for `timeout_seconds`.
+        """
+        try:
+            message = self._message()
+            if isinstance(message, int):
+                self.pid = message
+                message = self._message()
+        except (EOFError, OSError) as error:
+            raise LostWorkerError(self.pid, "ended") from error
+        return message
+
+    def _message(self) -> Any:
+        limit = self.timeout_seconds
+        pause = _LOOK_SECONDS if limit is None else min(_LOOK_SECONDS, limit / 4)
+        silent, used = 0.0, -1
+        pid = self.pid or SERVER.pid()
+        while not self._channel.wait(pause):
+            if limit is None:
+                continue
+            # Time in which this very process is stopped, too, does not count.
+            before, (state, used) = used, activity(pid)
+            silent = silent + pause if used == before and state != "R" else 0.0
+            if silent >= limit:
+                raise self._hangs()
+        return self._channel.receive()[0]
+
+    def _hangs(self) -> LostWorkerError:
+        pid = self.pid or SERVER.pid()
+        how = "was stopped" if activity(pid)[0] == "T" else "hung"
+        if self.pid:
+            self.kill()
+        else:
+            SERVER.kill()  # which was to fork it; the other workers end with it
+        return LostWorkerError(
+            pid,
+            f"{how}, neither answering nor computing for {self.timeout_seconds:g} seconds "
+            "(`py_worker_timeout_seconds`), and was killed",
+        )
+
+    def know(self, graph: PackedGraph) -> None:
+        """See to it that the process knows a graph."""
+        if graph.number not in self.graphs:
+            self.send(("graph", graph.number, graph.parts), graph.file)
+            self.graphs.add(graph.number)
+
+    def forget(self, graph: int) -> None:
+        """Have the process let go of a graph."""
+        self.graphs.discard(graph)
+        self._programs = {key for key in self._programs if key[0] != graph}
+        self.send(("forget", graph))
+
+    def know_program(self, key: tuple[int, int], content: tuple[Any, ...]) -> None:
+        """See to it that the process knows a program of a graph."""
+        if key not in self._programs:
+            self.send(("program", key, *content))
+            self._programs.add(key)
+
+    def show(self, place: Place) -> None:
+        """See to it that the process has mapped the file of a place."""
+        if place.file in self._files:
+            return
+        for number in [n for n in self._files if SHARED_POOL.file(n) is None]:
+            self.send(("drop", number))
+            self._files.discard(number)
+        file = SHARED_POOL.file(place.file)
+        assert file is not None
+        self.send(("file", file.number, file.size), file.descriptor)
+        self._files.add(place.file)
+
+    def lend(self, timeout_seconds: float | None) -> None:
+        """Prepare for one thread's use."""
+        if timeout_seconds != self.timeout_seconds:
+            self.timeout_seconds = timeout_seconds
+            self._channel.limit(timeout_seconds)
+
+    def end(self) -> None:
+        """Have the process end when it has done what it is at, and nobody wait for it."""
+        with contextlib.suppress(OSError):
+            self._channel.shutdown()
+
+    def kill(self) -> None:
+        """End the process, and wait until it cannot write to shared memory any more."""
+        with contextlib.suppress(EOFError, OSError):
+            while self._channel.wait(0):
+                self._channel.receive()  # it has ended: its number may be another process's by now
+            if not self.pid:  # it has not begun with anything
+                self.end()
+                return
+            os.kill(self.pid, signal.SIGKILL)
+            # The kernel takes its memory from a process before it closes its files.
+            while self._channel.wait(_END_SECONDS):
+                self._channel.receive()
+
+
+def activity(pid: int) -> tuple[str, int]:
+    """Letter of the state of a process (R: it wants a processor, T: it is stopped), and time of
+    processors that it has used, in ticks of the system's clock; ``("", 0)`` if there is none.
+    """
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return fields[0], int(fields[11]) + int(fields[12])
+    except (OSError, IndexError, ValueError):
+        return "", 0
