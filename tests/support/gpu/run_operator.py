@@ -23,7 +23,8 @@ Rows = list[np.ndarray]
 class HostRows:
     """A batch in host memory."""
 
-    pieces = None
+    segments = None
+    scanned = None
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows

@@ -80,9 +80,6 @@ class Plan:
         return tuple([(self.register(term.predicate), term.holds) for term in node.guard])
 
 
-_UPLOAD = "_copy_to_gpu"
-
-
 def batches_read_ahead(plan: Plan) -> int:
     """How many iterations more are worth beginning early, so that files are there for the decoders.
 
@@ -90,7 +87,7 @@ def batches_read_ahead(plan: Plan) -> int:
     what it takes is little: with two of them on their way, decoders would often have nothing to do.
     Readers say how far ahead they read. What external sources have is not asked for earlier.
     """
-    decodes = any(n.device == "mixed" and n.schema.name != _UPLOAD for n in plan.nodes)
+    decodes = any(n.device == "mixed" and not n.schema.copies_to for n in plan.nodes)
     if plan.feeds or not decodes:
         return 0
     return max((int(n.args.get("prefetch_queue_depth", 1)) for n in plan.readers), default=0)
@@ -286,7 +283,7 @@ def shares_streams(plan: Plan) -> bool:
     Decoders are another matter: their thread is to be there when they have something to do.
     """
     return bool(plan.streams) and all(
-        stage.device != "mixed" or node.attachment is not None or node.schema.name == "_copy_to_gpu"
+        stage.device != "mixed" or node.attachment is not None or node.schema.copies_to
         for stage in plan.stages
         for node in stage.batch_nodes
     )

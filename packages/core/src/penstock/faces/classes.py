@@ -92,7 +92,7 @@ def class_of(schema: OpSchema, module: str) -> type[OperatorInstance]:
     name = class_name(schema)
     return type(
         name,
-        (ExternalSourceInstance if schema.name == "external_source" else OperatorInstance,),
+        (ExternalSourceInstance if schema.fed else OperatorInstance,),
         {
             "__module__": module,
             "__doc__": docstring_for(schema, "ops"),

@@ -17,7 +17,7 @@ from penstock.tracebacks import public
 
 def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
     """The function that adds operator `schema` to the pipeline under definition."""
-    if schema.name == "external_source":
+    if schema.fed:
         return _finish(external_source_of(schema), schema, module)
 
     @public

@@ -52,7 +52,7 @@ class OpNode:
     @property
     def output_device(self) -> str:
         """Where the outputs are: ``"cpu"`` or ``"gpu"``."""
-        return "cpu" if self.device == "cpu" or self.schema.name == "_copy_to_cpu" else "gpu"
+        return "cpu" if self.device == "cpu" or self.schema.copies_to == "cpu" else "gpu"
 
     @property
     def sources(self) -> list[DataNode]:

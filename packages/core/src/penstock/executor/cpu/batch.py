@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
+    from penstock.kernels.cpu.decode.jpeg_scan import ScannedJpegs
     from penstock.operators.support.schema import Spec
     from penstock.tensors.gpu.runtime import Event
 
@@ -102,6 +103,10 @@ class BatchBuffer:
 
     external = False
     """Nobody else writes to the memory."""
+    batch = None
+    """There is no batch in device memory."""
+    scanned: ScannedJpegs | None = None
+    """What headers of JPEG files tell, where they were looked at when the files were read."""
 
     def __init__(
         self, size: int, spec: Spec, history: ShapeStatistics, pool: HostPool = HOST_POOL

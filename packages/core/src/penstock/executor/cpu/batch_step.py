@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.errors import NotYetSupportedError, located
+from penstock.errors import located
 from penstock.executor.cpu.arena import Arena
 from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
-from penstock.executor.cpu.frames import FrameLoop
 from penstock.executor.guards import chosen, members, spread, taken
 from penstock.executor.step import reads
 from penstock.operators.support.planning import Samples
@@ -87,11 +86,6 @@ def run_batch_step(
     step: Step, program: Program, iteration: Iteration, history: list[ShapeStatistics]
 ) -> None:
     """Run one whole-batch operator and keep its outputs."""
-    if isinstance(step.op, FrameLoop):
-        raise located(
-            NotYetSupportedError("Whole-batch operators do not take sequences yet."),
-            step.node.where(),
-        )
     late = step.node.schema.tells_late or step.reduces
     places: Sequence[int] = range(iteration.size)
     some = None

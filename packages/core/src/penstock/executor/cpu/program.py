@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.errors import NotYetSupportedError
 from penstock.executor.cpu.batch import BatchBuffer
 from penstock.executor.cpu.concurrency import Concurrency
 from penstock.executor.cpu.frames import FrameLoop
@@ -176,10 +177,12 @@ class Program:
 
     def _add_batch(self, node: OpNode) -> Step:
         op, specs = self._maker.make(node)
+        if isinstance(op, FrameLoop):
+            raise NotYetSupportedError("Whole-batch operators do not take sequences yet.")
         phases = self.plan.reduced.get(id(node))
         if phases is None:
             return self._maker.step(node, op, specs, op.cpu)
-        step = self._maker.step(node, op, specs, getattr(op, "reduce", None))
+        step = self._maker.step(node, op, specs, op.reduce)
         step.outputs, step.reduces = phases, True
         return step
 

@@ -110,9 +110,9 @@ class CpuTasks:
         failed: BaseException | None = None
         try:
             for r in self._plan.stages[iteration.stage + 1].reads:
-                wait = getattr(iteration.buffers[r], "wait", None)
-                if wait is not None:
-                    wait()
+                buffer = iteration.buffers[r]
+                if buffer is not None:  # no sample took the branch
+                    buffer.wait()
             program = self._stages.enter(iteration, iteration.stage + 1)
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             failed = error

@@ -36,6 +36,9 @@ class GpuBatch:
 
     __slots__ = ("_rows", "batch", "event", "sources", "spec", "stream")
 
+    def wait(self) -> None:
+        """Nothing on the host reads the samples: what works on the GPU waits on its stream."""
+
     dense = None
     """There is no array of all samples in host memory."""
     external = False

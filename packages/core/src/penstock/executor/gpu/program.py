@@ -268,7 +268,7 @@ class GpuProgram:
         if buffer is None:  # of a branch that no sample took, and only its data would tell its type
             return None
         sources[r] = buffer.sources
-        batch = getattr(buffer, "batch", None)
+        batch = buffer.batch
         if batch is None:
             return buffer
         event: Event = buffer.event
@@ -308,7 +308,7 @@ class GpuProgram:
         """Take in what was fed: batches on the host are uploaded, others waited for."""
         for r in step.outputs:
             buffer: Any = iteration.fed[r]
-            batch = getattr(buffer, "batch", None)
+            batch = buffer.batch
             if batch is None:
                 rows: list[np.ndarray] = buffer.rows
                 values[r] = to_device(queue, rows, buffer.dense)

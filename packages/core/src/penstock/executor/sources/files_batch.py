@@ -35,7 +35,7 @@ class FilesBatch(BatchBuffer):
         self._row_shape = (-1,)  # files of one length are no reason to keep place for all
 
     @property
-    def scanned(self) -> ScannedJpegs | None:
+    def scanned(self) -> ScannedJpegs | None:  # type: ignore[override]
         """What headers of JPEG files tell, where they were looked at when the files were read;
         `None` where any may lie elsewhere by now.
         """

@@ -170,7 +170,7 @@ class Batch(calling.Holder):
     def shape(self) -> list[tuple[int, ...]]:
         """Extents of each sample; waits until they are known."""
         value = self._slot.get()
-        batch = getattr(value, "batch", None)
+        batch = value.batch
         if batch is not None:
             return [tuple(shape) for shape in batch.shapes.tolist()]
         return [row.shape for row in value.rows]
@@ -264,7 +264,7 @@ class Batch(calling.Holder):
 
     def _backend(self) -> Any:
         value = self._slot.get()
-        if getattr(value, "batch", None) is not None:
+        if value.batch is not None:
             return value.tensor_list()
         found: TensorListCPU = on_host(value).tensor_list()
         return found

@@ -290,7 +290,7 @@ def _split(slot: Slot) -> Slot:
         below = spec.layout[1:] if spec.layout else ""
     inner = Spec(spec.dtype, None if spec.ndim is None else spec.ndim - 1, below)
     value = slot.get()
-    if getattr(value, "batch", None) is not None:
+    if value.batch is not None:
         from penstock.tensors.gpu.tensor_list import TensorListGPU
 
         return _gpu_list_slot(TensorListGPU(value.tensor_list()[0]), inner)
@@ -368,7 +368,7 @@ def _joined(samples: list[Any], wanted: DType | None, copy: bool) -> tuple[Slot,
 
 
 def _join(values: Sequence[Any], spec: Spec) -> Any:
-    if getattr(values[0], "batch", None) is not None:
+    if values[0].batch is not None:
         from penstock.tensors.gpu.tensor_list import TensorListGPU
 
         found = TensorListGPU([v.tensor_list()[0] for v in values], contiguous=False)
@@ -411,7 +411,7 @@ def stacked(slot: Slot, *, pad: bool) -> tuple[Slot, bool]:
     if pad and slot.device != "cpu" and value.batch.uniform_shape is None:
         slot = _called("pad", slot)
         value = slot.get()
-    if getattr(value, "batch", None) is not None:
+    if value.batch is not None:
         whole = value.tensor_list()
         return _gpu_slot(whole.as_tensor()), whole.is_dense_tensor()
     host = on_host(value)

@@ -61,7 +61,7 @@ def run_chain(
     buffers: list[Any] = [None] * len(plan.consumers)
     iteration.buffers = buffers
     for r, value in feeds.items():
-        if not hasattr(value, "batch"):
+        if value.batch is None:
             buffers[r] = value
     for number, stage in enumerate(plan.stages):
         program = chain.program(number, buffers, pool.num_threads)

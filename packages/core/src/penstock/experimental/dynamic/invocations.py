@@ -103,7 +103,7 @@ class Invocation:
         for _, slot in tensors:
             slot.uses.append(None)
         device: int | str = "cpu"
-        if form.operation.device != "cpu" and form.operation.schema.name != "_copy_to_cpu":
+        if form.operation.device != "cpu" and form.operation.schema.copies_to != "cpu":
             device = evaluator.device_id or 0
         self.slots = tuple([Slot(spec, size, None, self, device) for spec in form.specs])
 

@@ -36,6 +36,10 @@ class HostValue:
 
     event = None
     """What has to be waited for; here nothing."""
+    batch = None
+    """There is no batch in device memory."""
+    scanned = None
+    """Nobody has looked at headers of encoded images."""
     segments = None
     """Nobody knows of page-locked memory that all samples are in."""
 
@@ -214,7 +218,7 @@ def derived(
 def part_of(value: Any, numbers: Sequence[int]) -> Any:
     """The batch of some samples of a value, shared."""
     sources = None if value.sources is None else [value.sources[n] for n in numbers]
-    batch = getattr(value, "batch", None)
+    batch = value.batch
     if batch is None:
         value.wait()
         rows = [value.rows[n] for n in numbers]
@@ -236,7 +240,7 @@ def part_of(value: Any, numbers: Sequence[int]) -> Any:
 
 def repeated(value: Any, size: int) -> Any:
     """A batch whose samples are all the only one of `value`, shared."""
-    batch = getattr(value, "batch", None)
+    batch = value.batch
     if batch is None:
         value.wait()
         sources = None if value.sources is None else [value.sources[0]] * size
@@ -258,7 +262,7 @@ def repeated(value: Any, size: int) -> Any:
 
 def with_spec(value: Any, spec: Spec) -> Any:
     """The same data with another layout."""
-    batch = getattr(value, "batch", None)
+    batch = value.batch
     if batch is None:
         value.wait()
         external = getattr(value, "external", False)

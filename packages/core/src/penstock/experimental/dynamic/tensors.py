@@ -133,7 +133,7 @@ class Tensor(calling.Holder):
     def shape(self) -> tuple[int, ...]:
         """Extents of the axes; waits until they are known."""
         value = self._slot.get()
-        batch = getattr(value, "batch", None)
+        batch = value.batch
         if batch is not None:
             return tuple(batch.shapes[0].tolist())
         return value.rows[0].shape  # type: ignore[no-any-return]
@@ -215,7 +215,7 @@ class Tensor(calling.Holder):
 
     def _backend(self) -> TensorCPU | TensorGPU:
         value = self._slot.get()
-        if getattr(value, "batch", None) is not None:
+        if value.batch is not None:
             return value.tensor_list()[0]  # type: ignore[no-any-return]
         value = on_host(value)
         spec = value.spec

@@ -129,6 +129,7 @@ _PARALLEL = ArgType('bool or "threads"', "bool | str", check_parallel)
     num_outputs=lambda args: 1 if args["num_outputs"] is None else args["num_outputs"],
     positional=("source", "num_outputs"),
     dynamic=False,
+    fed=True,
 )
 class ExternalSource(SampleOperator):
     """Brings data from Python code into the pipeline.

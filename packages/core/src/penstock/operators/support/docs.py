@@ -71,9 +71,8 @@ def split_sections(doc: str) -> tuple[str, dict[str, str]]:
 
 def devices_with_code(schema: OpSchema) -> tuple[str, ...]:
     """Devices of `schema` that this version has an implementation for."""
-    fed = schema.name == "external_source"  # needs no code of an operator's
-    cpu = fed or schema.reader or schema.cls.has_cpu()
-    gpu = fed or schema.cls.has_gpu()
+    cpu = schema.fed or schema.reader or schema.cls.has_cpu()
+    gpu = schema.fed or schema.cls.has_gpu()
     return tuple(d for d in schema.devices if (cpu if d == "cpu" else gpu))
 
 

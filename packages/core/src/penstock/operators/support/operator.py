@@ -173,6 +173,9 @@ class HostBatch(Protocol):
 
     rows: list[np.ndarray]
     """The samples."""
+    scanned: Any
+    """What headers of JPEG files tell, a `ScannedJpegs`, where files were looked at when they were
+    read; else `None`."""
 
     def note_upload(self) -> None:
         """Take note that the batch is copied to the GPU."""

@@ -135,6 +135,12 @@ class OpSchema:
     """Only the data tells what comes out: `cpu` and `gpu` return a `LateBatch` for each
     output, and what reads it begins when it is there.
     """
+    fed: bool = False
+    """Its outputs come from outside of the graph: from the feed that its node carries. It has no
+    code of its own.
+    """
+    copies_to: str | None = None
+    """The device, ``"cpu"`` or ``"gpu"``, that it copies its input to, if it does nothing else."""
     merges: bool = False
     """Joins branches: it is given its first input for samples with a true predicate, which is the
     third, and its second one for the others.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     devices=("mixed",),
     hidden=True,
     written=".gpu()",
+    copies_to="gpu",
 )
 class CopyToGpu(SampleOperator):
     """Copy a batch from the host to the GPU."""
@@ -45,6 +46,7 @@ class CopyToGpu(SampleOperator):
     devices=("gpu",),
     hidden=True,
     written=".cpu()",
+    copies_to="cpu",
 )
 class CopyToCpu(SampleOperator):
     """Copy a batch from the GPU to the host."""

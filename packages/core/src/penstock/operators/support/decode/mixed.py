@@ -50,7 +50,7 @@ def decode_mixed(
     options, caching = op.gpu_options
     cache = None if caching is None else cache_of(op, c.queue, caching)
     cached: list[tuple[int, Cached]] = []
-    scanned = getattr(encoded, "scanned", None)  # as soon as the files were read
+    scanned = encoded.scanned  # as soon as the files were read
     if scanned is None:
         scanned = scan_jpegs(encoded.rows)
     plain = None
