@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import types
 import warnings
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import pytest
 import torch
 from PIL import Image
 
+from penstock import Pipeline
+from penstock.plugin.triton import invoke_autoserialize
 from tests.e2e.support import REPOSITORY, one_file_a_class
 
 
@@ -99,6 +102,16 @@ def test_bad_samples(run_page, capsys):
     assert [line.partition(" created at ")[0] for line in printed] == [
         line.partition(" created at ")[0] for line in shown
     ]
+
+
+def test_serialization(run_page, tmp_path):
+    names = run_page("serialization.md")
+    invoke_autoserialize(types.SimpleNamespace(__file__="m", **names), tmp_path / "model")
+    for pipe in (names["pipe"], Pipeline.deserialize(filename=tmp_path / "model")):
+        name = next(node.name for node in pipe._define() if node.attachment is not None)
+        photos = [np.fromfile(p, np.uint8) for p in sorted(Path("photos").rglob("*.jpg"))[:2]]
+        pipe.feed_input(name, photos)
+        assert pipe.run()[0].shape() == [(224, 224, 3)] * 2
 
 
 def test_determinism(run_page):

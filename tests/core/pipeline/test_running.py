@@ -371,7 +371,6 @@ def test_demands_on_outputs():
     [
         ({"batch_size": 0}, ValueError),
         ({"batch_size": -3}, ValueError),
-        ({"num_threads": 0}, ValueError),
         ({"prefetch_queue_depth": 0}, ValueError),
         ({"prefetch_queue_depth": 1.5}, TypeError),
         ({"prefetch_queue_depth": {"cpu": 1}}, ValueError),

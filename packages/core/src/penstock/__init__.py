@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from penstock import ops as ops
     from penstock import pipeline as pipeline
     from penstock import plugin as plugin
+    from penstock import plugin_manager as plugin_manager
     from penstock import tensors as tensors
+    from penstock import tfrecord as tfrecord
     from penstock import types as types
     from penstock.data_node import newaxis as newaxis
     from penstock.display import contact_sheet as contact_sheet
@@ -59,7 +61,9 @@ _MODULES = frozenset(
         "ops",
         "pipeline",
         "plugin",
+        "plugin_manager",
         "tensors",
+        "tfrecord",
         "types",
     }
 )

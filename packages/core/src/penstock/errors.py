@@ -67,6 +67,10 @@ class CheckpointError(ArgumentValueError, UsageError):
     """A checkpoint cannot be used: damaged, of another version, or of another pipeline."""
 
 
+class SerializationError(ArgumentValueError, UsageError):
+    """A pipeline cannot be serialized, or what it was serialized to cannot be read."""
+
+
 class UnknownArgumentError(UnknownNameError, ArgumentValueError):
     """There is no argument, or key of an argument, of that name."""
 

@@ -46,10 +46,6 @@ FEATURES = {
         "the debug mode of pipelines",
         "Dynamic mode (`penstock.experimental.dynamic`) runs the same operators one by one.",
     ),
-    "Pipeline.serialize": Absent(
-        "pipelines as bytes and files",
-        "Import the function that builds the pipeline where it is needed.",
-    ),
 }
 """What is to come and is no module, by how it is written."""
 
@@ -82,11 +78,6 @@ MODULES = {
         "TensorFlow data sets",
         "Wrap `Pipeline.run()` in `tf.data.Dataset.from_generator`.",
     ),
-    "penstock.plugin.triton": Absent("pipelines for the Triton inference server"),
-    "penstock.tfrecord": Absent(
-        "features of TFRecord files, for `fn.readers.tfrecord`",
-        "`fn.external_source` takes what any library reads.",
-    ),
 }
 """Modules that are to come; those below them come with them."""
 
@@ -106,7 +97,6 @@ NO_COUNTERPART = {
     "penstock.libdali_operators": _COMPILED,
     "penstock.plugin.jax.integration": _INTERNAL,
     "penstock.plugin.paddle": "Batches of `Pipeline.run()` reach PaddlePaddle by DLPack.",
-    "penstock.plugin_manager": f"It loads operators compiled from C++. {_IN_PYTHON}",
     "penstock.python_function_plugin": _INTERNAL,
     "penstock.reducers": _INTERNAL,
     "penstock.sysconfig": f"It has the flags to compile operators in C++. {_IN_PYTHON}",

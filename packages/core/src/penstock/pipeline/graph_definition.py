@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import UsageError
+from penstock.errors import ArgumentTypeError, UsageError
 from penstock.graph import scope
 from penstock.graph.dot import to_dot
 from penstock.graph.order import needed_nodes
@@ -38,6 +38,27 @@ class GraphDefinition:
             self.outputs = to_output_edges(outputs)
         finally:
             scope.pop()
+
+    def check_can_define(self, define_graph: Any) -> None:
+        """Check a function that is to return the outputs.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If it cannot be called.
+        UsageError
+            If there are outputs already.
+        """
+        if not callable(define_graph):
+            hint = " Was `serialize(filename=...)` meant?" if isinstance(define_graph, str) else ""
+            raise ArgumentTypeError(
+                f"`define_graph` is {define_graph!r}, which is not callable.{hint}"
+            )
+        if self.outputs is not None:
+            raise UsageError(
+                "Duplicate graph definition: `define_graph` cannot be given to a pipeline that has "
+                "its outputs already."
+            )
 
     def needed(self) -> list[OpNode]:
         """The operators that are needed, as far as the outputs are known."""

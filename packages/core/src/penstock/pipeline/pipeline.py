@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import threading
-import warnings
 import weakref
 from collections import deque
 from pathlib import Path
@@ -21,6 +20,7 @@ from penstock.pipeline.graph_definition import GraphDefinition
 from penstock.pipeline.outputs import no_outputs
 from penstock.pipeline.printing import pipeline_html, pipeline_line, pipeline_text
 from penstock.pipeline.properties import SettingsProperties
+from penstock.pipeline.serialization import Serialization
 from penstock.pipeline.settings import Settings
 from penstock.pipeline.source_workers import SourceWorkers
 from penstock.pipeline.workers import prepare_processes, what_carries
@@ -52,7 +52,7 @@ EXIT_SECONDS = 5.0
 
 
 @public_methods
-class Pipeline(SettingsProperties):
+class Pipeline(SettingsProperties, Serialization):
     """Runs a graph of operators, batch after batch, on threads of its own.
 
     Parameters
@@ -143,8 +143,7 @@ class Pipeline(SettingsProperties):
         given = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         self._settings = Settings(**given)
         prepare_processes(self._settings)
-        self._definition = GraphDefinition()
-        _by_scope[id(self._definition.scope)] = self
+        self._begin_definition()
         self._building = threading.RLock()
         """Held while the pipeline is built, or taken to a checkpoint; taken before all others."""
         self._py_pool = SourceWorkers(self._settings)
@@ -165,6 +164,10 @@ class Pipeline(SettingsProperties):
         return pipeline_html(self)
 
     # -- the definition ------------------------------------------------------------------------
+
+    def _begin_definition(self) -> None:
+        self._definition = GraphDefinition()
+        _by_scope[id(self._definition.scope)] = self
 
     def __enter__(self) -> Self:
         scope.push(self._definition.scope)
@@ -214,39 +217,6 @@ class Pipeline(SettingsProperties):
         """The operators that are needed, found once."""
         self._settings.check_for_build()
         return self._definition.complete(self.define_graph)
-
-    def save_graph_to_dot_file(
-        self,
-        filename: str,
-        *,
-        show_tensors: bool = False,
-        show_ids: bool | None = None,
-        use_colors: bool = False,
-    ) -> None:
-        """Write the graph as a drawing for Graphviz (``dot -Tsvg``).
-
-        Parameters
-        ----------
-        filename
-            File to write.
-        show_tensors
-            Draw the edges as nodes of their own.
-        show_ids
-            Deprecated; it has no effect.
-        use_colors
-            Colour the operators by their device.
-
-        Raises
-        ------
-        UsageError
-            If the file cannot be written.
-        """
-        self.build()
-        if show_ids is not None:
-            warnings.warn(
-                "`show_ids` is deprecated and has no effect.", DeprecationWarning, stacklevel=2
-            )
-        self._definition.draw(filename, show_tensors=show_tensors, use_colors=use_colors)
 
     # -- building ----------------------------------------------------------------------------
 

@@ -1,11 +1,10 @@
-"""What can be read off a pipeline without running it, and what is still to come."""
+"""What can be read off a pipeline without running it."""
 
 from __future__ import annotations
 
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from penstock.to_come import missing_feature
 from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
@@ -129,18 +128,3 @@ class SettingsProperties:
 
     def output_stream(self) -> None:
         """Stream that outputs on the GPU are made on; `None` on the CPU."""
-
-    def serialize(self, define_graph: Any = None, filename: str | None = None) -> bytes:
-        """To come: the graph as bytes."""
-        raise missing_feature("Pipeline.serialize")
-
-    @classmethod
-    def deserialize(
-        cls, serialized_pipeline: bytes | None = None, filename: str | None = None, **kwargs: Any
-    ) -> SettingsProperties:
-        """To come: a pipeline from bytes."""
-        raise missing_feature("Pipeline.serialize")
-
-    def deserialize_and_build(self, serialized_pipeline: bytes) -> None:
-        """To come: take the graph from bytes."""
-        raise missing_feature("Pipeline.serialize")

@@ -61,6 +61,8 @@ class Settings:
     """Prefetch depth on the CPU, as asked for."""
     depth: int = field(init=False, default=2)
     """Number of batches that are worked on ahead: less where nothing may be."""
+    threads_given: int | None = field(init=False, default=None)
+    """`num_threads` as it was given: before it is counted on this machine."""
     why_threads: str = field(init=False, default="")
     """Why samples are carried by threads, where they are."""
 
@@ -90,11 +92,7 @@ class Settings:
                 )
         if self.num_threads is not None:
             self.num_threads = _whole("num_threads", self.num_threads)
-            if self.num_threads < 1:
-                raise ArgumentValueError(
-                    f"`num_threads` is {self.num_threads}; running a pipeline needs at least one. "
-                    "Without it, there is one for each processor."
-                )
+            self.threads_given = self.num_threads
 
     def _check_device(self) -> None:
         if self.device_id == CPU_ONLY_DEVICE_ID:
@@ -180,6 +178,15 @@ class Settings:
                 "limit."
             )
 
+    def complete(self, others: dict[str, Any]) -> None:
+        """Take what is not given of sizes, device and seed from the settings `others`."""
+        for name in ("batch_size", "num_threads", "device_id", "seed"):
+            if getattr(self, name) is None:
+                setattr(self, name, others.get(name))
+        self._check_sizes()
+        self._check_device()
+        self._check_seed()
+
     def check_for_build(self) -> None:
         """Check what only running needs.
 
@@ -192,6 +199,12 @@ class Settings:
             raise ArgumentValueError("The batch size must be set: Pipeline(batch_size=...).")
         if self.num_threads is None:
             self.num_threads = available_cpus()
+        if self.num_threads < 1:
+            raise ArgumentValueError(
+                f"`num_threads` is {self.num_threads}; running a pipeline needs at least one "
+                "(`num_threads` < 1 can only be used for serialization). Without it, there is one "
+                "for each processor."
+            )
         if self.queue_size < 1:
             raise ArgumentValueError(
                 f"`prefetch_queue_depth` is {self.queue_size}; it must be greater than 0."

@@ -108,12 +108,17 @@ def unpack(file: int, parts: list[tuple[int, int]]) -> Graph:
     return Graph(make_plan(nodes, outputs, known, parsers), opened, fuse, policy)
 
 
+def _cloudpickle() -> Any:
+    import cloudpickle  # type: ignore[import-untyped]
+
+    return cloudpickle
+
+
 @functools.cache
 def _pickler() -> type[pickle.Pickler]:
     """A pickler that takes what a new process cannot import by value."""
-    import cloudpickle  # type: ignore[import-untyped]
 
-    class GraphPickler(cloudpickle.Pickler):  # type: ignore[misc]
+    class GraphPickler(_cloudpickle().Pickler):  # type: ignore[misc]
         def reducer_override(self, value: Any) -> Any:
             """How to pickle `value`, or `NotImplemented` for as usual."""
             if type(value) is OpNode:
@@ -135,7 +140,8 @@ def _is_importable(schema: OpSchema) -> bool:
     """Whether a new process gets this declaration by importing its module."""
     name = schema.cls.__module__
     module = sys.modules.get(name)
-    if module is None or name == "__main__" or registry.find(schema.name) is not schema:
+    by_value = {"__main__", *_cloudpickle().list_registry_pickle_by_value()}
+    if module is None or name in by_value or registry.find(schema.name) is not schema:
         return False
     found: Any = module
     for part in schema.cls.__qualname__.split("."):
