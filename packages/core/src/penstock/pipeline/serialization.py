@@ -101,7 +101,7 @@ class Serialization:
         return pipeline
 
     def deserialize_and_build(self, serialized_pipeline: bytes | str) -> None:
-        """Take the graph from what `serialize` returned, and build the pipeline.
+        """Take the graph from `serialized_pipeline`, which `serialize` returned, and build it.
 
         The pipeline keeps its own arguments; ``batch_size``, ``num_threads``, ``device_id`` and
         ``seed`` are those that were serialized where it has none.
