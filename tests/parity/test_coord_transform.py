@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import ShapeError
+from penstock.types import FLOAT, FLOAT64
 from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
 POINTS = [
@@ -34,6 +35,8 @@ def each(*values) -> list[np.ndarray]:
         {"M": (1.1, 2.2, 3.3, 4.4), "T": (5, 6)},
         {"M": (1, 2, 3, 4, 5, 6), "T": (1, 2, 3)},
         {"M": 0.3, "T": 7},
+        {"MT": 2.0},
+        {"MT": [2.5]},
     ],
     ids=str,
 )
@@ -85,7 +88,7 @@ def test_types(dtype):
     assert_parity(graph, points, differing=0)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint32", "int64", "float16", "float64", "bool"])
+@pytest.mark.parametrize("dtype", ["int8", "uint32", "int64", "float16", "bool"])
 def test_other_types_are_refused(dtype):
     assert_both_raise(lambda lib, x: lib.fn.coord_transform(x), [np.ones((2, 2), dtype)])
 
@@ -160,11 +163,26 @@ def test_no_points():
     def graph(lib, x):
         return lib.fn.coord_transform(x, T=3.0)
 
-    empty = [np.zeros((0, 2), np.float32)]
-    ((output,),) = run_graph("dali", graph, empty)
-    assert output.samples[0].shape == (0, 0)
-    ((output,),) = run_graph("penstock", graph, empty)
-    assert output.samples[0].shape == (0, 2)
+    for dtype in (np.float32, np.float64):
+        empty = [np.zeros((0, 2), dtype)]
+        ((output,),) = run_graph("dali", graph, empty)
+        assert (output.samples[0].shape, output.dtype) == ((0, 0), FLOAT)
+        ((output,),) = run_graph("penstock", graph, empty)
+        assert (output.samples[0].shape, output.dtype) == ((0, 2), FLOAT)
+
+
+def test_float64():
+    def graph(lib, x, factor):
+        f = lib.fn.coord_transform
+        return f(x, MT=2.0), f(x, dtype=lib.types.FLOAT64), f(x, MT=factor)
+
+    feeds = [POINTS[0].astype(np.float64)], [np.float32(2)]
+    with pytest.raises(RuntimeError):
+        run_graph("dali", graph, *feeds)
+    (outputs,) = run_graph("penstock", graph, *feeds)
+    assert [o.dtype for o in outputs] == [FLOAT, FLOAT64, FLOAT]
+    for output, factor in zip(outputs, (2, 1, 2), strict=True):
+        np.testing.assert_array_equal(output.samples[0], POINTS[0] * factor)
 
 
 def test_frames_without_a_sequence():

@@ -277,3 +277,29 @@ def test_devices(arguments):
         assert isinstance(ours, type(theirs)), ours
     else:
         assert ours == theirs
+
+
+def test_registering_a_reader_keeps_its_states(tmp_path):
+    files = []
+    for number in range(6):
+        files.append(str(tmp_path / f"{number}.bin"))
+        (tmp_path / f"{number}.bin").write_bytes(bytes([number]))
+    found = []
+    for lib in LIBRARIES:
+        reader, saved = lib.readers.File(files=files), lib.checkpoint.Checkpoint()
+        saved.register(reader, "reader")
+        labels = []
+        for step, (_, batch) in enumerate(reader.next_epoch(batch_size=2)):
+            labels.append([int(np.array(label.cpu())[0]) for label in batch.tensors])
+            if step == 0:
+                saved.collect()
+        again, loaded = lib.readers.File(files=files), lib.checkpoint.Checkpoint()
+        loaded.deserialize(saved.serialize())
+        loaded.register(again, "reader")
+        _, batch = next(iter(again.next_epoch(batch_size=2)))
+        found.append([labels, [int(np.array(label.cpu())[0]) for label in batch.tensors]])
+        begun = lib.readers.File(files=files)
+        next(iter(begun.next_epoch(batch_size=2)))
+        with pytest.raises(RuntimeError, match="enable_checkpointing"):
+            lib.checkpoint.Checkpoint().register(begun)
+    assert found[0] == found[1]

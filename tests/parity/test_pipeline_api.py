@@ -675,11 +675,6 @@ DIFFERENT = {
         AttributeError,
         True,
     ),
-    "enumeration_as_an_output": (
-        lambda lib: lib.pipe(lambda: lib.types.UINT8).run()[0].at(0).tolist(),
-        TypeError,
-        0,
-    ),
     "numpy_truth_as_an_output": (
         lambda lib: lib.pipe(lambda: np.True_).run()[0].at(0).tolist(),
         TypeError,

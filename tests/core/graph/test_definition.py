@@ -66,7 +66,7 @@ def test_one_edge_twice_and_unused_operators():
     [
         (lambda: [feed()], TypeError, "nested `DataNode`"),
         (lambda: "text", TypeError, "Illegal output type"),
-        (lambda: None, RuntimeError, "returned nothing"),
+        (lambda: None, NotImplementedError, "no outputs"),
     ],
     ids=["list", "text", "none"],
 )
@@ -75,16 +75,18 @@ def test_illegal_outputs(result, error, match):
     def p():
         return result()
 
+    pipe = p()
     with pytest.raises(error, match=match):
-        p()
+        pipe.build()
 
 
 def test_variadic_keywords_and_unknown_arguments():
-    with pytest.raises(TypeError, match="variadic"):
+    @pipeline_def
+    def p(**keywords):
+        return feed()
 
-        @pipeline_def
-        def p(**keywords):
-            return feed()
+    with pytest.raises(TypeError, match="variadic"):
+        p()
 
     @pipeline_def
     def q(mine):
@@ -164,12 +166,16 @@ def test_edges_say_what_they_are():
 
 def test_without_a_gpu_the_error_says_what_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with Pipeline(2, 1):
-        x = feed()
-        for use in (x.gpu, lambda: fn.copy(x, device="gpu"), lambda: Pipeline(2, 1, device_id=0)):
-            with pytest.raises(errors.GpuNotAvailableError, match="device_id=None") as caught:
-                use()
-            assert "pip install 'penstock[cuda13]'" in str(caught.value)
+    pipes = [Pipeline(2, 1), Pipeline(2, 1)]
+    for pipe, use in zip(pipes, (lambda x: x.gpu(), lambda x: fn.copy(x.gpu())), strict=True):
+        with pipe:
+            pipe.set_outputs(use(feed()))
+    calls = [*(pipe.build for pipe in pipes), lambda: Pipeline(2, 1, device_id=0)]
+    for call in calls:
+        with pytest.raises(errors.GpuNotAvailableError, match="device_id=None") as caught:
+            call()
+        assert "pip install 'penstock[cuda13]'" in str(caught.value)
+        assert (f"created at {__file__}" in str(caught.value)) is (call is not calls[-1])
 
 
 def test_multiple_input_sets():

@@ -30,14 +30,14 @@ from penstock.operators.support.argument_types import FloatArg
 from penstock.operators.support.registry import find
 from penstock.operators.support.schema import Arg, OpSchema
 from penstock.operators.support.signature import class_name as class_name_of
-from penstock.tensors.gpu.runtime import check_available
 from penstock.types import (
     DALIDataType,
     ScalarConstant,
     install_constant_node,
 )
 from penstock.types.arrays import is_array
-from penstock.types.constant import constant_array
+from penstock.types.constant import constant_array, constant_dtype
+from penstock.types.dtypes import is_enum_type
 
 _detached_counter = itertools.count()
 _CONSTANT = "_constant_tensor"
@@ -292,8 +292,6 @@ def _check_device(schema: OpSchema, device: str | None, edges: list[DataNode]) -
             f'Operator `fn.{schema.name}`, used at {user_line()}, has no "{device}" variant; it '
             f"runs on: {', '.join(schema.devices)}."
         )
-    if device != "cpu":
-        check_available()
     return device
 
 
@@ -358,7 +356,8 @@ def constant_input(value: Any) -> DataNode | None:
         return constant_node(np.asarray(bool(value)))
     if isinstance(value, (int, float, list, tuple, np.generic)) or is_array(value):
         try:
-            return constant_node(np.asarray(constant_array(value)))
+            dtype = constant_dtype(value)
+            return constant_node(constant_array(value), dtype if is_enum_type(dtype) else None)
         except TypeError:
             return None
     return None

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from penstock.errors import ArgumentTypeError
 from penstock.graph.user_line import user_line
-from penstock.tensors.gpu.runtime import check_available
 from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
@@ -85,17 +84,8 @@ class DataNode:
     __repr__ = __str__
 
     def gpu(self) -> DataNode:
-        """The same batch on the GPU.
-
-        Raises
-        ------
-        GpuNotAvailableError
-            If there is none, or something that it takes is not installed.
-        """
-        if self.device == "gpu":
-            return self
-        check_available()
-        return self._on("gpu")
+        """The same batch on the GPU. Whether there is one shows when the pipeline is built."""
+        return self if self.device == "gpu" else self._on("gpu")
 
     def cpu(self) -> DataNode:
         """The same batch on the CPU."""

@@ -14,7 +14,6 @@ from penstock.autograph.selection import MARK
 from penstock.errors import (
     ArgumentTypeError,
     ArgumentValueError,
-    NoOutputsError,
     did_you_mean,
 )
 from penstock.graph.user_line import stack_level
@@ -100,12 +99,20 @@ def pipeline_def(
         raise ArgumentTypeError(f"`pipeline_def` decorates a function, got {fn!r}.")
     if getattr(fn, MARK, False):
         raise ArgumentValueError("Pipeline definition cannot be marked with @do_not_convert.")
-    own = _own_parameters(fn)
+    parameters = inspect.signature(fn).parameters
+    own = frozenset(parameters)
+    variadic = [p.name for p in parameters.values() if p.kind is p.VAR_KEYWORD]
     name = getattr(fn, "__name__", repr(fn))  # a functools.partial has none
 
     @public
     @functools.wraps(fn)
     def make(*args: Any, **kwargs: Any) -> Pipeline:
+        if variadic:
+            raise ArgumentTypeError(
+                f"Using variadic keyword argument `**{variadic[0]}` in a pipeline definition is "
+                f"not allowed: the arguments of `{name}` could not be told from those of the "
+                "Pipeline."
+            )
         conditional = kwargs.pop("enable_conditionals", enable_conditionals)
         if "debug" not in own and kwargs.pop("debug", False):
             raise missing_feature("debug=True")
@@ -130,10 +137,8 @@ def pipeline_def(
                 result = define(fn, *args, **for_function)
             else:
                 result = fn(*args, **for_function)
-            if result is None or (isinstance(result, tuple) and not result):
-                raise NoOutputsError(
-                    f"The pipeline definition `{name}` returned nothing; return its outputs."
-                )
+            if result is None:
+                result = ()
             pipeline.set_outputs(*(result if isinstance(result, tuple) else (result,)))
         return pipeline
 
@@ -148,14 +153,3 @@ def _warn_of_shadowing(function: str, argument: str) -> None:
         UserWarning,
         stacklevel=stack_level(),
     )
-
-
-def _own_parameters(fn: Callable[..., Any]) -> frozenset[str]:
-    parameters = inspect.signature(fn).parameters.values()
-    for parameter in parameters:
-        if parameter.kind is parameter.VAR_KEYWORD:
-            raise ArgumentTypeError(
-                f"Using variadic keyword argument `**{parameter.name}` in a pipeline definition is "
-                "not allowed: its arguments could not be told from those of the Pipeline."
-            )
-    return frozenset(p.name for p in parameters)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import UsageError
+from penstock.errors import GpuNotAvailableError, UsageError
 from penstock.executor.executor import Executor
 from penstock.executor.plan import batches_read_ahead, make_plan
 from penstock.graph.fuse import merge_expressions
@@ -17,6 +17,7 @@ from penstock.pipeline.output_checks import OutputChecks
 from penstock.pipeline.prefetch import Prefetch
 from penstock.pipeline.workers import start_processes
 from penstock.tensors._repr import shape_range
+from penstock.tensors.gpu.runtime import check_available
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,6 +66,7 @@ class Engine:
         self.checkpointing = Checkpointing(settings, nodes)
         workers.start_processes(nodes, batch_size)
         run_nodes, run_outputs = insert_transfers(nodes, outputs)
+        _check_gpu(settings, run_nodes)
         if settings.fuse:
             run_nodes, run_outputs = merge_expressions(run_nodes, run_outputs)
         seeds = self.checkpointing.seeds(run_nodes, settings.seed)
@@ -158,19 +160,30 @@ class Engine:
         )
 
 
+def _check_gpu(settings: Settings, nodes: list[OpNode]) -> None:
+    """Check that there is a GPU for the first node that needs one, if any does."""
+    node = next((n for n in nodes if n.device != "cpu"), None)
+    if node is None:
+        return
+    needs = f"`{node.where().operator}`, created at {node.user_line}, needs a GPU"
+    try:
+        check_available()
+    except GpuNotAvailableError as error:
+        raise GpuNotAvailableError(f"{needs}. {error}") from error
+    if settings.device_id is None:
+        raise UsageError(
+            f"{needs}, and the pipeline has none (`device_id` is None). Give the pipeline a "
+            "`device_id`, or keep the data on the CPU."
+        )
+
+
 def _device(settings: Settings, plan: Plan) -> Device | None:
     """The GPU, if the graph has work for one."""
     if not plan.streams:
         return None
-    if settings.device_id is None:
-        node = next(n for n in plan.nodes if n.device != "cpu")
-        raise UsageError(
-            f"The pipeline has no GPU (`device_id` is None), but `{node.where().operator}`, "
-            f"created at {node.user_line}, needs one. Give the pipeline a `device_id`, or keep "
-            "the data on the CPU."
-        )
     from penstock.tensors.gpu.device import get_device
 
+    assert settings.device_id is not None
     return get_device(settings.device_id)
 
 

@@ -26,16 +26,23 @@ class GraphDefinition:
         self.scope = GraphScope()
         self.outputs: list[DataNode] | None = None
         """What the pipeline returns; `None` until that is known."""
+        self._refused: ArgumentTypeError | None = None
+        """Why the outputs that were set cannot be any."""
         self.sinks: list[DataNode] = []
         """Edges that are made though nothing reads them."""
         self.nodes: list[OpNode] = []
         """What is needed for the outputs; empty until `complete`."""
 
     def set_outputs(self, outputs: tuple[Any, ...]) -> None:
-        """Take edges, or constants, for what the pipeline returns."""
+        """Take edges, or constants, for what the pipeline returns; `complete` raises if they are
+        neither.
+        """
+        self.outputs, self._refused = [], None
         scope.push(self.scope)  # constants among them become operators of this pipeline
         try:
             self.outputs = to_output_edges(outputs)
+        except ArgumentTypeError as error:
+            self._refused = error.with_traceback(None)
         finally:
             scope.pop()
 
@@ -83,6 +90,8 @@ class GraphDefinition:
             finally:
                 scope.pop()
             self.set_outputs(tuple(defined) if isinstance(defined, (tuple, list)) else (defined,))
+        if self._refused is not None:
+            raise self._refused
         if not self.outputs:
             raise no_outputs()
         nodes = self.needed()

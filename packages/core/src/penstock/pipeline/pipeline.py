@@ -273,7 +273,7 @@ class Pipeline(SettingsProperties, Serialization):
         self._latch_api(PipelineAPIType.BASIC)
         engine.feeding.feed_all(pipeline_inputs)
         engine.prefetch.schedule(self._set_up)
-        self.release_outputs()
+        self._release()
         return self._take(cuda_stream)
 
     def schedule_run(self) -> None:
@@ -299,14 +299,14 @@ class Pipeline(SettingsProperties, Serialization):
 
     def release_outputs(self) -> None:
         """Let go of the outputs that were shared first; does nothing if there are none."""
-        if self._in_use:
-            self._in_use.popleft()
+        self._latch_api(PipelineAPIType.SCHEDULED)
+        self._release()
 
     def outputs(self, cuda_stream: Any = None) -> tuple[Batch, ...]:
         """Release the outputs shared before and share the next ones; `cuda_stream` as in `run`."""
         self.build()
         self._latch_api(PipelineAPIType.SCHEDULED)
-        self.release_outputs()
+        self._release()
         return self._take(cuda_stream)
 
     def iter_setup(self) -> None:
@@ -322,6 +322,10 @@ class Pipeline(SettingsProperties, Serialization):
     def _set_up(self) -> Callable[[], None] | None:
         """What to call before an iteration is scheduled, if a sub-class has it."""
         return None if type(self).iter_setup is Pipeline.iter_setup else self.iter_setup
+
+    def _release(self) -> None:
+        if self._in_use:
+            self._in_use.popleft()
 
     def _take(self, cuda_stream: Any = None) -> tuple[Batch, ...]:
         assert self._engine is not None

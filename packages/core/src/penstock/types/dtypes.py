@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError, UnknownNameError
-from penstock.types.enums import DALIDataType
+from penstock.types.enums import DALIDataType, of_dali
 
 NUMPY_OF: dict[DALIDataType, type[np.generic]] = {
     DALIDataType.UINT8: np.uint8,
@@ -122,6 +122,9 @@ def as_data_type(value: Any) -> DALIDataType:
             raise ArgumentValueError(f"{value!r} is not a types.DALIDataType") from None
     if value is int:
         return DALIDataType.INT32
+    of_another = of_dali(DALIDataType, value)
+    if of_another is not None:
+        return of_another
     of_dynamic_mode = getattr(value, "type_id", None)
     if isinstance(of_dynamic_mode, DALIDataType):
         return of_dynamic_mode

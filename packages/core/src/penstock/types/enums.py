@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import warnings
+from typing import Any, TypeVar
 
 
 class DALIEnum(enum.IntEnum):
@@ -20,6 +22,17 @@ class DALIEnum(enum.IntEnum):
 
     def __bool__(self) -> bool:
         return True
+
+
+_E = TypeVar("_E", bound=DALIEnum)
+
+
+def of_dali(cls: type[_E], value: Any) -> _E | None:
+    """Member of `cls` for DALI's own of that name, which programs mix in by a forgotten import."""
+    kind = type(value)
+    if kind.__name__.lstrip("_") == cls.__name__ and kind.__module__.startswith("nvidia.dali."):
+        return cls(int(value))
+    return None
 
 
 class DALIDataType(DALIEnum):
@@ -70,6 +83,15 @@ class DALIDataType(DALIEnum):
     _TENSOR_LAYOUT_VEC = 25
     _DATA_TYPE_VEC = 26
     _INT64_VEC = 27
+
+    def __call__(self) -> str:
+        """What `TensorCPU.dtype` was as a method: a code of `struct`, such as ``"=f"``."""
+        warnings.warn(
+            "`dtype` is a property; calling '.dtype()' is deprecated, please use '.dtype'.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return "=" + "BHIQbhiqefd?"[self] if self <= DALIDataType.BOOL else "=i"
 
 
 class DALIImageType(DALIEnum):

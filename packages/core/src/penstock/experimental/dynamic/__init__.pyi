@@ -664,13 +664,14 @@ def coord_transform(
 
     Parameters
     ----------
-    data : Tensor, Batch or array_like, of FLOAT, UINT8, INT16, UINT16, INT32
+    data : Tensor, Batch or array_like, of FLOAT, FLOAT64, UINT8, INT16, UINT16, INT32
         Points: the last axis has the coordinates, 1 to 6 of them.
     M : float or list of float of shape (m, n) or (), one for each sample or frame allowed, optional
         The matrix that coordinates are multiplied by, row by row, as many rows as the output
         has coordinates; or one number for all of them.
-    MT : float or list of float of shape (m, n + 1), one for each sample or frame allowed, optional
-        Both in one matrix, as `ndd.transforms` make it: `T` is the last column.
+    MT : float or list of float of shape (m, n + 1) or (), one for each sample or frame allowed, optional
+        Both in one matrix, as `ndd.transforms` make it: `T` is the last column. One number
+        multiplies all coordinates.
     T : float or list of float of shape (m,) or (), one for each sample or frame allowed, optional
         What is added then: a number for each coordinate, or one for all.
     dtype : DALIDataType, default types.FLOAT
@@ -1199,6 +1200,8 @@ def full(
     shape: int | Sequence[int] | Tensor | Batch | None = None,
 ) -> Tensor | Batch:
     """Make tensors of a given shape out of `fill_value`, repeated by NumPy's broadcasting rules.
+
+    Where the output has no axes, it is the first of several values.
 
     Runs on: cpu.
 

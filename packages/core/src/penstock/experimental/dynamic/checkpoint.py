@@ -135,6 +135,9 @@ class Checkpoint:
                 f"{op!r} has no `get_state` and `set_state`; readers and random.RNG have."
             )
         self._check_type(op, name)
+        keep_states = getattr(op, "_keep_states", None)  # readers keep none unless told to
+        if keep_states is not None:
+            keep_states()
         self._objects[name] = op
         self._apply(name)
         return name

@@ -334,6 +334,15 @@ class Reader:
         self._begun = True
         return self._found().meta()
 
+    def _keep_states(self) -> None:
+        """Let `get_state` work, as `enable_checkpointing=True` does; before anything is read."""
+        if self._source is not None and not self._checkpointing:
+            raise UsageError(
+                f"`{self._place.shown}` has begun without keeping states: register it before it "
+                "reads, or make it with `enable_checkpointing=True`."
+            )
+        self._checkpointing = True
+
     def get_state(self, *, cuda_stream: Any = None) -> ReaderState:
         """Where the reader stands: behind the batches that it has given.
 
@@ -350,7 +359,8 @@ class Reader:
         """
         if not self._checkpointing:
             raise UsageError(
-                f"`{self._place.shown}` keeps no states: make it with `enable_checkpointing=True`."
+                f"`{self._place.shown}` keeps no states: make it with "
+                "`enable_checkpointing=True`, or register it with a checkpoint."
             )
         if self._state is not None and self._ahead is None:
             return _encoded(self._state)

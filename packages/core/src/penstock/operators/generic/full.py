@@ -88,13 +88,18 @@ class Ones(Zeros):
 
 @operator("full", inputs=_FILL_VALUE, args=(_SHAPE, _LAYOUT), devices=("cpu",))
 class Full(_Shaped):
-    """Make tensors of a given shape out of `fill_value`, repeated by NumPy's broadcasting rules."""
+    """Make tensors of a given shape out of `fill_value`, repeated by NumPy's broadcasting rules.
+
+    Where the output has no axes, it is the first of several values.
+    """
 
     def infer(self, fill_value: Spec) -> Spec:
         return self.shaped(fill_value.dtype)
 
     def cpu(self, c: SampleContext, fill_value: np.ndarray) -> np.ndarray:
         shape = self.sample_shape(c)
+        if not shape and fill_value.size:
+            fill_value = fill_value.reshape(-1)[0]  # as DALI: the first of several
         fill = _broadcast(fill_value, shape)
         out = c.empty(shape, self.dtype)
         np.copyto(out, fill)

@@ -32,7 +32,7 @@ from penstock.operators.support.operator import (
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import StridedBatch, volumes
-from penstock.types import DALIDataType, to_numpy_type
+from penstock.types import DALIDataType, storage_dtype, to_numpy_type
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -96,8 +96,8 @@ class Reshaping(SampleOperator):
 
     def infer(self, data: Spec, shape_input: Spec | None = None) -> Spec:
         self._dtype = self._output_type(data)
-        self.source_size = np.dtype(to_numpy_type(data.dtype)).itemsize
-        self.target = np.dtype(to_numpy_type(self._dtype))
+        self.source_size = storage_dtype(data.dtype).itemsize
+        self.target = storage_dtype(self._dtype)
         self.by_input = self.plans_values = shape_input is not None
         self.relative = self.given("rel_shape")
         self.absolute = self.given("shape")

@@ -14,6 +14,7 @@ import numpy as np
 from penstock.errors import ArgumentTypeError, ArgumentValueError
 from penstock.types import DALIImageType, DALIInterpType, as_data_type
 from penstock.types.arrays import to_numpy
+from penstock.types.enums import DALIEnum, of_dali
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +99,8 @@ def _vector(item: Callable[[Any], Any], expected: str) -> Callable[[Any], tuple[
     return convert
 
 
-def _enum(cls: type, expected: str) -> Callable[[Any], Any]:
-    members: dict[str, Any] = cls.__members__  # type: ignore[attr-defined]
+def _enum(cls: type[DALIEnum], expected: str) -> Callable[[Any], Any]:
+    members = cls.__members__
 
     def convert(value: Any) -> Any:
         if isinstance(value, cls):
@@ -109,6 +110,9 @@ def _enum(cls: type, expected: str) -> Callable[[Any], Any]:
                 return cls(int(value))
             except ValueError:
                 raise ArgumentValueError(f"{value!r} is not a {expected}") from None
+        of_another = of_dali(cls, value)
+        if of_another is not None:
+            return of_another
         wrong = _not(value, f"a {expected}")
         if isinstance(value, str):
             alike = [m for m in members if m.endswith(f"_{value.upper()}")]

@@ -27,6 +27,7 @@ else:
 
 _TYPES = (
     DALIDataType.FLOAT,
+    DALIDataType.FLOAT64,
     DALIDataType.UINT8,
     DALIDataType.INT16,
     DALIDataType.UINT16,
@@ -64,10 +65,11 @@ _NAMES = ("M", "T", "MT")
             "MT",
             FrameFloatListArg,
             None,
-            "Both in one matrix, as `fn.transforms` make it: `T` is the last column.",
+            "Both in one matrix, as `fn.transforms` make it: `T` is the last column. One number "
+            "multiplies all coordinates.",
             per_sample=True,
             per_frame=True,
-            shape_of="(m, n + 1)",
+            shape_of="(m, n + 1) or ()",
         ),
         Arg(
             "dtype",
@@ -195,14 +197,14 @@ class CoordTransform(SampleOperator):
         """The map of points of `n` coordinates, float32 ``(m, n + 1)``."""
         if not 1 <= n <= MOST_AXES:
             raise ShapeError(f"Points have {n} coordinates; from 1 to {MOST_AXES} are allowed.")
-        if "MT" in values:
-            return _matrix(values["MT"], n + 1, "MT")
         linear = identities(1, n)[0]
-        if "M" in values:
-            given = values["M"]
+        given = values.get("MT", values.get("M"))
+        if given is not None:
             single = given.ndim == 0 if isinstance(given, np.ndarray) else len(given) == 1
             if single:
-                linear *= np.float32(np.asarray(given, np.float32).reshape(-1)[0])
+                linear *= np.asarray(given, np.float32).reshape(-1)[0]
+            elif "MT" in values:
+                return _matrix(given, n + 1, "MT")
             else:
                 linear = _matrix(given, n, "M")
         found = np.zeros((len(linear), n + 1), np.float32)

@@ -1,0 +1,158 @@
+"""Details of the interface that programs written for DALI rely on, beside DALI itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import nvidia.dali.types as dali_types
+import pytest
+
+from penstock import Pipeline, fn, types
+from penstock.tensors.gpu.runtime import is_available
+from tests.parity.outcomes import Table, assert_differs, assert_same, attempt
+
+details = Table()
+
+
+def counting(lib):
+    """A pipeline whose batches are numbered from 1."""
+    batches = iter(range(1, 9))
+    return lib.pipe(
+        lambda: lib.fn.external_source(source=lambda: np.full((2, 1), next(batches), np.int32))
+    )
+
+
+def defined(lib, *outputs):
+    """A pipeline that was given `outputs`, which nobody has looked at yet."""
+    pipe = lib.Pipeline(2, 1, None)
+    with pipe:
+        pipe.set_outputs(*[o(lib) if callable(o) else o for o in outputs])
+    return pipe
+
+
+def stages(lib, *outputs):
+    """Whether outputs can be set, and what the build says to them."""
+    pipe = defined(lib, *outputs)
+    return attempt(pipe.build)
+
+
+details(
+    # What is wrong with outputs shows when the pipeline is built.
+    text_as_an_output=lambda lib: stages(lib, "text"),
+    dictionary_as_an_output=lambda lib: stages(lib, {"a": 1}),
+    none_as_an_output=lambda lib: stages(lib, None),
+    node_in_a_list=lambda lib: stages(lib, lambda lib: [lib.fn.random.uniform()]),
+    no_outputs=lambda lib: stages(lib),
+    numbers_as_outputs=lambda lib: stages(lib, 3, [1, 2]),
+    definition_that_returns_a_list=lambda lib: attempt(
+        lib.pipe(lambda: [lib.fn.random.uniform()]).build
+    ),
+    definition_that_returns_nothing=lambda lib: attempt(lib.pipe(lambda: None).build),
+    # Keyword arguments without a name are refused by the call, not by the decorator.
+    variadic_definition=lambda lib: lib.pipeline_def(lambda **given: 1) and None,
+    variadic_definition_called=lambda lib: lib.pipe(lambda **given: 1),
+    # `release_outputs` belongs to `schedule_run`.
+    released_after_run=lambda lib: (pipe := counting(lib), pipe.run(), pipe.release_outputs()),
+    run_after_release=lambda lib: (pipe := counting(lib), pipe.release_outputs(), pipe.run()),
+    filled_from_the_first=lambda lib: lib.pipe(
+        lambda: (
+            lib.fn.full(np.array([4, 5, 6], np.int32)),
+            lib.fn.full(np.array([[4, 5]], np.int16), shape=[]),
+            lib.fn.full(np.array([4, 5, 6], np.float32), shape=[2, 3]),
+            lib.fn.full_like(np.zeros((2, 3), np.int16), np.array([[1.4], [2.5]], np.float32)),
+        )
+    ).run(),
+    filled_with_too_many=lambda lib: lib.pipe(
+        lambda: lib.fn.full_like(np.zeros((2, 2)), np.array([1, 2, 3], np.int32))
+    ).run(),
+    dtype_as_a_method=lambda lib: [
+        lib.TensorCPU(np.zeros(2, dtype)).dtype()
+        for dtype in (np.uint8, np.int64, np.float16, np.float32, np.float64, np.bool_, np.uint64)
+    ],
+    dtype_equals_a_type=lambda lib: (
+        lib.TensorCPU(np.zeros(2, np.int16)).dtype == lib.types.INT16,
+        lib.TensorListCPU(np.zeros(2, np.int16)).dtype == lib.types.INT16,
+    ),
+)
+
+
+def enumerations(lib, graph):
+    """Type and shapes of the outputs of `graph`, and whether they can be read."""
+    outputs = lib.pipe(lambda: graph(lib.fn, lib.types), batch_size=3).run()
+    return [(str(o.dtype), o.shape(), attempt(lambda o=o: np.asarray(o[0]))) for o in outputs]
+
+
+details(
+    chosen_members=lambda lib: enumerations(
+        lib,
+        lambda fn, t: (
+            fn.random.choice([t.INTERP_NN, t.INTERP_NN]),
+            fn.random.choice([t.INT8, t.INT8], shape=[2]),
+            fn.random.choice(fn.copy([t.RGB, t.RGB])),
+        ),
+    ),
+    members_that_are_handed_on=lambda lib: enumerations(
+        lib,
+        lambda fn, t: (
+            fn.copy(t.INTERP_CUBIC),
+            fn.copy([t.FLOAT, t.INT8])[1],
+            fn.reshape([t.RGB, t.BGR], shape=[2, 1]),
+            fn.reinterpret([t.RGB, t.BGR], dtype=t.INT32),
+            fn.cast([t.INTERP_NN, t.INTERP_CUBIC], dtype=t.INT32),
+        ),
+    ),
+    chosen_interpolation=lambda lib: lib.pipe(
+        lambda: lib.fn.resize(
+            np.arange(16, dtype=np.uint8).reshape(4, 4, 1),
+            size=[2, 2],
+            interp_type=lib.fn.random.choice([lib.types.INTERP_NN, lib.types.INTERP_NN]),
+        )
+    ).run(),
+    mixed_enumerations=lambda lib: lib.pipe(
+        lambda: lib.fn.random.choice([lib.types.INTERP_NN, lib.types.RGB])
+    ),
+    calculating_with_members=lambda lib: lib.pipe(lambda: lib.fn.copy(lib.types.BGR) + 1).run(),
+)
+
+
+@pytest.mark.filterwarnings("ignore:Calling")
+@pytest.mark.parametrize("name", details)
+def test_same_as_dali(name):
+    assert_same(details[name])
+
+
+@pytest.mark.skipif(is_available(), reason="there is a GPU")
+def test_a_gpu_is_missed_by_the_build():
+    def pipe(lib):
+        return defined(lib, lambda lib: lib.fn.random.uniform().gpu())
+
+    assert_same(lambda lib: pipe(lib) and None)
+    assert_same(lambda lib: pipe(lib).build())
+
+
+def test_members_of_dalis_enumerations():
+    image = np.arange(16, dtype=np.uint8).reshape(4, 4, 1)
+    pipe = Pipeline(1, 1, None, output_dtype=[None, None, dali_types.INT16])
+    with pipe:
+        x = fn.external_source(lambda: [image], layout="HWC", dtype=dali_types.UINT8)
+        resized = [
+            fn.resize(x, size=[2, 2], interp_type=interp)
+            for interp in (types.INTERP_CUBIC, dali_types.INTERP_CUBIC)
+        ]
+        pipe.set_outputs(*resized, fn.cast(x, dtype=dali_types.INT16))
+    ours, theirs, cast = pipe.run()
+    np.testing.assert_array_equal(ours.as_array(), theirs.as_array())
+    assert cast.dtype == types.INT16
+    assert types.Constant(3, dtype=dali_types.FLOAT64).dtype is types.FLOAT64
+    with pytest.raises(TypeError, match="interp_type"):
+        fn.resize(x, size=[2, 2], interp_type=dali_types.RGB)
+
+
+def test_filling_with_what_does_not_fit():
+    theirs = [("batch", "", [("int32", (2,), [5, 5])] * 2)]
+    assert_differs(
+        lambda lib: list(
+            lib.pipe(lambda: lib.fn.full(np.array([[5], [3]], np.int32), shape=[2])).run()
+        ),
+        theirs,
+        ValueError,
+    )
