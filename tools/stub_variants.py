@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING
 
-from penstock.operators.support.argument_types import BoolArg
+from penstock.operators.support.argument_types import BoolArg, IntListArg
 from penstock.operators.support.signature import SourceText
 
 if TYPE_CHECKING:
@@ -53,6 +53,9 @@ def variants(schema: OpSchema) -> list[Variant]:
     count = schema.num_outputs
     if not callable(count):
         return [Variant((count,))]
+    lists = [a.name for a in schema.args.values() if a.required and a.type is IntListArg]
+    if lists:  # of one output for each number
+        return [Variant((1,), {lists[0]: "int"}), Variant((1, None))]
     defaults = {a.name: (None if a.required else a.default) for a in schema.args.values()}
     flags = [a for a in schema.args.values() if a.type is BoolArg and _decides(a, count, defaults)]
     if flags:

@@ -10,14 +10,15 @@ import numpy as np
 
 from penstock.executor.cpu.frames import FrameLoop
 from penstock.operators.support.batch_context import BatchContext
-from penstock.operators.support.operator import BatchOperator
+from penstock.operators.support.operator import BatchOperator, OneSample
 from penstock.tensors.gpu.runtime import Runtime
+from penstock.tensors.rows import Rows
 from penstock.types import storage_dtype
 from tests.support.gpu.prepared import Prepared
 from tests.support.gpu.session import GpuSession, gpu_session
 from tests.support.run_operator import PlainContext, call
 
-Rows = list[np.ndarray]
+Batch = list[np.ndarray]
 
 
 class HostRows:
@@ -26,7 +27,7 @@ class HostRows:
     segments = None
     scanned = None
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Batch) -> None:
         self.rows = rows
         self.dense = np.stack(rows) if rows and len({row.shape for row in rows}) == 1 else None
 
@@ -39,7 +40,7 @@ class HostRows:
 
 def run_gpu_operator(
     name: str,
-    *inputs: Rows,
+    *inputs: Batch,
     layout: str | Sequence[str] = "",
     arg_layouts: dict[str, str] | None = None,
     seed: int = 0,
@@ -97,7 +98,7 @@ def run_gpu_operator(
     return outputs if isinstance(result, tuple) else outputs[0]
 
 
-def _downloaded(session: GpuSession, batch: Any, prepared: Prepared, output: int) -> Rows:
+def _downloaded(session: GpuSession, batch: Any, prepared: Prepared, output: int) -> Batch:
     spec = prepared.specs[output]
     if hasattr(batch, "rows"):  # on its way to the host
         session.synchronize()
@@ -113,7 +114,7 @@ def _downloaded(session: GpuSession, batch: Any, prepared: Prepared, output: int
 
 def run_cpu_operator_on_batch(
     name: str,
-    *inputs: Rows,
+    *inputs: Batch,
     layout: str | Sequence[str] = "",
     arg_layouts: dict[str, str] | None = None,
     seed: int = 0,
@@ -128,6 +129,13 @@ def run_cpu_operator_on_batch(
     if isinstance(prepared.op, BatchOperator) and prepared.op.reduce is not None:
         reduced = prepared.op.reduce(_BatchContext(contexts, seed, iteration), *inputs)
         arrays = reduced if isinstance(reduced, tuple) else (reduced,)
+        if prepared.op.chunked:
+            found = []
+            for c in contexts:
+                given = [Rows([rows[c.index]]) for rows in inputs]
+                shared = [Rows([array]) for array in arrays]
+                found.append(prepared.op.apply(OneSample(c), *given, *shared)[0])
+            return found
         return [
             np.asarray(prepared.op.apply(c, *(rows[c.index] for rows in inputs), *arrays))
             for c in contexts

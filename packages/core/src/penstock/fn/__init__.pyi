@@ -96,6 +96,52 @@ def audio_resample(
     device: str | None = None,
     name: str | None = None,
 ) -> list[DataNode]: ...
+def batch_permutation(
+    *,
+    allow_repetitions: bool | None = False,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    no_fixed_points: bool | None = False,
+    preserve: bool | None = False,
+    seed: int | None = None,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Draws a permutation of the samples of a batch, to be used with `permute_batch`.
+
+    All permutations that the arguments allow are equally likely.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    allow_repetitions : bool, default False
+        Whether numbers may occur more than once.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    no_fixed_points : bool, default False
+        Whether no sample has its own number, except in a batch of one.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    seed : int, optional
+        Seed of the operator's random stream; drawn from the pipeline's seed when not given.
+    device : {"cpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The number of a sample of the batch for each, int32, without axes.
+
+    Notes
+    -----
+    The random numbers depend on the seed, the operator and the position of the sample in
+    the run, never on threads.
+    """
+
 @overload
 def brightness(
     data: DataNode | ArrayLike,
@@ -343,6 +389,64 @@ def cast_like(
     like: DataNode | ArrayLike | list[DataNode],
     /,
     *,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+@overload
+def cat(
+    inputs: DataNode | ArrayLike,
+    /,
+    *more_inputs: DataNode | ArrayLike,
+    axis: int | None = None,
+    axis_name: str | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Joins the samples of all inputs along an axis that they have.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    *inputs : DataNode or array_like
+        Data of one type and rank; shapes may differ along the axis.
+    axis : int, optional
+        Axis along which samples follow one another, 0 if not given; negative: counted from the
+        last one.
+    axis_name : str, optional
+        The same axis by its letter in the input's layout.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The joined data, in the layout of the first input.
+
+    Examples
+    --------
+    >>> side_by_side = fn.cat(left, right, axis_name="W")
+    """
+
+@overload
+def cat(
+    inputs: list[DataNode],
+    /,
+    *more_inputs: DataNode | ArrayLike | list[DataNode],
+    axis: int | None = None,
+    axis_name: str | None = None,
     bytes_per_sample_hint: int | Sequence[int] | None = None,
     preserve: bool | None = False,
     device: str | None = None,
@@ -964,6 +1068,81 @@ def crop_mirror_normalize(
     device: str | None = None,
     name: str | None = None,
 ) -> list[DataNode]: ...
+@overload
+def element_extract(
+    sequences: DataNode | ArrayLike,
+    /,
+    *,
+    element_map: int,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Takes elements out of sequences, each as an output of its own.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    sequences : DataNode or array_like
+        Data of two dimensions or more, whose first axis is "F", if it has a layout.
+    element_map : int or list of int
+        Number of the element for each output, from 0.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode, or a list of them
+        One element of each sequence, for each index.
+
+    Examples
+    --------
+    >>> first, third = fn.element_extract(videos, element_map=[0, 2])
+    """
+
+@overload
+def element_extract(
+    sequences: DataNode | ArrayLike,
+    /,
+    *,
+    element_map: int | Sequence[int],
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode | list[DataNode]: ...
+@overload
+def element_extract(
+    sequences: list[DataNode],
+    /,
+    *,
+    element_map: int,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+@overload
+def element_extract(
+    sequences: list[DataNode],
+    /,
+    *,
+    element_map: int | Sequence[int],
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode] | list[list[DataNode]]: ...
 @overload
 def expand_dims(
     data: DataNode | ArrayLike,
@@ -1977,6 +2156,83 @@ def normalize(
     device: str | None = None,
     name: str | None = None,
 ) -> list[DataNode]: ...
+@overload
+def one_hot(
+    labels: DataNode | ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    axis_name: str | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
+    num_classes: int | None = 0,
+    off_value: float | None = 0.0,
+    on_value: float | None = 1.0,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Makes a vector of each label, with one value for its class and another one elsewhere.
+
+    Labels that are no class, such as negative ones, give vectors without one. `on_value` and
+    `off_value` are converted to `dtype` as in C: fractions are dropped.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    labels : DataNode or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT, FLOAT64
+        Numbers of classes, of any shape.
+    axis : int, optional
+        Place of the new axis; -1 puts it behind all others. Not given, that is where it is, but
+        it is the only one where all samples of the batch have a single element.
+    axis_name : str, optional
+        Letter of the new axis in the output's layout, which has none without it.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, default types.FLOAT
+        Element type of the output.
+    num_classes : int, default 0
+        How many classes there are: extent of the new axis.
+    off_value : float, default 0.0
+        Value for all other classes.
+    on_value : float, default 1.0
+        Value for the class of a label.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The vectors, along a new axis.
+
+    Examples
+    --------
+    >>> targets = fn.one_hot(labels, num_classes=1000)
+    """
+
+@overload
+def one_hot(
+    labels: list[DataNode],
+    /,
+    *,
+    axis: int | None = None,
+    axis_name: str | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
+    num_classes: int | None = 0,
+    off_value: float | None = 0.0,
+    on_value: float | None = 1.0,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
 def ones(
     *,
     bytes_per_sample_hint: int | Sequence[int] | None = None,
@@ -2261,6 +2517,60 @@ def per_frame(
     bytes_per_sample_hint: int | Sequence[int] | None = None,
     preserve: bool | None = False,
     replace: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+@overload
+def permute_batch(
+    data: DataNode | ArrayLike,
+    /,
+    *,
+    indices: int | Sequence[int] | DataNode,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Gives each sample the place that `indices` say; a sample may occur several times, or never.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like
+        Data of any type and layout.
+    indices : int or list of int, one for each sample allowed
+        For each sample of the output, the number of the sample of the input: as many numbers as
+        there are samples, or a tensor without axes.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        Samples of the input in another order.
+
+    Examples
+    --------
+    >>> shuffled = fn.permute_batch(images, indices=fn.batch_permutation())
+    """
+
+@overload
+def permute_batch(
+    data: list[DataNode],
+    /,
+    *,
+    indices: int | Sequence[int] | DataNode,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = False,
     device: str | None = None,
     name: str | None = None,
 ) -> list[DataNode]: ...
@@ -3306,6 +3616,59 @@ def saturation(
     name: str | None = None,
 ) -> list[DataNode]: ...
 @overload
+def sequence_rearrange(
+    sequences: DataNode | ArrayLike,
+    /,
+    *,
+    new_order: int | Sequence[int] | DataNode,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Makes sequences of chosen elements, in any order, each as often as it is named.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    sequences : DataNode or array_like
+        Data of two dimensions or more, whose first axis is "F", if it has a layout.
+    new_order : int or list of int, one for each sample allowed
+        For each element of the output, the number of the element of the input.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The sequences of chosen elements, in the layout of the input.
+
+    Examples
+    --------
+    >>> backwards = fn.sequence_rearrange(videos, new_order=[3, 2, 1, 0])
+    """
+
+@overload
+def sequence_rearrange(
+    sequences: list[DataNode],
+    /,
+    *,
+    new_order: int | Sequence[int] | DataNode,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+@overload
 def slice(
     data: DataNode | ArrayLike,
     anchor: DataNode | ArrayLike | None = None,
@@ -3602,6 +3965,65 @@ def squeeze(
     *,
     axes: int | Sequence[int] | DataNode | None = None,
     axis_names: str | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+@overload
+def stack(
+    inputs: DataNode | ArrayLike,
+    /,
+    *more_inputs: DataNode | ArrayLike,
+    axis: int | None = None,
+    axis_name: str | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Joins the samples of all inputs along a new axis.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    *inputs : DataNode or array_like
+        Data of one type; samples of one index have one shape in all inputs.
+    axis : int, optional
+        Place of the new axis, 0 if not given. -1 puts it behind all others, other negative
+        numbers count from there.
+    axis_name : str, optional
+        Letter of the new axis in the output's layout, which has none without it.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The samples along a new axis.
+
+    Examples
+    --------
+    >>> pairs = fn.stack(left, right)
+    >>> pixels = fn.stack(red, green, blue, axis=2, axis_name="C")
+    """
+
+@overload
+def stack(
+    inputs: list[DataNode],
+    /,
+    *more_inputs: DataNode | ArrayLike | list[DataNode],
+    axis: int | None = None,
+    axis_name: str | None = None,
     bytes_per_sample_hint: int | Sequence[int] | None = None,
     preserve: bool | None = False,
     device: str | None = None,

@@ -125,8 +125,12 @@ def run_batch_step(
         raise located(error, step.node.where()) from error
     first = inputs[0] if inputs else None
     if first is not None and first.sources is not None:
-        for buffer in buffers:
-            buffer.set_sources(places, first.sources)
+        # A sample that has changed its place comes from where it came from before.
+        origins = {id(row): source for row, source in zip(first.rows, first.sources, strict=True)}
+        for number, buffer in enumerate(buffers):
+            made = [None] * len(places) if late else results[number]
+            own = zip(made, first.sources, strict=True)
+            buffer.set_sources(places, [origins.get(id(value), source) for value, source in own])
 
 
 def _keep_reduced(

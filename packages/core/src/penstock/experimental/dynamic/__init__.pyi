@@ -147,6 +147,54 @@ def audio_resample(
     """
 
 @overload
+def batch_permutation(
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    rng: RNG | None = None,
+    allow_repetitions: _bool | None = False,
+    no_fixed_points: _bool | None = False,
+) -> Batch: ...
+@overload
+def batch_permutation(
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    rng: RNG | None = None,
+    allow_repetitions: _bool | None = False,
+    no_fixed_points: _bool | None = False,
+) -> Tensor | Batch:
+    """Draws a permutation of the samples of a batch, to be used with `permute_batch`.
+
+    All permutations that the arguments allow are equally likely.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    allow_repetitions : bool, default False
+        Whether numbers may occur more than once.
+    no_fixed_points : bool, default False
+        Whether no sample has its own number, except in a batch of one.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu"} or Device, optional
+        Where to run; by default where the inputs are.
+    rng : random.RNG, optional
+        Where random numbers come from; by default the calling thread's generator.
+
+    Returns
+    -------
+    Tensor or Batch
+        The number of a sample of the batch for each, int32, without axes.
+
+    Notes
+    -----
+    The random numbers depend on the state of the generator, which each call moves on, and
+    on the position of the sample in the batch.
+    """
+
+@overload
 def brightness(
     data: Batch,
     /,
@@ -398,6 +446,64 @@ def cast_like(
     Examples
     --------
     >>> same = ndd.cast_like(mask, images)
+    """
+
+@overload
+def cat(
+    inputs: Batch,
+    /,
+    *more_inputs: Tensor | Batch | ArrayLike,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    axis: int | None = None,
+    axis_name: str | None = None,
+) -> Batch: ...
+@overload
+def cat(
+    inputs: Tensor | Batch | ArrayLike,
+    /,
+    *more_inputs: Tensor | Batch | ArrayLike,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    axis: int | None = None,
+    axis_name: str | None = None,
+) -> Batch: ...
+@overload
+def cat(
+    inputs: Tensor | Batch | ArrayLike,
+    /,
+    *more_inputs: Tensor | Batch | ArrayLike,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    axis: int | None = None,
+    axis_name: str | None = None,
+) -> Tensor | Batch:
+    """Joins the samples of all inputs along an axis that they have.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    *inputs : Tensor, Batch or array_like
+        Data of one type and rank; shapes may differ along the axis.
+    axis : int, optional
+        Axis along which samples follow one another, 0 if not given; negative: counted from the
+        last one.
+    axis_name : str, optional
+        The same axis by its letter in the input's layout.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The joined data, in the layout of the first input.
+
+    Examples
+    --------
+    >>> side_by_side = ndd.cat(left, right, axis_name="W")
     """
 
 @overload
@@ -1048,6 +1154,67 @@ def crop_mirror_normalize(
     ...     std=[58.4, 57.1, 57.4],
     ...     mirror=fn.random.coin_flip(),
     ... )
+    """
+
+@overload
+def element_extract(
+    sequences: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    element_map: int,
+) -> Batch: ...
+@overload
+def element_extract(
+    sequences: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    element_map: int,
+) -> Batch: ...
+@overload
+def element_extract(
+    sequences: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    element_map: int,
+) -> Tensor | Batch: ...
+@overload
+def element_extract(
+    sequences: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    element_map: int | Sequence[int],
+) -> Tensor | Batch | tuple[Tensor | Batch, ...]:
+    """Takes elements out of sequences, each as an output of its own.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    sequences : Tensor, Batch or array_like
+        Data of two dimensions or more, whose first axis is "F", if it has a layout.
+    element_map : int or list of int
+        Number of the element for each output, from 0.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch, or a tuple of them
+        One element of each sequence, for each index.
+
+    Examples
+    --------
+    >>> first, third = ndd.element_extract(videos, element_map=[0, 2])
     """
 
 @overload
@@ -1891,6 +2058,87 @@ def normalize(
     """
 
 @overload
+def one_hot(
+    labels: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    axis: int | None = None,
+    axis_name: str | None = None,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
+    num_classes: int | None = 0,
+    off_value: float | None = 0.0,
+    on_value: float | None = 1.0,
+) -> Batch: ...
+@overload
+def one_hot(
+    labels: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    axis: int | None = None,
+    axis_name: str | None = None,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
+    num_classes: int | None = 0,
+    off_value: float | None = 0.0,
+    on_value: float | None = 1.0,
+) -> Batch: ...
+@overload
+def one_hot(
+    labels: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    axis: int | None = None,
+    axis_name: str | None = None,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
+    num_classes: int | None = 0,
+    off_value: float | None = 0.0,
+    on_value: float | None = 1.0,
+) -> Tensor | Batch:
+    """Makes a vector of each label, with one value for its class and another one elsewhere.
+
+    Labels that are no class, such as negative ones, give vectors without one. `on_value` and
+    `off_value` are converted to `dtype` as in C: fractions are dropped.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    labels : Tensor, Batch or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT, FLOAT64
+        Numbers of classes, of any shape.
+    axis : int, optional
+        Place of the new axis; -1 puts it behind all others. Not given, that is where it is, but
+        it is the only one where all samples of the batch have a single element.
+    axis_name : str, optional
+        Letter of the new axis in the output's layout, which has none without it.
+    dtype : DALIDataType, default types.FLOAT
+        Element type of the output.
+    num_classes : int, default 0
+        How many classes there are: extent of the new axis.
+    off_value : float, default 0.0
+        Value for all other classes.
+    on_value : float, default 1.0
+        Value for the class of a label.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The vectors, along a new axis.
+
+    Examples
+    --------
+    >>> targets = ndd.one_hot(labels, num_classes=1000)
+    """
+
+@overload
 def ones(
     *,
     batch_size: int,
@@ -2179,6 +2427,59 @@ def per_frame(
     --------
     >>> angles = ndd.per_frame(fn.constant(fdata=[0, 30, 60], shape=[3]))
     >>> turned = ndd.rotate(videos, angle=angles)
+    """
+
+@overload
+def permute_batch(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    indices: int | Sequence[int] | Tensor | Batch,
+) -> Batch: ...
+@overload
+def permute_batch(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    indices: int | Sequence[int] | Tensor | Batch,
+) -> Batch: ...
+@overload
+def permute_batch(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    indices: int | Sequence[int] | Tensor | Batch,
+) -> Tensor | Batch:
+    """Gives each sample the place that `indices` say; a sample may occur several times, or never.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like
+        Data of any type and layout.
+    indices : int or list of int, one for each sample allowed
+        For each sample of the output, the number of the sample of the input: as many numbers as
+        there are samples, or a tensor without axes.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        Samples of the input in another order.
+
+    Examples
+    --------
+    >>> shuffled = ndd.permute_batch(images, indices=fn.batch_permutation())
     """
 
 @overload
@@ -3286,6 +3587,58 @@ def saturation(
     """
 
 @overload
+def sequence_rearrange(
+    sequences: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    new_order: int | Sequence[int] | Tensor | Batch,
+) -> Batch: ...
+@overload
+def sequence_rearrange(
+    sequences: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    new_order: int | Sequence[int] | Tensor | Batch,
+) -> Batch: ...
+@overload
+def sequence_rearrange(
+    sequences: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    new_order: int | Sequence[int] | Tensor | Batch,
+) -> Tensor | Batch:
+    """Makes sequences of chosen elements, in any order, each as often as it is named.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    sequences : Tensor, Batch or array_like
+        Data of two dimensions or more, whose first axis is "F", if it has a layout.
+    new_order : int or list of int, one for each sample allowed
+        For each element of the output, the number of the element of the input.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The sequences of chosen elements, in the layout of the input.
+
+    Examples
+    --------
+    >>> backwards = ndd.sequence_rearrange(videos, new_order=[3, 2, 1, 0])
+    """
+
+@overload
 def slice(
     data: Batch,
     anchor: Tensor | Batch | ArrayLike | None = None,
@@ -3606,6 +3959,65 @@ def squeeze(
     Examples
     --------
     >>> planes = ndd.squeeze(grey_images, axis_names="C")
+    """
+
+@overload
+def stack(
+    inputs: Batch,
+    /,
+    *more_inputs: Tensor | Batch | ArrayLike,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    axis: int | None = None,
+    axis_name: str | None = None,
+) -> Batch: ...
+@overload
+def stack(
+    inputs: Tensor | Batch | ArrayLike,
+    /,
+    *more_inputs: Tensor | Batch | ArrayLike,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    axis: int | None = None,
+    axis_name: str | None = None,
+) -> Batch: ...
+@overload
+def stack(
+    inputs: Tensor | Batch | ArrayLike,
+    /,
+    *more_inputs: Tensor | Batch | ArrayLike,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    axis: int | None = None,
+    axis_name: str | None = None,
+) -> Tensor | Batch:
+    """Joins the samples of all inputs along a new axis.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    *inputs : Tensor, Batch or array_like
+        Data of one type; samples of one index have one shape in all inputs.
+    axis : int, optional
+        Place of the new axis, 0 if not given. -1 puts it behind all others, other negative
+        numbers count from there.
+    axis_name : str, optional
+        Letter of the new axis in the output's layout, which has none without it.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The samples along a new axis.
+
+    Examples
+    --------
+    >>> pairs = ndd.stack(left, right)
+    >>> pixels = ndd.stack(red, green, blue, axis=2, axis_name="C")
     """
 
 @overload

@@ -358,6 +358,9 @@ class BatchOperator(Operator):
     method ``apply(c, *inputs, *arrays)`` works on one sample, as `SampleOperator.cpu` does, in
     whatever worker: so all threads have a part. There is no `cpu` then."""
 
+    chunked: ClassVar[bool] = False
+    """Whether `apply` works on several samples at a time, as `SampleOperator.cpu_chunk` does."""
+
     reduced: ClassVar[int] = 1
     """How many arrays `reduce` returns."""
 

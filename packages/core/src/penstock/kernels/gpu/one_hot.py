@@ -1,0 +1,63 @@
+"""Labels as vectors with one element set."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+from penstock.kernels.gpu.shared import record
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+_EACH = 8
+_LABELS = record(
+    __name__,
+    "Labels",
+    [
+        ("first_block", np.uint32),
+        ("labels", np.uint64),
+        ("out", np.uint64),
+        ("size", np.int64),
+        ("inner", np.int64),
+    ],
+)
+
+
+def set_classes(
+    queue: Queue,
+    labels: DeviceBatch,
+    inner: np.ndarray,
+    classes: int,
+    off: np.ndarray,
+    on: np.ndarray,
+    out: DeviceBatch,
+) -> None:
+    """Fill `out` with ``off[0]``, and with ``on[0]`` where a label says.
+
+    Parameters
+    ----------
+    labels
+        One for each vector.
+    inner
+        int64 ``(samples,)``: how many elements lie between one class and the next.
+    off, on
+        Of the type of `out`, one element each.
+    """
+    records = np.empty(len(out), _LABELS)
+    records["labels"], records["out"] = labels.pointers, out.pointers
+    records["size"], records["inner"] = sizes, _ = out.sizes(), inner
+    word = np.dtype(f"u{out.dtype.itemsize}")
+    launch_records(
+        queue,
+        kernel("one_hot.cu", "set_classes", labels.dtype, word),
+        records,
+        quotient_up(sizes, THREADS * _EACH),
+        np.int32(classes),
+        off.view(word)[0],
+        on.view(word)[0],
+    )
