@@ -131,7 +131,7 @@ def test_a_stopped_worker_is_an_error():
         WorkerProcessError, match=rf"process {before} was stopped, .* 1 seconds \(`py_worker_"
     ):
         _ = [pipe.run() for _ in range(4)]
-    assert not lives(before)
+    wait_until(lambda: not lives(before))
     assert pipe.run()[0][0].shape() == [1000]
 
 

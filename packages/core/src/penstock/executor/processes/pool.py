@@ -60,9 +60,23 @@ class WorkerPool:
         self._tidy()
 
     def lend(
-        self, graph: PackedGraph, processors: tuple[int, ...], timeout_seconds: float | None
+        self,
+        graph: PackedGraph,
+        processors: tuple[int, ...],
+        timeout_seconds: float | None,
+        *,
+        again: bool = False,
     ) -> WorkerProcess:
         """A process for the calling thread, which gives it back or discards it.
+
+        Parameters
+        ----------
+        graph, processors
+            Those of `enter`.
+        timeout_seconds
+            How long it may neither answer nor compute; any time if None.
+        again
+            Whether the thread has lost one already: others may have ended with it.
 
         Raises
         ------
@@ -70,6 +84,9 @@ class WorkerPool:
             If the process has ended.
         """
         worker = self._taken(graph.number, processors)
+        while again and worker is not None and worker.has_ended():
+            self.discard(worker)
+            worker = self._taken(graph.number, processors)
         if worker is None:
             worker = self._started(graph, processors)
         try:

@@ -109,11 +109,11 @@ class WorkerProcesses:
         """What has a process carry samples for thread `number`; see `RemoteRunner`."""
         return RemoteRunner(program, self, number, own)
 
-    def lend(self, number: int) -> WorkerProcess:
-        """A process for thread `number`, to be given back to `POOL`."""
+    def lend(self, number: int, *, again: bool) -> WorkerProcess:
+        """A process for thread `number`, to be given back to `POOL`; see there."""
         if self.is_closed:
             raise UsageError("The pipeline was shut down.")
-        return POOL.lend(self.graph, self._bindings[number], self._timeout)
+        return POOL.lend(self.graph, self._bindings[number], self._timeout, again=again)
 
     def number_of(self, program: Program) -> int:
         """What a program is called in messages."""
@@ -185,13 +185,13 @@ class RemoteRunner:
             if processes.policy == "raise":
                 raise self._lost(lost, indices) from None
         try:  # the end of a process may have nothing to do with the samples it had
-            return self._carried(indices)
+            return self._carried(indices, again=True)
         except LostWorkerError:
             pass
         failures: _Failures = []
         for index in indices:
             try:
-                failures += self._carried([index])
+                failures += self._carried([index], again=True)
             except LostWorkerError as lost:
                 bad = BadSampleError(str(self._lost(lost, [index])))
                 failures.append((index, self._located(bad, index)))
@@ -227,8 +227,8 @@ class RemoteRunner:
         found.__cause__ = error
         return found
 
-    def _carried(self, indices: list[int]) -> _Failures:
-        """Have a process carry samples.
+    def _carried(self, indices: list[int], *, again: bool = False) -> _Failures:
+        """Have a process carry samples, perhaps `again`.
 
         Raises
         ------
@@ -247,7 +247,7 @@ class RemoteRunner:
         room = self._block(self._room_bytes * len(indices), blocks)
         key = processes.graph.number, processes.number_of(program)
         task = Task(key, iteration.number, iteration.size, indices, entries, inputs, outputs, room)
-        worker = processes.lend(self._number)
+        worker = processes.lend(self._number, again=again)
         try:
             answer = self._answer(worker, task, blocks)
         except BaseException:

@@ -91,14 +91,17 @@ class ServerProcess:
 
     def pid(self) -> int:
         """Number of the process; 0 if there is none."""
-        return 0 if self._process is None else self._process.pid
+        process = self._process
+        return 0 if process is None else process.pid
 
-    def kill(self) -> None:
-        """Kill the server, which does not answer, and with it all workers."""
+    def kill(self, pid: int) -> None:
+        """Kill the server `pid`, which does not answer, and with it all workers, if that is still
+        the one in use.
+        """
         with self._lock:
-            if self._process is not None:
+            if self._process is not None and self._process.pid == pid:
                 self._process.kill()
-            self._end()
+                self._end()
 
     def close(self) -> None:
         """End the server, and with it all workers, for good."""

@@ -67,7 +67,7 @@ class WorkerProcess:
         try:
             self._channel.send(message, file)
         except TimeoutError as error:
-            raise self._hangs() from error
+            raise self._hangs(self.pid) from error
         except OSError as error:
             raise LostWorkerError(self.pid, "ended") from error
 
@@ -100,16 +100,16 @@ class WorkerProcess:
             before, (state, used) = used, activity(pid)
             silent = silent + pause if used == before and state != "R" else 0.0
             if silent >= limit:
-                raise self._hangs()
+                raise self._hangs(pid)
         return self._channel.receive()[0]
 
-    def _hangs(self) -> LostWorkerError:
-        pid = self.pid or SERVER.pid()
+    def _hangs(self, pid: int) -> LostWorkerError:
+        """Kill the process, or the server `pid` that was to fork it; what to raise."""
         how = "was stopped" if activity(pid)[0] == "T" else "hung"
         if self.pid:
             self.kill()
         else:
-            SERVER.kill()  # which was to fork it; the other workers end with it
+            SERVER.kill(pid)  # the other workers end with it
         return LostWorkerError(
             pid,
             f"{how}, neither answering nor computing for {self.timeout_seconds:g} seconds "
@@ -151,6 +151,15 @@ class WorkerProcess:
         if timeout_seconds != self.timeout_seconds:
             self.timeout_seconds = timeout_seconds
             self._channel.limit(timeout_seconds)
+
+    def has_ended(self) -> bool:
+        """Whether the process, which has nothing to do, is gone."""
+        try:
+            while self._channel.wait(0):
+                self.pid = self._channel.receive()[0]  # else it has nothing to say
+        except (EOFError, OSError):
+            return True
+        return False
 
     def end(self) -> None:
         """Have the process end when it has done what it is at, and nobody wait for it."""
