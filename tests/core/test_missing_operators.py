@@ -50,7 +50,7 @@ def test_a_program_can_ask():
     ("root", "path", "meant"),
     [
         (fn, "resze", '"resize"'),
-        (fn, "file", '"fn.readers.file"'),
+        (fn, "nemo_asr", '"fn.readers.nemo_asr"'),
         (fn, "decoders.imge", '"image"'),
         (ops, "resize", '"Resize"'),
         (ops, "Image", '"ops.decoders.Image"'),

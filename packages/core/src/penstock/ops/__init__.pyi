@@ -11,6 +11,7 @@ from penstock.graph.data_node import DataNode
 from penstock.ops import decoders as decoders
 from penstock.ops import random as random
 from penstock.ops import readers as readers
+from penstock.ops import reductions as reductions
 from penstock.ops import transforms as transforms
 from penstock.types import DALIDataType, DALIImageType, DALIInterpType, DataTypeLike
 
@@ -1355,6 +1356,182 @@ class ElementExtract(OperatorInstance):
         preserve: bool | None = False,
     ) -> Any: ...
 
+class Equalize(OperatorInstance):
+    """Equalizes the histogram of each channel of each image.
+
+    Levels are mapped so that all of them become about equally frequent: the lowest level of a
+    channel becomes 0, the highest 255, and what is between follows from the share of pixels that
+    are not brighter. A channel of a single level stays as it is.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, layout HW, HWC, CHW, FHW, FHWC, FCHW, of UINT8
+        Images or sequences of them.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The equalized images, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> flat = fn.equalize(images)
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        preserve: bool | None = False,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        preserve: bool | None = False,
+    ) -> DataNode: ...
+    @overload
+    def __call__(
+        self,
+        data: list[DataNode],
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        preserve: bool | None = False,
+    ) -> list[DataNode]: ...
+
+class Erase(OperatorInstance):
+    """Fills regions of each sample with a value.
+
+    Parts of regions outside of the data are left out. Begins and ends of regions are rounded down.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT16, FLOAT
+        Data of any rank and layout.
+    anchor : float or list of float of shape (regions * axes,) or (regions, axes), one for each sample allowed, optional
+        Where regions begin: a number for each axis, region after region. 0 when not given.
+    axes : int or list of int, optional
+        Axes that numbers of `anchor` and `shape` are for; negative ones count from the last.
+        When neither these nor `axis_names` are given, all axes of the layout but channels.
+    axis_names : str, optional
+        The same by letters of the layout, such as ``HW``; goes before `axes`.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    centered_anchor : bool, default False
+        Whether anchors are the middles of regions instead.
+    fill_value : float or list of float of shape () or (C,), one for each sample allowed, default (0.0,)
+        What regions are filled with: a number, or one for each channel (C). Fractions are
+        dropped in integers, which saturate.
+    normalized : bool, default False
+        Both of `normalized_anchor` and `normalized_shape`.
+    normalized_anchor : bool, optional
+        Whether anchors are shares of extents.
+    normalized_shape : bool, optional
+        Whether shapes are shares of extents.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    shape : float or list of float of shape (regions * axes,) or (regions, axes), one for each sample allowed, optional
+        How large regions are, likewise. When not given, nothing is erased.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The data with its regions erased, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    Two regions of 16 by 16 pixels each, at drawn places:
+
+    >>> anchors = fn.random.uniform(range=(0, 1), shape=4)
+    >>> erased = fn.erase(images, anchor=anchors, shape=[16, 16, 16, 16], normalized_anchor=True)
+    """
+    def __init__(
+        self,
+        *,
+        anchor: float | Sequence[float] | DataNode | None = None,
+        axes: int | Sequence[int] | None = None,
+        axis_names: str | None = None,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        centered_anchor: bool | None = False,
+        fill_value: float | Sequence[float] | DataNode | None = (0.0,),
+        normalized: bool | None = False,
+        normalized_anchor: bool | None = None,
+        normalized_shape: bool | None = None,
+        preserve: bool | None = False,
+        shape: float | Sequence[float] | DataNode | None = None,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        anchor: float | Sequence[float] | DataNode | None = None,
+        axes: int | Sequence[int] | None = None,
+        axis_names: str | None = None,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        centered_anchor: bool | None = False,
+        fill_value: float | Sequence[float] | DataNode | None = (0.0,),
+        normalized: bool | None = False,
+        normalized_anchor: bool | None = None,
+        normalized_shape: bool | None = None,
+        preserve: bool | None = False,
+        shape: float | Sequence[float] | DataNode | None = None,
+    ) -> DataNode: ...
+    @overload
+    def __call__(
+        self,
+        data: list[DataNode],
+        /,
+        *,
+        anchor: float | Sequence[float] | DataNode | None = None,
+        axes: int | Sequence[int] | None = None,
+        axis_names: str | None = None,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        centered_anchor: bool | None = False,
+        fill_value: float | Sequence[float] | DataNode | None = (0.0,),
+        normalized: bool | None = False,
+        normalized_anchor: bool | None = None,
+        normalized_shape: bool | None = None,
+        preserve: bool | None = False,
+        shape: float | Sequence[float] | DataNode | None = None,
+    ) -> list[DataNode]: ...
+
 class ExpandDims(OperatorInstance):
     """Inserts axes of extent 1.
 
@@ -1551,6 +1728,104 @@ class ExternalSource(OperatorInstance):
         repeat_last: bool | None = False,
         use_copy_kernel: bool | None = None,
     ) -> Any: ...
+
+class Filter(OperatorInstance):
+    """Weighted sums of the neighbourhood of each element, which may differ from sample to sample.
+
+    The filter is not turned round: this is a correlation. Sums are float32; integers are rounded,
+    halves to the even neighbour, and saturate. The CPU takes volumes and all element types, too.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, of UINT8, INT8, UINT16, INT16, FLOAT16, FLOAT
+        Images, volumes or sequences of them, with channels (C) first, last or not at all.
+    filter : DataNode or array_like, of FLOAT
+        Weights: one axis for each of height and width, or depth, height and width. With a
+        layout that starts with ``F``, one filter a frame.
+    fill_value : DataNode or array_like, optional
+        A scalar of the type of `data`: what is outside of it with the border ``"constant"``, 0
+        when not given.
+    anchor : int or list of int of shape () or (axes,), one for each sample or frame allowed, default (-1,)
+        Which weight stands over the element that is computed, in the order of the axes; one
+        number for all of them, and -1 for the middle.
+    border : {"reflect_101", "reflect_1001", "reflect", "clamp", "edge", "wrap", "constant"}, default "reflect_101"
+        What is outside of the data: ``"reflect_101"`` mirrors it without and ``"reflect_1001"``
+        (or ``"reflect"``) with the outermost element; ``"clamp"`` (or ``"edge"``) repeats that;
+        ``"wrap"`` begins on the other side; ``"constant"`` is `fill_value`.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, optional
+        Element type of the output: FLOAT, or that of the input, which is also taken when it is
+        not given.
+    mode : {"same", "valid"}, default "same"
+        ``"same"`` keeps the extents; ``"valid"`` leaves out what would need elements from
+        outside of the data.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The filtered data, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> edges = fn.filter(images, np.float32([[0, 1, 0], [1, -4, 1], [0, 1, 0]]))
+    """
+    def __init__(
+        self,
+        *,
+        anchor: int | Sequence[int] | DataNode | None = (-1,),
+        border: str | None = "reflect_101",
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DataTypeLike | None = None,
+        mode: str | None = "same",
+        preserve: bool | None = False,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        filter: DataNode | ArrayLike,
+        fill_value: DataNode | ArrayLike | None = None,
+        /,
+        *,
+        anchor: int | Sequence[int] | DataNode | None = (-1,),
+        border: str | None = "reflect_101",
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DataTypeLike | None = None,
+        mode: str | None = "same",
+        preserve: bool | None = False,
+    ) -> DataNode: ...
+    @overload
+    def __call__(
+        self,
+        data: list[DataNode],
+        filter: DataNode | ArrayLike | list[DataNode],
+        fill_value: DataNode | ArrayLike | list[DataNode] | None = None,
+        /,
+        *,
+        anchor: int | Sequence[int] | DataNode | None = (-1,),
+        border: str | None = "reflect_101",
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DataTypeLike | None = None,
+        mode: str | None = "same",
+        preserve: bool | None = False,
+    ) -> list[DataNode]: ...
 
 class Flip(OperatorInstance):
     """Mirrors images and volumes.
@@ -2074,6 +2349,96 @@ class Hue(OperatorInstance):
         hue: float | DataNode | None = 0.0,
         image_type: DALIImageType | None = DALIImageType.RGB,
         preserve: bool | None = False,
+    ) -> list[DataNode]: ...
+
+class LookupTable(OperatorInstance):
+    """Replaces numbers by the values that a table has for them.
+
+    Where a key is given more than once, its last value counts.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64
+        Integers of any rank and layout.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    default_value : float, default 0.0
+        What numbers that are no key become.
+    dtype : DALIDataType, default types.FLOAT
+        Element type of the output. In integers, values are rounded, halves away from zero, and
+        saturate.
+    keys : int or list of int, default ()
+        Numbers in the table, from 0 to 65535.
+    output_dtype : DALIDataType, optional
+        Former name of `dtype`.
+
+        Deprecated; use `dtype`.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    values : float or list of float, default ()
+        What each of `keys` becomes.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The values, in the shape and layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> classes = fn.lookup_table(labels, keys=[7, 9], values=[0, 1], dtype=types.INT32)
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        default_value: float | None = 0.0,
+        dtype: DataTypeLike | None = DALIDataType.FLOAT,
+        keys: int | Sequence[int] | None = (),
+        output_dtype: DataTypeLike | None = None,
+        preserve: bool | None = False,
+        values: float | Sequence[float] | None = (),
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        default_value: float | None = 0.0,
+        dtype: DataTypeLike | None = DALIDataType.FLOAT,
+        keys: int | Sequence[int] | None = (),
+        output_dtype: DataTypeLike | None = None,
+        preserve: bool | None = False,
+        values: float | Sequence[float] | None = (),
+    ) -> DataNode: ...
+    @overload
+    def __call__(
+        self,
+        data: list[DataNode],
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        default_value: float | None = 0.0,
+        dtype: DataTypeLike | None = DALIDataType.FLOAT,
+        keys: int | Sequence[int] | None = (),
+        output_dtype: DataTypeLike | None = None,
+        preserve: bool | None = False,
+        values: float | Sequence[float] | None = (),
     ) -> list[DataNode]: ...
 
 class MelFilterBank(OperatorInstance):

@@ -13,6 +13,7 @@ from penstock.experimental.dynamic import math as math
 from penstock.experimental.dynamic import pytorch as pytorch
 from penstock.experimental.dynamic import random as random
 from penstock.experimental.dynamic import readers as readers
+from penstock.experimental.dynamic import reductions as reductions
 from penstock.experimental.dynamic import transforms as transforms
 from penstock.experimental.dynamic.batches import Batch as Batch
 from penstock.experimental.dynamic.batches import as_batch as as_batch
@@ -1218,6 +1219,156 @@ def element_extract(
     """
 
 @overload
+def equalize(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+) -> Batch: ...
+@overload
+def equalize(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+) -> Batch: ...
+@overload
+def equalize(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor | Batch:
+    """Equalizes the histogram of each channel of each image.
+
+    Levels are mapped so that all of them become about equally frequent: the lowest level of a
+    channel becomes 0, the highest 255, and what is between follows from the share of pixels that
+    are not brighter. A channel of a single level stays as it is.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, layout HW, HWC, CHW, FHW, FHWC, FCHW, of UINT8
+        Images or sequences of them.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The equalized images, in the layout of the input.
+
+    Examples
+    --------
+    >>> flat = ndd.equalize(images)
+    """
+
+@overload
+def erase(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    anchor: float | Sequence[float] | Tensor | Batch | None = None,
+    axes: int | Sequence[int] | None = None,
+    axis_names: str | None = None,
+    centered_anchor: _bool | None = False,
+    fill_value: float | Sequence[float] | Tensor | Batch | None = (0.0,),
+    normalized: _bool | None = False,
+    normalized_anchor: _bool | None = None,
+    normalized_shape: _bool | None = None,
+    shape: float | Sequence[float] | Tensor | Batch | None = None,
+) -> Batch: ...
+@overload
+def erase(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    anchor: float | Sequence[float] | Tensor | Batch | None = None,
+    axes: int | Sequence[int] | None = None,
+    axis_names: str | None = None,
+    centered_anchor: _bool | None = False,
+    fill_value: float | Sequence[float] | Tensor | Batch | None = (0.0,),
+    normalized: _bool | None = False,
+    normalized_anchor: _bool | None = None,
+    normalized_shape: _bool | None = None,
+    shape: float | Sequence[float] | Tensor | Batch | None = None,
+) -> Batch: ...
+@overload
+def erase(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    anchor: float | Sequence[float] | Tensor | Batch | None = None,
+    axes: int | Sequence[int] | None = None,
+    axis_names: str | None = None,
+    centered_anchor: _bool | None = False,
+    fill_value: float | Sequence[float] | Tensor | Batch | None = (0.0,),
+    normalized: _bool | None = False,
+    normalized_anchor: _bool | None = None,
+    normalized_shape: _bool | None = None,
+    shape: float | Sequence[float] | Tensor | Batch | None = None,
+) -> Tensor | Batch:
+    """Fills regions of each sample with a value.
+
+    Parts of regions outside of the data are left out. Begins and ends of regions are rounded down.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT16, FLOAT
+        Data of any rank and layout.
+    anchor : float or list of float of shape (regions * axes,) or (regions, axes), one for each sample allowed, optional
+        Where regions begin: a number for each axis, region after region. 0 when not given.
+    axes : int or list of int, optional
+        Axes that numbers of `anchor` and `shape` are for; negative ones count from the last.
+        When neither these nor `axis_names` are given, all axes of the layout but channels.
+    axis_names : str, optional
+        The same by letters of the layout, such as ``HW``; goes before `axes`.
+    centered_anchor : bool, default False
+        Whether anchors are the middles of regions instead.
+    fill_value : float or list of float of shape () or (C,), one for each sample allowed, default (0.0,)
+        What regions are filled with: a number, or one for each channel (C). Fractions are
+        dropped in integers, which saturate.
+    normalized : bool, default False
+        Both of `normalized_anchor` and `normalized_shape`.
+    normalized_anchor : bool, optional
+        Whether anchors are shares of extents.
+    normalized_shape : bool, optional
+        Whether shapes are shares of extents.
+    shape : float or list of float of shape (regions * axes,) or (regions, axes), one for each sample allowed, optional
+        How large regions are, likewise. When not given, nothing is erased.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The data with its regions erased, in the layout of the input.
+
+    Examples
+    --------
+    Two regions of 16 by 16 pixels each, at drawn places:
+
+    >>> anchors = ndd.random.uniform(range=(0, 1), shape=4)
+    >>> erased = ndd.erase(images, anchor=anchors, shape=[16, 16, 16, 16], normalized_anchor=True)
+    """
+
+@overload
 def expand_dims(
     data: Batch,
     /,
@@ -1272,6 +1423,93 @@ def expand_dims(
     Examples
     --------
     >>> grey_images = ndd.expand_dims(planes, axes=[2], new_axis_names="C")
+    """
+
+@overload
+def filter(
+    data: Batch,
+    filter: Tensor | Batch | ArrayLike,
+    fill_value: Tensor | Batch | ArrayLike | None = None,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    anchor: int | Sequence[int] | Tensor | Batch | None = (-1,),
+    border: str | None = "reflect_101",
+    dtype: DataTypeLike | None = None,
+    mode: str | None = "same",
+) -> Batch: ...
+@overload
+def filter(
+    data: Tensor | Batch | ArrayLike,
+    filter: Tensor | Batch | ArrayLike,
+    fill_value: Tensor | Batch | ArrayLike | None = None,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    anchor: int | Sequence[int] | Tensor | Batch | None = (-1,),
+    border: str | None = "reflect_101",
+    dtype: DataTypeLike | None = None,
+    mode: str | None = "same",
+) -> Batch: ...
+@overload
+def filter(
+    data: Tensor | Batch | ArrayLike,
+    filter: Tensor | Batch | ArrayLike,
+    fill_value: Tensor | Batch | ArrayLike | None = None,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    anchor: int | Sequence[int] | Tensor | Batch | None = (-1,),
+    border: str | None = "reflect_101",
+    dtype: DataTypeLike | None = None,
+    mode: str | None = "same",
+) -> Tensor | Batch:
+    """Weighted sums of the neighbourhood of each element, which may differ from sample to sample.
+
+    The filter is not turned round: this is a correlation. Sums are float32; integers are rounded,
+    halves to the even neighbour, and saturate. The CPU takes volumes and all element types, too.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, of UINT8, INT8, UINT16, INT16, FLOAT16, FLOAT
+        Images, volumes or sequences of them, with channels (C) first, last or not at all.
+    filter : Tensor, Batch or array_like, of FLOAT
+        Weights: one axis for each of height and width, or depth, height and width. With a
+        layout that starts with ``F``, one filter a frame.
+    fill_value : Tensor, Batch or array_like, optional
+        A scalar of the type of `data`: what is outside of it with the border ``"constant"``, 0
+        when not given.
+    anchor : int or list of int of shape () or (axes,), one for each sample or frame allowed, default (-1,)
+        Which weight stands over the element that is computed, in the order of the axes; one
+        number for all of them, and -1 for the middle.
+    border : {"reflect_101", "reflect_1001", "reflect", "clamp", "edge", "wrap", "constant"}, default "reflect_101"
+        What is outside of the data: ``"reflect_101"`` mirrors it without and ``"reflect_1001"``
+        (or ``"reflect"``) with the outermost element; ``"clamp"`` (or ``"edge"``) repeats that;
+        ``"wrap"`` begins on the other side; ``"constant"`` is `fill_value`.
+    dtype : DALIDataType, optional
+        Element type of the output: FLOAT, or that of the input, which is also taken when it is
+        not given.
+    mode : {"same", "valid"}, default "same"
+        ``"same"`` keeps the extents; ``"valid"`` leaves out what would need elements from
+        outside of the data.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The filtered data, in the layout of the input.
+
+    Examples
+    --------
+    >>> edges = ndd.filter(images, np.float32([[0, 1, 0], [1, -4, 1], [0, 1, 0]]))
     """
 
 @overload
@@ -1706,6 +1944,83 @@ def hue(
     Examples
     --------
     >>> turned = ndd.hue(images, hue=fn.random.uniform(range=(-20.0, 20.0)))
+    """
+
+@overload
+def lookup_table(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    default_value: float | None = 0.0,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
+    keys: int | Sequence[int] | None = (),
+    output_dtype: DataTypeLike | None = None,
+    values: float | Sequence[float] | None = (),
+) -> Batch: ...
+@overload
+def lookup_table(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    default_value: float | None = 0.0,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
+    keys: int | Sequence[int] | None = (),
+    output_dtype: DataTypeLike | None = None,
+    values: float | Sequence[float] | None = (),
+) -> Batch: ...
+@overload
+def lookup_table(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    default_value: float | None = 0.0,
+    dtype: DataTypeLike | None = DALIDataType.FLOAT,
+    keys: int | Sequence[int] | None = (),
+    output_dtype: DataTypeLike | None = None,
+    values: float | Sequence[float] | None = (),
+) -> Tensor | Batch:
+    """Replaces numbers by the values that a table has for them.
+
+    Where a key is given more than once, its last value counts.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64
+        Integers of any rank and layout.
+    default_value : float, default 0.0
+        What numbers that are no key become.
+    dtype : DALIDataType, default types.FLOAT
+        Element type of the output. In integers, values are rounded, halves away from zero, and
+        saturate.
+    keys : int or list of int, default ()
+        Numbers in the table, from 0 to 65535.
+    output_dtype : DALIDataType, optional
+        Former name of `dtype`.
+
+        Deprecated; use `dtype`.
+    values : float or list of float, default ()
+        What each of `keys` becomes.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The values, in the shape and layout of the input.
+
+    Examples
+    --------
+    >>> classes = ndd.lookup_table(labels, keys=[7, 9], values=[0, 1], dtype=types.INT32)
     """
 
 @overload

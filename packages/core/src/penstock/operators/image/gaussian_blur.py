@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock._later import later
-from penstock.errors import DataTypeError, LayoutError, ShapeError
+from penstock.errors import DataTypeError
 from penstock.kernels.cpu.filter import filter_separably, gaussian_window
 from penstock.operators.support.argument_types import DataTypeArg, FloatListArg, IntListArg
-from penstock.operators.support.filter_windows import resolved
+from penstock.operators.support.filter_windows import data_axes, resolved
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -93,7 +93,7 @@ class GaussianBlur(SampleOperator):
                 "Use `fn.cast` behind the operator for others."
             )
         self._dtype = np.dtype(to_numpy_type(dtype))
-        self._axes = None if data.ndim is None else _data_axes(data.layout, data.ndim)
+        self._axes = None if data.ndim is None else data_axes(data.layout, data.ndim)
         self._layout = data.layout
         self._constant_windows: dict[int, Windows] = {}
         """By number of axes, where all samples have the same."""
@@ -101,21 +101,21 @@ class GaussianBlur(SampleOperator):
 
     def plan(self, c: PlanContext, data: Samples) -> Planned:
         shapes = data.shapes
-        _, count = self._axes or _data_axes(self._layout, shapes.shape[1])
+        _, count = self._axes or data_axes(self._layout, shapes.shape[1])
         size = len(shapes)
         return Planned(
             shapes, tuple(np.broadcast_to(v, (size, count)) for v in resolved(self, c, count))
         )
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
-        first, _ = self._axes or _data_axes(self._layout, data.ndim)
+        first, _ = self._axes or data_axes(self._layout, data.ndim)
         windows = [gaussian_window(*window) for window in zip(*c.row, strict=True)]
         out = c.out
         filter_separably(data, out, first, windows)
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
-        first, count = self._axes or _data_axes(self._layout, data.ndim)
+        first, count = self._axes or data_axes(self._layout, data.ndim)
         windows = self._constant_windows.get(count)
         if windows is None:
             sigmas, sizes = plan_batch(self, c, data).table
@@ -127,28 +127,3 @@ class GaussianBlur(SampleOperator):
         out = c.empty(data.extents, self._dtype)
         _gpu_filter.filter_separably(c.queue, data, out, first, windows)
         return out
-
-
-def _data_axes(layout: str, ndim: int) -> tuple[int, int]:
-    """First axis to blur along, and how many."""
-    if not layout:
-        if not 1 <= ndim <= 3:
-            raise ShapeError(
-                f"Data without a layout has to have 1 to 3 axes, got {ndim}. Say what the axes "
-                "are with `layout=` at the source or with `fn.reshape(..., layout=...)`."
-            )
-        return 0, ndim
-    first = len(layout) - len(layout.lstrip("FC"))
-    axes = layout[first:]
-    axes = axes[:-1] if axes.endswith("C") else axes
-    if "C" in axes or "F" in axes:
-        raise LayoutError(
-            f"Channels (C) have to be first or last and frames (F) first, got the layout "
-            f'"{layout}". `fn.transpose` moves axes.'
-        )
-    if not 1 <= len(axes) <= 3:
-        raise LayoutError(
-            f"Expected one to three axes besides channels (C) and frames (F), got the layout "
-            f'"{layout}".'
-        )
-    return first, len(axes)

@@ -1,4 +1,4 @@
-"""Windows of `gaussian_blur`: what `sigma` and `window_size` say."""
+"""What filters work along, and windows of `gaussian_blur`: what `sigma` and `window_size` say."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock._later import later
-from penstock.errors import ArgumentValueError
+from penstock.errors import ArgumentValueError, LayoutError, ShapeError
 from penstock.tensors.gpu.batch import plain
 
 if TYPE_CHECKING:
@@ -70,3 +70,35 @@ def _check(sigma: float, size: int) -> None:
         raise ArgumentValueError("`sigma` and `window_size` are both 0; give at least one.")
     if sigma >= _HUGE:
         raise ArgumentValueError(f"`sigma` must be less than {_HUGE:g}, got {sigma}.")
+
+
+def data_axes(layout: str, ndim: int, fewest: int = 1) -> tuple[int, int]:
+    """First axis to filter along, and how many: all but frames and channels, `fewest` to three.
+
+    Raises
+    ------
+    LayoutError, ShapeError
+        If there are fewer or more, or they do not lie side by side.
+    """
+    words = "one" if fewest == 1 else "two"
+    if not layout:
+        if not fewest <= ndim <= 3:
+            raise ShapeError(
+                f"Data without a layout has to have {fewest} to 3 axes, got {ndim}. Say what the "
+                "axes are with `layout=` at the source or with `fn.reshape(..., layout=...)`."
+            )
+        return 0, ndim
+    first = len(layout) - len(layout.lstrip("FC"))
+    axes = layout[first:]
+    axes = axes[:-1] if axes.endswith("C") else axes
+    if "C" in axes or "F" in axes:
+        raise LayoutError(
+            f"Channels (C) have to be first or last and frames (F) first, got the layout "
+            f'"{layout}". `fn.transpose` moves axes.'
+        )
+    if not fewest <= len(axes) <= 3:
+        raise LayoutError(
+            f"Expected {words} to three axes besides channels (C) and frames (F), got the layout "
+            f'"{layout}".'
+        )
+    return first, len(axes)

@@ -1,0 +1,77 @@
+"""Weighted sums of neighbourhoods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+from penstock.kernels.gpu.shared import enumeration, record
+from penstock.tensors.gpu.batch import volumes
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+_NAMES = ("reflect_101", "reflect_1001", "clamp", "wrap", "constant")
+_BORDERS = dict(
+    zip(_NAMES, enumeration(__name__, "Border", [n.upper() for n in _NAMES]), strict=True)
+)
+_IMAGE = record(
+    __name__,
+    "Image",
+    [
+        ("first_block", np.uint32),
+        ("channels", np.int32),  # that lie side by side
+        ("source", np.uint64),
+        ("out", np.uint64),
+        ("weights", np.uint64),
+        ("fill", np.uint64),  # address of what is outside; 0 for zeros
+        ("size", np.int64),  # elements of `out`
+        ("extents", np.int32, (3,)),
+        ("out_extents", np.int32, (3,)),
+        ("window", np.int32, (3,)),
+        ("anchor", np.int32, (3,)),
+    ],
+)
+
+
+def correlate(
+    queue: Queue,
+    source: DeviceBatch,
+    weights: DeviceBatch,
+    fill: DeviceBatch | None,
+    anchors: np.ndarray,
+    border: str,
+    first: int,
+    count: int,
+    out: DeviceBatch,
+) -> None:
+    """Fill `out` with sums of `source` times `weights`.
+
+    Parameters are those of `penstock.kernels.cpu.correlate.correlate`, for each sample.
+    """
+    records = np.empty(len(out), _IMAGE)
+    records["source"], records["out"] = source.pointers, out.pointers
+    records["weights"] = weights.pointers
+    records["fill"] = 0 if fill is None else fill.pointers
+    records["channels"] = volumes(source.shapes[:, first + count :])
+    records["size"] = sizes = out.sizes()
+    axes = slice(first, first + count)
+    for field, values, missing in (
+        ("extents", source.shapes[:, axes], 1),
+        ("out_extents", out.shapes[:, axes], 1),
+        ("window", weights.shapes, 1),
+        ("anchor", anchors, 0),
+    ):
+        records[field][:, : 3 - count] = missing
+        records[field][:, 3 - count :] = values
+    launch_records(
+        queue,
+        kernel("correlate.cu", "correlate", source.dtype, out.dtype),
+        records,
+        quotient_up(sizes, THREADS),
+        np.int32(_BORDERS[border]),
+    )

@@ -1,0 +1,46 @@
+"""Equalization of histograms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import launch_records
+from penstock.kernels.gpu.shared import record
+from penstock.tensors.gpu.batch import volumes
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+_IMAGES = record(
+    __name__,
+    "Images",
+    [
+        ("first_block", np.uint32),
+        ("channels", np.uint32),  # that lie side by side
+        ("source", np.uint64),
+        ("out", np.uint64),
+        ("pixels", np.int64),
+    ],
+)
+
+
+def equalize(queue: Queue, source: DeviceBatch, out: DeviceBatch, first_axis: int) -> None:
+    """Fill `out` with `source`, uint8, each channel of each image equalized.
+
+    Parameters
+    ----------
+    first_axis
+        Where height and width begin; axes before it count images, the one behind it channels.
+    """
+    shapes = source.shapes
+    records = np.empty(len(out), _IMAGES)
+    records["source"], records["out"] = source.pointers, out.pointers
+    records["pixels"] = pixels = volumes(shapes[:, first_axis : first_axis + 2])
+    records["channels"] = channels = volumes(shapes[:, first_axis + 2 :])
+    images = volumes(shapes[:, :first_axis])
+    blocks = np.where(pixels > 0, images * channels, 0)
+    launch_records(queue, kernel("equalize.cu", "equalize"), records, blocks)

@@ -1,0 +1,89 @@
+"""Regions of samples filled with values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.errors import ShapeError
+from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+from penstock.kernels.gpu.shared import record
+from penstock.tensors.gpu.batch import StridedBatch, contiguous_strides, volumes
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+_AXES = 8
+_REGION = record(
+    __name__,
+    "Region",
+    [
+        ("first_block", np.uint32),
+        ("channel", np.int32),  # the axis that fills are for; -1 if there is one fill
+        ("out", np.uint64),
+        ("fills", np.uint64),  # the first one's address
+        ("size", np.int64),
+        ("extents", np.int64, (_AXES,)),
+        ("strides", np.int64, (_AXES,)),  # in elements
+    ],
+)
+
+
+def erase(
+    queue: Queue,
+    source: DeviceBatch,
+    out: DeviceBatch,
+    begins: list[np.ndarray],
+    ends: list[np.ndarray],
+    fills: list[np.ndarray],
+    axes: list[int],
+    channel: int,
+) -> None:
+    """Fill `out` with `source`, and regions of it with values.
+
+    Parameters
+    ----------
+    begins, ends
+        Of each sample, or of one where all are alike, int64 ``(regions, axes)``, within the data.
+    fills
+        Of each sample, or of one, values in the type of the data: one, or one a channel.
+    channel
+        Axis of channels, if there is such.
+    """
+    queue.copy_strided(StridedBatch.of(source), out)
+    count, ndim = len(out), source.ndim
+    if not count:
+        return
+    if ndim > _AXES:
+        raise ShapeError(f"Data of up to {_AXES} axes can be erased on the GPU, got {ndim}.")
+    if len(begins) < count:
+        begins, ends, fills = (list(each) * count for each in (begins, ends, fills))
+    owner = np.repeat(np.arange(count), [len(each) for each in begins])
+    first, last = np.concatenate(begins), np.concatenate(ends)
+    extents, strides = source.shapes[owner], contiguous_strides(source.shapes, 1)[owner]
+    offsets = (first * strides[:, axes]).sum(axis=1)
+    extents[:, axes] = last - first
+    records = np.empty(len(owner), _REGION)
+    lengths = np.array([len(each) for each in fills])
+    places = np.cumsum(lengths) - lengths
+    values = np.concatenate(fills)
+    itemsize = out.dtype.itemsize
+    begin = places[owner]
+    records["channel"] = np.where(lengths[owner] > 1, channel + _AXES - ndim, -1)
+    if channel in axes:
+        begin = begin + np.where(lengths[owner] > 1, first[:, axes.index(channel)], 0)
+    records["fills"] = queue.upload(values) + (begin * itemsize).astype(np.uint64)
+    records["out"] = out.pointers[owner] + (offsets * itemsize).astype(np.uint64)
+    records["size"] = sizes = volumes(extents)
+    records["extents"], records["strides"] = 1, 0
+    records["extents"][:, _AXES - ndim :] = extents
+    records["strides"][:, _AXES - ndim :] = strides
+    launch_records(
+        queue,
+        kernel("erase.cu", "fill_regions", np.dtype(f"u{itemsize}")),
+        records,
+        quotient_up(sizes, THREADS),
+    )

@@ -1,0 +1,52 @@
+"""Numbers replaced by the values that a table has for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.kernels.cpu.lookup import UNSIGNED
+from penstock.kernels.gpu.device_constant import DeviceConstant
+from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+from penstock.kernels.gpu.shared import record
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+_EACH = 8
+_NUMBERS = record(
+    __name__,
+    "Numbers",
+    [
+        ("first_block", np.uint32),
+        ("source", np.uint64),
+        ("out", np.uint64),
+        ("size", np.int64),
+    ],
+)
+
+
+class LookupTable:
+    """A table that is uploaded once; see `penstock.kernels.cpu.lookup.look_up`."""
+
+    def __init__(self, table: np.ndarray) -> None:
+        self._table = DeviceConstant(table)
+        self._last = len(table) - 1
+
+    def run(self, queue: Queue, source: DeviceBatch, out: DeviceBatch) -> None:
+        """Fill `out`, of the table's type, with what it has for `source`."""
+        records = np.empty(len(out), _NUMBERS)
+        records["source"], records["out"] = source.pointers, out.pointers
+        records["size"] = sizes = source.sizes()
+        types = [np.dtype(UNSIGNED[batch.dtype.itemsize]) for batch in (source, out)]
+        launch_records(
+            queue,
+            kernel("lookup.cu", "look_up", *types),
+            records,
+            quotient_up(sizes, THREADS * _EACH),
+            np.uint64(self._table.address(queue)),
+            np.uint32(self._last),
+        )

@@ -1,0 +1,141 @@
+"""Sums, moments and extremes along any axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from penstock.errors import ShapeError
+from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+from penstock.kernels.gpu.shared import enumeration, record
+from penstock.tensors.gpu.batch import volumes
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+_STEPS = ("SUM", "SQUARE", "MAX", "MIN")
+_STEP = dict(zip(_STEPS, enumeration(__name__, "Step", _STEPS), strict=True))
+_AXES = 4
+_EACH = 64
+"""Elements that a thread reduces."""
+_GROUPS = record(
+    __name__,
+    "Groups",
+    [
+        ("first_block", np.uint32),
+        ("parts", np.uint32),  # that a group is reduced in
+        ("source", np.uint64),
+        ("centre", np.uint64),  # address of what is subtracted; 0 if nothing is
+        ("partial", np.uint64),  # (groups, parts)
+        ("out", np.uint64),
+        ("groups", np.int64),
+        ("reduced", np.int64),  # elements of a group
+        ("centres", np.int64),  # 1, or as many as groups
+        ("divisor", np.float64),
+        ("kept_extents", np.int64, (_AXES,)),
+        ("kept_strides", np.int64, (_AXES,)),
+        ("reduced_extents", np.int64, (_AXES,)),
+        ("reduced_strides", np.int64, (_AXES,)),
+    ],
+)
+
+
+class Formula(NamedTuple):
+    """How elements become a result."""
+
+    step: str
+    """What is done with each: one of `_STEPS`; ``"SQUARE"`` sums up squared distances."""
+    type: np.dtype
+    """What it is done in."""
+    divides: bool = False
+    """Whether the sum is divided by the number of elements."""
+    root: bool = False
+    """Whether the root is taken in the end."""
+    ddof: int = 0
+    """What is taken off the number of elements."""
+
+
+def reduce(
+    queue: Queue,
+    source: DeviceBatch,
+    out: DeviceBatch,
+    axes: tuple[int, ...],
+    formula: Formula,
+    centre: DeviceBatch | None = None,
+) -> None:
+    """Fill `out` with `source` reduced along `axes`.
+
+    Parameters
+    ----------
+    axes
+        Ascending.
+    centre
+        float32: what distances are taken to, one number for each result or one for a sample.
+
+    Raises
+    ------
+    ShapeError
+        If the reduced axes are in more than four places.
+    """
+    records = np.empty(len(out), _GROUPS)
+    records["source"], records["out"] = source.pointers, out.pointers
+    records["groups"] = groups = out.sizes()
+    reduced = volumes(source.shapes[:, list(axes)])
+    records["reduced"] = reduced
+    records["centre"], records["centres"] = 0, 1
+    if centre is not None:
+        records["centre"], records["centres"] = centre.pointers, centre.sizes()
+    records["divisor"] = reduced - formula.ddof if formula.divides else 1
+    inner = _fill_axes(records, source.shapes, axes)
+    # Neighbouring threads are to read neighbouring elements: those of a group, or of many groups.
+    lanes = 1 if inner >= 32 else 32 if int(reduced.max(initial=0)) <= 32 * _EACH else THREADS
+    parts = np.maximum(quotient_up(reduced, lanes * _EACH), 1)
+    records["parts"] = parts
+    partial = queue.empty(np.stack([groups, parts], axis=1), formula.type, len(out))
+    records["partial"] = partial.pointers
+    launch_records(
+        queue,
+        kernel("reduce.cu", "reduce_parts", source.dtype, formula.type),
+        records,
+        quotient_up(groups, THREADS // lanes) * parts,
+        np.int32(_STEP[formula.step]),
+        np.uint32(lanes),
+        shared_bytes=THREADS * formula.type.itemsize,
+    )
+    launch_records(
+        queue,
+        kernel("reduce.cu", "reduce_finish", formula.type, out.dtype),
+        records,
+        quotient_up(groups, THREADS),
+        np.int32(_STEP[formula.step]),
+        np.int32(formula.divides),
+        np.int32(formula.root),
+    )
+
+
+def _fill_axes(records: np.ndarray, shapes: np.ndarray, axes: tuple[int, ...]) -> int:
+    """Fill in where elements are; the groups that lie side by side in the largest sample."""
+    for name in ("kept", "reduced"):
+        records[f"{name}_extents"], records[f"{name}_strides"] = 1, 0
+    stride = np.ones(len(shapes), np.int64)
+    places = {"kept": _AXES, "reduced": _AXES}
+    last = ""
+    inner = 1
+    for axis in range(shapes.shape[1] - 1, -1, -1):
+        name = "reduced" if axis in axes else "kept"
+        if name == last:  # neighbours are one axis
+            records[f"{name}_extents"][:, places[name]] *= shapes[:, axis]
+        else:
+            places[name] -= 1
+            if places[name] < 0:
+                raise ShapeError(f"The axes {axes} are in more than {_AXES} places.")
+            records[f"{name}_extents"][:, places[name]] = shapes[:, axis]
+            records[f"{name}_strides"][:, places[name]] = stride
+            last = name
+        stride = stride * shapes[:, axis]
+        if places["reduced"] == _AXES:
+            inner = int(stride.max(initial=0))
+    return inner

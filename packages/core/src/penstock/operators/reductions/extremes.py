@@ -1,0 +1,68 @@
+"""`reductions.max` and `reductions.min`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from penstock._later import later
+from penstock.operators.support.operator import operator
+from penstock.operators.support.reduction import AXES, DATA, Reduction
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu import reduce as _cpu
+    from penstock.kernels.gpu import reduce as _gpu
+else:
+    _cpu = later("penstock.kernels.cpu.reduce")
+    _gpu = later("penstock.kernels.gpu.reduce")
+
+
+class _Extreme(Reduction):
+    """What both have in common."""
+
+    largest: ClassVar[bool]
+
+    def reduced(self, data: np.ndarray, axes: tuple[int, ...], *centre: np.ndarray) -> np.ndarray:
+        return _cpu.extremes(data, axes, largest=self.largest)
+
+    def formula(self) -> _gpu.Formula:
+        return _gpu.Formula("MAX" if self.largest else "MIN", self._source)
+
+
+@operator(
+    "reductions.max",
+    inputs=DATA,
+    args=AXES,
+    output_docs=("The largest elements, in the type of the input.",),
+)
+class Max(_Extreme):
+    """Takes the largest element along axes.
+
+    Not-a-numbers are passed over. Of nothing, it is the lowest finite number of the type.
+
+    Examples
+    --------
+    >>> peaks = fn.reductions.max(audio, axes=0)
+    """
+
+    largest = True
+
+
+@operator(
+    "reductions.min",
+    inputs=DATA,
+    args=AXES,
+    output_docs=("The smallest elements, in the type of the input.",),
+)
+class Min(_Extreme):
+    """Takes the smallest element along axes.
+
+    Not-a-numbers are passed over. Of nothing, it is the highest finite number of the type.
+
+    Examples
+    --------
+    >>> floor = fn.reductions.min(images, axis_names="HW")
+    """
+
+    largest = False
