@@ -6,9 +6,11 @@ import numpy as np
 import nvidia.dali.types as dali_types
 import pytest
 
+import penstock
+import penstock.backend
 from penstock import Pipeline, fn, types
 from penstock.tensors.gpu.runtime import is_available
-from tests.parity.outcomes import Table, assert_differs, assert_same, attempt
+from tests.parity.outcomes import DALI, PENSTOCK, Table, assert_differs, assert_same, attempt
 
 details = Table()
 
@@ -156,3 +158,110 @@ def test_filling_with_what_does_not_fit():
         theirs,
         ValueError,
     )
+
+
+WITHOUT_A_GPU = Table(
+    devices=lambda lib: (
+        lib.backend.GetCUDADeviceCount(),
+        lib.backend.IsDriverInitialized(),
+        lib.backend.GetCudaVersion(),
+        lib.backend.RestrictPinnedMemUsage(),
+    ),
+    check=lambda lib: lib.backend.check_cuda_runtime(),
+    current_device=lambda lib: lib.backend.GetCUDACurrentDevice(),
+    setting_a_device=lambda lib: lib.backend.SetCUDACurrentDevice(0),
+    synchronizing=lambda lib: lib.backend.CUDAStreamSynchronize(0),
+    device_memory=lambda lib: lib.backend.PreallocateDeviceMemory(10, 0),
+    pinned_memory=lambda lib: lib.backend.PreallocatePinnedMemory(10),
+)
+
+
+@pytest.mark.skipif(is_available(), reason="there is a GPU")
+@pytest.mark.parametrize("name", WITHOUT_A_GPU)
+def test_backend_without_a_gpu(name):
+    assert_same(WITHOUT_A_GPU[name])
+
+
+BACKEND = Table(
+    capsules=lambda lib: [
+        lib.backend.CheckDLPackCapsule(x) for x in (3, None, np.zeros(3).__dlpack__(), np.zeros(3))
+    ],
+    versions=lambda lib: (lib.backend.GetOpenCVVersion(), lib.backend.GetNvimgcodecVersion()),
+    factors=lambda lib: (
+        lib.backend.SetBufferGrowthFactor(2),
+        lib.backend.SetDeviceBufferGrowthFactor(1.5),
+        lib.backend.SetHostBufferShrinkThreshold(0.25),
+        lib.backend.GetHostBufferGrowthFactor(),
+        lib.backend.GetDeviceBufferGrowthFactor(),
+        lib.backend.GetHostBufferShrinkThreshold(),
+        attempt(lib.backend.SetHostBufferGrowthFactor, 5),
+        attempt(lib.backend.SetHostBufferShrinkThreshold, 1.5),
+        lib.backend.SetBufferGrowthFactor(1.1),
+        lib.backend.SetHostBufferShrinkThreshold(0.5),
+    ),
+    libraries=lambda lib: (
+        attempt(lib.backend.LoadLibrary, "/nowhere/lib.so"),
+        lib.backend.LoadLibrary("/nowhere/lib.so", allow_fail=True),
+        lib.backend.LoadDirectory("/nowhere"),
+        lib.backend.LoadDefaultPlugins(),
+    ),
+    unknown_schema=lambda lib: lib.backend.GetSchema("Nonsense"),
+    schema_of_a_function=lambda lib: lib.backend.TryGetSchema("resize"),
+)
+PLAIN = (
+    "Name",
+    "OperatorName",
+    "ModulePath",
+    "MinNumInput",
+    "MaxNumInput",
+    "GetArgumentNames",
+    "GetSupportedBackends",
+    "IsDeprecated",
+    "IsDocHidden",
+    "IsStateful",
+    "HasRandomSeedArg",
+)
+OF_AN_ARGUMENT = (
+    "HasArgument",
+    "IsArgumentOptional",
+    "IsTensorArgument",
+    "ArgSupportsPerFrameInput",
+    "IsDeprecatedArg",
+    "GetArgumentType",
+    "HasArgumentDefaultValue",
+    "GetArgumentDefaultValueString",
+)
+
+
+def schema(lib, name, *arguments):
+    """What the schema of an operator says, about itself and about arguments."""
+    found = lib.backend.GetSchema(name)
+    plain = [getattr(found, method)() for method in PLAIN]
+    rows = [attempt(getattr(found, m), a) for a in arguments for m in OF_AN_ARGUMENT]
+    return plain, rows
+
+
+BACKEND(
+    schema_of_resize=lambda lib: schema(
+        lib, "Resize", "size", "max_size", "antialias", "image_type", "nonsense"
+    ),
+    schema_of_a_reader=lambda lib: schema(lib, "readers__File", "files", "num_shards", "labels"),
+    schema_of_random_numbers=lambda lib: schema(lib, "random__CoinFlip", "probability", "shape"),
+    schema_of_a_rotation=lambda lib: schema(lib, "Rotate", "angle", "fill_value", "keep_size"),
+    schema_of_reshape=lambda lib: schema(lib, "Reshape", "shape", "layout", "src_dims"),
+    first_input_of_reshape=lambda lib: lib.backend.GetSchema("Reshape").GetInputName(0),
+)
+
+
+@pytest.mark.parametrize("name", BACKEND)
+def test_backend(name):
+    assert_same(BACKEND[name])
+
+
+def test_lists_of_operators():
+    for device in ("CPU", "GPU", "Mixed"):
+        names = [getattr(lib.backend, f"Registered{device}Ops")() for lib in (DALI, PENSTOCK)]
+        theirs, ours = (set(n) for n in names)
+        assert {n for n in ours if not n.startswith("_")} <= theirs
+        assert len(ours & theirs) > 3
+    assert penstock.__cuda_version__ == penstock.backend.GetCudaVersion()

@@ -67,13 +67,15 @@ _MODULES = frozenset(
         "types",
     }
 )
-_PUBLIC = sorted({"__version__", *_HOME_OF_NAME, *_MODULES})
+_PUBLIC = sorted({"__cuda_version__", "__version__", *_HOME_OF_NAME, *_MODULES})
 
 
 def __getattr__(name: str) -> Any:
     value: Any
     if name in _HOME_OF_NAME:
         value = getattr(importlib.import_module(_HOME_OF_NAME[name]), name)
+    elif name == "__cuda_version__":
+        value = importlib.import_module("penstock.backend").GetCudaVersion()
     elif name in _MODULES:
         value = importlib.import_module(f"{__name__}.{name}")
     else:

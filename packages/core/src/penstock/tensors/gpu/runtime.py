@@ -241,6 +241,17 @@ def install_runtime(
         _runtimes.clear()
 
 
+def device_count() -> int:
+    """Number of GPUs; 0 where CUDA does not answer."""
+    if not is_available():
+        return 0
+    if _make is not None:
+        return max(1, len(_runtimes))
+    from penstock.tensors.gpu.cuda import check_cuda
+
+    return int(check_cuda().cuda.runtime.getDeviceCount())
+
+
 def current_device() -> int:
     """Number of the calling thread's current GPU.
 
