@@ -71,7 +71,7 @@ class RotateBatch(BatchOperator):
         return value
 
     def cpu(self, c, samples):
-        by = c.args(0).by
+        by = c.values("by")[0]
         return [samples[(k + by) % len(samples)] for k in range(len(samples))]
 
 

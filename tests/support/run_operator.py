@@ -7,49 +7,27 @@ from typing import Any
 import numpy as np
 
 from penstock.executor.planning import Planner
-from penstock.kernels.cpu.random import sample_uniforms
+from penstock.operators.support.contexts import SampleContext
 from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.planning import Samples
 from penstock.operators.support.registry import find
 from penstock.operators.support.schema import Spec
 from penstock.types import DALIDataType, to_numpy_type
 
+_MOST_OUTPUTS = 8
 _DALI_OF = {np.dtype(to_numpy_type(t)): t for t in list(DALIDataType)[1:13]}
 
 
-class PlainContext:
-    """A `SampleContext` whose memory is ordinary NumPy memory."""
+class PlainContext(SampleContext):
+    """One whose memory is ordinary NumPy memory, outside of any graph."""
 
     def __init__(self, args: Any, index: int = 0, seed: int = 0) -> None:
-        self.args = args
-        self.index = index
-        self.source = ""
-        self.seed = seed
-        self.iteration = 0
-        self.plans: Any = None
-
-    @property
-    def row(self) -> Any:
-        return self.plans.rows[0]
-
-    @property
-    def shape(self) -> Any:
-        return self.plans.shapes[0][0]
-
-    @property
-    def out(self) -> np.ndarray:
-        return np.empty(self.shape, self.plans.dtypes[0])
-
-    def empty(self, shape: tuple[int, ...], dtype: Any, output: int = 0) -> np.ndarray:
-        return np.empty(shape, dtype)
-
-    temp = empty
+        arena: Any = np  # has `empty`
+        node: Any = None
+        super().__init__(node, args, arena, seed, [None] * _MOST_OUTPUTS, (index,))
 
     def located(self, error: Exception) -> Exception:
         return error
-
-    def uniforms(self, count: int) -> np.ndarray:
-        return sample_uniforms(self.seed, self.iteration, self.index, count)
 
 
 def run_operator(name: str, *inputs: np.ndarray, layout: str = "", **args: Any) -> Any:

@@ -53,7 +53,8 @@ class Sum(BatchOperator):
     def cpu(self, c, values):
         """The whole batch."""
         total = sum(values)
-        return [np.asarray(v + total + c.args(i).offset, v.dtype) for i, v in enumerate(values)]
+        offsets = c.values("offset")
+        return [np.asarray(v + total + o, v.dtype) for v, o in zip(values, offsets, strict=True)]
 
 
 Sum.schema = SumOrSelf.schema

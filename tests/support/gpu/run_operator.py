@@ -10,7 +10,8 @@ import numpy as np
 
 from penstock.executor.cpu.frames import FrameLoop
 from penstock.operators.support.batch_context import BatchContext
-from penstock.operators.support.operator import BatchOperator, OneSample
+from penstock.operators.support.operator import BatchOperator
+from penstock.operators.support.planning import PlanContext
 from penstock.tensors.gpu.runtime import Runtime
 from penstock.tensors.rows import Rows
 from penstock.types import storage_dtype
@@ -127,21 +128,21 @@ def run_cpu_operator_on_batch(
     prepared = Prepared(name, inputs, layout, arg_layouts or {}, batch_size, FrameLoop, args)
     contexts = [_context(prepared, i, seed, iteration, sources) for i in range(prepared.size)]
     if isinstance(prepared.op, BatchOperator) and prepared.op.reduce is not None:
-        reduced = prepared.op.reduce(_BatchContext(contexts, seed, iteration), *inputs)
+        reduced = prepared.op.reduce(_BatchContext(prepared, seed, iteration), *inputs)
         arrays = reduced if isinstance(reduced, tuple) else (reduced,)
         if prepared.op.chunked:
             found = []
             for c in contexts:
                 given = [Rows([rows[c.index]]) for rows in inputs]
                 shared = [Rows([array]) for array in arrays]
-                found.append(prepared.op.apply(OneSample(c), *given, *shared)[0])
+                found.append(prepared.op.apply(c.alone(), *given, *shared)[0])
             return found
         return [
             np.asarray(prepared.op.apply(c, *(rows[c.index] for rows in inputs), *arrays))
             for c in contexts
         ]
     if isinstance(prepared.op, BatchOperator):
-        results = prepared.op.cpu(_BatchContext(contexts, seed, iteration), *inputs)
+        results = prepared.op.cpu(_BatchContext(prepared, seed, iteration), *inputs)
         return tuple(map(list, results)) if isinstance(results, tuple) else list(results)
     results = [
         call(prepared.op, prepared.specs, c, *(rows[c.index] for rows in inputs)) for c in contexts
@@ -159,18 +160,16 @@ def _context(
         setattr(args, key, convert(batch.rows[index]))
     context = PlainContext(args, index, seed)
     context.iteration = iteration
-    context.source = sources[index] if sources else ""
+    context.sources = sources[index : index + 1] if sources else None
     return context
 
 
-class _BatchContext:
+class _BatchContext(PlanContext):
     """What `BatchOperator.cpu` is handed."""
 
-    def __init__(self, contexts: list[PlainContext], seed: int, iteration: int) -> None:
-        self._contexts = contexts
-        self.seed = seed
-        self.iteration = iteration
-        self.size = len(contexts)
+    def __init__(self, prepared: Prepared, seed: int, iteration: int) -> None:
+        places = range(prepared.size)
+        super().__init__(prepared.constants, prepared.tensors, places, seed, iteration)
 
     def empty(self, index: int, shape: tuple[int, ...], dtype: Any, output: int = 0) -> np.ndarray:
         return np.empty(shape, dtype)
@@ -180,6 +179,3 @@ class _BatchContext:
 
     def located(self, error: BaseException, index: int) -> BaseException:
         return error
-
-    def args(self, index: int) -> Any:
-        return self._contexts[index].args

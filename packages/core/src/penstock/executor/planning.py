@@ -80,6 +80,29 @@ class SamplePlans:
             self._shapes = tuple(list(map(tuple, each.tolist())) for each in self.planned.shapes)
         return self._shapes
 
+    def table_of(self, places: Sequence[int]) -> tuple[Any, ...]:
+        """Columns of the table, for the samples at these places."""
+        if self._planned is None and len(places) == 1:
+            return tuple([[value] for value in self.rows[places[0]]])
+        table = self.planned.table
+        if isinstance(places, range):
+            return tuple([column[places.start : places.stop] for column in table])
+        return tuple(
+            [
+                c[list(places)] if isinstance(c, np.ndarray) else [c[k] for k in places]
+                for c in table
+            ]
+        )
+
+    def shapes_of(self, places: Sequence[int]) -> np.ndarray:
+        """Shapes of the first output, int64 ``(samples, ndim)``, of some samples."""
+        if self._planned is None and len(places) == 1:
+            return np.array([self.shapes[0][places[0]]], np.int64)
+        found = self.planned.shapes[0]
+        if isinstance(places, range):
+            return found[places.start : places.stop]
+        return found[list(places)]
+
     def spread(self, places: Sequence[int], count: int) -> SamplePlans:
         """The same as plans of `count` samples, of which these are the ones at `places`."""
         planned = self.planned

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from penstock.executor.cpu.arena import Arena
 from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.guards import chosen, members, spread, taken
 from penstock.executor.step import reads
-from penstock.operators.support.planning import Samples
+from penstock.operators.support.planning import PlanContext, Samples
 from penstock.operators.support.schema import Spec
 from penstock.tensors.pool import HOST_POOL
 from penstock.types import to_dali_type
@@ -26,8 +25,10 @@ if TYPE_CHECKING:
     from penstock.executor.step import Step
 
 
-class HostBatchContext:
+class HostBatchContext(PlanContext):
     """What `BatchOperator.cpu` is handed besides the samples."""
+
+    __slots__ = ("_arena", "_buffers", "_inputs", "_node")
 
     def __init__(
         self,
@@ -37,16 +38,19 @@ class HostBatchContext:
         buffers: list[BatchBuffer],
         places: Sequence[int],
     ) -> None:
-        self._step = step
-        self._places = places
-        """Where in the batch of the iteration the samples are."""
-        self._iteration = iteration
+        tensors = {}
+        for name, r, convert in step.tensor_args:
+            batch = iteration.buffers[r]
+            assert batch is not None
+            rows = batch.rows
+            tensors[name] = Samples([rows[index] for index in places]), convert
+        sources = next((b.sources for b in inputs if b.sources is not None), None)
+        seed, number = iteration.seed_of(step), iteration.number
+        super().__init__(step.op.args, tensors, places, seed, number, sources)
+        self._node = step.node
         self._inputs = inputs
         self._buffers = buffers
         self._arena = Arena()
-        self.seed = iteration.seed_of(step)
-        self.iteration = iteration.number
-        self.size = len(places)
 
     def empty(
         self, index: int, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0
@@ -54,7 +58,7 @@ class HostBatchContext:
         """Memory for sample `index` of an output."""
         buffer = self._buffers[output]
         buffer.check(shape, dtype)
-        return buffer.row(self._places[index], shape)
+        return buffer.row(self.indices[index], shape)
 
     def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """Scratch memory that lives until the operator returns."""
@@ -62,24 +66,11 @@ class HostBatchContext:
 
     def located(self, error: BaseException, index: int) -> BaseException:
         """`error` with the place of this operator and sample `index`, to be raised."""
-        sources = next((b.sources for b in self._inputs if b.sources is not None), None)
-        source = sources[index] if sources is not None else None
-        return located(error, self._step.node.where(self._places[index], source))
+        return located(error, self._node.where(self.indices[index], self.source(index)))
 
     def whole(self, position: int) -> np.ndarray | None:
         """All samples of an input as one array; `None` if they do not lie in one piece."""
         return self._inputs[position].dense
-
-    def args(self, index: int) -> Any:
-        """Arguments of sample `index`."""
-        values = SimpleNamespace(**self._step.args)
-        for name, register, convert in self._step.tensor_args:
-            buffer = self._iteration.buffers[register]
-            assert buffer is not None
-            row = buffer.rows[self._places[index]]
-            assert row is not None
-            setattr(values, name, convert(row))
-        return values
 
 
 def run_batch_step(

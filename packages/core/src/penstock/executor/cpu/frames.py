@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
-from penstock.executor.cpu.context import FrameContext
 from penstock.executor.planning import Planner, SamplePlans
+from penstock.operators.support.contexts import OutputRow, SampleContext
 from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.operator import SampleOperator
 from penstock.operators.support.planning import Samples
 from penstock.operators.support.schema import Spec, as_specs
 from penstock.types import storage_dtype
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 
 class FrameLoop(SampleOperator):
@@ -60,6 +63,7 @@ class FrameLoop(SampleOperator):
             for spec, framed in zip(inputs[1:], self.framed, strict=True)
         ]
         outputs = as_specs(self.op.infer(frame, *others))
+        self._outputs = len(outputs)
         self._planner = None
         if self.op.plan is not None and self.op.needs_plan:
             self._planner = Planner(self.op, None, outputs, constant=False)
@@ -87,32 +91,42 @@ class FrameLoop(SampleOperator):
                 return c.empty(sequence.shape, self._type_of_empty)
             raise ShapeError(f"The sequence has no frames: its shape is {sequence.shape}.")
         args = self._frame_arguments(c.args, count)
-        context = FrameContext(c, count, self.axis, c.args if not args else SimpleNamespace())
+        memory = [_Frames(c, k, count, self.axis) for k in range(self._outputs)]
+        own = SimpleNamespace() if args else c.args
+        context = SampleContext(
+            c.node,
+            own,
+            c.arena,
+            c.seed,
+            memory,
+            [c.index] * count,
+            [c.source] * count,
+            None if self._planner is None else self._planned(c, count, sequence, others),
+        )
+        context.iteration = c.iteration
         lead: tuple[slice | int, ...] = (slice(None),) * self.axis
-        outputs = 1
-        if self._planner is not None:
-            context.plans = self._planned(c, count, sequence, others)
         for f in range(count):
+            context.position = context.place = f
+            for output in memory:
+                output.frame = f
             if args:
-                context.args.__dict__.update(c.args.__dict__)
-                context.args.__dict__.update({k: v[f] for k, v in args.items()})
+                own.__dict__.update(c.args.__dict__)
+                own.__dict__.update({k: v[f] for k, v in args.items()})
             frame: np.ndarray = sequence if self.repeats else sequence[(*lead, f)]
-            if True in self.framed:
-                of_frame = [
-                    data[f] if framed else data
-                    for data, framed in zip(others, self.framed, strict=True)
-                ]
-                result = self.op.cpu(context.at(f), frame, *of_frame)
-            else:
-                result = self.op.cpu(context.at(f), frame, *others)
+            of_frame = [
+                data[f] if framed else data
+                for data, framed in zip(others, self.framed, strict=True)
+            ]
+            result = self.op.cpu(context, frame, *of_frame)
             if isinstance(result, LazyValue):
                 result = result.materialise(context)
             results = result if isinstance(result, tuple) else (result,)
-            outputs = len(results)
-            for k, output in enumerate(results):
-                _store(context, k, output)
-        whole = tuple(context.output(k) for k in range(outputs))
-        return whole[0] if outputs == 1 else whole
+            if len(results) != len(memory):  # whoever called says what is wrong
+                return results
+            for output, made in zip(memory, results, strict=True):
+                output.store(made)
+        whole = tuple(output.sequence for output in memory)
+        return whole[0] if len(whole) == 1 else whole
 
     def _planned(
         self,
@@ -191,15 +205,63 @@ def _of_frame(spec: Spec) -> Spec:
     )
 
 
-def _store(context: FrameContext, output: int, frame: np.ndarray) -> None:
-    try:
-        slot = context.slot(output, frame.shape, frame.dtype)
-    except IndexError as error:  # pragma: no cover - slot() of the first frame sets the shape
-        raise ShapeError(str(error)) from error
-    if slot.shape != frame.shape:
-        raise ShapeError(
-            f"The frames of one sequence came out with different shapes: {slot.shape} and "
-            f"{frame.shape}. All frames of a sequence must keep one shape."
-        )
-    if slot.ctypes.data != frame.ctypes.data or slot.strides != frame.strides:
-        np.copyto(slot, frame)
+class _Frames(OutputRow):
+    """Memory of an output sequence, in the places of its frames.
+
+    Parameters
+    ----------
+    whole
+        The context of the sequence.
+    output
+        Number of the output.
+    count
+        Number of frames.
+    axis
+        The axis of the frames.
+
+    Attributes
+    ----------
+    frame
+        Number of the frame at hand.
+    sequence
+        The whole sequence; `None` until a frame has told the shape.
+    """
+
+    def __init__(self, whole: SampleContext, output: int, count: int, axis: int) -> None:
+        self._whole = whole
+        self._output = output
+        self._count = count
+        self._axis = axis
+        self._dtype: DTypeLike = np.uint8
+        self.frame = 0
+        self.sequence: np.ndarray | None = None
+
+    def check(self, shape: Sequence[int], dtype: DTypeLike) -> None:
+        self._dtype = dtype
+
+    def row(self, index: int, shape: tuple[int, ...]) -> np.ndarray:
+        if not self._axis:
+            place = self._place(shape, self._dtype)
+            # A frame of another shape than the first has no place; `store` says so.
+            if place.shape == tuple(shape):
+                return place
+        return self._whole.temp(shape, self._dtype)
+
+    def _place(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """Where in the sequence the frame is."""
+        axis = self._axis
+        if self.sequence is None:
+            full = (*shape[:axis], self._count, *shape[axis:])
+            self.sequence = self._whole.empty(full, dtype, self._output)
+        return self.sequence[(slice(None),) * axis + (self.frame,)]
+
+    def store(self, frame: np.ndarray) -> None:
+        """Put what the operator has made of the frame into the sequence, if it is not there."""
+        place = self._place(frame.shape, frame.dtype)
+        if place.shape != frame.shape:
+            raise ShapeError(
+                f"The frames of one sequence came out with different shapes: {place.shape} and "
+                f"{frame.shape}. All frames of a sequence must keep one shape."
+            )
+        if place.ctypes.data != frame.ctypes.data or place.strides != frame.strides:
+            np.copyto(place, frame)

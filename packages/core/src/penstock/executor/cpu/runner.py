@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.errors import PenstockError, ShapeError, located
 from penstock.executor.cpu.chunk import Chunk, Group
-from penstock.executor.cpu.context import ChunkContext, context_of
 from penstock.executor.guards import chosen, spread, taken
 from penstock.executor.loader import Loaded
+from penstock.operators.support.contexts import ChunkContext, SampleContext
 from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
 from penstock.tensors.rows import Rows
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from penstock.executor.cpu.arena import Arena
     from penstock.executor.cpu.batch import BatchBuffer
-    from penstock.executor.cpu.context import Context
     from penstock.executor.cpu.program import Program
     from penstock.executor.iteration import Iteration
     from penstock.executor.loader import Loader
@@ -49,7 +49,10 @@ class SampleRunner:
         self._program = program
         self._arena = arena
         self._materialise = materialise_views
-        steps = [(step, context_of(step, arena)) for step in program.steps]
+        steps = [
+            (s, SampleContext(s.node, SimpleNamespace(**s.args), arena, s.seed))
+            for s in program.steps
+        ]
         self._readers = [(s, c) for s, c in steps if s.is_reader]
         self._operators = [(s, c) for s, c in steps if not s.is_reader]
         self._steps = steps
@@ -110,7 +113,7 @@ class SampleRunner:
 
         What can be worked out for all of them at once comes first, step by step.
         """
-        left: list[tuple[Step, Context]] = []
+        left: list[tuple[Step, SampleContext]] = []
         for step, context in self._operators:
             context.indices = chunk.indices
             context.sources = chunk.sources.get(step.origin)
@@ -153,7 +156,7 @@ class SampleRunner:
             begin = end
 
     def _planned(
-        self, step: Step, context: Context, chunk: Chunk, places: list[int] | None
+        self, step: Step, context: SampleContext, chunk: Chunk, places: list[int] | None
     ) -> SamplePlans | None:
         """The plans of a chunk, or of its samples at `places`, for a step; `None` where they have
         to be made later.
@@ -177,7 +180,7 @@ class SampleRunner:
     def _plans(
         self,
         step: Step,
-        context: Context,
+        context: SampleContext,
         inputs: Sequence[Samples],
         tensors: dict[str, Any],
         indices: Sequence[int],
@@ -197,7 +200,7 @@ class SampleRunner:
     def _keep_values(
         self,
         step: Step,
-        context: Context,
+        context: SampleContext,
         values: tuple[np.ndarray, ...],
         chunk: Chunk,
         places: list[int] | None,
@@ -216,7 +219,7 @@ class SampleRunner:
             where = range(len(chunk.indices)) if places is None else places
             _merge_sources(step, chunk, where, [known.rows[k] for k in where])
 
-    def _do(self, step: Step, context: Context, group: Group, chunk: Chunk) -> None:
+    def _do(self, step: Step, context: SampleContext, group: Group, chunk: Chunk) -> None:
         """Take a group through one step; samples that fail leave the group."""
         if not group.positions:
             return
@@ -231,7 +234,7 @@ class SampleRunner:
             group.drop(failed)
 
     def _merged(
-        self, step: Step, context: Context, group: Group, chunk: Chunk
+        self, step: Step, context: SampleContext, group: Group, chunk: Chunk
     ) -> tuple[Sequence[Any], list[int]]:
         """What samples of a group have in the branches that they took; and which of them failed."""
         truth, positions = group.of(step.inputs[2]), group.positions
@@ -259,7 +262,7 @@ class SampleRunner:
         return [output], failed
 
     def _results(
-        self, step: Step, context: Context, inputs: list[Any], group: Group, chunk: Chunk
+        self, step: Step, context: SampleContext, inputs: list[Any], group: Group, chunk: Chunk
     ) -> tuple[Sequence[Any], list[int]]:
         """What a step makes of a group, output by output; and the places of those that failed."""
         positions = group.positions
@@ -300,7 +303,7 @@ class SampleRunner:
         return self._one_by_one(step, context, inputs, group, chunk)
 
     def _one_by_one(
-        self, step: Step, context: Context, inputs: list[Any], group: Group, chunk: Chunk
+        self, step: Step, context: SampleContext, inputs: list[Any], group: Group, chunk: Chunk
     ) -> tuple[Sequence[Any], list[int]]:
         """The same, each sample alone, so that an error finds its own."""
         failed: list[int] = []
@@ -322,7 +325,7 @@ class SampleRunner:
     def _at_once(
         self,
         step: Step,
-        context: Context,
+        context: SampleContext,
         inputs: list[Any],
         group: Group,
         chunk: Chunk,
@@ -355,7 +358,7 @@ class SampleRunner:
     def _each(
         self,
         step: Step,
-        context: Context,
+        context: SampleContext,
         inputs: list[Any],
         group: Group,
         chunk: Chunk,
@@ -405,7 +408,7 @@ class SampleRunner:
         return outputs, failed
 
     def _store_several(
-        self, step: Step, context: Context, result: Any, outputs: list[list[Any]]
+        self, step: Step, context: SampleContext, result: Any, outputs: list[list[Any]]
     ) -> None:
         results = result if isinstance(result, tuple) else (result,)
         _check_count(step, results)
@@ -416,7 +419,7 @@ class SampleRunner:
                 value = np.ascontiguousarray(value)
             output.append(value)
 
-    def _load(self, step: Step, context: Context, chunk: Chunk) -> None:
+    def _load(self, step: Step, context: SampleContext, chunk: Chunk) -> None:
         """Bring in what a reader drew for a chunk; samples that it cannot read leave the chunk."""
         loader: Loader = step.op
         indices, buffers = chunk.indices, context.buffers
@@ -445,7 +448,12 @@ class SampleRunner:
             self._fetch(step, context, chunk, missing, entries)
 
     def _fetch(
-        self, step: Step, context: Context, chunk: Chunk, missing: list[int], entries: np.ndarray
+        self,
+        step: Step,
+        context: SampleContext,
+        chunk: Chunk,
+        missing: list[int],
+        entries: np.ndarray,
     ) -> None:
         """Bring in alone the samples of a chunk that could not be with the others, if possible."""
         columns, sources = [], chunk.sources[step.origin]
@@ -478,7 +486,9 @@ class SampleRunner:
             chunk.keep([k for k in range(len(chunk.indices)) if k not in failed])
 
 
-def _lazy_producers(step: Step, made: dict[int, tuple[Step, Context]]) -> tuple[Context, ...]:
+def _lazy_producers(
+    step: Step, made: dict[int, tuple[Step, SampleContext]]
+) -> tuple[SampleContext, ...]:
     """Contexts of the steps that have put together what a step is handed as a lazy value."""
     found = []
     while step.inputs and step.inputs[0] in made:

@@ -13,9 +13,9 @@ import numpy as np
 
 from penstock.errors import DataTypeError
 from penstock.executor.cpu.arena import Arena
-from penstock.executor.cpu.context import Context
 from penstock.executor.planning import Planner
 from penstock.experimental.dynamic.slots import HostValue
+from penstock.operators.support.contexts import OutputRow, SampleContext
 from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.planning import Samples
 from penstock.tensors.pool import HOST_POOL
@@ -41,8 +41,8 @@ class _Scratch(threading.local):
 SCRATCH = _Scratch()
 
 
-class _Row:
-    """Memory of an output, where `Context` finds it: a batch of one sample."""
+class _Row(OutputRow):
+    """Memory of an output, which the user's `Tensor` will have."""
 
     __slots__ = ("_dtype", "handed")
 
@@ -50,7 +50,7 @@ class _Row:
         self._dtype = dtype
         self.handed: np.ndarray | None = None
 
-    def check(self, shape: tuple[int, ...], dtype: DTypeLike) -> None:
+    def check(self, shape: Sequence[int], dtype: DTypeLike) -> None:
         """Check what an operator asks for."""
         if dtype is not self._dtype and np.dtype(dtype) != self._dtype:
             raise DataTypeError("another element type than declared")
@@ -157,12 +157,10 @@ class Solo:
             for name, value, convert in tensors:
                 row = value.rows[0]
                 setattr(args, name, row if convert is None else convert(row))
-        context = Context(self._node, args, arena, seed, 0)
-        context.buffers = rows = [_Row(dtype) for dtype in self._dtypes]  # type: ignore[assignment]
-        context.indices = (0,)
-        context.plans = plans
+        rows = [_Row(dtype) for dtype in self._dtypes]
         first = inputs[0] if inputs else None
-        sources = context.sources = None if first is None else first.sources
+        sources = None if first is None else first.sources
+        context = SampleContext(self._node, args, arena, seed, rows, (0,), sources, plans)
         try:
             if len(inputs) == 1:
                 result = self._cpu(context, first.rows[0])  # type: ignore[union-attr]

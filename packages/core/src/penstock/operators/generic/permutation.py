@@ -11,6 +11,7 @@ from penstock.errors import ArgumentValueError, OutOfRangeError, ShapeError
 from penstock.kernels.cpu.random import fill_unit
 from penstock.operators.support.argument_types import BoolArg, IntListArg
 from penstock.operators.support.operator import BatchContext, BatchOperator, operator
+from penstock.operators.support.planning import PlanContext
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType
@@ -50,7 +51,10 @@ class PermuteBatch(BatchOperator):
             )
         return data
 
-    def _checked(self, indices: Sequence[int], size: int) -> Sequence[int]:
+    def _indices(self, c: PlanContext) -> Sequence[int]:
+        """For each place of the batch, the number of the sample that comes to it."""
+        values, size = c.values("indices"), c.size
+        indices: Sequence[int] = [v[0] for v in values] if self.tensor_args else values[0]
         if len(indices) != size:
             raise ArgumentValueError(
                 f"The number of sample indices, {len(indices)}, does not match the current batch "
@@ -65,16 +69,10 @@ class PermuteBatch(BatchOperator):
         return indices
 
     def cpu(self, c: Any, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-        indices: Sequence[int] = c.args(0).indices
-        if self.tensor_args:
-            indices = [c.args(k).indices[0] for k in range(c.size)]
-        return [samples[k] for k in self._checked(indices, c.size)]
+        return [samples[k] for k in self._indices(c)]
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
-        indices: Sequence[int] = c.values("indices")[0]
-        if self.tensor_args:
-            indices = [each[0] for each in c.values("indices")]
-        return data.taken(np.array(self._checked(indices, c.size), np.int64))
+        return data.taken(np.array(self._indices(c), np.int64))
 
 
 @operator(

@@ -12,6 +12,8 @@ import numpy as np
 from penstock.errors import NotYetSupportedError
 from penstock.operators.support.argument_types import BoolArg, IntArg, IntListArg
 from penstock.operators.support.batch_context import BatchContext as BatchContext
+from penstock.operators.support.contexts import ChunkContext as ChunkContext
+from penstock.operators.support.contexts import SampleContext as SampleContext
 from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.registry import register
 from penstock.operators.support.schema import Arg, Input, OldName, OpSchema, Spec
@@ -19,153 +21,7 @@ from penstock.operators.support.shape_memo import ShapeMemo
 from penstock.tensors.rows import Rows
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
     from penstock.operators.support.planning import Planned
-
-
-class SampleContext(Protocol):
-    """What an operator is handed, besides its inputs, while it works on one sample."""
-
-    args: Any
-    """Arguments of this sample by name, converted; `None` where not given and without default. Of
-    an operator with a `plan`, the constant ones only."""
-
-    @property
-    def row(self) -> Any:
-        """What `plan` has worked out for this sample: its row of the table."""
-
-    @property
-    def out(self) -> np.ndarray:
-        """Memory for the only output, of the shape that `plan` gave and the type that `infer` gave:
-        its row of the batch wherever possible. Not to be asked for by what returns a view.
-        """
-        ...
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the first output, as `plan` gave it."""
-        ...
-
-    @property
-    def index(self) -> int:
-        """Position of the sample in its batch."""
-
-    @property
-    def source(self) -> str:
-        """File or key the sample was read from; empty where unknown."""
-
-    @property
-    def seed(self) -> int:
-        """Seed of the operator's random stream."""
-
-    @property
-    def iteration(self) -> int:
-        """Number of the iteration since the pipeline was built."""
-
-    def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
-        """Uninitialised contiguous memory for an output, its row of the batch wherever possible."""
-        ...
-
-    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-        """Uninitialised scratch memory that is this sample's until it has left the segment."""
-        ...
-
-    def uniforms(self, count: int) -> np.ndarray:
-        """`count` float64 numbers in [0, 1), a function of (seed, operator, iteration, sample)."""
-        ...
-
-    def located(self, error: Exception) -> Exception:
-        """`error` as this operator's, for a lazy value it handed on that turns out bad."""
-        ...
-
-
-class ChunkContext(Protocol):
-    """What an operator is handed, besides its inputs, while it works on several samples."""
-
-    args: Any
-    """Constant arguments by name, converted."""
-
-    @property
-    def table(self) -> tuple[Any, ...]:
-        """What `plan` has worked out: its table, the columns for these samples."""
-
-    def values(self, name: str) -> list[Any]:
-        """Argument `name` of each sample, converted; of those that `plan` does not look at."""
-        ...
-
-    @property
-    def shapes(self) -> np.ndarray:
-        """Shapes of the first output, int64 ``(samples, ndim)``, as `plan` gave them."""
-        ...
-
-    def out(self) -> Rows:
-        """Uninitialised memory for the first output, of the shapes that `plan` has found."""
-        ...
-
-    def empty(self, shapes: np.ndarray, dtype: DTypeLike, output: int = 0) -> Rows:
-        """Uninitialised memory for an output of all samples; `shapes` are ``(samples, ndim)``."""
-        ...
-
-    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-        """Uninitialised scratch memory that is theirs until they have left the segment."""
-        ...
-
-    def is_read(self, output: int) -> bool:
-        """Whether anybody reads an output; of one that nobody reads, `None` may be returned."""
-        ...
-
-
-class OneSample:
-    """The `ChunkContext` of a single sample, where samples come one by one.
-
-    Parameters
-    ----------
-    context
-        Of the sample.
-    """
-
-    def __init__(self, context: Any) -> None:
-        self._context = context
-        self.args = context.args
-
-    @property
-    def table(self) -> tuple[Any, ...]:
-        """The row of the sample."""
-        return tuple([[value] for value in self._context.row])
-
-    def values(self, name: str) -> list[Any]:
-        """Argument `name` of the sample."""
-        return [getattr(self.args, name)]
-
-    @property
-    def shapes(self) -> np.ndarray:
-        """The shape of the first output."""
-        return np.array([self._context.shape], np.int64)
-
-    def out(self) -> Rows:
-        """Memory for the first output, of the shape that `plan` gave."""
-        context = self._context
-        return self._rows(context.shape, context.plans.dtypes[0], 0)
-
-    def empty(self, shapes: np.ndarray, dtype: DTypeLike, output: int = 0) -> Rows:
-        """Memory for an output."""
-        return self._rows(tuple(shapes[0].tolist()), dtype, output)
-
-    def _rows(self, shape: tuple[int, ...], dtype: DTypeLike, output: int) -> Rows:
-        found = self._context.empty(shape, dtype, output)
-        flat = found.reshape(-1)
-        made = Rows.of_memory(flat, np.zeros(1, np.int64), np.array([shape], np.int64))
-        made.rows = [found]
-        return made
-
-    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-        """Scratch memory."""
-        return self._context.temp(shape, dtype)  # type: ignore[no-any-return]
-
-    def is_read(self, output: int) -> bool:
-        """Nobody has said that an output is not read."""
-        return True
 
 
 class HostBatch(Protocol):
@@ -322,7 +178,7 @@ class SampleOperator(Operator):
         Inputs may be views with any strides and must not be written to. Outputs may be views of
         inputs. Memory for outputs comes from ``c.empty``, scratch from ``c.temp``.
         """
-        one = OneSample(c)
+        one = c.alone()
         found = self.cpu_chunk(one, *[Rows([data]) for data in inputs])
         if isinstance(found, LazyValue):
             found = found.materialise(one)
@@ -368,10 +224,10 @@ class BatchOperator(Operator):
         """Work on one batch; return a list of samples for each output.
 
         Each input is a list of samples. Samples of outputs may be those of inputs, in any order, or
-        views of them. `c` has `size`, `seed` and `iteration`; ``c.args(k)``, the arguments of
-        sample `k`; ``c.empty(k, shape, dtype)``, memory for its output; ``c.temp(shape, dtype)``,
-        scratch memory; ``c.whole(n)``, input `n` as one array where its samples lie in one piece;
-        and ``c.located(error, k)``, an error with the place of sample `k`.
+        views of them. `c` is a `PlanContext` (``c.size``, ``c.args``, ``c.values(name)``, ...) and
+        has ``c.empty(k, shape, dtype)``, memory for the output of sample `k`; ``c.temp(shape,
+        dtype)``, scratch memory; ``c.whole(n)``, input `n` as one array where its samples lie in
+        one piece; and ``c.located(error, k)``, an error with the place of sample `k`.
         """
         raise NotYetSupportedError(f"`{self.schema.name}` has no CPU implementation.")
 

@@ -1,0 +1,242 @@
+"""What operators on the CPU are handed while they work: arguments, plans, memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import located
+from penstock.kernels.cpu.random import sample_uniforms
+from penstock.tensors.rows import Rows, pack_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import DTypeLike
+
+    from penstock.executor.cpu.arena import Arena
+    from penstock.executor.planning import SamplePlans
+    from penstock.graph.nodes import OpNode
+
+
+class OutputRow:
+    """Memory of an output of one sample, where a context finds it; a sub-class has `row`.
+
+    The batches of a pipeline have the same methods, for the samples at any `index`.
+    """
+
+    def check(self, shape: Sequence[int], dtype: DTypeLike) -> None:
+        """Check what an operator asks for."""
+
+    def row(self, index: int, shape: tuple[int, ...]) -> np.ndarray:
+        """Memory for the sample."""
+        raise NotImplementedError
+
+    def rows_for(self, indices: Sequence[int], shapes: np.ndarray) -> Rows:
+        """The same for an operator that takes several samples at a time."""
+        row = self.row(indices[0], tuple(shapes[0].tolist()))
+        found = Rows.of_memory(row.reshape(-1), np.zeros(1, np.int64), shapes)
+        found.rows = [row]
+        return found
+
+
+class SampleContext:
+    """What an operator is handed, besides its inputs, while it works on one sample.
+
+    One serves a step on one worker, which points it at one sample of a chunk after the other.
+
+    Attributes
+    ----------
+    args
+        Arguments of the sample by name, converted; `None` where not given and without default. Of
+        an operator with a `plan`, the constant ones only.
+    seed
+        Seed of the operator's random stream.
+    iteration
+        Number of the iteration since the pipeline was built.
+    """
+
+    __slots__ = (
+        "arena",
+        "args",
+        "buffers",
+        "indices",
+        "iteration",
+        "node",
+        "place",
+        "plans",
+        "position",
+        "seed",
+        "sources",
+    )
+
+    def __init__(
+        self,
+        node: OpNode,
+        args: Any,
+        arena: Arena,
+        seed: Any,
+        buffers: Sequence[Any] = (),
+        indices: Sequence[int] = (),
+        sources: Sequence[str] | None = None,
+        plans: SamplePlans | None = None,
+    ) -> None:
+        self.node = node
+        self.args = args
+        self.arena = arena
+        self.seed = seed
+        self.iteration = 0
+        self.buffers = buffers
+        """For each output a batch or an `OutputRow`; `None` where scratch memory will do."""
+        self.indices = indices
+        """Positions in the batch of the samples of the chunk."""
+        self.sources = sources
+        """Where these were read from, if anywhere."""
+        self.position = 0
+        """Which of them is at hand."""
+        self.plans = plans
+        """The plans of the chunk, or of some of its samples, where the operator has any."""
+        self.place = 0
+        """Which of them is that of the sample at hand."""
+
+    @property
+    def index(self) -> int:
+        """Position of the sample in its batch."""
+        return self.indices[self.position]
+
+    @property
+    def source(self) -> str:
+        """File or key the sample was read from; empty where unknown."""
+        return "" if self.sources is None else self.sources[self.position]
+
+    @property
+    def row(self) -> Any:
+        """What `plan` has worked out for the sample: its row of the table."""
+        assert self.plans is not None
+        return self.plans.rows[self.place]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the first output, as `plan` gave it."""
+        assert self.plans is not None
+        return self.plans.shapes[0][self.place]
+
+    @property
+    def out(self) -> np.ndarray:
+        """Memory for the only output, of the shape that `plan` gave and the type that `infer` gave:
+        its row of the batch wherever possible. Not to be asked for by what returns a view.
+        """
+        assert self.plans is not None
+        return self.empty(self.plans.shapes[0][self.place], self.plans.dtypes[0])
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
+        """Uninitialised contiguous memory for an output, its row of the batch wherever possible."""
+        buffer = self.buffers[output]
+        if buffer is None:
+            return self.arena.empty(shape, dtype)
+        buffer.check(shape, dtype)
+        return buffer.row(self.indices[self.position], shape)  # type: ignore[no-any-return]
+
+    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """Uninitialised scratch memory that is this sample's until it has left the segment."""
+        return self.arena.empty(shape, dtype)
+
+    def uniforms(self, count: int) -> np.ndarray:
+        """`count` float64 numbers in [0, 1), a function of (seed, operator, iteration, sample)."""
+        return sample_uniforms(self.seed, self.iteration, self.index, count)
+
+    def located(self, error: Exception) -> Exception:
+        """`error` as this operator's, for a lazy value it handed on that turns out bad."""
+        return located(error, self.node.where(self.index, self.source))
+
+    def alone(self) -> ChunkContext:
+        """The context of a chunk that has this sample only."""
+        return ChunkContext(self, (self.index,), range(self.place, self.place + 1), {}, None)
+
+
+class ChunkContext:
+    """What an operator is handed, besides its inputs, while it works on several samples.
+
+    Parameters
+    ----------
+    context
+        The step's.
+    indices
+        Positions of the samples in their batch.
+    places
+        Of each sample, which of the plans is its own.
+    values
+        Arguments that differ from sample to sample, converted, by name.
+    read
+        Of each output, whether anybody reads it; `None` where nobody has said.
+
+    Attributes
+    ----------
+    args
+        Constant arguments by name, converted.
+    handed
+        Memory of outputs that has been handed out.
+    """
+
+    __slots__ = ("_context", "_indices", "_places", "_read", "_values", "args", "handed")
+
+    def __init__(
+        self,
+        context: SampleContext,
+        indices: Sequence[int],
+        places: Sequence[int],
+        values: dict[str, list[Any]],
+        read: Sequence[bool] | None,
+    ) -> None:
+        self._context = context
+        self._indices = indices
+        self._places = places
+        self._values = values
+        self._read = read
+        self.args = context.args
+        self.handed: list[Rows] = []
+
+    @property
+    def table(self) -> tuple[Any, ...]:
+        """What `plan` has worked out: its table, the columns for these samples."""
+        plans = self._context.plans
+        assert plans is not None
+        return plans.table_of(self._places)
+
+    def values(self, name: str) -> list[Any]:
+        """Argument `name` of each sample, converted; of those that `plan` does not look at."""
+        found = self._values.get(name)
+        return [getattr(self.args, name)] * len(self._indices) if found is None else found
+
+    def is_read(self, output: int) -> bool:
+        """Whether anybody reads an output; of one that nobody reads, `None` may be returned."""
+        return self._read is None or self._read[output]
+
+    @property
+    def shapes(self) -> np.ndarray:
+        """Shapes of the first output, int64 ``(samples, ndim)``, as `plan` gave them."""
+        plans = self._context.plans
+        assert plans is not None
+        return plans.shapes_of(self._places)
+
+    def out(self) -> Rows:
+        """Uninitialised memory for the first output, of the shapes that `plan` has found."""
+        plans = self._context.plans
+        assert plans is not None
+        return self.empty(self.shapes, plans.dtypes[0])
+
+    def empty(self, shapes: np.ndarray, dtype: DTypeLike, output: int = 0) -> Rows:
+        """Uninitialised memory for an output of all samples; `shapes` are ``(samples, ndim)``."""
+        buffer = self._context.buffers[output]
+        if buffer is None:
+            found = pack_rows(shapes, np.dtype(dtype), self._context.arena.empty)
+        else:
+            buffer.check(shapes[0], dtype)
+            found = buffer.rows_for(self._indices, shapes)
+        self.handed.append(found)
+        return found
+
+    def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """Uninitialised scratch memory that is theirs until they have left the segment."""
+        return self._context.arena.empty(shape, dtype)
