@@ -61,6 +61,8 @@ def variants(schema: OpSchema) -> list[Variant]:
     if flags:
         flags.sort(key=lambda arg: not arg.default)  # what is there without being asked for
         return _of_flags(flags, count, defaults)
+    if schema.calls_user:
+        return _OF_FUNCTIONS
     if schema.name != "external_source":
         raise NotImplementedError(f"what decides how many outputs `fn.{schema.name}` has?")
     return _OF_SOURCES
@@ -104,3 +106,10 @@ _OF_SOURCES = [
     Variant((1, None)),
 ]
 """The ways to call `fn.external_source`."""
+
+_OF_FUNCTIONS = [
+    Variant((1,), {"num_outputs": "Literal[1] | None"}),
+    Variant((0,), {"num_outputs": "Literal[0]"}, ("num_outputs",), ("num_outputs",)),
+    Variant((), {"num_outputs": "int"}, ("num_outputs",), ("num_outputs",)),
+]
+"""The ways to call operators that call functions of the user's."""

@@ -215,6 +215,8 @@ class Where:
     """The user's calls that created it, innermost first, each as ``file:line in function``."""
     sample: int | None = None
     source: str | None = None
+    raised: str | None = None
+    """The line of the user's function that the error came from, as ``file:line in function``."""
 
     @property
     def user_line(self) -> str | None:
@@ -226,6 +228,8 @@ class Where:
         parts = [f"in operator `{self.operator}`"]
         if self.name:
             parts.append(f'named "{self.name}"')
+        if self.raised:
+            parts.append(f"raised at {self.raised}")
         if self.sample is not None:
             parts.append(f"at sample {self.sample} of the batch")
         if self.source:

@@ -121,6 +121,27 @@ def hide_engine(error: BaseException) -> None:
         current = shown
 
 
+def raised_at(error: BaseException) -> str:
+    """The line that `error` came from in a function of the user's which the library has called.
+
+    It is the innermost line in the file of that function, as ``file:line in function``: what it
+    calls of other libraries says less. Empty where the function was not even entered.
+    """
+    trace = error.__traceback__
+    while trace is not None and _is_ours(trace):
+        trace = trace.tb_next
+    found = trace
+    while trace is not None:
+        assert found is not None
+        if trace.tb_frame.f_code.co_filename == found.tb_frame.f_code.co_filename:
+            found = trace
+        trace = trace.tb_next
+    if found is None:
+        return ""
+    code = found.tb_frame.f_code
+    return f"{code.co_filename}:{found.tb_lineno} in {code.co_name}"
+
+
 def _shows_all() -> bool:
     try:
         return FULL_TRACEBACK.value() == "1"

@@ -125,6 +125,7 @@ class Iteration:
         "next",
         "number",
         "program",
+        "python_function_seconds",
         "queue",
         "redrawn",
         "redraws",
@@ -199,6 +200,7 @@ class Iteration:
         """Seeds for this iteration alone, by the serial number of the operator's node."""
         self.started = 0.0
         self.seconds = 0.0
+        self.python_function_seconds = 0.0
 
     @property
     def done(self) -> bool:

@@ -47,6 +47,11 @@ class Recovery:
         self._policy = check_policy(policy)
         self._statistics = statistics
 
+    @property
+    def tolerates(self) -> bool:
+        """Whether an iteration goes on without samples that have failed."""
+        return self._policy != "raise"
+
     def mend(self, iteration: Iteration, error: BaseException) -> str:
         """Mend what a stage on the GPU failed on, so that it can try again.
 

@@ -39,8 +39,6 @@ class Stages:
         The GPU, for plans that have work for one.
     pool
         Where memory for samples comes from that no GPU reads.
-    pinned
-        Where memory for others comes from; that of the GPU when not given.
     """
 
     def __init__(
@@ -50,12 +48,11 @@ class Stages:
         recovery: Recovery,
         device: Device | None,
         pool: HostPool = HOST_POOL,
-        pinned: HostPool | None = None,
     ) -> None:
         self._plan = plan
         self._programs = programs
         self._recovery = recovery
-        self._pinned = device.pinned if pinned is None and device is not None else pinned
+        self._device = device
         self._pool = pool
         self._only_feeds = [fed_registers(plan, stage) for stage in plan.stages]
 
@@ -70,8 +67,8 @@ class Stages:
             plan_whole_batches(program, iteration, history)
         for r, _ in program.written:
             pool = self._pool
-            if self._pinned is not None and self._plan.uploaded[r] and r not in self._plan.outputs:
-                pool = self._pinned
+            if self._device is not None and self._plan.uploaded[r] and r not in self._plan.outputs:
+                pool = self._device.pinned
             iteration.buffers[r] = program.buffer(r, size, pool)
         iteration.stage = number
         if number == 0:
@@ -90,7 +87,17 @@ class Stages:
                 return self._again(iteration, again, program)
         for step in program.batch_steps:
             iteration.replace(reads(step))
-            run_batch_step(step, program, iteration, self._plan.history)
+            run_batch_step(
+                step,
+                program,
+                iteration,
+                self._plan.history,
+                tolerant=self._recovery.tolerates,
+            )
+            if iteration.failures:
+                again = self._recovery.settle(iteration)
+                if again:
+                    return self._again(iteration, again, program)
         iteration.completed = iteration.stage
         return self.following(iteration)
 

@@ -24,6 +24,9 @@ class Statistics:
     """Iterations that ended in an error."""
     busy_seconds: float = 0.0
     """Sum of the times from an iteration's begin to its end; iterations overlap."""
+    python_function_seconds: float = 0.0
+    """Time in functions of the user's: `fn.python_function` and its relatives, which run one after
+    the other. Where it is near the time that has passed, they set the pace."""
     consumer_wait_seconds: float = 0.0
     """Time the consumer waited for batches: near zero when the pipeline keeps up."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -39,6 +42,7 @@ class Statistics:
             self.samples += iteration.size
             self.skipped_samples += iteration.skipped
             self.busy_seconds += iteration.seconds
+            self.python_function_seconds += iteration.python_function_seconds
 
     def waited(self, seconds: float) -> None:
         """Count time the consumer spent waiting."""

@@ -1070,6 +1070,90 @@ def crop_mirror_normalize(
     name: str | None = None,
 ) -> list[DataNode]: ...
 @overload
+def dl_tensor_python_function(
+    *inputs: DataNode | ArrayLike,
+    function: object,
+    batch_processing: bool | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    num_outputs: Literal[1] | None = 1,
+    output_layouts: object = None,
+    preserve: bool | None = False,
+    synchronize_stream: bool | None = True,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Calls a Python function with DLPack capsules, which any library can take over.
+
+    It returns capsules, or objects with ``__dlpack__``. On the GPU its work has to be done when it
+    returns, or to be given to the operator's stream.
+
+    Order of calls, shapes and sources are as with `python_function`.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    *data : DataNode or array_like, optional
+        What the function gets.
+    function : object
+        What is called, with DLPack capsules, one for each input. It returns as many as there
+        are outputs: several as a tuple, none as `None`.
+    batch_processing : bool, optional
+        Call the function once for a batch, with a list of DLPack capsules for each input. It
+        returns such a list for each output. If false, it is called for each sample; it is true
+        unless given.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    num_outputs : int, default 1
+        How many outputs there are, 0 or more.
+    output_layouts : object, optional
+        Layout of the samples of all outputs, as a string, or a list with one for each of the
+        first outputs. Without it, outputs have none.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    synchronize_stream : bool, default True
+        On the GPU, wait for the operator's stream before the function is called. Without it the
+        function has to give its work to that stream.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode, or a list of them
+        What the function returns.
+    """
+
+@overload
+def dl_tensor_python_function(
+    *inputs: DataNode | ArrayLike,
+    function: object,
+    batch_processing: bool | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    num_outputs: Literal[0],
+    output_layouts: object = None,
+    preserve: bool | None = False,
+    synchronize_stream: bool | None = True,
+    device: str | None = None,
+    name: str | None = None,
+) -> None: ...
+@overload
+def dl_tensor_python_function(
+    *inputs: DataNode | ArrayLike,
+    function: object,
+    batch_processing: bool | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    num_outputs: int,
+    output_layouts: object = None,
+    preserve: bool | None = False,
+    synchronize_stream: bool | None = True,
+    device: str | None = None,
+    name: str | None = None,
+) -> Any: ...
+@overload
 def element_extract(
     sequences: DataNode | ArrayLike,
     /,
@@ -3006,6 +3090,90 @@ def preemphasis_filter(
     device: str | None = None,
     name: str | None = None,
 ) -> list[DataNode]: ...
+@overload
+def python_function(
+    *inputs: DataNode | ArrayLike,
+    function: object,
+    batch_processing: bool | None = False,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    num_outputs: Literal[1] | None = 1,
+    output_layouts: object = None,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Calls a Python function with NumPy's arrays, or with CuPy's on the GPU.
+
+    It is called in a thread of the pipeline, for one batch after the other and, without
+    `batch_processing`, for one sample after the other, in their order. Shapes may differ from
+    sample to sample; types and numbers of axes may not. What the function gets is its own, which it
+    may write to; what it returns is copied before the next call.
+
+    On the GPU its work goes to the operator's stream, which is CuPy's current one, and nobody waits
+    for it. There it must not write to what it gets, and what it returns is copied behind the calls
+    for all samples.
+
+    The operator is kept in the pipeline also where nothing uses what it returns, and outputs carry
+    on the source information of the first input.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    *data : DataNode or array_like, optional
+        What the function gets.
+    function : object
+        What is called, with arrays, one for each input. It returns as many as there are
+        outputs: several as a tuple, none as `None`.
+    batch_processing : bool, default False
+        Call the function once for a batch, with a list of arrays for each input. It returns
+        such a list for each output. If false, it is called for each sample.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    num_outputs : int, default 1
+        How many outputs there are, 0 or more.
+    output_layouts : object, optional
+        Layout of the samples of all outputs, as a string, or a list with one for each of the
+        first outputs. Without it, outputs have none.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode, or a list of them
+        What the function returns.
+    """
+
+@overload
+def python_function(
+    *inputs: DataNode | ArrayLike,
+    function: object,
+    batch_processing: bool | None = False,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    num_outputs: Literal[0],
+    output_layouts: object = None,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> None: ...
+@overload
+def python_function(
+    *inputs: DataNode | ArrayLike,
+    function: object,
+    batch_processing: bool | None = False,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    num_outputs: int,
+    output_layouts: object = None,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> Any: ...
 @overload
 def random_resized_crop(
     data: DataNode | ArrayLike,

@@ -97,7 +97,7 @@ def make_node(
         user_stack=stack,
         seed=args.get("seed") if schema.random else None,
         explicit_name=name is not None,
-        preserve=bool(args.get("preserve")),
+        preserve=schema.is_kept or bool(args.get("preserve")),
         attachment=attachment,
         owner=target,
         guard=_guard(schema, edges, tensors),

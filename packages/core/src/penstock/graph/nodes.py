@@ -62,7 +62,9 @@ class OpNode:
         arguments = (self.tensor_args[name] for name in sorted(self.tensor_args))
         return [*self.inputs, *arguments, *(term.predicate for term in self.guard)]
 
-    def where(self, sample: int | None = None, source: str | None = None) -> Where:
+    def where(
+        self, sample: int | None = None, source: str | None = None, raised: str = ""
+    ) -> Where:
         """The place of this node, for error messages."""
         return Where(
             operator=self.schema.written or f"fn.{self.schema.name}",
@@ -70,4 +72,5 @@ class OpNode:
             user_stack=self.user_stack,
             sample=sample,
             source=source or None,
+            raised=raised or None,
         )

@@ -93,7 +93,7 @@ class Engine:
             set_affinity=settings.set_affinity,
             device=device,
             depth=depth,
-            processes=start_processes(settings, plan, self.readers.by_node, run_outputs, device),
+            processes=start_processes(settings, plan, self.readers.by_node, run_outputs),
         )
         number = self.checkpointing.resume(self.readers, self.feeding)
         self.prefetch = Prefetch(self.executor, self.feeding, depth, number)

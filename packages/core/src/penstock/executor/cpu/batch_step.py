@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.errors import located
+from penstock.errors import OperatorError, located
 from penstock.executor.cpu.arena import Arena
 from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.guards import chosen, members, spread, taken
@@ -28,7 +29,15 @@ if TYPE_CHECKING:
 class HostBatchContext(PlanContext):
     """What `BatchOperator.cpu` is handed besides the samples."""
 
-    __slots__ = ("_arena", "_buffers", "_inputs", "_node")
+    __slots__ = (
+        "_arena",
+        "_buffers",
+        "_inputs",
+        "_iteration",
+        "_program",
+        "_step",
+        "_tolerant",
+    )
 
     def __init__(
         self,
@@ -37,6 +46,9 @@ class HostBatchContext(PlanContext):
         inputs: list[BatchBuffer],
         buffers: list[BatchBuffer],
         places: Sequence[int],
+        program: Program,
+        *,
+        tolerant: bool,
     ) -> None:
         tensors = {}
         for name, r, convert in step.tensor_args:
@@ -47,10 +59,42 @@ class HostBatchContext(PlanContext):
         sources = next((b.sources for b in inputs if b.sources is not None), None)
         seed, number = iteration.seed_of(step), iteration.number
         super().__init__(step.op.args, tensors, places, seed, number, sources)
-        self._node = step.node
+        self._step = step
+        self._program = program
+        self._iteration = iteration
+        self._tolerant = tolerant
         self._inputs = inputs
         self._buffers = buffers
         self._arena = Arena()
+
+    def own(self, position: int) -> list[np.ndarray]:
+        """The samples of an input, C-contiguous, for the operator to do with as it likes.
+
+        They are copies where anybody else reads them.
+        """
+        given = _given_rows(self._step, self._program, self._iteration, self.indices)
+        return [
+            row
+            if id(row) in given and row.flags.writeable and row.flags.c_contiguous
+            else HOST_POOL.copy_of(row)
+            for row in self._inputs[position].rows
+            if row is not None
+        ]
+
+    def declare(self, spec: Spec) -> None:
+        """Say what the next output is, of an operator that tells it late."""
+        r = self._step.outputs[len(self._buffers)]
+        buffer = BatchBuffer(self._iteration.size, spec, self._program.plan.history[r])
+        self._iteration.buffers[r] = buffer
+        self._buffers.append(buffer)
+
+    def fail(self, error: Exception, index: int, raised: str = "") -> None:
+        """Record that there is no output for sample `index`, or raise if that is the end."""
+        found = self.located(error, index, raised)
+        if not self._tolerant:
+            raise found from error
+        found.__cause__ = error
+        self._iteration.failures[self.indices[index]] = found
 
     def empty(
         self, index: int, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0
@@ -64,9 +108,17 @@ class HostBatchContext(PlanContext):
         """Scratch memory that lives until the operator returns."""
         return self._arena.empty(shape, dtype)
 
-    def located(self, error: BaseException, index: int) -> BaseException:
-        """`error` with the place of this operator and sample `index`, to be raised."""
-        return located(error, self._node.where(self.indices[index], self.source(index)))
+    def located(
+        self, error: BaseException, index: int | None = None, raised: str = ""
+    ) -> BaseException:
+        """`error` with the place of this operator and sample `index`, to be raised.
+
+        `raised` is the line of a function of the user's that it came from.
+        """
+        if index is None:
+            return located(error, self._step.node.where(raised=raised))
+        where = self._step.node.where(self.indices[index], self.source(index), raised)
+        return located(error, where)
 
     def whole(self, position: int) -> np.ndarray | None:
         """All samples of an input as one array; `None` if they do not lie in one piece."""
@@ -74,9 +126,17 @@ class HostBatchContext(PlanContext):
 
 
 def run_batch_step(
-    step: Step, program: Program, iteration: Iteration, history: list[ShapeStatistics]
+    step: Step,
+    program: Program,
+    iteration: Iteration,
+    history: list[ShapeStatistics],
+    *,
+    tolerant: bool = False,
 ) -> None:
-    """Run one whole-batch operator and keep its outputs."""
+    """Run one whole-batch operator and keep its outputs.
+
+    If `tolerant`, it may leave out samples, and records them as failures of the iteration.
+    """
     late = step.node.schema.tells_late or step.reduces
     places: Sequence[int] = range(iteration.size)
     some = None
@@ -95,15 +155,16 @@ def run_batch_step(
     inputs = [b for b in (iteration.buffers[r] for r in step.inputs) if b is not None]
     if some is not None and len(some) < iteration.size:
         inputs = [b.taken(some) for b in inputs]
-    context = HostBatchContext(step, iteration, inputs, buffers, places)
+    context = HostBatchContext(step, iteration, inputs, buffers, places, program, tolerant=tolerant)
+    began = time.perf_counter()
     try:
         result = step.function(context, *[b.rows for b in inputs])
         results = result if isinstance(result, tuple) else (result,)
         if step.reduces:
             _keep_reduced(step, results, iteration, history)
-        elif late:
+        elif late and result is not None:
             buffers = _late_buffers(step, results, iteration, history, places)
-        else:
+        elif not late:
             given = _given_rows(step, program, iteration, places)
             for buffer, samples in zip(buffers, results, strict=True):
                 for index, value in zip(places, samples, strict=True):
@@ -112,8 +173,13 @@ def run_batch_step(
                     else:
                         buffer.check(value.shape, value.dtype)
                         buffer.adopt_rows((index,), (value,))
+    except OperatorError:
+        raise
     except BaseException as error:
         raise located(error, step.node.where()) from error
+    finally:
+        if step.node.schema.calls_user:
+            iteration.python_function_seconds += time.perf_counter() - began
     first = inputs[0] if inputs else None
     if first is not None and first.sources is not None:
         # A sample that has changed its place comes from where it came from before.

@@ -231,9 +231,12 @@ class FramesContext(BatchContext):
         """Where the sequence of frame `index` was read from."""
         return self._whole.source(int(self._owner[index]))  # type: ignore[no-any-return]
 
-    def located(self, error: BaseException, index: int) -> BaseException:
+    def located(
+        self, error: BaseException, index: int | None = None, raised: str = ""
+    ) -> BaseException:
         """`error` with the place of the sequence of frame `index`."""
-        return self._whole.located(error, int(self._owner[index]))  # type: ignore[no-any-return]
+        own = None if index is None else int(self._owner[index])
+        return self._whole.located(error, own, raised)  # type: ignore[no-any-return]
 
     def _firsts(self, of_frames: np.ndarray) -> np.ndarray:
         """Of a shape a frame, the first of each sequence; without frames, that of the input."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from penstock.errors import BadSamplesError, DataTypeError, ShapeError, located
+from penstock.errors import BadSamplesError, DataTypeError, OperatorError, ShapeError, located
 from penstock.executor.gpu.frames import GpuFrames
 from penstock.executor.guards import Selection
 from penstock.executor.step import Step, StepMaker, with_place
@@ -133,7 +134,7 @@ class GpuProgram:
                     self._take_fed(step, iteration, queue, values, sources, waited)
                     continue
                 self._do(prepared, iteration, queue, values, sources, waited, selection)
-            except BadSamplesError:
+            except (BadSamplesError, OperatorError):
                 raise
             except BaseException as error:
                 raise located(error, step.node.where()) from error
@@ -192,7 +193,10 @@ class GpuProgram:
             own_sources,
             self._threads,
         )
+        began = time.perf_counter()
         result = step.function(context, *inputs) if indices else self._nothing(step, queue)
+        if step.node.schema.calls_user:
+            iteration.python_function_seconds += time.perf_counter() - began
         outputs = step.outputs
         if len(outputs) == 1 and isinstance(result, LazyBatch):
             results: Any = (result,)

@@ -76,6 +76,13 @@ class BatchContext(PlanContext):
         """Uninitialised memory for what lies between input and output."""
         return self.empty(shapes, dtype)
 
-    def located(self, error: BaseException, index: int) -> BaseException:
-        """`error` with the place of this operator and sample `index`, to be raised."""
-        return located(error, self._node.where(self.indices[index], self.source(index)))
+    def located(
+        self, error: BaseException, index: int | None = None, raised: str = ""
+    ) -> BaseException:
+        """`error` with the place of this operator and sample `index`, to be raised.
+
+        `raised` is the line of a function of the user's that it came from.
+        """
+        if index is None:
+            return located(error, self._node.where(raised=raised))
+        return located(error, self._node.where(self.indices[index], self.source(index), raised))

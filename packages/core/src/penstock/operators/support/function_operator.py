@@ -175,11 +175,12 @@ def _batch(queue: Queue, arrays: tuple[Any, ...]) -> DeviceBatch:
     owner = ForeignMemory(queue.runtime, packed)
     owner.used_on(queue.stream)
     shapes = np.array([a.shape for a in packed], np.int64).reshape(len(packed), packed[0].ndim)
-    pointers = np.array([_address(a) for a in packed], np.uint64)
+    pointers = np.array([address_of(a) for a in packed], np.uint64)
     return DeviceBatch(queue.runtime, (owner,), pointers, shapes, packed[0].dtype)
 
 
-def _address(array: Any) -> int:
+def address_of(array: Any) -> int:
+    """Where the first element of an array of the array module is."""
     interface = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
     address: int = interface["data"][0]
     return address

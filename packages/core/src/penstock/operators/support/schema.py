@@ -141,6 +141,10 @@ class OpSchema:
     """
     copies_to: str | None = None
     """The device, ``"cpu"`` or ``"gpu"``, that it copies its input to, if it does nothing else."""
+    calls_user: bool = False
+    """Calls a function of the user's, whose time is counted by itself."""
+    is_kept: bool = False
+    """Never left out of a graph, also where nobody reads its outputs."""
     merges: bool = False
     """Joins branches: it is given its first input for samples with a true predicate, which is the
     third, and its second one for the others.
@@ -148,7 +152,8 @@ class OpSchema:
     keeps_metadata: bool = True
     """Output samples carry on the source information of the first input."""
     positional: tuple[str, ...] = ()
-    """Arguments that may also be given by position, in this order."""
+    """Arguments, and ``device``, that may also be given by position, in this order; where there are
+    inputs, to the operator's class only."""
     hidden: bool = False
     deprecated: str | None = None
     """Full name of the operator to use instead."""

@@ -58,7 +58,8 @@ def signature_for(schema: OpSchema, api: Api = "fn") -> Signature:
     knows types by name.
     """
     if api == "ops":
-        keywords = [*_arguments(schema, required=False), *_generic_arguments()]
+        keywords = [*_arguments(schema, required=False, by_position=True)]
+        keywords += [p for p in _generic_arguments() if p.name not in schema.positional]
         return Signature(keywords, return_annotation=SourceText("None"))
     if api == "dynamic":
         return _dynamic_signature(schema)
@@ -174,15 +175,21 @@ def _input(declared: Input) -> Parameter:
     return Parameter(declared.name, Parameter.POSITIONAL_ONLY, annotation=SourceText(annotation))
 
 
-def _arguments(schema: OpSchema, *, required: bool) -> Iterator[Parameter]:
+def _arguments(
+    schema: OpSchema, *, required: bool, by_position: bool = False
+) -> Iterator[Parameter]:
     """Parameters of arguments: positional ones, required ones, then the others by name.
 
     What an operator requires may be given to its class or to the call of an instance, so neither
-    of those two requires it.
+    of those two requires it. Where there are inputs, they alone are given by position to functions.
     """
-    by_position = [schema.args[name] for name in schema.positional]
-    by_name = (a for a in schema.args.values() if a.name not in schema.positional)
-    for arg in (*by_position, *sorted(by_name, key=lambda a: (not a.required, a.name))):
+    positional = schema.positional if by_position or not schema.inputs else ()
+    by_name = (a for a in schema.args.values() if a.name not in positional)
+    others = sorted(by_name, key=lambda a: (not a.required, a.name))
+    for arg in (*map(schema.args.get, positional), *others):
+        if arg is None:
+            yield next(_generic_arguments()).replace(kind=_BY_POSITION)
+            continue
         needed = arg.required and required
         types = [arg.type.annotation]
         if arg.per_sample:
@@ -192,7 +199,7 @@ def _arguments(schema: OpSchema, *, required: bool) -> Iterator[Parameter]:
         default = arg.default if not arg.required else Parameter.empty if needed else None
         yield Parameter(
             arg.name,
-            _BY_POSITION if arg.name in schema.positional else Parameter.KEYWORD_ONLY,
+            _BY_POSITION if arg.name in positional else Parameter.KEYWORD_ONLY,
             default=default,
             annotation=SourceText(" | ".join(types)),
         )

@@ -13,20 +13,18 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.runtime import Runtime
 
 
-class PinnedMemory(Memory):
+class _PinnedMemory(Memory):
     """Raw page-locked memory."""
 
     __slots__ = ()
 
 
 def is_pinned(array: np.ndarray) -> bool:
-    """Whether `array` lies in `PinnedMemory`."""
-    memory: object = array
-    while isinstance(memory, np.ndarray):
-        if type(memory) is PinnedMemory:
-            return True
+    """Whether `array` lies in memory of a `PinnedHostPool`."""
+    memory = array
+    while isinstance(memory.base, np.ndarray):
         memory = memory.base
-    return False
+    return type(memory) is _PinnedMemory
 
 
 class _PinnedBlock(Block):
@@ -41,8 +39,8 @@ class _PinnedBlock(Block):
         self._runtime = runtime
         self._address = runtime.allocate_pinned(total)
         raw = (ctypes.c_ubyte * total).from_address(self._address)
-        self.memory = PinnedMemory.__new__(
-            PinnedMemory, (total,), np.dtype(np.uint8), memoryview(raw).cast("B")
+        self.memory = _PinnedMemory.__new__(
+            _PinnedMemory, (total,), np.dtype(np.uint8), memoryview(raw).cast("B")
         )
         self.offset = -self._address % ALIGNMENT_BYTES
 

@@ -1,0 +1,1 @@
+"""Operators that call functions of the user's."""
