@@ -124,6 +124,7 @@ class Iteration:
         "in_flight",
         "next",
         "number",
+        "packed",
         "program",
         "python_function_seconds",
         "queue",
@@ -170,6 +171,8 @@ class Iteration:
         """
         self.carried: dict[int, Any] = {}
         """What of the buffers worker processes read, by register."""
+        self.packed: dict[Program, Any] = {}
+        """What tasks of worker processes have in common, by program."""
         self.entries: dict[int, np.ndarray] = {}
         """What each reader drew: int64, the number of the entry of each sample."""
         self.states: dict[int, Any] = {}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Input(NamedTuple):
-    """The samples of a register that a stage reads, those of one task."""
+    """The samples of a register that a stage reads, all of the batch."""
 
     values: np.ndarray | None
     """Small ones themselves, ``(samples, ...)``."""
@@ -37,18 +37,25 @@ class Output(NamedTuple):
     """Number of axes, where it is known."""
 
 
-class Task(NamedTuple):
-    """Samples to be carried through a stage."""
+class Batch(NamedTuple):
+    """What the tasks of one batch and stage have in common; packed once for all of them."""
 
     program: tuple[int, int]
     """Number of the graph, and of the program in it."""
     iteration: int
     size: int
-    indices: list[int]
-    entries: list[np.ndarray]
-    """What each reader has drawn for these samples."""
     inputs: list[Input]
     outputs: list[Output]
+
+
+class Task(NamedTuple):
+    """Samples to be carried through a stage."""
+
+    batch: bytes
+    """The `Batch` that they belong to, pickled."""
+    indices: list[int]
+    entries: list[list[int]]
+    """What each reader has drawn for these samples."""
     room: Place | None
     """Memory for samples of other shapes. A worker asks for more where it does not suffice."""
 

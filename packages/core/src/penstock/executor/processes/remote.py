@@ -8,6 +8,7 @@ here: a process knows only the samples at hand.
 from __future__ import annotations
 
 import os
+import pickle
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +28,9 @@ from penstock.executor.processes.messages import (
     ABSENT,
     EMPTY,
     IN_PLACE,
+    Batch,
     Column,
     Done,
-    Input,
     More,
     Output,
     Refused,
@@ -129,6 +130,37 @@ class WorkerProcesses:
         if not self.is_closed:
             self.is_closed = True
             POOL.leave(self.graph.number)
+
+
+class PackedBatch:
+    """A `Batch` as it travels.
+
+    Parameters
+    ----------
+    batch
+        What is packed.
+    state
+        The objects and numbers that it was made of.
+    """
+
+    __slots__ = ("_state", "packed", "places", "program")
+
+    def __init__(self, batch: Batch, state: tuple[Any, ...]) -> None:
+        self._state = state
+        self.program = batch.program
+        self.packed = pickle.dumps(batch, pickle.HIGHEST_PROTOCOL)
+        self.places = [
+            *(Place(i.file, 0, 0) for i in batch.inputs if i.file is not None),
+            *(o.whole for o in batch.outputs if o.whole is not None),
+        ]
+        """Memory that a worker must have mapped."""
+
+    def is_of(self, state: tuple[Any, ...]) -> bool:
+        """Whether it would be packed from `state`."""
+        mine = self._state
+        return len(mine) == len(state) and all(
+            a is b or (type(a) is int and a == b) for a, b in zip(mine, state, strict=True)
+        )
 
 
 class RemoteRunner:
@@ -236,20 +268,17 @@ class RemoteRunner:
             If the process ends.
         """
         program, iteration, processes = self._program, self._iteration, self._processes
-        inputs = [self._input(r, indices) for r in shared_reads(program)]
-        wholes = [iteration.buffers[r].expect_rows() for r, _ in program.written]
-        outputs = [
-            _output(iteration.buffers[r], whole)
-            for (r, _), whole in zip(program.written, wholes, strict=True)
-        ]
-        entries = [iteration.entries[id(node)][indices] for node in program.plan.readers]
+        inputs = [self._input(r) for r in shared_reads(program)]
+        for carried in inputs:
+            carried.see_to(indices)
+        entries = [iteration.entries[id(node)][indices].tolist() for node in program.plan.readers]
         blocks: list[np.ndarray] = []
         room = self._block(self._room_bytes * len(indices), blocks)
-        key = processes.graph.number, processes.number_of(program)
-        task = Task(key, iteration.number, iteration.size, indices, entries, inputs, outputs, room)
+        batch = self._batch(inputs)
+        task = Task(batch.packed, indices, entries, room)
         worker = processes.lend(self._number, again=again)
         try:
-            answer = self._answer(worker, task, blocks)
+            answer = self._answer(worker, batch, task, blocks)
         except BaseException:
             POOL.discard(worker)
             raise
@@ -262,18 +291,17 @@ class RemoteRunner:
         return self._taken(answer, blocks)
 
     def _answer(
-        self, worker: WorkerProcess, task: Task, blocks: list[np.ndarray]
+        self, worker: WorkerProcess, batch: PackedBatch, task: Task, blocks: list[np.ndarray]
     ) -> Done | Refused | PackedError:
         """What a worker says of a task; `blocks` are the memory that it was given for it."""
         program = self._program
-        for place in (
-            *(Place(i.file, 0, 0) for i in task.inputs if i.file is not None),
-            *(o.whole for o in task.outputs if o.whole is not None),
-            *(() if task.room is None else (task.room,)),
-        ):
+        for place in batch.places:
             worker.show(place)
-        specs = {r: program.specs[r] for r in program.given}
-        worker.know_program(task.program, (program.stage.number, specs, program.is_whole))
+        if task.room is not None:
+            worker.show(task.room)
+        if not worker.knows_program(batch.program):
+            specs = {r: program.specs[r] for r in program.given}
+            worker.know_program(batch.program, (program.stage.number, specs, program.is_whole))
         worker.send(("task", task))
         while isinstance(answer := worker.receive(), More):
             more = self._block(answer.size, blocks)
@@ -290,20 +318,32 @@ class RemoteRunner:
         blocks.append(block)
         return SHARED_POOL.place_of(block)
 
-    def _input(self, register: int, indices: list[int]) -> Input:
-        """The samples of a register that the worker is to read."""
+    def _input(self, register: int) -> Carried:
+        """The samples of a register that workers are to read."""
         iteration = self._iteration
         buffer = iteration.buffers[register]
-        sources = None
-        if buffer.sources is not None:
-            sources = [buffer.sources[index] for index in indices]
         carried: Carried | None = iteration.carried.get(register)
         if carried is None or carried.buffer is not buffer:
             with self._processes.carry_lock:
                 carried = iteration.carried.get(register)
                 if carried is None or carried.buffer is not buffer:
                     carried = iteration.carried[register] = Carried(buffer)
-        return carried.part(indices, sources)
+        return carried
+
+    def _batch(self, inputs: list[Carried]) -> PackedBatch:
+        """What the iteration's tasks have in common, as long as nothing of it changes."""
+        program, iteration, processes = self._program, self._iteration, self._processes
+        buffers = [iteration.buffers[r] for r, _ in program.written]
+        wholes = [buffer.expect_rows() for buffer in buffers]
+        state = *inputs, *wholes, iteration.skipped, iteration.redraws
+        known: PackedBatch | None = iteration.packed.get(program)
+        if known is None or not known.is_of(state):
+            key = processes.graph.number, processes.number_of(program)
+            outputs = [_output(b, whole) for b, whole in zip(buffers, wholes, strict=True)]
+            read = [carried.whole() for carried in inputs]
+            batch = Batch(key, iteration.number, iteration.size, read, outputs)
+            known = iteration.packed[program] = PackedBatch(batch, state)
+        return known
 
     def _taken(self, answer: Done, blocks: list[np.ndarray]) -> _Failures:
         """Make what a worker has made the samples of the iteration; return what failed."""

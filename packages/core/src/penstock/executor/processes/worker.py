@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import time
 
 import numpy as np
@@ -14,7 +15,7 @@ from penstock.executor.cpu.program import Program
 from penstock.executor.cpu.runner import SampleRunner
 from penstock.executor.processes.errors import PackedError
 from penstock.executor.processes.graph import Graph, unpack
-from penstock.executor.processes.messages import Done, Input, More, Refused, Task
+from penstock.executor.processes.messages import Batch, Done, Input, More, Refused, Task
 from penstock.executor.processes.room import Files, Room, WorkerBuffer
 from penstock.executor.sources.channel import Channel
 from penstock.operators.support.schema import Spec
@@ -95,37 +96,38 @@ class Worker:
         return found
 
     def _on_task(self, task: Task) -> None:
-        graph = self._graphs.get(task.program[0])
+        batch: Batch = pickle.loads(task.batch)
+        graph = self._graphs.get(batch.program[0])
         if graph is None:  # it has said so
             return
         try:
-            answer: Done | PackedError = self._done(task, graph)
+            answer: Done | PackedError = self._done(batch, task, graph)
         except Exception as error:  # of the engine, or of an operator's `infer`
             answer = PackedError.of(error)
         self._channel.send(answer)
 
-    def _done(self, task: Task, graph: Graph) -> Done:
+    def _done(self, batch: Batch, task: Task, graph: Graph) -> Done:
         started = time.thread_time()
-        program, runner = self._made(task.program, graph)
+        program, runner = self._made(batch.program, graph)
         first = None if task.room is None else self._files.memory(task.room)
         room = Room(len(task.indices), first, self._ask)
         buffers: list[BatchBuffer | None] = [None] * len(graph.plan.consumers)
-        for r, given in zip(shared_reads(program), task.inputs, strict=True):
-            buffers[r] = self._input(program.specs[r], given, task)
+        for r, given in zip(shared_reads(program), batch.inputs, strict=True):
+            buffers[r] = self._input(program.specs[r], given, batch.size, task.indices)
         for r, array in program.constants.items():
-            constant = BatchBuffer(task.size, program.specs[r], ShapeStatistics())
-            constant.rows = [array] * task.size
+            constant = BatchBuffer(batch.size, program.specs[r], ShapeStatistics())
+            constant.rows = [array] * batch.size
             buffers[r] = constant
         written = []
-        for (r, _), output in zip(program.written, task.outputs, strict=True):
-            made = WorkerBuffer.placed(task.size, program.specs[r], output, room, self._files)
+        for (r, _), output in zip(program.written, batch.outputs, strict=True):
+            made = WorkerBuffer.placed(batch.size, program.specs[r], output, room, self._files)
             buffers[r] = made
             written.append(made)
         entries = {}
         for node, drawn in zip(graph.plan.readers, task.entries, strict=True):
-            entries[id(node)] = whole = np.zeros(task.size, np.int64)
+            entries[id(node)] = whole = np.zeros(batch.size, np.int64)
             whole[task.indices] = drawn
-        runner.bind(TaskIteration(task.iteration, entries, buffers))  # type: ignore[arg-type]
+        runner.bind(TaskIteration(batch.iteration, entries, buffers))  # type: ignore[arg-type]
         try:
             failures = runner.run(task.indices)
         finally:
@@ -139,22 +141,20 @@ class Worker:
             time.thread_time() - started,
         )
 
-    def _input(self, spec: Spec, given: Input, task: Task) -> BatchBuffer:
+    def _input(self, spec: Spec, given: Input, size: int, indices: list[int]) -> BatchBuffer:
         if given.values is not None:
-            whole = np.empty((task.size, *given.values.shape[1:]), given.dtype)
-            whole[task.indices] = given.values
-            buffer = BatchBuffer.of_values(whole, spec, ShapeStatistics())
+            buffer = BatchBuffer.of_values(given.values, spec, ShapeStatistics())
         else:
             assert given.offsets is not None
             assert given.shapes is not None
-            buffer = BatchBuffer(task.size, spec, ShapeStatistics())
+            buffer = BatchBuffer(size, spec, ShapeStatistics())
             rows = buffer.rows
-            for index, offset, shape in zip(
-                task.indices, given.offsets.tolist(), given.shapes.tolist(), strict=True
-            ):
-                rows[index] = self._files.array(given.file, offset, tuple(shape), given.dtype)
+            for index in indices:
+                shape = tuple(given.shapes[index].tolist())
+                offset = int(given.offsets[index])
+                rows[index] = self._files.array(given.file, offset, shape, given.dtype)
         if given.sources is not None:
-            buffer.set_sources(task.indices, given.sources)
+            buffer.set_sources(indices, [given.sources[index] for index in indices])
         return buffer
 
     def _ask(self, size: int) -> np.ndarray:

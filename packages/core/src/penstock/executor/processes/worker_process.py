@@ -128,11 +128,14 @@ class WorkerProcess:
         self._programs = {key for key in self._programs if key[0] != graph}
         self.send(("forget", graph))
 
+    def knows_program(self, key: tuple[int, int]) -> bool:
+        """Whether the process knows a program of a graph."""
+        return key in self._programs
+
     def know_program(self, key: tuple[int, int], content: tuple[Any, ...]) -> None:
-        """See to it that the process knows a program of a graph."""
-        if key not in self._programs:
-            self.send(("program", key, *content))
-            self._programs.add(key)
+        """Tell the process about a program of a graph."""
+        self.send(("program", key, *content))
+        self._programs.add(key)
 
     def show(self, place: Place) -> None:
         """See to it that the process has mapped the file of a place."""
