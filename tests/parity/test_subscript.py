@@ -38,6 +38,14 @@ INDICES = [
     "np.int64(1)",
     "np.array(1)",
     "lib.types.Constant(1)",
+    "lib.types.Constant(1.5)",
+    "np.float32(1.5)",
+    "np.array([1])",
+    "np.array([1.5])",
+    "i, None, i - 1",
+    "i : i + 1, i - 2",
+    "lib.newaxis, i, :: -i - 1, lib.newaxis",
+    "x.shape()[0] - 1, : x.shape()[1] // 2",
     "lib.newaxis",
     "0, 0, 0, lib.newaxis",
     "1:, lib.newaxis, 2",
@@ -55,7 +63,9 @@ NAMED = [
     [*((i, x) for i in INDICES for x in ("HWC", "")), *((i, "HWC") for i in NAMED)],
 )
 def test_constant_indices(index, layout):
-    assert_parity(graph_of(f"x[{index}]", "x"), DATA, layouts=layout, max_levels=0)
+    each = [np.int32(1), np.int32(0)]
+    graph = graph_of(f"x[{index}]", "x", "i")
+    assert_parity(graph, DATA, each, layouts=[layout, ""], max_levels=0)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "uint32", "int64", "uint64"])
@@ -117,8 +127,13 @@ def test_scalars():
         ("1.5", "index"),
         ("'a'", "index"),
         ("[0, 1]", "index"),
-        ('lib.newaxis("NM")', "letter"),
-        ('lib.newaxis, 0, lib.newaxis("N")', "new axes"),
+        ("1:'a'", "index"),
+        ("np.array([0, 1])", "index"),
+        ("np.array([[1]])", "index"),
+        ("0, 1, 2, lib.newaxis, 3", "Too many"),
+        ('lib.newaxis("NM")', "single-character"),
+        ("lib.newaxis(1)", "single-character"),
+        ('lib.newaxis, 0, lib.newaxis("N")', "all axes or none"),
     ],
 )
 def test_errors(index, match):
@@ -134,5 +149,6 @@ def test_errors_a_sample(at, match):
 
 
 def test_errors_scalars():
-    assert_both_raise(lambda lib, x: x[0], [np.int32(3)], match="indexed")
-    assert_both_raise(lambda lib, x: x[:], [np.int32(3)], match="indexed")
+    for index in ("0", ":", "0, 0", "lib.newaxis, 0", "::-1"):
+        graph = graph_of(f"x[{index}]", "x")
+        assert_both_raise(graph, [np.int32(3)], match="index to a scalar|Too many")

@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from penstock.errors import ArgumentTypeError, ArgumentValueError, NotYetSupportedError
+from penstock.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ConversionError,
+    NotYetSupportedError,
+)
 from penstock.graph.capture import call
 from penstock.graph.data_node import DataNode
 from penstock.graph.user_line import user_line
@@ -20,13 +25,9 @@ class NewAxis:
 
     def __init__(self, name: str | None = None) -> None:
         if name is not None and not isinstance(name, str):
-            raise ArgumentTypeError(
-                f"The name of a new axis must be a single letter, got {name!r}."
-            )
+            raise ArgumentTypeError(f"Axis name must be a single-character string, got {name!r}.")
         if name is not None and len(name) != 1:
-            raise ArgumentValueError(
-                f'The name of a new axis must be a single letter, got "{name}".'
-            )
+            raise ArgumentValueError(f'Axis name must be a single-character string, got "{name}".')
         self.name = name
 
     def __call__(self, name: str | None = None) -> NewAxis:
@@ -57,7 +58,7 @@ def subscript(data: DataNode, index: Any) -> DataNode:
             continue
         if item is Ellipsis:
             raise NotYetSupportedError(
-                f"Ellipsis in indexing, used at {user_line()}, is not implemented; write `:` for "
+                f"Ellipsis in indexing is not implemented, used at {user_line()}; write `:` for "
                 "each axis."
             )
         if item is None or isinstance(item, slice):
@@ -72,8 +73,8 @@ def subscript(data: DataNode, index: Any) -> DataNode:
         axis += 1
     if any(n is not None for n in names) and None in names:
         raise ArgumentValueError(
-            f"In the index used at {user_line()}, some new axes have names and some do not; "
-            "name all of them or none."
+            "New axis name must be specified for all axes or none, in the index used at "
+            f"{user_line()}."
         )
     name = "_tensor_subscript" if arguments else "_subscript_dim_check"
     result = call(find(name), [data], {**arguments, "num_subscripts": axis})
@@ -86,20 +87,20 @@ def subscript(data: DataNode, index: Any) -> DataNode:
 def _position(value: Any) -> Any:
     if isinstance(value, DataNode):
         return value
-    if isinstance(value, ScalarConstant):
-        value = value.value
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    if isinstance(value, (numbers.Integral, np.bool_)):
-        return int(value)
-    raise ArgumentTypeError(
+    number = value.value if isinstance(value, ScalarConstant) else value
+    if isinstance(number, np.ndarray) and number.ndim < 2 and number.size == 1:
+        number = number.reshape(-1)[0]
+    # As in DALI, real numbers are cut off towards zero, but not those of Python.
+    cut_off = isinstance(number, np.floating) or number is not value
+    if isinstance(number, (numbers.Integral, np.bool_)) or (
+        cut_off and isinstance(number, numbers.Real)
+    ):
+        return int(number)
+    raise ConversionError(
         f"Invalid type for an index, used at {user_line()}: {value!r} is a "
         f"{type(value).__name__}; expected an integer, a slice, newaxis or a scalar `DataNode`."
     )
 
 
 def _bound(value: Any) -> Any:
-    # Real numbers are cut off towards zero, as in DALI.
-    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
-        return int(float(value))
-    return _position(value)
+    return int(value) if isinstance(value, float) else _position(value)

@@ -236,9 +236,9 @@ class SubscriptDimCheck(SampleOperator):
 def _check_count(count: int, ndim: int) -> None:
     if count > ndim:
         raise OutOfRangeError(
-            f"Too many indices: {count} for data with {ndim} axes."
+            f"Too many indices ({count}) for data with {ndim} axes."
             if ndim
-            else "Data without axes is a single number and cannot be indexed."
+            else "Cannot apply an index to a scalar: the data has no axes."
         )
 
 
@@ -253,4 +253,4 @@ def _check_index(index: Sequence[Any], shape: tuple[int, ...]) -> None:
 
 
 def _zero_step(axis: int) -> ArgumentValueError:
-    return ArgumentValueError(f"The step of the range along axis {axis} must not be zero.")
+    return ArgumentValueError(f"Step cannot be zero, for the range along axis {axis}.")
