@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from penstock import fn, pipeline_def
+from penstock.graph.branches import guarded, merge
 from tests.support.gpu.alike import check_alike, check_same_error
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
@@ -79,3 +81,27 @@ def test_samples_that_change_places():
     check_alike("permute_batch", IMAGES, indices=[np.int32(k) for k in (2, 0, 3, 1)])
     check_same_error("permute_batch", IMAGES, indices=[0, 1, 2, 4])
     check_same_error("permute_batch", IMAGES, indices=[0, 1, 2])
+
+
+def test_sources_change_places_too(tmp_path):
+    for k, name in enumerate("abcd"):
+        (tmp_path / name).write_bytes(bytes([k] * (k + 1)))
+
+    @pipeline_def(batch_size=4, num_threads=2, device_id=0)
+    def pipe(device):
+        data, number = fn.readers.file(files=[str(tmp_path / name) for name in "abcd"])
+        data = data.gpu() if device == "gpu" else data
+        few = number[0] < 3
+        with guarded(few):  # a branch has a batch of its own
+            moved = fn.permute_batch(data, indices=2 - number[0])
+        with guarded(few, holds=False):
+            kept = fn.copy(data)
+        merged = merge(few, moved, kept)
+        return fn.permute_batch(data, indices=[3, 2, 0, 0]) + 1, merged
+
+    for device in ("cpu", "gpu"):
+        for found, wanted in zip(pipe(device).run(), ("dcaa", "cbad"), strict=True):
+            names = [found[k].source_info()[-1] for k in range(4)]
+            assert "".join(names) == wanted
+            host = found.as_cpu() if device == "gpu" else found
+            assert [np.asarray(s).size for s in host] == [ord(name) - 96 for name in wanted]

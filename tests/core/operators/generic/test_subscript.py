@@ -82,9 +82,9 @@ def test_errors():
     for step in (0, number(0)):
         with pytest.raises(ArgumentValueError, match="Step cannot be zero"):
             taken(step_1=step)
-    with pytest.raises(OutOfRangeError, match="Too many indices .4"):
+    with pytest.raises(OutOfRangeError, match=r"Too many indices \(4"):
         taken(at_0=0, num_subscripts=4)
-    with pytest.raises(OutOfRangeError, match="Too many indices .5"):
+    with pytest.raises(OutOfRangeError, match=r"Too many indices \(5"):
         taken(lo_4=1)
     with pytest.raises(OutOfRangeError, match="index to a scalar"):
         run_operator("_tensor_subscript", np.int32(3), at_0=0)
@@ -98,5 +98,5 @@ def test_errors():
 
 def test_dimension_check():
     assert run_operator("_subscript_dim_check", DATA, num_subscripts=3) is DATA
-    with pytest.raises(OutOfRangeError, match="4. for data with 3"):
+    with pytest.raises(OutOfRangeError, match=r"4\) for data with 3"):
         run_operator("_subscript_dim_check", DATA, num_subscripts=4)

@@ -95,7 +95,7 @@ def _position(value: Any) -> Any:
     if isinstance(number, (numbers.Integral, np.bool_)) or (
         cut_off and isinstance(number, numbers.Real)
     ):
-        return int(number)
+        return int(number)  # type: ignore[arg-type]
     raise ConversionError(
         f"Invalid type for an index, used at {user_line()}: {value!r} is a "
         f"{type(value).__name__}; expected an integer, a slice, newaxis or a scalar `DataNode`."

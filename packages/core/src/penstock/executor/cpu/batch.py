@@ -247,6 +247,7 @@ class BatchBuffer:
         else:
             begins = np.array(indices, np.int64) * math.prod(shape)
             found = Rows.of_memory(dense.reshape(-1), begins, shapes)
+            found.rows = [dense[index, ...] for index in indices]
         inside = _OUTSIDE if dense is None else _INSIDE
         for index, row in zip(indices, found.rows, strict=True):
             self.rows[index] = row

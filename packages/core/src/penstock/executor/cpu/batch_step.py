@@ -182,12 +182,12 @@ def run_batch_step(
             iteration.python_function_seconds += time.perf_counter() - began
     first = inputs[0] if inputs else None
     if first is not None and first.sources is not None:
-        # A sample that has changed its place comes from where it came from before.
-        origins = {id(row): source for row, source in zip(first.rows, first.sources, strict=True)}
-        for number, buffer in enumerate(buffers):
-            made = [None] * len(places) if late else results[number]
-            own = zip(made, first.sources, strict=True)
-            buffer.set_sources(places, [origins.get(id(value), source) for value, source in own])
+        sources = first.sources
+        moved = None if step.reduces else step.op.origins(context)
+        if moved is not None:
+            sources = [sources[k] for k in moved]
+        for buffer in buffers:
+            buffer.set_sources(places, sources)
 
 
 def _keep_reduced(

@@ -15,6 +15,7 @@ from penstock.executor.step import Step, StepMaker, with_place
 from penstock.kernels.gpu.transfer import HostCopy, to_device
 from penstock.operators.support.batch_context import BatchContext
 from penstock.operators.support.late_batch import LateBatch
+from penstock.operators.support.operator import BatchOperator
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, note_use
 from penstock.types import storage_dtype
 
@@ -207,6 +208,13 @@ class GpuProgram:
                     f"The operator made {len(results)} outputs where its declaration says "
                     f"{len(outputs)}; a tuple has one element for each of them."
                 )
+        if own_sources is not None and indices and isinstance(step.op, BatchOperator):
+            moved = step.op.origins(context)
+            if moved is not None:
+                assert origin is not None
+                origin = list(origin)
+                for k, m in zip(indices, moved, strict=True):
+                    origin[k] = own_sources[m]
         for r, value in zip(outputs, results, strict=True):
             values[r] = self._checked(value, r, queue) if indices else value
             sources[r] = origin

@@ -79,37 +79,42 @@ class Join(SampleOperator):
     plans_values = True
 
     def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
-        shapes = [samples.shapes for samples in inputs]
-        axis = self._axis_of(shapes[0].shape[1])
-        joined = self._joined(shapes, axis)
-        found = [getattr(samples, "values", None) for samples in inputs]  # none on the GPU
-        values = given(*found)
-        if len(values) < len(inputs) or joined[0].prod() > SMALL_ELEMENTS:
-            return Planned(joined)
-        return Planned(values=(np.stack if self.new_axes else np.concatenate)(values, axis + 1))
+        values = given(*[getattr(samples, "values", None) for samples in inputs])  # not on the GPU
+        if len(values) == len(inputs):  # of one shape each
+            axis, joined = self._joined([np.array(each.shape[1:], ndmin=2) for each in values])
+            if joined.prod() <= SMALL_ELEMENTS:
+                join = np.stack if self.new_axes else np.concatenate
+                return Planned(values=join(values, axis + 1))
+        return Planned(self._joined([samples.shapes for samples in inputs])[1])
 
-    def _joined(self, shapes: list[np.ndarray], axis: int) -> np.ndarray:
-        """Shapes of the output, ``(samples, ndim)``, of those of the inputs."""
-        if len({each.shape[1] for each in shapes}) > 1:
-            counts = [each.shape[1] for each in shapes]
-            raise ShapeError(f"All inputs must have the same number of dimensions, got {counts}.")
-        every = np.stack(shapes)
-        differ = every != every[:1]
-        if not self.new_axes:
-            differ[..., axis] = False
-        if differ.any():
-            k, sample, _ = np.argwhere(differ)[0]
-            one, other = (tuple(every[n, sample].tolist()) for n in (0, k))
-            allowed = "" if self.new_axes else f", but along axis {axis}"
-            raise ShapeError(
-                f"The samples of all inputs must be of one shape{allowed}: that of input 0 is "
-                f"{one}, that of input {k} is {other}."
-            )
-        if self.new_axes:
-            return np.insert(shapes[0], axis, len(shapes), axis=1)
-        joined = shapes[0].copy()
-        joined[:, axis] = every[..., axis].sum(axis=0)
-        return joined
+    def _joined(self, shapes: list[np.ndarray]) -> tuple[int, np.ndarray]:
+        """The axis, and shapes of the output, ``(samples, ndim)``, of those of the inputs."""
+        first = shapes[0]
+        ndim = first.shape[1]
+        axis = self._axis_of(ndim)
+        joined = np.empty((len(first), ndim + self.new_axes), np.int64)
+        joined[:, :axis] = first[:, :axis]
+        joined[:, axis] = len(shapes) if self.new_axes else first[:, axis]
+        joined[:, axis + 1 :] = first[:, axis + 1 - self.new_axes :]
+        for k, other in enumerate(shapes[1:], 1):
+            if other.shape[1] != ndim:
+                raise ShapeError(
+                    f"All inputs must have the same number of dimensions: input 0 has {ndim}, "
+                    f"input {k} {other.shape[1]}."
+                )
+            differ = other != first
+            if not self.new_axes:
+                differ[:, axis] = False
+                joined[:, axis] += other[:, axis]
+            if differ.any():
+                sample = int(differ.any(axis=1).argmax())
+                one, another = tuple(first[sample].tolist()), tuple(other[sample].tolist())
+                allowed = "" if self.new_axes else f", but along axis {axis}"
+                raise ShapeError(
+                    f"The samples of all inputs must be of one shape{allowed}: that of input 0 is "
+                    f"{one}, that of input {k} is {another}."
+                )
+        return axis, joined
 
     def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
         axis = self._axis_of(inputs[0].ndim)

@@ -156,7 +156,8 @@ class OneHot(SampleOperator):
         shapes, inner = self.shapes(extents, single=bool(single[0]))
         out = c.empty(shapes, self.dtype)
         assert out.flat is not None
-        numbers = [_cpu.class_numbers(row) for row in labels]
+        values = labels.dense
+        numbers = [_cpu.class_numbers(row) for row in (labels if values is None else [values])]
         word = f"u{self.dtype.itemsize}"
         _cpu.set_classes(
             np.concatenate(numbers),

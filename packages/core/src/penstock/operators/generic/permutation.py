@@ -51,28 +51,27 @@ class PermuteBatch(BatchOperator):
             )
         return data
 
-    def _indices(self, c: PlanContext) -> Sequence[int]:
-        """For each place of the batch, the number of the sample that comes to it."""
-        values, size = c.values("indices"), c.size
-        indices: Sequence[int] = [v[0] for v in values] if self.tensor_args else values[0]
-        if len(indices) != size:
+    def origins(self, c: PlanContext) -> Sequence[int]:
+        each = c.values("indices")
+        indices: Sequence[int] = [index for (index,) in each] if self.tensor_args else each[0]
+        if len(indices) != c.size:
             raise ArgumentValueError(
                 f"The number of sample indices, {len(indices)}, does not match the current batch "
-                f"size, which is {size}."
+                f"size, which is {c.size}."
             )
         for k, index in enumerate(indices):
-            if not 0 <= index < size:
+            if not 0 <= index < c.size:
                 raise OutOfRangeError(
                     f"Sample index out of range: indices[{k}] = {index} is not one of a batch of "
-                    f"{size} samples."
+                    f"{c.size} samples."
                 )
         return indices
 
     def cpu(self, c: Any, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-        return [samples[k] for k in self._indices(c)]
+        return [samples[k] for k in self.origins(c)]
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
-        return data.taken(np.array(self._indices(c), np.int64))
+        return data.taken(np.array(self.origins(c), np.int64))
 
 
 @operator(

@@ -21,7 +21,7 @@ from penstock.operators.support.shape_memo import ShapeMemo
 from penstock.tensors.rows import Rows
 
 if TYPE_CHECKING:
-    from penstock.operators.support.planning import Planned
+    from penstock.operators.support.planning import PlanContext, Planned
 
 
 class HostBatch(Protocol):
@@ -219,6 +219,14 @@ class BatchOperator(Operator):
 
     reduced: ClassVar[int] = 1
     """How many arrays `reduce` returns."""
+
+    def origins(self, c: PlanContext) -> Sequence[int] | None:
+        """Of each sample of the outputs, the number of the sample of the first input it is made of.
+
+        `None` where each is made of its own. `c` is what `cpu` or `gpu` has been given, and has
+        worked with. What a sample was read from goes with it.
+        """
+        return None
 
     def cpu(self, c: Any, *inputs: Any, **no: Any) -> Any:
         """Work on one batch; return a list of samples for each output.

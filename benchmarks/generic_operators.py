@@ -1,0 +1,107 @@
+"""Generic operators in pipelines of one each, beside DALI, each library in a process of its own.
+
+    hatch run bench:generic-operators                          all cases
+    hatch run bench:generic-operators --case stack --rounds 9  those whose names have the word
+
+Both libraries are fed the same arrays; a case is what comes on top.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.support.apart import Apart
+from benchmarks.support.harness import Peer, measure, print_table
+from benchmarks.support.libraries import library
+
+Graph = Callable[[Any, Any], Any]
+
+
+def _numbers(high: int, *shape: int, dtype: str = "uint8") -> np.ndarray:
+    return np.random.default_rng(0).integers(0, high, shape).astype(dtype)
+
+
+_IMAGES = (255, 32, 240, 320, 3)
+_PLANES = (255, 32, 240, 320)
+_VIDEOS = (255, 16, 16, 64, 64, 3)
+_MASKS = (21, 32, 128, 128)
+_LABELS = (10, 256, 1)
+
+CASES: dict[str, tuple[tuple[int, ...], Graph]] = {
+    "cat, rows": (_IMAGES, lambda lib, x: lib.fn.cat(x, x)),
+    "cat, columns": (_IMAGES, lambda lib, x: lib.fn.cat(x, x, axis=1)),
+    "cat, channels": (_IMAGES, lambda lib, x: lib.fn.cat(x, x, axis=2)),
+    "cat, labels": (_LABELS, lambda lib, x: lib.fn.cat(x, x)),
+    "stack, images": (_IMAGES, lambda lib, x: lib.fn.stack(x, x)),
+    "stack, planes to pixels": (_PLANES, lambda lib, x: lib.fn.stack(x, x, x, axis=2)),
+    "stack, labels": (_LABELS, lambda lib, x: lib.fn.stack(x, x)),
+    "one_hot, labels, 10": (_LABELS, lambda lib, x: lib.fn.one_hot(x, num_classes=10)),
+    "one_hot, labels, 1000": (_LABELS, lambda lib, x: lib.fn.one_hot(x, num_classes=1000)),
+    "one_hot, masks, last axis": (_MASKS, lambda lib, x: lib.fn.one_hot(x, num_classes=21)),
+    "one_hot, masks, first axis": (
+        _MASKS,
+        lambda lib, x: lib.fn.one_hot(x, num_classes=21, axis=0),
+    ),
+    "element_extract": (_VIDEOS, lambda lib, x: lib.fn.element_extract(x, element_map=[0, 8])),
+    "sequence_rearrange": (
+        _VIDEOS,
+        lambda lib, x: lib.fn.sequence_rearrange(x, new_order=list(range(15, -1, -1))),
+    ),
+    "permute_batch": (
+        _IMAGES,
+        lambda lib, x: lib.fn.permute_batch(x, indices=lib.fn.batch_permutation()),
+    ),
+    "permute_batch, behind flip": (
+        _IMAGES,
+        lambda lib, x: lib.fn.permute_batch(
+            lib.fn.flip(x, horizontal=1), indices=lib.fn.batch_permutation()
+        ),
+    ),
+}
+
+
+def pipeline(name: str, case: str, threads: int) -> Peer:
+    """A pipeline of one operator."""
+    lib = library(name)
+    (high, *shape), graph = CASES[case]
+    batch = _numbers(high, *shape)
+    pipe = lib.Pipeline(batch_size=len(batch), num_threads=threads, device_id=None)
+    with pipe:
+        outputs = graph(lib, lib.fn.external_source(source=lambda: batch))
+        pipe.set_outputs(*(outputs if isinstance(outputs, (list, tuple)) else [outputs]))
+    pipe.build()
+
+    def step() -> int:
+        pipe.run()
+        return len(batch)
+
+    return Peer(name, step, ahead=2)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--case", action="append", help="a word of their names")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.3, help="of each peer in each round")
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    rows = {}
+    with Apart("DALI") as dali, Apart("Penstock") as penstock:
+        for case in CASES:
+            if options.case and not any(word in case for word in options.case):
+                continue
+            peers = [
+                home.peer(pipeline, home.name, case, options.threads) for home in (dali, penstock)
+            ]
+            measure(peers, rounds=options.rounds, seconds=options.seconds)
+            rows[case] = peers
+    print_table(f"pipelines of one operator, {options.threads} threads", rows)
+
+
+if __name__ == "__main__":
+    main()
