@@ -21,8 +21,14 @@ from benchmarks.support.libraries import library
 Graph = Callable[[Any, Any], Any]
 
 
-def _numbers(high: int, *shape: int, dtype: str = "uint8") -> np.ndarray:
-    return np.random.default_rng(0).integers(0, high, shape).astype(dtype)
+def _numbers(high: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, high, shape).astype(np.uint8)
+
+
+def _boxes(*shape: int) -> np.ndarray:
+    """Left, top, right and bottom, each from 0 to 1."""
+    corners = np.random.default_rng(0).random((*shape, 2, 2), np.float32)
+    return np.sort(corners, axis=-2).reshape(*shape, 4)
 
 
 _IMAGES = (255, 32, 240, 320, 3)
@@ -30,8 +36,9 @@ _PLANES = (255, 32, 240, 320)
 _VIDEOS = (255, 16, 16, 64, 64, 3)
 _MASKS = (21, 32, 128, 128)
 _LABELS = (10, 256, 1)
+_ANCHORS = _boxes(2000).reshape(-1).tolist()
 
-CASES: dict[str, tuple[tuple[int, ...], Graph]] = {
+CASES: dict[str, tuple[tuple[int, ...] | np.ndarray, Graph]] = {
     "cat, rows": (_IMAGES, lambda lib, x: lib.fn.cat(x, x)),
     "cat, columns": (_IMAGES, lambda lib, x: lib.fn.cat(x, x, axis=1)),
     "cat, channels": (_IMAGES, lambda lib, x: lib.fn.cat(x, x, axis=2)),
@@ -61,14 +68,21 @@ CASES: dict[str, tuple[tuple[int, ...], Graph]] = {
             lib.fn.flip(x, horizontal=1), indices=lib.fn.batch_permutation()
         ),
     ),
+    "paste": (_IMAGES, lambda lib, x: lib.fn.paste(x, ratio=2, fill_value=(1, 2, 3))),
+    "grid_mask": (_IMAGES, lambda lib, x: lib.fn.grid_mask(x, tile=50, angle=0.3)),
+    "bbox_paste": (_boxes(64, 10), lambda lib, x: lib.fn.bbox_paste(x, ratio=2)),
+    "box_encoder": (
+        _boxes(32, 10),
+        lambda lib, x: lib.fn.box_encoder(x, np.arange(10, dtype=np.int32), anchors=_ANCHORS),
+    ),
 }
 
 
 def pipeline(name: str, case: str, threads: int) -> Peer:
     """A pipeline of one operator."""
     lib = library(name)
-    (high, *shape), graph = CASES[case]
-    batch = _numbers(high, *shape)
+    feed, graph = CASES[case]
+    batch = feed if isinstance(feed, np.ndarray) else _numbers(*feed)
     pipe = lib.Pipeline(batch_size=len(batch), num_threads=threads, device_id=None)
     with pipe:
         outputs = graph(lib, lib.fn.external_source(source=lambda: batch))

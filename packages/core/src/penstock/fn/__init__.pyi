@@ -144,6 +144,153 @@ def batch_permutation(
     """
 
 @overload
+def bbox_paste(
+    boxes: DataNode | ArrayLike,
+    /,
+    *,
+    ratio: float | DataNode,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    ltrb: bool | None = False,
+    paste_x: float | DataNode | None = 0.5,
+    paste_y: float | DataNode | None = 0.5,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Moves boxes along with an image that `paste` puts on a larger canvas.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    boxes : DataNode or array_like, of FLOAT
+        Boxes, four numbers each, as shares of the image's extents: any shape.
+    ratio : float, one for each sample allowed
+        Extents of the canvas, in those of the image.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    ltrb : bool, default False
+        Whether a box is left, top, right and bottom; else left, top, width and height.
+    paste_x : float, one for each sample allowed, default 0.5
+        Where the image is on the canvas, from 0 (left) to 1 (right).
+    paste_y : float, one for each sample allowed, default 0.5
+        Where the image is on the canvas, from 0 (top) to 1 (bottom).
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The boxes as shares of the canvas' extents.
+
+    Examples
+    --------
+    >>> images = fn.paste(images, ratio=ratio, fill_value=127)
+    >>> boxes = fn.bbox_paste(boxes, ratio=ratio)
+    """
+
+@overload
+def bbox_paste(
+    boxes: list[DataNode],
+    /,
+    *,
+    ratio: float | DataNode,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    ltrb: bool | None = False,
+    paste_x: float | DataNode | None = 0.5,
+    paste_y: float | DataNode | None = 0.5,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+@overload
+def box_encoder(
+    boxes: DataNode | ArrayLike,
+    labels: DataNode | ArrayLike,
+    /,
+    *,
+    anchors: float | Sequence[float],
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    criteria: float | None = 0.5,
+    means: float | Sequence[float] | None = (0.0, 0.0, 0.0, 0.0),
+    offset: bool | None = False,
+    preserve: bool | None = False,
+    scale: float | None = 1.0,
+    stds: float | Sequence[float] | None = (1.0, 1.0, 1.0, 1.0),
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]:
+    """Tells what each of many default boxes stands for, as SSD detectors are trained with.
+
+    An anchor stands for the box that it overlaps most, if it overlaps it enough, and for each box
+    there is at least the anchor that overlaps it most. With `offset`, the middle of a box is given
+    as the distance from that of the anchor in widths and heights of the anchor, and its width and
+    height as logarithms of their ratios to the anchor's.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    boxes : DataNode or array_like, of FLOAT
+        Boxes, left, top, right and bottom each: shape (boxes, 4).
+    labels : DataNode or array_like, of INT32
+        A label for each box, shape (boxes,).
+    anchors : float or list of float
+        Default boxes, left, top, right and bottom of one after the other.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    criteria : float, default 0.5
+        An anchor stands for a box if their intersection over union is larger; from 0 to 1.
+    means : float or list of float, default (0.0, 0.0, 0.0, 0.0)
+        Subtracted from differences of x, y, w and h.
+    offset : bool, default False
+        Whether to give, in place of a box, how it differs from its anchor.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    scale : float, default 1.0
+        What boxes and anchors are multiplied by before.
+    stds : float or list of float, default (1.0, 1.0, 1.0, 1.0)
+        What these are divided by then.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    list[DataNode]
+        0. Middle, width and height of the box that each anchor stands for, or its own; or
+        offsets.
+
+        1. The label of that box for each anchor, or 0.
+    """
+
+@overload
+def box_encoder(
+    boxes: list[DataNode],
+    labels: DataNode | ArrayLike | list[DataNode],
+    /,
+    *,
+    anchors: float | Sequence[float],
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    criteria: float | None = 0.5,
+    means: float | Sequence[float] | None = (0.0, 0.0, 0.0, 0.0),
+    offset: bool | None = False,
+    preserve: bool | None = False,
+    scale: float | None = 1.0,
+    stds: float | Sequence[float] | None = (1.0, 1.0, 1.0, 1.0),
+    device: str | None = None,
+    name: str | None = None,
+) -> list[list[DataNode]]: ...
+@overload
 def brightness(
     data: DataNode | ArrayLike,
     /,
@@ -1998,6 +2145,75 @@ def get_property(
     name: str | None = None,
 ) -> list[DataNode]: ...
 @overload
+def grid_mask(
+    images: DataNode | ArrayLike,
+    /,
+    *,
+    angle: float | DataNode | None = 0.0,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = False,
+    ratio: float | DataNode | None = 0.5,
+    shift_x: float | DataNode | None = 0.0,
+    shift_y: float | DataNode | None = 0.0,
+    tile: int | DataNode | None = 100,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Sets the pixels in the squares of a regular grid to zero (GridMask, arXiv:2001.04086).
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    images : DataNode or array_like, of UINT8, INT16, INT32, FLOAT
+        Images: the first two axes are rows and columns, whatever the layout says.
+    angle : float, one for each sample allowed, default 0.0
+        How far the grid is turned, in radians.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    ratio : float, one for each sample allowed, default 0.5
+        Extent of a square, as a share of `tile`.
+    shift_x : float, one for each sample allowed, default 0.0
+        How far the turned grid is moved along its first axis, in pixels.
+    shift_y : float, one for each sample allowed, default 0.0
+        The same along its second axis.
+    tile : int, one for each sample allowed, default 100
+        Distance of a square from the next one, in pixels.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The masked images, in the layout of the input.
+
+    Examples
+    --------
+    >>> masked = fn.grid_mask(images, tile=64, angle=fn.random.uniform(range=(0, 1.57)))
+    """
+
+@overload
+def grid_mask(
+    images: list[DataNode],
+    /,
+    *,
+    angle: float | DataNode | None = 0.0,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = False,
+    ratio: float | DataNode | None = 0.5,
+    shift_x: float | DataNode | None = 0.0,
+    shift_y: float | DataNode | None = 0.0,
+    tile: int | DataNode | None = 100,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+@overload
 def hsv(
     data: DataNode | ArrayLike,
     /,
@@ -2782,6 +2998,80 @@ def pad(
     fill_value: float | DataNode | None = 0.0,
     preserve: bool | None = False,
     shape: int | Sequence[int] | DataNode | None = None,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+@overload
+def paste(
+    images: DataNode | ArrayLike,
+    /,
+    *,
+    fill_value: int | Sequence[int],
+    ratio: float | DataNode,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    min_canvas_size: float | DataNode | None = 0.0,
+    n_channels: int | None = 3,
+    paste_x: float | DataNode | None = 0.5,
+    paste_y: float | DataNode | None = 0.5,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Puts images on larger canvases of one colour.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    images : DataNode or array_like, layout HWC, of UINT8
+        Images.
+    fill_value : int or list of int
+        Colour of the canvas: a number for each channel, or one for all. What does not fit keeps
+        its lowest bits.
+    ratio : float, one for each sample allowed
+        Extents of the canvas, in those of the image: at least 1.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    min_canvas_size : float, one for each sample allowed, default 0.0
+        Smallest extent of a canvas, in pixels.
+    n_channels : int, default 3
+        Number of channels.
+    paste_x : float, one for each sample allowed, default 0.5
+        Where the image is on the canvas, from 0 (left) to 1 (right).
+    paste_y : float, one for each sample allowed, default 0.5
+        Where the image is on the canvas, from 0 (top) to 1 (bottom).
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The canvases with their images, in the layout of the input.
+
+    Examples
+    --------
+    >>> wide = fn.paste(images, ratio=fn.random.uniform(range=(1, 4)), fill_value=(124, 116, 104))
+    """
+
+@overload
+def paste(
+    images: list[DataNode],
+    /,
+    *,
+    fill_value: int | Sequence[int],
+    ratio: float | DataNode,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    min_canvas_size: float | DataNode | None = 0.0,
+    n_channels: int | None = 3,
+    paste_x: float | DataNode | None = 0.5,
+    paste_y: float | DataNode | None = 0.5,
+    preserve: bool | None = False,
     device: str | None = None,
     name: str | None = None,
 ) -> list[DataNode]: ...
@@ -3924,6 +4214,90 @@ def resize_crop_mirror(
     size: float | Sequence[float] | DataNode | None = None,
     subpixel_scale: bool | None = True,
     temp_buffer_hint: int | None = 0,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+@overload
+def roi_random_crop(
+    data: DataNode | ArrayLike | None = None,
+    /,
+    *,
+    crop_shape: int | Sequence[int] | DataNode,
+    roi_start: int | Sequence[int] | DataNode,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    in_shape: int | Sequence[int] | DataNode | None = None,
+    preserve: bool | None = False,
+    roi_end: int | Sequence[int] | DataNode | None = None,
+    roi_shape: int | Sequence[int] | DataNode | None = None,
+    seed: int | None = None,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Draws where a window of a given shape begins that has as much of a region as possible in it.
+
+    The window lies in the region where that is larger, and has all of it in itself where it is
+    smaller. A single number of an argument stands for all axes of `crop_shape`.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, on any device, optional
+        Data that is going to be cropped.
+    crop_shape : int or list of int of shape (axes,), one for each sample allowed
+        Shape of the window.
+    roi_start : int or list of int of shape (axes,), one for each sample allowed
+        Where the region begins.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    in_shape : int or list of int of shape (axes,), one for each sample allowed, optional
+        Shape of the data, in place of the input. Without either, windows may lie outside.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    roi_end : int or list of int of shape (axes,), one for each sample allowed, optional
+        Where the region ends, not included.
+    roi_shape : int or list of int of shape (axes,), one for each sample allowed, optional
+        Shape of the region, in place of `roi_end`.
+    seed : int, optional
+        Seed of the operator's random stream; drawn from the pipeline's seed when not given.
+    device : {"cpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        Where the window begins, int64, shape (axes,).
+
+    Notes
+    -----
+    The random numbers depend on the seed, the operator and the position of the sample in
+    the run, never on threads.
+
+    Examples
+    --------
+    >>> start = fn.roi_random_crop(
+    ...     image, roi_start=(0, 20), roi_shape=(200, 100), crop_shape=(64, 64)
+    ... )
+    >>> window = fn.slice(image, start, [64, 64], axes=[0, 1])
+    """
+
+@overload
+def roi_random_crop(
+    data: list[DataNode],
+    /,
+    *,
+    crop_shape: int | Sequence[int] | DataNode,
+    roi_start: int | Sequence[int] | DataNode,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    in_shape: int | Sequence[int] | DataNode | None = None,
+    preserve: bool | None = False,
+    roi_end: int | Sequence[int] | DataNode | None = None,
+    roi_shape: int | Sequence[int] | DataNode | None = None,
+    seed: int | None = None,
     device: str | None = None,
     name: str | None = None,
 ) -> list[DataNode]: ...

@@ -196,6 +196,160 @@ def batch_permutation(
     """
 
 @overload
+def bbox_paste(
+    boxes: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    ratio: float | Tensor | Batch,
+    ltrb: _bool | None = False,
+    paste_x: float | Tensor | Batch | None = 0.5,
+    paste_y: float | Tensor | Batch | None = 0.5,
+) -> Batch: ...
+@overload
+def bbox_paste(
+    boxes: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    ratio: float | Tensor | Batch,
+    ltrb: _bool | None = False,
+    paste_x: float | Tensor | Batch | None = 0.5,
+    paste_y: float | Tensor | Batch | None = 0.5,
+) -> Batch: ...
+@overload
+def bbox_paste(
+    boxes: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    ratio: float | Tensor | Batch,
+    ltrb: _bool | None = False,
+    paste_x: float | Tensor | Batch | None = 0.5,
+    paste_y: float | Tensor | Batch | None = 0.5,
+) -> Tensor | Batch:
+    """Moves boxes along with an image that `paste` puts on a larger canvas.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    boxes : Tensor, Batch or array_like, of FLOAT
+        Boxes, four numbers each, as shares of the image's extents: any shape.
+    ratio : float, one for each sample allowed
+        Extents of the canvas, in those of the image.
+    ltrb : bool, default False
+        Whether a box is left, top, right and bottom; else left, top, width and height.
+    paste_x : float, one for each sample allowed, default 0.5
+        Where the image is on the canvas, from 0 (left) to 1 (right).
+    paste_y : float, one for each sample allowed, default 0.5
+        Where the image is on the canvas, from 0 (top) to 1 (bottom).
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The boxes as shares of the canvas' extents.
+
+    Examples
+    --------
+    >>> images = ndd.paste(images, ratio=ratio, fill_value=127)
+    >>> boxes = ndd.bbox_paste(boxes, ratio=ratio)
+    """
+
+@overload
+def box_encoder(
+    boxes: Batch,
+    labels: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    anchors: float | Sequence[float],
+    criteria: float | None = 0.5,
+    means: float | Sequence[float] | None = (0.0, 0.0, 0.0, 0.0),
+    offset: _bool | None = False,
+    scale: float | None = 1.0,
+    stds: float | Sequence[float] | None = (1.0, 1.0, 1.0, 1.0),
+) -> tuple[Batch, Batch]: ...
+@overload
+def box_encoder(
+    boxes: Tensor | Batch | ArrayLike,
+    labels: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    anchors: float | Sequence[float],
+    criteria: float | None = 0.5,
+    means: float | Sequence[float] | None = (0.0, 0.0, 0.0, 0.0),
+    offset: _bool | None = False,
+    scale: float | None = 1.0,
+    stds: float | Sequence[float] | None = (1.0, 1.0, 1.0, 1.0),
+) -> tuple[Batch, Batch]: ...
+@overload
+def box_encoder(
+    boxes: Tensor | Batch | ArrayLike,
+    labels: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    anchors: float | Sequence[float],
+    criteria: float | None = 0.5,
+    means: float | Sequence[float] | None = (0.0, 0.0, 0.0, 0.0),
+    offset: _bool | None = False,
+    scale: float | None = 1.0,
+    stds: float | Sequence[float] | None = (1.0, 1.0, 1.0, 1.0),
+) -> tuple[Tensor | Batch, Tensor | Batch]:
+    """Tells what each of many default boxes stands for, as SSD detectors are trained with.
+
+    An anchor stands for the box that it overlaps most, if it overlaps it enough, and for each box
+    there is at least the anchor that overlaps it most. With `offset`, the middle of a box is given
+    as the distance from that of the anchor in widths and heights of the anchor, and its width and
+    height as logarithms of their ratios to the anchor's.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    boxes : Tensor, Batch or array_like, of FLOAT
+        Boxes, left, top, right and bottom each: shape (boxes, 4).
+    labels : Tensor, Batch or array_like, of INT32
+        A label for each box, shape (boxes,).
+    anchors : float or list of float
+        Default boxes, left, top, right and bottom of one after the other.
+    criteria : float, default 0.5
+        An anchor stands for a box if their intersection over union is larger; from 0 to 1.
+    means : float or list of float, default (0.0, 0.0, 0.0, 0.0)
+        Subtracted from differences of x, y, w and h.
+    offset : bool, default False
+        Whether to give, in place of a box, how it differs from its anchor.
+    scale : float, default 1.0
+        What boxes and anchors are multiplied by before.
+    stds : float or list of float, default (1.0, 1.0, 1.0, 1.0)
+        What these are divided by then.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch, or a tuple of them
+        0. Middle, width and height of the box that each anchor stands for, or its own; or
+        offsets.
+
+        1. The label of that box for each anchor, or 0.
+    """
+
+@overload
 def brightness(
     data: Batch,
     /,
@@ -1804,6 +1958,78 @@ def get_property(
     """
 
 @overload
+def grid_mask(
+    images: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    angle: float | Tensor | Batch | None = 0.0,
+    ratio: float | Tensor | Batch | None = 0.5,
+    shift_x: float | Tensor | Batch | None = 0.0,
+    shift_y: float | Tensor | Batch | None = 0.0,
+    tile: int | Tensor | Batch | None = 100,
+) -> Batch: ...
+@overload
+def grid_mask(
+    images: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    angle: float | Tensor | Batch | None = 0.0,
+    ratio: float | Tensor | Batch | None = 0.5,
+    shift_x: float | Tensor | Batch | None = 0.0,
+    shift_y: float | Tensor | Batch | None = 0.0,
+    tile: int | Tensor | Batch | None = 100,
+) -> Batch: ...
+@overload
+def grid_mask(
+    images: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    angle: float | Tensor | Batch | None = 0.0,
+    ratio: float | Tensor | Batch | None = 0.5,
+    shift_x: float | Tensor | Batch | None = 0.0,
+    shift_y: float | Tensor | Batch | None = 0.0,
+    tile: int | Tensor | Batch | None = 100,
+) -> Tensor | Batch:
+    """Sets the pixels in the squares of a regular grid to zero (GridMask, arXiv:2001.04086).
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    images : Tensor, Batch or array_like, of UINT8, INT16, INT32, FLOAT
+        Images: the first two axes are rows and columns, whatever the layout says.
+    angle : float, one for each sample allowed, default 0.0
+        How far the grid is turned, in radians.
+    ratio : float, one for each sample allowed, default 0.5
+        Extent of a square, as a share of `tile`.
+    shift_x : float, one for each sample allowed, default 0.0
+        How far the turned grid is moved along its first axis, in pixels.
+    shift_y : float, one for each sample allowed, default 0.0
+        The same along its second axis.
+    tile : int, one for each sample allowed, default 100
+        Distance of a square from the next one, in pixels.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The masked images, in the layout of the input.
+
+    Examples
+    --------
+    >>> masked = ndd.grid_mask(images, tile=64, angle=fn.random.uniform(range=(0, 1.57)))
+    """
+
+@overload
 def hsv(
     data: Batch,
     /,
@@ -2620,6 +2846,84 @@ def pad(
     --------
     >>> same = ndd.pad(clips)
     >>> images = ndd.pad(images, axis_names="HW", align=32, fill_value=127)
+    """
+
+@overload
+def paste(
+    images: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    fill_value: int | Sequence[int],
+    ratio: float | Tensor | Batch,
+    min_canvas_size: float | Tensor | Batch | None = 0.0,
+    n_channels: int | None = 3,
+    paste_x: float | Tensor | Batch | None = 0.5,
+    paste_y: float | Tensor | Batch | None = 0.5,
+) -> Batch: ...
+@overload
+def paste(
+    images: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    fill_value: int | Sequence[int],
+    ratio: float | Tensor | Batch,
+    min_canvas_size: float | Tensor | Batch | None = 0.0,
+    n_channels: int | None = 3,
+    paste_x: float | Tensor | Batch | None = 0.5,
+    paste_y: float | Tensor | Batch | None = 0.5,
+) -> Batch: ...
+@overload
+def paste(
+    images: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    fill_value: int | Sequence[int],
+    ratio: float | Tensor | Batch,
+    min_canvas_size: float | Tensor | Batch | None = 0.0,
+    n_channels: int | None = 3,
+    paste_x: float | Tensor | Batch | None = 0.5,
+    paste_y: float | Tensor | Batch | None = 0.5,
+) -> Tensor | Batch:
+    """Puts images on larger canvases of one colour.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    images : Tensor, Batch or array_like, layout HWC, of UINT8
+        Images.
+    fill_value : int or list of int
+        Colour of the canvas: a number for each channel, or one for all. What does not fit keeps
+        its lowest bits.
+    ratio : float, one for each sample allowed
+        Extents of the canvas, in those of the image: at least 1.
+    min_canvas_size : float, one for each sample allowed, default 0.0
+        Smallest extent of a canvas, in pixels.
+    n_channels : int, default 3
+        Number of channels.
+    paste_x : float, one for each sample allowed, default 0.5
+        Where the image is on the canvas, from 0 (left) to 1 (right).
+    paste_y : float, one for each sample allowed, default 0.5
+        Where the image is on the canvas, from 0 (top) to 1 (bottom).
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The canvases with their images, in the layout of the input.
+
+    Examples
+    --------
+    >>> wide = ndd.paste(images, ratio=fn.random.uniform(range=(1, 4)), fill_value=(124, 116, 104))
     """
 
 @overload
@@ -3733,6 +4037,94 @@ def resize_crop_mirror(
     >>> crops = ndd.resize_crop_mirror(
     ...     images, resize_shorter=256, crop=(224, 224), mirror=fn.random.coin_flip()
     ... )
+    """
+
+@overload
+def roi_random_crop(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    rng: RNG | None = None,
+    crop_shape: int | Sequence[int] | Tensor | Batch,
+    roi_start: int | Sequence[int] | Tensor | Batch,
+    in_shape: int | Sequence[int] | Tensor | Batch | None = None,
+    roi_end: int | Sequence[int] | Tensor | Batch | None = None,
+    roi_shape: int | Sequence[int] | Tensor | Batch | None = None,
+) -> Batch: ...
+@overload
+def roi_random_crop(
+    data: Tensor | Batch | ArrayLike | None = None,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    rng: RNG | None = None,
+    crop_shape: int | Sequence[int] | Tensor | Batch,
+    roi_start: int | Sequence[int] | Tensor | Batch,
+    in_shape: int | Sequence[int] | Tensor | Batch | None = None,
+    roi_end: int | Sequence[int] | Tensor | Batch | None = None,
+    roi_shape: int | Sequence[int] | Tensor | Batch | None = None,
+) -> Batch: ...
+@overload
+def roi_random_crop(
+    data: Tensor | Batch | ArrayLike | None = None,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    rng: RNG | None = None,
+    crop_shape: int | Sequence[int] | Tensor | Batch,
+    roi_start: int | Sequence[int] | Tensor | Batch,
+    in_shape: int | Sequence[int] | Tensor | Batch | None = None,
+    roi_end: int | Sequence[int] | Tensor | Batch | None = None,
+    roi_shape: int | Sequence[int] | Tensor | Batch | None = None,
+) -> Tensor | Batch:
+    """Draws where a window of a given shape begins that has as much of a region as possible in it.
+
+    The window lies in the region where that is larger, and has all of it in itself where it is
+    smaller. A single number of an argument stands for all axes of `crop_shape`.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, on any device, optional
+        Data that is going to be cropped.
+    crop_shape : int or list of int of shape (axes,), one for each sample allowed
+        Shape of the window.
+    roi_start : int or list of int of shape (axes,), one for each sample allowed
+        Where the region begins.
+    in_shape : int or list of int of shape (axes,), one for each sample allowed, optional
+        Shape of the data, in place of the input. Without either, windows may lie outside.
+    roi_end : int or list of int of shape (axes,), one for each sample allowed, optional
+        Where the region ends, not included.
+    roi_shape : int or list of int of shape (axes,), one for each sample allowed, optional
+        Shape of the region, in place of `roi_end`.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu"} or Device, optional
+        Where to run; by default where the inputs are.
+    rng : random.RNG, optional
+        Where random numbers come from; by default the calling thread's generator.
+
+    Returns
+    -------
+    Tensor or Batch
+        Where the window begins, int64, shape (axes,).
+
+    Notes
+    -----
+    The random numbers depend on the state of the generator, which each call moves on, and
+    on the position of the sample in the batch.
+
+    Examples
+    --------
+    >>> start = ndd.roi_random_crop(
+    ...     image, roi_start=(0, 20), roi_shape=(200, 100), crop_shape=(64, 64)
+    ... )
+    >>> window = ndd.slice(image, start, [64, 64], axes=[0, 1])
     """
 
 @overload

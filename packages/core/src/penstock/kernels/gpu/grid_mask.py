@@ -1,0 +1,55 @@
+"""Squares of a grid, set to zero."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+from penstock.kernels.gpu.shared import record
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+_EACH = 8
+_NUMBERS = ("cosine", "sine", "shift_x", "shift_y", "ratio")
+_IMAGE = record(
+    __name__,
+    "Image",
+    [
+        ("first_block", np.uint32),
+        *((name, np.float32) for name in _NUMBERS),
+        ("source", np.uint64),
+        ("out", np.uint64),
+        ("size", np.int64),
+        ("width", np.int64),
+        ("channels", np.int64),
+    ],
+)
+
+
+def mask_grid(
+    queue: Queue, images: DeviceBatch, numbers: tuple[np.ndarray, ...], out: DeviceBatch
+) -> None:
+    """Fill `out` with `images`, the pixels in squares of a grid set to zero.
+
+    Parameters
+    ----------
+    numbers
+        float32 ``(samples,)`` each, as `penstock.kernels.cpu.grid_mask.mask_grid` takes them.
+    """
+    records = np.empty(len(out), _IMAGE)
+    for name, column in zip(_NUMBERS, numbers, strict=True):
+        records[name] = column
+    records["source"], records["out"] = images.pointers, out.pointers
+    records["size"] = sizes = out.sizes()
+    records["width"], records["channels"] = out.shapes[:, 1], out.shapes[:, 2]
+    launch_records(
+        queue,
+        kernel("grid_mask.cu", "mask_grid", np.dtype(f"u{out.dtype.itemsize}")),
+        records,
+        quotient_up(sizes, THREADS * _EACH),
+    )

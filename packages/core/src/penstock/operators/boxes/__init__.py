@@ -1,0 +1,1 @@
+"""Boxes around objects in images."""

@@ -1,0 +1,109 @@
+"""`bbox_paste`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock._later import later
+from penstock.errors import ShapeError
+from penstock.operators.support.argument_types import BoolArg, FloatArg
+from penstock.operators.support.arguments import scalars
+from penstock.operators.support.operator import ChunkContext, SampleOperator, operator
+from penstock.operators.support.planning import PlanContext, Planned, Samples
+from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
+from penstock.tensors.gpu.batch import volumes
+from penstock.tensors.rows import Rows
+from penstock.types import DALIDataType
+
+if TYPE_CHECKING:
+    from penstock.kernels.cpu import bbox_paste as _cpu
+else:
+    _cpu = later("penstock.kernels.cpu.bbox_paste")
+
+
+@operator(
+    "bbox_paste",
+    inputs=Input(
+        "boxes",
+        "Boxes, four numbers each, as shares of the image's extents: any shape.",
+        dtypes=(DALIDataType.FLOAT,),
+    ),
+    args=(
+        Arg(
+            "ratio",
+            FloatArg,
+            REQUIRED,
+            "Extents of the canvas, in those of the image.",
+            per_sample=True,
+        ),
+        Arg(
+            "paste_x",
+            FloatArg,
+            0.5,
+            "Where the image is on the canvas, from 0 (left) to 1 (right).",
+            per_sample=True,
+        ),
+        Arg(
+            "paste_y",
+            FloatArg,
+            0.5,
+            "Where the image is on the canvas, from 0 (top) to 1 (bottom).",
+            per_sample=True,
+        ),
+        Arg(
+            "ltrb",
+            BoolArg,
+            False,
+            "Whether a box is left, top, right and bottom; else left, top, width and height.",
+        ),
+    ),
+    output_docs=("The boxes as shares of the canvas' extents.",),
+    devices=("cpu",),
+)
+class BBoxPaste(SampleOperator):
+    """Moves boxes along with an image that `paste` puts on a larger canvas.
+
+    Examples
+    --------
+    >>> images = fn.paste(images, ratio=ratio, fill_value=127)
+    >>> boxes = fn.bbox_paste(boxes, ratio=ratio)
+    """
+
+    def infer(self, boxes: Spec) -> Spec:
+        return boxes._replace(layout="")
+
+    def plan(self, c: PlanContext, boxes: Samples) -> Planned:
+        sizes = volumes(boxes.shapes)
+        if (sizes % 4).any():
+            raise ShapeError(
+                "Bounding box tensor size must be a multiple of 4, got "
+                f"{int(sizes[sizes % 4 > 0][0])} numbers."
+            )
+        ratio = np.asarray(scalars(c, "ratio", np.float32))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            margin = np.float32(1) - np.float32(1) / ratio
+            # As in DALI, an image that would begin behind the last place begins there.
+            offsets = [
+                np.minimum(np.asarray(scalars(c, name, np.float32)) * margin, margin)
+                for name in ("paste_x", "paste_y")
+            ]
+        shapes = np.broadcast_to(boxes.shapes, (c.size, boxes.shapes.shape[1]))
+        return Planned(shapes, (ratio, *offsets))
+
+    chunked = True
+
+    def cpu_chunk(self, c: ChunkContext, boxes: Rows) -> Rows:
+        out = c.out()
+        assert out.flat is not None
+        counts = boxes.sizes // 4
+        _cpu.paste_boxes(
+            boxes.addresses,
+            counts,
+            *[np.asarray(column, np.float32) for column in c.table],
+            self.args.ltrb,
+            out.flat,
+            out.begins,
+        )
+        return out

@@ -1,0 +1,60 @@
+"""`box_encoder`, `paste` and `grid_mask` on the GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.support.gpu.alike import check_alike, check_same_error
+from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
+
+_rng = np.random.default_rng(0)
+IMAGES = [_rng.integers(1, 255, s, np.uint8) for s in [(30, 41, 3), (9, 12, 3), (1, 1, 3)]]
+
+
+def random_boxes(count: int) -> np.ndarray:
+    corners = np.sort(_rng.random((count, 2, 2)).astype(np.float32), axis=1)
+    return np.ascontiguousarray(corners.reshape(count, 4))
+
+
+def test_anchors():
+    boxes = [random_boxes(k) for k in (9, 1, 0, 40)]
+    boxes[3][7] = boxes[3][8]
+    labels = [np.arange(1, len(b) + 1, dtype=np.int32) for b in boxes]
+    anchors = [*random_boxes(700).reshape(-1).tolist(), *boxes[0][3].tolist() * 2]
+    for options in (
+        {},
+        {"criteria": 0.0},
+        {"criteria": 0.3, "offset": True, "scale": 300, "stds": [0.5, 0.6, 0.7, 0.8]},
+    ):
+        got = run_gpu_operator("box_encoder", boxes, labels, anchors=anchors, **options)
+        wanted = run_cpu_operator_on_batch("box_encoder", boxes, labels, anchors=anchors, **options)
+        for a, b in zip(got[1], wanted[1], strict=True):
+            np.testing.assert_array_equal(a, b)
+        for a, b in zip(got[0], wanted[0], strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_canvases():
+    ratios = [np.float32(r) for r in (1.0, 2.3, 3.9)]
+    for options in (
+        {"ratio": 2.0, "fill_value": (300, -1, 2)},
+        {"ratio": ratios, "fill_value": 5, "paste_x": 0.2, "paste_y": 1.0, "min_canvas_size": 9},
+    ):
+        check_alike("paste", IMAGES, layout="HWC", **options)
+    check_alike("paste", IMAGES[:1] * 2, layout="HWC", ratio=1.5, fill_value=1)
+    wrong = [np.float32(r) for r in (1.0, 0.3, 3.9)]
+    check_same_error("paste", IMAGES, layout="HWC", ratio=wrong, fill_value=5, sample=1)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32])
+def test_grids(dtype):
+    rows = [row.astype(dtype) for row in IMAGES]
+    for options in (
+        {},
+        {"tile": 7, "ratio": 0.4, "angle": 0.7, "shift_x": 1.3, "shift_y": -9.0},
+        {"tile": 5, "ratio": [np.float32(r) for r in (0.2, 0.5, 0.8)]},
+    ):
+        check_alike("grid_mask", rows, layout="HWC", **options)
+    tiles = [np.int32(t) for t in (4, 0, 3)]
+    check_same_error("grid_mask", rows, layout="HWC", tile=tiles, sample=1)
