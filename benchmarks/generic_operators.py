@@ -70,6 +70,8 @@ CASES: dict[str, tuple[tuple[int, ...] | np.ndarray, Graph]] = {
     ),
     "paste": (_IMAGES, lambda lib, x: lib.fn.paste(x, ratio=2, fill_value=(1, 2, 3))),
     "grid_mask": (_IMAGES, lambda lib, x: lib.fn.grid_mask(x, tile=50, angle=0.3)),
+    "noise.gaussian": (_IMAGES, lambda lib, x: lib.fn.noise.gaussian(x, stddev=10.0)),
+    "noise.salt_and_pepper": (_IMAGES, lambda lib, x: lib.fn.noise.salt_and_pepper(x, prob=0.1)),
     "bbox_paste": (_boxes(64, 10), lambda lib, x: lib.fn.bbox_paste(x, ratio=2)),
     "box_encoder": (
         _boxes(32, 10),

@@ -178,6 +178,8 @@ OPERATORS: dict[str, Listed] = {
             reader=True,
             dynamic=False,
         ),
+        Listed("noise.gaussian", "noise.gaussian"),
+        Listed("noise.salt_and_pepper", "noise.salt_and_pepper"),
         Listed("nonsilent_region", "audio.nonsilent_region"),
         Listed(
             "normal_distribution",

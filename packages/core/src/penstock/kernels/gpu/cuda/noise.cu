@@ -1,0 +1,43 @@
+// Noise: numbers that are added to elements, and pixels that are given one of two values.
+#include "cast.cuh"
+#include "strided_copy_blocks.cuh"
+
+constexpr uint32 THREADS = 256, EACH = 8;
+
+#include "noise:Noisy"
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+add_noise(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform) {
+  const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
+  const Noisy& sample = *reinterpret_cast<const Noisy*>(share.record);
+  const T* const source = reinterpret_cast<const T*>(sample.source);
+  const float* const noise = reinterpret_cast<const float*>(sample.noise);
+  T* const out = reinterpret_cast<T*>(sample.out);
+  const uint64 begin = uint64(share.block) * (THREADS * EACH) + threadIdx.x;
+  for (uint32 e = 0; e < EACH; e++) {
+    const uint64 k = begin + e * THREADS;
+    if (k >= uint64(sample.size)) return;
+    out[k] = cast_to<T>(__fadd_rn(noise[k], static_cast<float>(source[k])));
+  }
+}
+
+template <typename Word>
+__global__ void __launch_bounds__(THREADS)
+salt_and_pepper(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform) {
+  const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
+  const Noisy& sample = *reinterpret_cast<const Noisy*>(share.record);
+  const Word* const source = reinterpret_cast<const Word*>(sample.source);
+  const float* const units = reinterpret_cast<const float*>(sample.noise);
+  Word* const out = reinterpret_cast<Word*>(sample.out);
+  const uint64 begin = uint64(share.block) * (THREADS * EACH) + threadIdx.x;
+  for (uint32 e = 0; e < EACH; e++) {
+    const uint64 k = begin + e * THREADS;
+    if (k >= uint64(sample.size)) return;
+    const uint64 pixel = divided(k, uint64(sample.inner)).whole;
+    const float unit = units[divided(pixel, uint64(sample.pixels)).rest];
+    out[k] = unit < sample.salt_below     ? Word(sample.salt)
+             : unit < sample.pepper_below ? Word(sample.pepper)
+                                          : source[k];
+  }
+}

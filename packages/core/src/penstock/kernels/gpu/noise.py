@@ -1,0 +1,79 @@
+"""Noise: numbers that are added to elements, and pixels that are given one of two values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+from penstock.kernels.gpu.shared import record
+
+if TYPE_CHECKING:
+    from penstock.tensors.gpu.batch import DeviceBatch
+    from penstock.tensors.gpu.queue import Queue
+
+_EACH = 8
+_SAMPLE = record(
+    __name__,
+    "Noisy",
+    [
+        ("first_block", np.uint32),
+        ("salt_below", np.float32),
+        ("pepper_below", np.float32),
+        ("source", np.uint64),
+        ("noise", np.uint64),
+        ("out", np.uint64),
+        ("size", np.int64),
+        ("pixels", np.int64),
+        ("inner", np.int64),
+        ("salt", np.uint64),
+        ("pepper", np.uint64),
+    ],
+)
+
+
+def add_noise(queue: Queue, data: DeviceBatch, noise: DeviceBatch, out: DeviceBatch) -> None:
+    """Fill `out` with the sums of `data` and `noise`, which is float32, as `cast` converts them."""
+    records = _records(data, noise, out)
+    _launch(queue, "add_noise", out.dtype, records)
+
+
+def salt_and_pepper(
+    queue: Queue,
+    data: DeviceBatch,
+    units: DeviceBatch,
+    limits: tuple[np.ndarray, np.ndarray],
+    values: tuple[np.ndarray, np.ndarray],
+    inner: np.ndarray,
+    out: DeviceBatch,
+) -> None:
+    """Fill `out` with `data`, some of whose pixels are set.
+
+    Parameters
+    ----------
+    units, inner
+        As of `penstock.kernels.cpu.noise.salt_and_pepper`, for each sample.
+    limits, values
+        What is below the first limit gets the first value, others below the second the second one:
+        ``(samples,)`` each, values of the type of `data`.
+    """
+    records = _records(data, units, out)
+    word = np.dtype(f"u{out.dtype.itemsize}")
+    records["salt_below"], records["pepper_below"] = limits
+    records["pixels"], records["inner"] = np.maximum(units.sizes(), 1), inner
+    records["salt"], records["pepper"] = (value.view(word) for value in values)
+    _launch(queue, "salt_and_pepper", word, records)
+
+
+def _records(data: DeviceBatch, noise: DeviceBatch, out: DeviceBatch) -> np.ndarray:
+    records = np.zeros(len(out), _SAMPLE)
+    records["source"], records["noise"] = data.pointers, noise.pointers
+    records["out"], records["size"] = out.pointers, out.sizes()
+    return records
+
+
+def _launch(queue: Queue, function: str, dtype: np.dtype, records: np.ndarray) -> None:
+    blocks = quotient_up(records["size"], THREADS * _EACH)
+    launch_records(queue, kernel("noise.cu", function, dtype), records, blocks)

@@ -1,0 +1,81 @@
+"""`noise.gaussian`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock._later import later
+from penstock.kernels.cpu.cast import converter
+from penstock.kernels.cpu.random import fill_normal
+from penstock.operators.noise.salt_and_pepper import NOISY
+from penstock.operators.support.argument_types import FloatArg
+from penstock.operators.support.arguments import scalars
+from penstock.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.schema import Arg, Spec
+from penstock.types import to_numpy_type
+
+if TYPE_CHECKING:
+    from penstock.kernels.gpu import noise as _gpu
+    from penstock.tensors.gpu.batch import DeviceBatch
+else:
+    _gpu = later("penstock.kernels.gpu.noise")
+
+
+@operator(
+    "noise.gaussian",
+    inputs=NOISY,
+    args=(
+        Arg("mean", FloatArg, 0.0, "Mean of what is added.", per_sample=True),
+        Arg("stddev", FloatArg, 1.0, "Its standard deviation.", per_sample=True),
+    ),
+    output_docs=("The noisy data, of the input's type and layout.",),
+    random=True,
+)
+class Gaussian(SampleOperator):
+    """Adds a number of a normal distribution to each element.
+
+    Sums are rounded, halves away from zero, and kept inside the range of an integer type.
+
+    Examples
+    --------
+    >>> noisy = fn.noise.gaussian(images, stddev=fn.random.uniform(range=(0, 20)))
+    """
+
+    def infer(self, data: Spec) -> Spec:
+        self._dtype = np.dtype(to_numpy_type(data.dtype))
+        self._store = converter(np.dtype(np.float32), self._dtype, rounded=True)
+        return data
+
+    def plan(self, c: PlanContext, data: Samples) -> Planned:
+        table = tuple(np.asarray(scalars(c, name, np.float64)) for name in ("mean", "stddev"))
+        return Planned(np.broadcast_to(data.shapes, (c.size, data.shapes.shape[1])), table)
+
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
+        out = c.out
+        if not out.size:
+            return out
+        noise = c.temp((1, out.size), np.float32)
+        mean, stddev = c.row
+        fill_normal(noise, c.seed, c.iteration, c.index, mean, stddev)
+        noise = noise.reshape(out.shape)
+        np.add(noise, data, out=noise, casting="unsafe", dtype=np.float32)
+        self._store(noise, out)
+        return out
+
+    def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
+        from penstock.kernels.gpu.random import fill_normal
+
+        planned = plan_batch(self, c, data)
+        noise = c.temp(data.extents, np.float32)
+        fill_normal(c.queue, noise, c.seed, c.iteration, c.indices, *planned.table)
+        out = c.empty(data.extents, data.dtype)
+        _gpu.add_noise(c.queue, data, noise, out)
+        return out
