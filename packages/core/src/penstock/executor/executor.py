@@ -72,6 +72,8 @@ class Executor:
         How many iterations are worked on ahead.
     processes
         Worker processes that carry the samples, one for each thread; the threads do without.
+    packs
+        Whether outputs that are made in a branch have the samples of the branch only.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class Executor:
         device: Device | None = None,
         depth: int = 2,
         processes: WorkerProcesses | None = None,
+        packs: bool = True,
     ) -> None:
         self.plan = plan
         self.readers = readers
@@ -99,7 +102,7 @@ class Executor:
         self._recovery = Recovery(plan, readers, on_bad_sample, self.statistics)
         self._programs = Programs(plan, readers, fuse=fuse, threads=num_threads)
         pool = HOST_POOL if processes is None else processes.pool
-        self._stages = Stages(plan, self._programs, self._recovery, device, pool)
+        self._stages = Stages(plan, self._programs, self._recovery, device, pool, packs=packs)
         self.processes = processes
         self._schedule = Schedule(
             plan,

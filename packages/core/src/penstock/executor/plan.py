@@ -215,6 +215,17 @@ def make_plan(
     plan.guards = {
         register(edge): plan.guard(node) for node in nodes if node.guard for edge in node.outputs
     }
+    return plan
+
+
+def check_outputs(outputs: list[DataNode]) -> None:
+    """Check that the outputs of a pipeline can be handed over.
+
+    Raises
+    ------
+    NotYetSupportedError
+        If the type of one that a branch makes is not known where no sample takes the branch.
+    """
     for edge in outputs:
         source = edge.source
         if source is not None and source.guard and source.schema.tells_late:
@@ -223,7 +234,6 @@ def make_plan(
                 "sample takes it, there is no type. Merge it with the other branch."
             )
             raise located(error, source.where())
-    return plan
 
 
 def _guards(edges: list[DataNode]) -> list[Term]:

@@ -39,6 +39,9 @@ class Stages:
         The GPU, for plans that have work for one.
     pool
         Where memory for samples comes from that no GPU reads.
+    packs
+        Whether outputs that are made in a branch have the samples of the branch only; else they
+        have a place for every sample, as batches between stages.
     """
 
     def __init__(
@@ -48,7 +51,10 @@ class Stages:
         recovery: Recovery,
         device: Device | None,
         pool: HostPool = HOST_POOL,
+        *,
+        packs: bool = True,
     ) -> None:
+        self._packs = packs
         self._plan = plan
         self._programs = programs
         self._recovery = recovery
@@ -134,7 +140,8 @@ class Stages:
             number += 1
         if number >= len(stages):
             iteration.replace(self._plan.outputs)
-            self._pack(iteration)
+            if self._packs:
+                self._pack(iteration)
             return None
         stage = stages[number]
         if stage.device != "cpu":

@@ -19,7 +19,6 @@ from penstock.errors import (
 from penstock.graph.user_line import stack_level
 from penstock.pipeline.pipeline import Pipeline
 from penstock.pipeline.settings import Settings
-from penstock.to_come import missing_feature
 from penstock.tracebacks import public
 
 if TYPE_CHECKING:
@@ -85,10 +84,18 @@ def pipeline_def(
     **pipeline_kwargs
         Arguments of `Pipeline`.
     """
+    return decorated(fn, enable_conditionals, False, pipeline_kwargs)
+
+
+def decorated(
+    fn: Callable[..., Any] | None,
+    enable_conditionals: bool,
+    debug: bool,
+    pipeline_kwargs: dict[str, Any],
+) -> Any:
+    """What `pipeline_def` returns; with `debug`, pipelines are in debug mode."""
     if fn is None:
-        return functools.partial(
-            pipeline_def, enable_conditionals=enable_conditionals, **pipeline_kwargs
-        )
+        return lambda fn: decorated(fn, enable_conditionals, debug, pipeline_kwargs)
     unknown = pipeline_kwargs.keys() - _SETTINGS
     if unknown:
         raise ArgumentTypeError(
@@ -114,8 +121,7 @@ def pipeline_def(
                 "Pipeline."
             )
         conditional = kwargs.pop("enable_conditionals", enable_conditionals)
-        if "debug" not in own and kwargs.pop("debug", False):
-            raise missing_feature("debug=True")
+        debugs = debug if "debug" in own else kwargs.pop("debug", debug)
         for_pipeline = dict(pipeline_kwargs)
         for_function = {}
         for key, value in kwargs.items():
@@ -131,12 +137,17 @@ def pipeline_def(
                     f"({', '.join(sorted(own)) or 'none'}) nor one of a Pipeline."
                     f"{did_you_mean(key, own | _SETTINGS)}"
                 )
+        if conditional:
+            bound = functools.partial(define, fn, *args, **for_function)
+        else:
+            bound = functools.partial(fn, *args, **for_function)
+        if debugs:
+            from penstock.pipeline.debug import PipelineDebug
+
+            return PipelineDebug(bound, **for_pipeline)
         pipeline = Pipeline(**for_pipeline)
         with pipeline:
-            if conditional:
-                result = define(fn, *args, **for_function)
-            else:
-                result = fn(*args, **for_function)
+            result = bound()
             if result is None:
                 result = ()
             pipeline.set_outputs(*(result if isinstance(result, tuple) else (result,)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import GpuNotAvailableError, UsageError
 from penstock.executor.executor import Executor
-from penstock.executor.plan import batches_read_ahead, make_plan
+from penstock.executor.plan import batches_read_ahead, check_outputs, make_plan
 from penstock.graph.fuse import merge_expressions
 from penstock.graph.transfers import insert_transfers
 from penstock.pipeline.checkpointing import Checkpointing
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     Batch = TensorListCPU | TensorListGPU
 
-_running: weakref.WeakSet[Engine] = weakref.WeakSet()
+RUNNING: weakref.WeakSet[Any] = weakref.WeakSet()
+"""What has an `executor` with threads."""
 
 
 class Engine:
@@ -76,9 +77,10 @@ class Engine:
             batch_size,
             checkpointing=settings.enable_checkpointing,
         )
+        check_outputs(run_outputs)
         plan = make_plan(run_nodes, run_outputs, seeds, self.readers.parsers())
         self.checks = OutputChecks(settings, len(outputs))
-        device = _device(settings, plan)
+        device = device_for(settings, plan)
         self.feeding = Feeding(plan, batch_size, device, self.checkpointing.names)
         workers.start_threads()
         depth = settings.depth
@@ -104,7 +106,7 @@ class Engine:
         self.draw_numbers: list[int] | None = None
         """`Iteration.draw_numbers` of these."""
         self.executor.start()
-        _running.add(self)
+        RUNNING.add(self)
 
     def take(self, cuda_stream: Any, set_up: Callable[[], None] | None) -> tuple[Batch, ...]:
         """Wait for the outputs of the oldest iteration; the arguments are those of `run`.
@@ -177,7 +179,7 @@ def _check_gpu(settings: Settings, nodes: list[OpNode]) -> None:
         )
 
 
-def _device(settings: Settings, plan: Plan) -> Device | None:
+def device_for(settings: Settings, plan: Plan) -> Device | None:
     """The GPU, if the graph has work for one."""
     if not plan.streams:
         return None
@@ -189,5 +191,5 @@ def _device(settings: Settings, plan: Plan) -> Device | None:
 
 def shut_down_all() -> None:
     """Stop the threads of all pipelines, without waiting for them, because the program ends."""
-    for engine in list(_running):
+    for engine in list(RUNNING):
         engine.executor.shut_down_at_exit()

@@ -1,4 +1,4 @@
-"""`pipeline_def` with a debug mode, which is to come."""
+"""`pipeline_def` with a debug mode."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, Unpack, overload
 
 from penstock.pipeline import definition
-from penstock.to_come import missing_feature
 
 if TYPE_CHECKING:
     from penstock.pipeline.definition_types import (
@@ -54,10 +53,7 @@ def pipeline_def(
     fn, enable_conditionals, **pipeline_kwargs
         As there.
     debug
-        Run operators one by one when they are called: to come.
+        Execute the definition in every `run`, and each operator when it is called: see
+        `penstock.pipeline.debug.PipelineDebug`. It may be given at the call, too.
     """
-    if debug:
-        raise missing_feature("debug=True")
-    if fn is None:
-        return definition.pipeline_def(enable_conditionals=enable_conditionals, **pipeline_kwargs)
-    return definition.pipeline_def(fn, enable_conditionals=enable_conditionals, **pipeline_kwargs)
+    return definition.decorated(fn, enable_conditionals, debug, pipeline_kwargs)

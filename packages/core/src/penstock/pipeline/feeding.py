@@ -81,12 +81,7 @@ class Feeding:
         for node in self._plan.feeds:
             if node.name == name:
                 return node.attachment  # type: ignore[no-any-return]
-        known = ", ".join(f'"{n.name}"' for n in self._plan.feeds) or "none"
-        raise UnknownNameError(
-            f'Could not find an input operator with name "{name}".'
-            f"{did_you_mean(name, [n.name for n in self._plan.feeds])} External sources of this "
-            f"pipeline: {known}. One whose output is not used is left out."
-        )
+        raise unknown_source(name, [node.name for node in self._plan.feeds])
 
     def feed_all(self, inputs: dict[str, Any]) -> None:
         """Give a batch to each of the named sources, or, where any is wrong, to none."""
@@ -248,6 +243,15 @@ class Feeding:
         self.iteration = 0
         for node in self._plan.feeds:
             node.attachment.new_epoch()
+
+
+def unknown_source(name: str, names: list[str]) -> UnknownNameError:
+    """The error for `name`, where sources of a pipeline have other `names`."""
+    known = ", ".join(f'"{other}"' for other in names) or "none"
+    return UnknownNameError(
+        f'Could not find an input operator with name "{name}".{did_you_mean(name, names)} External '
+        f"sources of this pipeline: {known}. One whose output is not used is left out."
+    )
 
 
 def source_name(source: DataNode | str) -> str:

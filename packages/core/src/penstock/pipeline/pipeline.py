@@ -167,7 +167,11 @@ class Pipeline(SettingsProperties, Serialization):
 
     def _begin_definition(self) -> None:
         self._definition = GraphDefinition()
-        _by_scope[id(self._definition.scope)] = self
+        self._register(self._definition.scope)
+
+    def _register(self, of_definition: scope.GraphScope) -> None:
+        """Be found by `current` while the graph is being defined."""
+        _by_scope[id(of_definition)] = self
 
     def __enter__(self) -> Self:
         scope.push(self._definition.scope)
