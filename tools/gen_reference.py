@@ -28,7 +28,7 @@ from penstock.operators.support.docs import (
 )
 from penstock.operators.support.registry import all_schemas
 from penstock.operators.support.signature import class_name
-from penstock.to_come import DOCUMENTS, FEATURES, MODULES, NO_COUNTERPART, PLUGINS
+from penstock.to_come import DOCUMENTS, MODULES, NO_COUNTERPART, PLUGINS
 
 if TYPE_CHECKING:
     from penstock.operators.support.schema import Arg, Input, OpSchema
@@ -228,7 +228,7 @@ def to_come() -> str:
         "| to come | what it is | meanwhile |",
         "|---|---|---|",
     ]
-    for name, absent in {**FEATURES, **MODULES}.items():
+    for name, absent in MODULES.items():
         lines.append(f"| `{name}` | {absent.what} | {_linked(absent.instead)} |")
     lines += [
         "",
@@ -261,7 +261,7 @@ def to_come() -> str:
 
 def compact_to_come() -> str:
     """The same in a line each, for the README."""
-    return "\n".join(f"- `{name}`: {a.what}" for name, a in {**FEATURES, **MODULES}.items())
+    return "\n".join(f"- `{name}`: {a.what}" for name, a in MODULES.items())
 
 
 def _linked(text: str) -> str:

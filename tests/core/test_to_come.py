@@ -9,8 +9,8 @@ import sys
 import pytest
 
 import penstock.plugin
-from penstock import errors, pipeline, pipeline_def
-from penstock.to_come import DOCUMENTS, FEATURES, MODULES, NO_COUNTERPART, PLUGINS, REPOSITORY
+from penstock import errors
+from penstock.to_come import DOCUMENTS, MODULES, NO_COUNTERPART, PLUGINS, REPOSITORY
 from tests.e2e.support import REPOSITORY as ROOT
 
 PAGE = f"{DOCUMENTS}/to-come.md"
@@ -102,21 +102,6 @@ def test_other_names_are_python_s_own_errors():
         assert not isinstance(error, errors.PenstockError)
     assert fails("import penstock.plugin.nonsense").name == "penstock.plugin.nonsense"
     assert not isinstance(fails("import nonsense"), errors.PenstockError)
-
-
-@pytest.mark.parametrize(
-    ("name", "use"),
-    [
-        ("debug=True", lambda: pipeline_def(list)(debug=True)),
-        ("debug=True", lambda: pipeline.experimental.pipeline_def(list, debug=True)),
-    ],
-    ids=["debug", "experimental"],
-)
-def test_features_to_come(name, use):
-    with pytest.raises(errors.NotYetSupportedError) as caught:
-        use()
-    for part in (f"`{name}`", "is to come", FEATURES[name].instead, PAGE):
-        assert part in str(caught.value)
 
 
 def test_addresses_are_of_pages_that_are_there():

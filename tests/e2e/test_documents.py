@@ -104,6 +104,15 @@ def test_bad_samples(run_page, capsys):
     ]
 
 
+def test_debug_mode(run_page, capsys):
+    names = run_page("debug-mode.md")
+    printed = capsys.readouterr().out
+    assert printed.count("<no data yet>") == 2
+    assert re.search(r"^mean \d+\.\d+$", printed, re.MULTILINE)
+    assert "[0] [" in printed
+    assert names["images"].as_array().shape == (4, 8, 8, 3)
+
+
 def test_serialization(run_page, tmp_path):
     names = run_page("serialization.md")
     invoke_autoserialize(types.SimpleNamespace(__file__="m", **names), tmp_path / "model")

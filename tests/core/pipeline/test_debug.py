@@ -171,6 +171,38 @@ def test_data_can_be_looked_at():
     assert len(looked) == 2, "it is executed in every run; without data, no type is known"
 
 
+def test_batches_are_inputs():
+    @pipeline_def(debug=True, **SETTINGS)
+    def p(look):
+        x = fn.external_source(lambda: [np.full((2, k), k, np.float32) for k in (1, 2, 3)])
+        draw = fn.random.uniform()
+        y = fn.copy(x.get())
+        z = fn.copy([np.array(s) * 10 for s in x.get()]) if look else y
+        if look == 2:
+            z = fn.copy([np.zeros(3)])
+        return x, y, z, draw
+
+    for look in (0, 1):
+        pipe, other = p(look), p(look)
+        for _ in range(2):
+            x, y, z, draw = pipe.run()
+            assert_same([x], [y])
+            assert z.at(2).tolist() == [[30.0 if look else 3.0] * 3] * 2
+            assert_same([draw], [other.run()[3]])
+    with pytest.raises(RuntimeError, match="has 1 samples, and the operators before it 3"):
+        p(2).run()
+
+    @pipeline_def(debug=True, enable_conditionals=True, **SETTINGS)
+    def q():
+        x = fn.random.uniform()
+        if x > 0:
+            x = fn.copy(x.get())
+        return x
+
+    with pytest.raises(ValueError, match="hand it to an operator outside of the branch"):
+        q().run()
+
+
 def test_errors_come_where_the_operator_is_called():
     after = []
 
@@ -248,7 +280,12 @@ def test_classes_and_constants():
 
     def p():
         x = fn.constant(idata=[1, 2])
-        return double(x), x + (3, 4), fn.copy([1.5, 2.5]), ops.random.Uniform(range=(0, 9))()
+        return (
+            double(x),
+            x + np.int32([3, 4]),
+            fn.copy([1.5, 2.5]),
+            ops.random.Uniform(range=(0, 9))(),
+        )
 
     normal, debug = both(p)
     for _ in range(2):

@@ -107,6 +107,7 @@ def test_python_code_is_refused():
 
     for define, words in (
         (lambda: fn.external_source(_source, name="mine"), ["fn.external_source", '"mine"']),
+        (lambda: fn.python_function(function=_source), ["`fn.python_function`", "a function"]),
         (lambda: fn.external_source([np.zeros((2, 3))]), ["`source` is Python code"]),
         (unknown, ["`fn._unlisted`", "Python function"]),
         (

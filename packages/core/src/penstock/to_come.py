@@ -11,7 +11,6 @@ from penstock.dali_names import DALI_CLASSES
 from penstock.errors import (
     MissingModuleError,
     ModuleNotReleasedError,
-    NotYetSupportedError,
     PluginNotInstalledError,
 )
 
@@ -40,14 +39,6 @@ PLUGINS = {
     "penstock.plugin.squirrel": ("penstock-squirrel", "Squirrel data sets as sources"),
 }
 """Modules that distributions of their own bring: their names, and what is in them."""
-
-FEATURES = {
-    "debug=True": Absent(
-        "the debug mode of pipelines",
-        "Dynamic mode (`penstock.experimental.dynamic`) runs the same operators one by one.",
-    ),
-}
-"""What is to come and is no module, by how it is written."""
 
 MODULES = {
     "penstock.auto_aug": Absent(
@@ -124,11 +115,6 @@ def missing_module(name: str) -> MissingModuleError | None:
     if absent is None:
         return None
     return ModuleNotReleasedError(_text(name, absent), name=name)
-
-
-def missing_feature(name: str) -> NotYetSupportedError:
-    """The error for the use of one of `FEATURES`."""
-    return NotYetSupportedError(_text(name, FEATURES[name]))
 
 
 def _text(name: str, absent: Absent) -> str:

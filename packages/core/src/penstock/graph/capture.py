@@ -339,7 +339,10 @@ def to_edge(value: Any, schema: OpSchema, position: int) -> DataNode:
     """An edge for positional input `value`: numbers, lists and arrays become constants."""
     if isinstance(value, DataNode):
         return value
-    edge = constant_input(value)
+    target = scope.current()
+    edge = None if target is None else target.edge_of(value)
+    if edge is None:
+        edge = constant_input(value)
     if edge is None:
         raise ArgumentTypeError(
             f"Input {position} of `fn.{schema.name}`, used at {user_line()}, should be a "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
+    from penstock.graph.data_node import DataNode
     from penstock.graph.nodes import OpNode
 
 _local = threading.local()
@@ -36,6 +37,10 @@ class GraphScope:
             )
         self._names.add(node.name)
         self.nodes.append(node)
+
+    def edge_of(self, value: object) -> DataNode | None:
+        """The edge for an input that is a batch; `None` where batches are no inputs."""
+        return None
 
     def auto_name(self, class_name: str) -> str:
         """A free name for an unnamed operator."""

@@ -10,7 +10,7 @@ from penstock.executor.executor import Executor
 from penstock.executor.iteration import Iteration
 from penstock.executor.plan import make_plan
 from penstock.graph.data_node import DataNode
-from penstock.graph.guards import Term
+from penstock.graph.guards import Guard, Term
 from penstock.graph.nodes import OpNode
 from penstock.graph.transfers import insert_transfers
 from penstock.operators.support.registry import find
@@ -68,12 +68,19 @@ class _Given:
                 tensor_args={},
                 user_stack=source.user_stack,
                 attachment=self,
-                guard=tuple([Term(self.edge(t.predicate), t.holds) for t in source.guard]),
+                guard=self._guard(source) if source.output_device == "cpu" else (),
             )
             node.outputs = [DataNode.of(node, 0, 1)]
             self.nodes.append(node)
             found = self._edges[key] = node.outputs[0]
         return found if original.device == found.device else found._on(original.device)
+
+    def _guard(self, source: OpNode) -> Guard:
+        """The guard of what is fed to the CPU, where places of other samples are empty.
+
+        On the GPU they hold samples without elements, which can be read as any others.
+        """
+        return tuple([Term(self.edge(t.predicate), t.holds) for t in source.guard])
 
 
 class Part:

@@ -183,6 +183,7 @@ def device_for(settings: Settings, plan: Plan) -> Device | None:
     """The GPU, if the graph has work for one."""
     if not plan.streams:
         return None
+    _check_gpu(settings, plan.nodes)
     from penstock.tensors.gpu.device import get_device
 
     assert settings.device_id is not None

@@ -187,7 +187,7 @@ class Feeding:
         self.iteration += 1
         size = self._common_size(deliveries)
         fed = {
-            r: _buffer(delivery)
+            r: buffer_of(delivery)
             for _, registers, batches in deliveries
             for r, delivery in zip(registers, batches, strict=True)
         }
@@ -277,7 +277,8 @@ def _pool(plan: Plan, node: OpNode, output: int, device: Device) -> HostPool:
     return HOST_POOL
 
 
-def _buffer(delivery: AnyDelivery) -> BatchBuffer | GpuBatch:
+def buffer_of(delivery: AnyDelivery) -> BatchBuffer | GpuBatch:
+    """What was fed as the engine takes it."""
     if isinstance(delivery, DeviceDelivery):
         batch = delivery.batch
         access = batch._access
