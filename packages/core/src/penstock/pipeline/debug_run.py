@@ -27,6 +27,7 @@ from penstock.pipeline.feeding import buffer_of
 from penstock.tensors.gpu.tensor_list import TensorListGPU
 from penstock.tensors.tensor_list import TensorListCPU
 from penstock.types.arrays import is_array
+from penstock.types.enums import DALIEnum
 
 if TYPE_CHECKING:
     from penstock.graph.data_node import DataNode
@@ -247,7 +248,7 @@ class Run(GraphScope):
                 f"for {sorted(first.tensor_args)} before."
             )
         for name, value in node.args.items():
-            if not callable(value) and node.attachment is None:
+            if node.attachment is None and (isinstance(value, DALIEnum) or not callable(value)):
                 before = first.args.get(name)
                 if not _is_equal(value, before):
                     raise UsageError(
