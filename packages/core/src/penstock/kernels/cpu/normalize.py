@@ -27,7 +27,7 @@ def totals(data: np.ndarray, axes: Sequence[int]) -> np.ndarray:
     outer, reduced, inner, shape = in_blocks(data.shape, tuple(axes))
     partial = np.empty((outer, inner), np.float64)
     compiled(_flat(data), reduced, inner, partial)
-    return _sum_rest(partial.reshape(shape), axes)
+    return sum_rest(partial.reshape(shape), axes)
 
 
 def squared_deviations(data: np.ndarray, mean: np.ndarray, axes: Sequence[int]) -> np.ndarray:
@@ -41,7 +41,7 @@ def squared_deviations(data: np.ndarray, mean: np.ndarray, axes: Sequence[int]) 
     center = _spread(mean, shape, np.float64, (outer, inner))
     partial = np.empty((outer, inner), np.float64)
     compiled(_flat(data), reduced, inner, center, partial)
-    return _sum_rest(partial.reshape(shape), axes)
+    return sum_rest(partial.reshape(shape), axes)
 
 
 def normalize(
@@ -167,7 +167,8 @@ def in_blocks(
     )
 
 
-def _sum_rest(partial: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+def sum_rest(partial: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+    """Sums along what is left of `axes`, which stay."""
     rest = tuple(k for k in axes if partial.shape[k] != 1)
     with np.errstate(invalid="ignore"):
         return partial.sum(axis=rest, keepdims=True) if rest else partial

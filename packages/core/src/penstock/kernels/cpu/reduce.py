@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from penstock.kernels.cpu.normalize import in_blocks, squared_deviations, totals
+from penstock.kernels.cpu.normalize import (
+    in_blocks,
+    squared_deviations,
+    sum_rest,
+    totals,
+)
 
 Axes = tuple[int, ...]
+ZERO = np.zeros(1, np.float32)
+"""The centre of squares that are no distances."""
 _EXACT_BITS = 53
 """Of integers in float64."""
 _RUN = 1024
 """Elements for which NumPy's loops are quick."""
+_FEW = 16
+"""Elements of an axis that is better taken apart."""
 
 
 def extremes(data: np.ndarray, axes: Axes, *, largest: bool) -> np.ndarray:
@@ -25,19 +35,28 @@ def extremes(data: np.ndarray, axes: Axes, *, largest: bool) -> np.ndarray:
     real = data.dtype.kind == "f"
     limits = np.finfo(data.dtype) if real else np.iinfo(data.dtype)
     start = data.dtype.type(limits.min if largest else limits.max)
-    ufunc: np.ufunc = (
-        (np.fmax if real else np.maximum) if largest else (np.fmin if real else np.minimum)
-    )
+    ufunc: np.ufunc = np.maximum if largest else np.minimum
+    found = _reduced(data, axes, ufunc, start)
+    if real and np.isnan(found).any():  # which the quick functions let through
+        found = _reduced(data, axes, np.fmax if largest else np.fmin, start)
+    return found
+
+
+def _reduced(data: np.ndarray, axes: Axes, ufunc: np.ufunc, start: Any) -> np.ndarray:
+    """What ``ufunc.reduce`` gives; that is slow along short axes."""
     outer, reduced, inner, shape = in_blocks(data.shape, axes)
     blocks = np.ascontiguousarray(data).reshape(outer, reduced, inner)
     together = max(_RUN // max(inner, 1), 1) if inner > 1 else 1
     whole = reduced - reduced % together
-    if together > 1 and whole > together:
-        # Several neighbours at a time: NumPy is slow along short axes.
+    if together > 1 and whole > together:  # several neighbours at a time
         rows = blocks[:, :whole].reshape(outer, whole // together, together * inner)
         best = ufunc.reduce(rows, axis=1).reshape(outer, together, inner)
         best = ufunc.reduce(best, axis=1, initial=start)
         found = ufunc(best, ufunc.reduce(blocks[:, whole:], axis=1, initial=start))
+    elif reduced <= _FEW:
+        found = np.full((outer, inner), start)
+        for k in range(reduced):
+            ufunc(found, blocks[:, k], out=found)
     else:
         found = ufunc.reduce(blocks, axis=1, initial=start)
     rest = tuple(k for k in axes if shape[k] != 1)
@@ -47,12 +66,22 @@ def extremes(data: np.ndarray, axes: Axes, *, largest: bool) -> np.ndarray:
 def sums(data: np.ndarray, axes: Axes) -> np.ndarray:
     """Sums: of integers, exact ones of 64 bits, which wrap around; of floats, in float64."""
     if data.dtype.kind == "f":
-        return totals(data, axes)
+        return _totals(data, axes)
     wide = np.dtype(f"{data.dtype.kind}8")
     count = math.prod(data.shape[k] for k in axes)
     if data.itemsize * 8 + count.bit_length() <= _EXACT_BITS:
         return totals(data, axes).astype(wide)
     return np.sum(data, axis=axes, dtype=wide, keepdims=True)
+
+
+def _totals(data: np.ndarray, axes: Axes) -> np.ndarray:
+    """Sums in float64; those of neighbours in float32, pair by pair, if that is the type."""
+    outer, reduced, inner, shape = in_blocks(data.shape, axes)
+    if data.dtype != np.float32 or inner != 1 or reduced <= _FEW:
+        return totals(data, axes)
+    rows = np.ascontiguousarray(data).reshape(outer, reduced)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return sum_rest(np.add.reduce(rows, axis=1).astype(np.float64).reshape(shape), axes)
 
 
 def sums_of_squares(data: np.ndarray, axes: Axes) -> np.ndarray:
@@ -65,7 +94,7 @@ def mean(data: np.ndarray, axes: Axes) -> np.ndarray:
     """Arithmetic means, float64; of nothing not-a-numbers."""
     count = math.prod(data.shape[k] for k in axes)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return totals(data, axes) / count
+        return _totals(data, axes) / count
 
 
 def mean_of_integers(total: np.ndarray, count: int) -> np.ndarray:
@@ -85,6 +114,9 @@ def spread(data: np.ndarray, centre: np.ndarray, axes: Axes, ddof: int) -> np.nd
         What is taken off the number of elements that a sum is divided by.
     """
     count = math.prod(data.shape[k] for k in axes)
+    if centre is ZERO and data.dtype == np.float32:
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            return _totals(np.square(data), axes) / (count - ddof)
     shape: Sequence[int] = (1,) * data.ndim
     if centre.size != 1:
         shape = [1 if k in axes else extent for k, extent in enumerate(data.shape)]

@@ -208,7 +208,14 @@ class Erase(SampleOperator):
             for axis, first, last in zip(axes, begin, end, strict=True):
                 region[axis] = slice(first, last)
             where = tuple(region)
-            out[where] = values[0] if fills is None else fills[where]
+            if fills is None:
+                out[where] = values[0]
+            elif fills.strides[-1]:  # channels last: NumPy is quick with whole rows only
+                out[where] = np.ascontiguousarray(
+                    fills[(*(slice(1),) * (data.ndim - 2), *where[-2:])]
+                )
+            else:
+                out[where] = fills[where]
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:

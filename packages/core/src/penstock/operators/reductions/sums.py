@@ -20,7 +20,6 @@ else:
     _cpu = later("penstock.kernels.cpu.reduce")
     _gpu = later("penstock.kernels.gpu.reduce")
 _FLOAT = DALIDataType.FLOAT
-_ZERO = np.zeros(1, np.float32)
 _LONG = (DALIDataType.INT64, DALIDataType.UINT64)
 
 
@@ -114,7 +113,7 @@ class MeanSquare(Reduction):
 
     def reduced(self, data: np.ndarray, axes: tuple[int, ...], *centre: np.ndarray) -> np.ndarray:
         if self._dtype.kind == "f":
-            return _cpu.spread(data, _ZERO, axes, 0)
+            return _cpu.spread(data, _cpu.ZERO, axes, 0)
         return _cpu.mean_of_integers(_cpu.sums_of_squares(data, axes), count_of(data, axes))
 
     def formula(self) -> _gpu.Formula:
@@ -143,7 +142,7 @@ class RMS(Reduction):
         return (_FLOAT, data)
 
     def reduced(self, data: np.ndarray, axes: tuple[int, ...], *centre: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.sqrt(_cpu.spread(data, _ZERO, axes, 0))
+        found: np.ndarray = np.sqrt(_cpu.spread(data, _cpu.ZERO, axes, 0))
         return found
 
     def formula(self) -> _gpu.Formula:
