@@ -38,6 +38,19 @@ _MASKS = (21, 32, 128, 128)
 _LABELS = (10, 256, 1)
 _ANCHORS = _boxes(2000).reshape(-1).tolist()
 
+_SPECTRA = np.random.default_rng(0).standard_normal((32, 80, 600), np.float32)
+_MEAN = np.full((3, 3), 1 / 9, np.float32)
+
+
+def _moments(lib: Any, x: Any) -> Any:
+    mean = lib.fn.reductions.mean(x, axes=[0, 1])
+    return mean, lib.fn.reductions.std_dev(x, mean, axes=[0, 1])
+
+
+def _reduced(name: str, axes: list[int]) -> Graph:
+    return lambda lib, x: getattr(lib.fn.reductions, name)(x, axes=axes)
+
+
 CASES: dict[str, tuple[tuple[int, ...] | np.ndarray, Graph]] = {
     "cat, rows": (_IMAGES, lambda lib, x: lib.fn.cat(x, x)),
     "cat, columns": (_IMAGES, lambda lib, x: lib.fn.cat(x, x, axis=1)),
@@ -73,6 +86,40 @@ CASES: dict[str, tuple[tuple[int, ...] | np.ndarray, Graph]] = {
     "noise.gaussian": (_IMAGES, lambda lib, x: lib.fn.noise.gaussian(x, stddev=10.0)),
     "noise.salt_and_pepper": (_IMAGES, lambda lib, x: lib.fn.noise.salt_and_pepper(x, prob=0.1)),
     "bbox_paste": (_boxes(64, 10), lambda lib, x: lib.fn.bbox_paste(x, ratio=2)),
+    "equalize": (_IMAGES, lambda lib, x: lib.fn.equalize(x)),
+    "lookup_table": (
+        _IMAGES,
+        lambda lib, x: lib.fn.lookup_table(x, keys=[1], values=[3], dtype=lib.types.UINT8),
+    ),
+    "filter, 3 x 3": (
+        _IMAGES,
+        lambda lib, x: lib.fn.filter(lib.fn.reshape(x, layout="HWC"), _MEAN),
+    ),
+    "erase, one region": (
+        _IMAGES,
+        lambda lib, x: lib.fn.erase(x, anchor=(40, 60), shape=(80, 90), axes=[0, 1]),
+    ),
+    "erase, four drawn regions": (
+        _IMAGES,
+        lambda lib, x: lib.fn.erase(
+            x,
+            anchor=lib.fn.random.uniform(range=(0.0, 1.0), shape=8),
+            shape=(0.1, 0.2) * 4,
+            axes=[0, 1],
+            normalized=True,
+        ),
+    ),
+    "reductions, mean and std_dev of channels": (_IMAGES, _moments),
+    **{
+        f"reductions.{name}, {what}": (data, _reduced(name, axes))
+        for name in ("max", "sum", "mean", "rms")
+        for what, data, axes in (
+            ("channels of images", _IMAGES, [0, 1]),
+            ("pixels of images", _IMAGES, [2]),
+            ("rows of spectra", _SPECTRA, [1]),
+            ("columns of spectra", _SPECTRA, [0]),
+        )
+    },
     "box_encoder": (
         _boxes(32, 10),
         lambda lib, x: lib.fn.box_encoder(x, np.arange(10, dtype=np.int32), anchors=_ANCHORS),
