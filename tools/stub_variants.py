@@ -53,6 +53,8 @@ def variants(schema: OpSchema) -> list[Variant]:
     count = schema.num_outputs
     if not callable(count):
         return [Variant((count,))]
+    if schema.optional_adds_output:
+        return [Variant((None,))]
     lists = [a.name for a in schema.args.values() if a.required and a.type is IntListArg]
     if lists:  # of one output for each number
         return [Variant((1,), {lists[0]: "int"}), Variant((1, None))]

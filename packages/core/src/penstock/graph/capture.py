@@ -103,6 +103,8 @@ def make_node(
         guard=_guard(schema, edges, tensors),
     )
     count = schema.num_outputs if isinstance(schema.num_outputs, int) else schema.num_outputs(args)
+    if schema.optional_adds_output:
+        count += len(edges) - schema.min_inputs
     node.outputs = [DataNode.of(node, index, count) for index in range(count)]
     if target is not None:
         target.add(node)

@@ -4020,6 +4020,176 @@ class PythonFunction(OperatorInstance):
         preserve: bool | None = False,
     ) -> Any: ...
 
+class RandomBBoxCrop(OperatorInstance):
+    """Draws windows of images such that boxes lie in them well enough.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    boxes : DataNode or array_like, of FLOAT
+        Boxes as shares of the image's extents, from 0 to 1: shape (boxes, 4) or (boxes, 6).
+    labels : DataNode or array_like, of INT32, optional
+        A label for each box, shape (boxes,).
+    all_boxes_above_threshold : bool, default True
+        Whether all boxes must reach it, or one of them.
+    allow_no_crop : bool, default True
+        Whether not to crop is one of what is drawn, besides `thresholds`. Not with
+        `crop_shape`.
+    aspect_ratio : float or list of float, optional
+        Smallest and largest ratio of width to height; for volumes of x to y, x to z and y to z,
+        or one range for all. (1, 1) if not given: the larger extent drawn is that of all.
+    bbox_layout : layout, optional
+        What the numbers of a box are: begins (xyz), ends (XYZ) or extents (WHD). "xyXY" or
+        "xyzXYZ" if not given.
+    bbox_prune_threshold : float, optional
+        Boxes stay if this share of them is in the window; if not given, if their middle is.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    crop_shape : int or list of int of shape (axes,), one for each sample allowed, optional
+        Extents of the window in pixels, in place of `scaling` and `aspect_ratio`; then `anchor`
+        and `shape` are in pixels, too.
+    input_shape : int or list of int of shape (axes,), one for each sample allowed, optional
+        Extents of the image in pixels, which aspect ratios are of then.
+    ltrb : bool, optional
+        False: "xyWH" or "xyzWHD".
+
+        Deprecated; use `bbox_layout`.
+    num_attempts : int, default 1
+        How many windows are tried with a threshold.
+    output_bbox_indices : bool, default False
+        Whether the numbers of the boxes that stay are an output, too.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    quiet : bool, default False
+        Whether not to warn when the best is taken.
+    scaling : float or list of float, optional
+        Smallest and largest extent of the window, as shares of the image's. (1, 1) if not
+        given.
+    seed : int, optional
+        Seed of the operator's random stream; drawn from the pipeline's seed when not given.
+    shape_layout : layout, optional
+        Order of these extents; "WH" or "WHD" if not given.
+    threshold_type : {"iou", "overlap"}, default "iou"
+        What must reach it: the intersection of box and window over their union, or over the
+        box.
+    thresholds : float or list of float, default (0.0,)
+        What boxes must reach, from 0 to 1: one of these is drawn for every `num_attempts`.
+    total_num_attempts : int, optional
+        How many are tried in all, before the best is taken. If not given, there is no end.
+    device : {"cpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode, or a list of them
+        0. Where the window begins, float32: x, y (and z), as `slice` takes them.
+
+        1. Its extents, float32.
+
+        2. The boxes that stay, as shares of the window, float32.
+
+        3. Their labels, where there are any; and with `output_bbox_indices` their numbers,
+        int32.
+
+    Notes
+    -----
+    The random numbers depend on the seed, the operator and the position of the sample in
+    the run, never on threads.
+
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> anchor, shape, boxes, labels = fn.random_bbox_crop(
+    ...     boxes, labels, scaling=(0.3, 1), aspect_ratio=(0.5, 2), thresholds=(0, 0.1, 0.3, 0.5)
+    ... )
+    >>> images = fn.slice(images, anchor, shape)
+    """
+    def __init__(
+        self,
+        *,
+        all_boxes_above_threshold: bool | None = True,
+        allow_no_crop: bool | None = True,
+        aspect_ratio: float | Sequence[float] | None = None,
+        bbox_layout: str | None = None,
+        bbox_prune_threshold: float | None = None,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        crop_shape: int | Sequence[int] | DataNode | None = None,
+        input_shape: int | Sequence[int] | DataNode | None = None,
+        ltrb: bool | None = None,
+        num_attempts: int | None = 1,
+        output_bbox_indices: bool | None = False,
+        preserve: bool | None = False,
+        quiet: bool | None = False,
+        scaling: float | Sequence[float] | None = None,
+        seed: int | None = None,
+        shape_layout: str | None = None,
+        threshold_type: str | None = "iou",
+        thresholds: float | Sequence[float] | None = (0.0,),
+        total_num_attempts: int | None = None,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        boxes: DataNode | ArrayLike,
+        labels: DataNode | ArrayLike | None = None,
+        /,
+        *,
+        all_boxes_above_threshold: bool | None = True,
+        allow_no_crop: bool | None = True,
+        aspect_ratio: float | Sequence[float] | None = None,
+        bbox_layout: str | None = None,
+        bbox_prune_threshold: float | None = None,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        crop_shape: int | Sequence[int] | DataNode | None = None,
+        input_shape: int | Sequence[int] | DataNode | None = None,
+        ltrb: bool | None = None,
+        num_attempts: int | None = 1,
+        output_bbox_indices: bool | None = False,
+        preserve: bool | None = False,
+        quiet: bool | None = False,
+        scaling: float | Sequence[float] | None = None,
+        seed: int | None = None,
+        shape_layout: str | None = None,
+        threshold_type: str | None = "iou",
+        thresholds: float | Sequence[float] | None = (0.0,),
+        total_num_attempts: int | None = None,
+    ) -> Any: ...
+    @overload
+    def __call__(
+        self,
+        boxes: list[DataNode],
+        labels: DataNode | ArrayLike | list[DataNode] | None = None,
+        /,
+        *,
+        all_boxes_above_threshold: bool | None = True,
+        allow_no_crop: bool | None = True,
+        aspect_ratio: float | Sequence[float] | None = None,
+        bbox_layout: str | None = None,
+        bbox_prune_threshold: float | None = None,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        crop_shape: int | Sequence[int] | DataNode | None = None,
+        input_shape: int | Sequence[int] | DataNode | None = None,
+        ltrb: bool | None = None,
+        num_attempts: int | None = 1,
+        output_bbox_indices: bool | None = False,
+        preserve: bool | None = False,
+        quiet: bool | None = False,
+        scaling: float | Sequence[float] | None = None,
+        seed: int | None = None,
+        shape_layout: str | None = None,
+        threshold_type: str | None = "iou",
+        thresholds: float | Sequence[float] | None = (0.0,),
+        total_num_attempts: int | None = None,
+    ) -> Any: ...
+
 class RandomResizedCrop(OperatorInstance):
     """Cuts a random window out of each image and resizes it: the usual augmentation of training.
 

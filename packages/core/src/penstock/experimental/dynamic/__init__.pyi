@@ -3234,6 +3234,166 @@ def preemphasis_filter(
     """
 
 @overload
+def random_bbox_crop(
+    boxes: Batch,
+    labels: Tensor | Batch | ArrayLike | None = None,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    rng: RNG | None = None,
+    all_boxes_above_threshold: _bool | None = True,
+    allow_no_crop: _bool | None = True,
+    aspect_ratio: float | Sequence[float] | None = None,
+    bbox_layout: str | None = None,
+    bbox_prune_threshold: float | None = None,
+    crop_shape: int | Sequence[int] | Tensor | Batch | None = None,
+    input_shape: int | Sequence[int] | Tensor | Batch | None = None,
+    ltrb: _bool | None = None,
+    num_attempts: int | None = 1,
+    output_bbox_indices: _bool | None = False,
+    quiet: _bool | None = False,
+    scaling: float | Sequence[float] | None = None,
+    shape_layout: str | None = None,
+    threshold_type: str | None = "iou",
+    thresholds: float | Sequence[float] | None = (0.0,),
+    total_num_attempts: int | None = None,
+) -> tuple[Batch, ...]: ...
+@overload
+def random_bbox_crop(
+    boxes: Tensor | Batch | ArrayLike,
+    labels: Tensor | Batch | ArrayLike | None = None,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    rng: RNG | None = None,
+    all_boxes_above_threshold: _bool | None = True,
+    allow_no_crop: _bool | None = True,
+    aspect_ratio: float | Sequence[float] | None = None,
+    bbox_layout: str | None = None,
+    bbox_prune_threshold: float | None = None,
+    crop_shape: int | Sequence[int] | Tensor | Batch | None = None,
+    input_shape: int | Sequence[int] | Tensor | Batch | None = None,
+    ltrb: _bool | None = None,
+    num_attempts: int | None = 1,
+    output_bbox_indices: _bool | None = False,
+    quiet: _bool | None = False,
+    scaling: float | Sequence[float] | None = None,
+    shape_layout: str | None = None,
+    threshold_type: str | None = "iou",
+    thresholds: float | Sequence[float] | None = (0.0,),
+    total_num_attempts: int | None = None,
+) -> tuple[Batch, ...]: ...
+@overload
+def random_bbox_crop(
+    boxes: Tensor | Batch | ArrayLike,
+    labels: Tensor | Batch | ArrayLike | None = None,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    rng: RNG | None = None,
+    all_boxes_above_threshold: _bool | None = True,
+    allow_no_crop: _bool | None = True,
+    aspect_ratio: float | Sequence[float] | None = None,
+    bbox_layout: str | None = None,
+    bbox_prune_threshold: float | None = None,
+    crop_shape: int | Sequence[int] | Tensor | Batch | None = None,
+    input_shape: int | Sequence[int] | Tensor | Batch | None = None,
+    ltrb: _bool | None = None,
+    num_attempts: int | None = 1,
+    output_bbox_indices: _bool | None = False,
+    quiet: _bool | None = False,
+    scaling: float | Sequence[float] | None = None,
+    shape_layout: str | None = None,
+    threshold_type: str | None = "iou",
+    thresholds: float | Sequence[float] | None = (0.0,),
+    total_num_attempts: int | None = None,
+) -> tuple[Tensor | Batch, ...]:
+    """Draws windows of images such that boxes lie in them well enough.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    boxes : Tensor, Batch or array_like, of FLOAT
+        Boxes as shares of the image's extents, from 0 to 1: shape (boxes, 4) or (boxes, 6).
+    labels : Tensor, Batch or array_like, of INT32, optional
+        A label for each box, shape (boxes,).
+    all_boxes_above_threshold : bool, default True
+        Whether all boxes must reach it, or one of them.
+    allow_no_crop : bool, default True
+        Whether not to crop is one of what is drawn, besides `thresholds`. Not with
+        `crop_shape`.
+    aspect_ratio : float or list of float, optional
+        Smallest and largest ratio of width to height; for volumes of x to y, x to z and y to z,
+        or one range for all. (1, 1) if not given: the larger extent drawn is that of all.
+    bbox_layout : layout, optional
+        What the numbers of a box are: begins (xyz), ends (XYZ) or extents (WHD). "xyXY" or
+        "xyzXYZ" if not given.
+    bbox_prune_threshold : float, optional
+        Boxes stay if this share of them is in the window; if not given, if their middle is.
+    crop_shape : int or list of int of shape (axes,), one for each sample allowed, optional
+        Extents of the window in pixels, in place of `scaling` and `aspect_ratio`; then `anchor`
+        and `shape` are in pixels, too.
+    input_shape : int or list of int of shape (axes,), one for each sample allowed, optional
+        Extents of the image in pixels, which aspect ratios are of then.
+    ltrb : bool, optional
+        False: "xyWH" or "xyzWHD".
+
+        Deprecated; use `bbox_layout`.
+    num_attempts : int, default 1
+        How many windows are tried with a threshold.
+    output_bbox_indices : bool, default False
+        Whether the numbers of the boxes that stay are an output, too.
+    quiet : bool, default False
+        Whether not to warn when the best is taken.
+    scaling : float or list of float, optional
+        Smallest and largest extent of the window, as shares of the image's. (1, 1) if not
+        given.
+    shape_layout : layout, optional
+        Order of these extents; "WH" or "WHD" if not given.
+    threshold_type : {"iou", "overlap"}, default "iou"
+        What must reach it: the intersection of box and window over their union, or over the
+        box.
+    thresholds : float or list of float, default (0.0,)
+        What boxes must reach, from 0 to 1: one of these is drawn for every `num_attempts`.
+    total_num_attempts : int, optional
+        How many are tried in all, before the best is taken. If not given, there is no end.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu"} or Device, optional
+        Where to run; by default where the inputs are.
+    rng : random.RNG, optional
+        Where random numbers come from; by default the calling thread's generator.
+
+    Returns
+    -------
+    Tensor or Batch, or a tuple of them
+        0. Where the window begins, float32: x, y (and z), as `slice` takes them.
+
+        1. Its extents, float32.
+
+        2. The boxes that stay, as shares of the window, float32.
+
+        3. Their labels, where there are any; and with `output_bbox_indices` their numbers,
+        int32.
+
+    Notes
+    -----
+    The random numbers depend on the state of the generator, which each call moves on, and
+    on the position of the sample in the batch.
+
+    Examples
+    --------
+    >>> anchor, shape, boxes, labels = ndd.random_bbox_crop(
+    ...     boxes, labels, scaling=(0.3, 1), aspect_ratio=(0.5, 2), thresholds=(0, 0.1, 0.3, 0.5)
+    ... )
+    >>> images = ndd.slice(images, anchor, shape)
+    """
+
+@overload
 def random_resized_crop(
     data: Batch,
     /,

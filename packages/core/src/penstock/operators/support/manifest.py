@@ -205,6 +205,7 @@ OPERATORS: dict[str, Listed] = {
         Listed("random.coin_flip", "random.coin_flip"),
         Listed("random.normal", "random.normal"),
         Listed("random.uniform", "random.uniform"),
+        Listed("random_bbox_crop", "boxes.random_bbox_crop"),
         Listed("random_resized_crop", "image.random_resized_crop"),
         Listed("readers.file", "readers.file", reader=True),
         Listed("readers.nemo_asr", "readers.nemo_asr", reader=True),
@@ -228,6 +229,14 @@ OPERATORS: dict[str, Listed] = {
         Listed("slice", "generic.slice"),
         Listed("spectrogram", "audio.spectrogram"),
         Listed("squeeze", "generic.squeeze"),
+        Listed(
+            "ssd_random_crop",
+            "boxes.ssd_random_crop",
+            class_name="SSDRandomCrop",
+            hidden=True,
+            deprecated="random_bbox_crop",
+            dynamic=False,
+        ),
         Listed("stack", "generic.join"),
         Listed("to_decibels", "audio.to_decibels"),
         Listed(

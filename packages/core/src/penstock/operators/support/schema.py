@@ -113,6 +113,8 @@ class OpSchema:
     inputs: tuple[Input, ...]
     args: dict[str, Arg]
     num_outputs: int | Callable[[dict[str, Any]], int] = 1
+    optional_adds_output: bool = False
+    """Each optional input that is given adds an output."""
     output_docs: tuple[str, ...] = ()
     frames: bool = False
     """Sequences (layouts with ``F``) are taken and each frame goes through `cpu` by itself."""

@@ -1,0 +1,163 @@
+"""Windows that are drawn until boxes lie in them well enough."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.kernels.compilation import njit
+
+LEFT, FOUND, WHOLE, EXHAUSTED = range(4)
+"""What came of some attempts: more are left, a window was found, no crop was chosen, or there are
+no more and the best window is given."""
+
+
+@njit(nogil=True)
+def _common(boxes: np.ndarray, b: int, low: np.ndarray, high: np.ndarray) -> Any:
+    """The volumes of a box and of its part within a window."""
+    ndim = len(low)
+    common, own = np.float32(1), np.float32(1)
+    for d in range(ndim):
+        begin, end = boxes[b, d], boxes[b, ndim + d]
+        own *= end - begin
+        common *= max(min(end, high[d]) - max(begin, low[d]), np.float32(0))
+    return own, common
+
+
+@njit(nogil=True)
+def _keep(
+    boxes: np.ndarray, low: np.ndarray, high: np.ndarray, prune: float, kept: np.ndarray
+) -> int:
+    """Mark the boxes that stay with a window, by their middles, or their shares with `prune`."""
+    ndim, count = len(low), 0
+    for b in range(len(boxes)):
+        inside = True
+        if prune >= 0:
+            own, common = _common(boxes, b, low, high)
+            inside = common > 0 and common >= prune * own
+        else:
+            for d in range(ndim):
+                middle = (boxes[b, d] + boxes[b, ndim + d]) * np.float32(0.5)
+                inside = inside and low[d] <= middle <= high[d]
+        kept[b] = inside
+        count += inside
+    return count
+
+
+@njit(nogil=True)
+def _shaped(window: np.ndarray, data: np.ndarray, aspects: np.ndarray) -> bool:
+    """Whether the aspect ratios of a window, relative extents, are allowed.
+
+    Where only one ratio is, the smaller extent follows the larger one.
+    """
+    pair = 0
+    for i in range(len(window)):
+        for j in range(i + 1, len(window)):
+            low, high = aspects[pair]
+            one, other = window[i] * data[i], window[j] * data[j]
+            if low == high:
+                largest = max(one, other)
+                window[i] = (largest if low >= 1 else largest * low) / data[i]
+                window[j] = (largest / low if low >= 1 else largest) / data[j]
+            elif not low * other <= one <= high * other:
+                return False
+            pair += 1
+    return True
+
+
+@njit(nogil=True)
+def draw_window(
+    boxes: np.ndarray,
+    units: np.ndarray,
+    first: int,
+    attempts: int,
+    total: int,
+    options: np.ndarray,
+    state: np.ndarray,
+    scaling: np.ndarray,
+    aspects: np.ndarray,
+    data: np.ndarray,
+    crop: np.ndarray,
+    overlap: bool,
+    every: bool,
+    prune: float,
+    window: np.ndarray,
+    kept: np.ndarray,
+) -> int:
+    """Try windows, one for each row of `units`.
+
+    Parameters
+    ----------
+    boxes
+        float32 ``(boxes, 2 * ndim)``: where they begin, and where they end.
+    units
+        float64 ``(attempts, 1 + 2 * ndim)``: numbers from 0 to 1.
+    first
+        How many attempts there have been.
+    attempts, total
+        After how many another option is chosen, and after how many the best is taken; -1: never.
+    options
+        Thresholds to choose from; a negative one stands for no crop.
+    state
+        float32 ``(2 + 2 * ndim,)``: the option, the best window's metric, and the window.
+    scaling, aspects
+        Ranges of extents, ``(2,)``, and of their ratios, ``(pairs, 2)``.
+    data, crop
+        float32 ``(ndim,)``: extents of the data, and of the window, whose first is 0 where it is
+        to be drawn.
+    overlap, every
+        Whether the metric is the share of a box, and whether every box must reach the threshold.
+    prune
+        As of `_keep`; negative for middles.
+    window, kept
+        The window, begins and extents relative to the data, and which boxes stay with it.
+    """
+    ndim = len(data)
+    low, high, size = np.empty((3, ndim), np.float32)
+    for row in range(len(units)):
+        if total >= 0 and first + row >= total:
+            window[:] = state[2:]
+            _keep(boxes, state[2 : 2 + ndim], state[2 : 2 + ndim] + state[2 + ndim :], prune, kept)
+            return EXHAUSTED
+        if (first + row) % attempts == 0:
+            choice = min(int(units[row, 0] * len(options)), len(options) - 1)
+            state[0] = options[choice]
+        if state[0] < 0:
+            window[:ndim], window[ndim:] = 0, 1
+            kept[:] = True
+            return WHOLE
+        if crop[0] > 0:
+            for d in range(ndim):
+                gap = data[d] - crop[d]
+                places = np.floor(units[row, 1 + ndim + d] * (abs(gap) + 1))
+                low[d] = (places if gap > 0 else 0.0 - places) / data[d]
+                size[d] = crop[d] / data[d]
+        else:
+            for d in range(ndim):
+                size[d] = scaling[0] + units[row, 1 + d] * (scaling[1] - scaling[0])
+            if not _shaped(size, data, aspects):
+                continue
+            for d in range(ndim):
+                low[d] = units[row, 1 + ndim + d] * (1 - size[d])
+        volume = np.float32(1)
+        for d in range(ndim):
+            high[d] = low[d] + size[d]
+            volume *= size[d]
+        least, most = np.float32(np.inf), np.float32(-1)
+        for b in range(len(boxes)):
+            own, common = _common(boxes, b, low, high)
+            metric = common / own if overlap else common / (own + volume - common)
+            least, most = min(least, metric), max(most, metric)
+        metric = least if every else most
+        if len(boxes) and not metric >= state[0]:
+            good = False
+        else:
+            good = _keep(boxes, low, high, prune, kept) > 0 or len(boxes) == 0
+        if good:
+            window[:ndim], window[ndim:] = low, size
+            return FOUND
+        if metric > state[1]:
+            state[1] = metric
+            state[2 : 2 + ndim], state[2 + ndim :] = low, size
+    return LEFT
