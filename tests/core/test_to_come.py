@@ -8,8 +8,10 @@ import sys
 
 import pytest
 
+import penstock.fn
 import penstock.plugin
 from penstock import errors
+from penstock.dali_names import DALI_CLASSES
 from penstock.to_come import DOCUMENTS, MODULES, NO_COUNTERPART, PLUGINS, REPOSITORY
 from tests.e2e.support import REPOSITORY as ROOT
 
@@ -73,9 +75,11 @@ def test_plugins_that_are_installed_are_found_first(name):
 
 
 def test_modules_of_operators_to_come():
-    for error in both_forms("penstock.fn.noise"):
-        assert isinstance(error, errors.ModuleNotReleasedError)
-        assert f"{DOCUMENTS}/support-matrix.md" in str(error)
+    modules = {f"penstock.fn.{name.rpartition('.')[0]}" for name in DALI_CLASSES if "." in name}
+    for name in sorted(modules - sys.modules.keys()):
+        for error in both_forms(name):
+            assert isinstance(error, errors.ModuleNotReleasedError)
+            assert f"{DOCUMENTS}/support-matrix.md" in str(error)
 
 
 def test_the_name_is_that_of_the_module():
@@ -107,6 +111,6 @@ def test_other_names_are_python_s_own_errors():
 def test_addresses_are_of_pages_that_are_there():
     texts = [*NO_COUNTERPART.values(), *(a.instead for a in MODULES.values()), PAGE]
     pages = {word.rstrip(".") for text in texts for word in text.split() if DOCUMENTS in word}
-    assert len(pages) > 2
+    assert len(pages) > 1
     for page in pages:
         assert (ROOT / "docs" / page.removeprefix(f"{DOCUMENTS}/")).is_file()

@@ -141,6 +141,16 @@ def test_pytorch(run_page, monkeypatch):
     names["loader"].load_state_dict(saved["loader"])
 
 
+def test_pytorch_loaders(run_page, tmp_path, capsys):
+    (tmp_path / "photos/a").mkdir(parents=True, exist_ok=True)
+    photo = next((tmp_path / "photos").rglob("*.jpg"))
+    (tmp_path / "photos/a/0.jpg").write_bytes(photo.read_bytes())
+    run_page("pytorch.md", 4, 5)
+    printed = capsys.readouterr().out
+    assert "torch.Size([4, 64, 64, 3]) [16, 17, 18, 19]" in printed
+    assert "Total batches processed: 10" in printed
+
+
 @pytest.mark.parametrize(
     ("library", "program", "steps"),
     [("lightning", 2, [0, 1, 2]), ("accelerate", 3, [0, 1, 2, 1, 2])],

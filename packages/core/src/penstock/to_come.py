@@ -53,17 +53,9 @@ MODULES = {
         "functions compiled by Numba as operators",
         f"Operators can be written in Python, with kernels of Numba: {DOCUMENTS}/operators.md.",
     ),
-    "penstock.plugin.pytorch.experimental": Absent(
-        "pipelines as transforms of a PyTorch `DataLoader`",
-        f"`fn.external_source` takes a PyTorch data set: {DOCUMENTS}/external-source.md.",
-    ),
     "penstock.plugin.pytorch.fn": Absent(
         "functions of PyTorch in pipelines",
         "Apply them to the batches of an iterator.",
-    ),
-    "penstock.plugin.pytorch.loader_evaluator": Absent(
-        "measurements of how long a training waits for its data",
-        "`Pipeline.executor_statistics()` has the times of every operator.",
     ),
     "penstock.plugin.tf": Absent(
         "TensorFlow data sets",
