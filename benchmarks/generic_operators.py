@@ -120,6 +120,17 @@ CASES: dict[str, tuple[tuple[int, ...] | np.ndarray, Graph]] = {
             ("columns of spectra", _SPECTRA, [0]),
         )
     },
+    "random_bbox_crop": (
+        _boxes(32, 10),
+        lambda lib, x: lib.fn.random_bbox_crop(
+            x,
+            np.arange(10, dtype=np.int32),
+            scaling=[0.3, 1.0],
+            aspect_ratio=[0.5, 2.0],
+            thresholds=[0.0, 0.1, 0.3],
+            num_attempts=10,
+        ),
+    ),
     "box_encoder": (
         _boxes(32, 10),
         lambda lib, x: lib.fn.box_encoder(x, np.arange(10, dtype=np.int32), anchors=_ANCHORS),

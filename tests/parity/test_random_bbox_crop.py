@@ -209,5 +209,6 @@ def test_the_former_operator(attempts):
     for library in LIBRARIES:
         (outputs,) = run_graph(library, graph, *feeds, layouts=["HWC", "", ""])
         assert [o.samples[0].shape for o in outputs] == [(100, 200, 3), (0, 4), (0,)]
-    for wrong in ([image.astype(np.float32)], [BOXES[:2]]), ([image], [BOXES[:2].astype("f8")]):
-        assert_both_raise(graph, *wrong, [LABELS[:2]], layouts=["HWC", "", ""])
+    for wrong in (image.astype(np.float32), BOXES[:2]), (image, BOXES[:2].astype(np.float64)):
+        feeds = [[each] * 40 for each in (*wrong, LABELS[:2])]  # DALI notices if it crops
+        assert_both_raise(graph, *feeds, layouts=["HWC", "", ""])
