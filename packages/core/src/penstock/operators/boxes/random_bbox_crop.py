@@ -193,7 +193,9 @@ class RandomBBoxCrop(SampleOperator):
             options.append(-1.0)
         self._options = np.array(options, np.float32)
         self._scaling = _range("scaling", args.scaling, (2,))[0]
-        self._aspects = _range("aspect_ratio", args.aspect_ratio, (2, 6))
+        aspects = _range("aspect_ratio", args.aspect_ratio, (2, 6))
+        self._pairs = len(aspects)
+        self._aspects = np.resize(aspects, (3, 2))
         outputs = [Spec(DALIDataType.FLOAT, 1), Spec(DALIDataType.FLOAT, 1), boxes]
         if labels is not None:
             outputs.append(labels)
@@ -240,7 +242,7 @@ class RandomBBoxCrop(SampleOperator):
             )
         if labels is not None and len(labels) != len(boxes):
             raise ShapeError(f"There are {len(labels)} labels for {len(boxes)} boxes.")
-        if len(self._aspects) > 1 and ndim != 3:
+        if self._pairs > 1 and ndim != 3:
             raise ShapeError("`aspect_ratio` of 6 elements is for boxes of volumes.")
         begins, ends, shaped = self._columns(ndim)
         given = np.empty((len(boxes), 2 * ndim), np.float32)
@@ -259,7 +261,11 @@ class RandomBBoxCrop(SampleOperator):
         low, size = window[:ndim], window[ndim:]
         own = given[kept]
         if own.size:
-            own = np.clip((own - np.tile(low, 2)) / np.tile(size, 2), 0, 1)
+            parts = own.reshape(-1, 2, ndim)  # begins and ends
+            parts -= low
+            parts /= size
+            np.maximum(parts, 0, out=parts)
+            np.minimum(parts, 1, out=parts)
         out = np.empty((len(own), 2 * ndim), np.float32)
         out[:, begins] = own[:, :ndim]
         out[:, ends] = own[:, ndim:] - own[:, :ndim] if shaped else own[:, ndim:]
@@ -285,7 +291,6 @@ class RandomBBoxCrop(SampleOperator):
         numbers = 1 + 2 * ndim
         total = -1 if args.total_num_attempts is None else args.total_num_attempts
         prune = -1.0 if args.bbox_prune_threshold is None else args.bbox_prune_threshold
-        aspects = np.resize(self._aspects, (3, 2))
         state = np.zeros(2 + 2 * ndim, np.float32)
         state[1] = -1
         window, kept = np.zeros(2 * ndim, np.float32), np.zeros(len(boxes), np.bool_)
@@ -302,7 +307,7 @@ class RandomBBoxCrop(SampleOperator):
                 self._options,
                 state,
                 self._scaling,
-                aspects,
+                self._aspects,
                 np.ones(ndim, np.float32) if data is None else data,
                 np.zeros(ndim, np.float32) if crop is None else crop,
                 args.threshold_type == "overlap",
