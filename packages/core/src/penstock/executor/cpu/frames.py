@@ -227,6 +227,8 @@ class _Frames(OutputRow):
         The whole sequence; `None` until a frame has told the shape.
     """
 
+    __slots__ = ("_axis", "_count", "_dtype", "_output", "_whole", "frame", "sequence")
+
     def __init__(self, whole: SampleContext, output: int, count: int, axis: int) -> None:
         self._whole = whole
         self._output = output

@@ -26,6 +26,8 @@ class OutputRow:
     The batches of a pipeline have the same methods, for the samples at any `index`.
     """
 
+    __slots__ = ()
+
     def check(self, shape: Sequence[int], dtype: DTypeLike) -> None:
         """Check what an operator asks for."""
 
