@@ -45,6 +45,7 @@ PAGES = (
         (
             ("penstock", ("pipeline_def", "Pipeline")),
             ("penstock.pipeline", ("DataNode", "do_not_convert")),
+            ("penstock.pipeline.debug_node", ("DataNodeDebug",)),
         ),
     ),
     Page(
@@ -73,6 +74,18 @@ PAGES = (
                     "peekable_data_iterator",
                 ),
             ),
+        ),
+    ),
+    Page(
+        "modules",
+        "Loaders, files, servers",
+        "What surrounds pipelines: loaders of PyTorch, files with operators, Triton, TFRecord.",
+        (
+            ("penstock.plugin.pytorch.experimental.proxy", ("DALIServer", "DataLoader")),
+            ("penstock.plugin.pytorch.loader_evaluator", ("LoaderEvaluator",)),
+            ("penstock.plugin_manager", ("load_library", "load_directory")),
+            ("penstock.plugin.triton", ("autoserialize", "invoke_autoserialize")),
+            ("penstock.tfrecord", ("FixedLenFeature", "VarLenFeature", "Feature")),
         ),
     ),
     Page(

@@ -25,6 +25,11 @@ class DataNodeDebug(DataNode):
     """A `DataNode` of a pipeline in debug mode, whose batch is there as soon as it is made.
 
     It is used as any other; `get` returns its batch.
+
+    Parameters
+    ----------
+    name, device, source, index, ndim, dtype, layout
+        As of `DataNode`.
     """
 
     __slots__ = ("_batches",)

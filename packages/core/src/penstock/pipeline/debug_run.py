@@ -192,7 +192,10 @@ class Run(GraphScope):
         elif node.attachment is not None:
             self._take_source(node, position)
         part = known.parts.get(position)
-        if part is None or not _is_same(part.node, node):
+        if part is not None and not _is_same(part.node, node):
+            part.executor.shutdown()
+            part = None
+        if part is None:
             part = Part(known.settings, node, seed=known.seed(position, self.nodes))
             known.parts[position] = part
         outputs = part.run(self._number, self._samples(), self._batches, node)
@@ -228,7 +231,9 @@ class Run(GraphScope):
         if first is None:
             raise UsageError(f"{what}: the iterations before had no operators any more. {ORDER}")
         constant = node.schema.name == "_constant_tensor"  # an output may be one, without a line
-        if first.schema is not node.schema or not (constant or first.user_line == node.user_line):
+        if first.schema.name != node.schema.name or not (
+            constant or first.user_line == node.user_line
+        ):
             raise UsageError(
                 f"{what}, in the place of `fn.{first.schema.name}`, called at {first.user_line}. "
                 f"{ORDER}"
@@ -308,9 +313,8 @@ def _is_same(first: OpNode | None, node: OpNode) -> bool:
     """Whether what runs `first` can run `node`."""
     if first is None or node.schema.reader or node.attachment is not None:
         return first is not None
-    return _sharing(first) == _sharing(node) and all(
-        _is_equal(value, first.args.get(name)) for name, value in node.args.items()
-    )
+    same = first.schema is node.schema and _sharing(first) == _sharing(node)
+    return same and all(_is_equal(value, first.args.get(name)) for name, value in node.args.items())
 
 
 def _sharing(node: OpNode) -> list[int]:
