@@ -56,7 +56,7 @@ def run_operator(name: str, *inputs: np.ndarray, layout: str = "", **args: Any) 
 
 
 def call(op: Any, specs: Any, context: PlainContext, *inputs: Any, lazy: bool = False) -> Any:
-    """What `cpu` makes of one sample that is planned alone.
+    """What `cpu`, or `apply` behind `reduce`, makes of one sample that is planned alone.
 
     Parameters
     ----------
@@ -69,9 +69,10 @@ def call(op: Any, specs: Any, context: PlainContext, *inputs: Any, lazy: bool = 
     lazy
         Whether a lazy value is returned as it is.
     """
+    work = op.cpu if getattr(op, "reduce", None) is None else op.apply
 
     def function(*given: Any) -> Any:
-        result = op.cpu(*given)
+        result = work(*given)
         return result.materialise(context) if isinstance(result, LazyValue) and not lazy else result
 
     if op.plan is None or not op.needs_plan:

@@ -127,6 +127,7 @@ def run_cpu_operator_on_batch(
     """What `cpu` makes of the same batch; arguments as of `run_gpu_operator`."""
     prepared = Prepared(name, inputs, layout, arg_layouts or {}, batch_size, FrameLoop, args)
     contexts = [_context(prepared, i, seed, iteration, sources) for i in range(prepared.size)]
+    arrays: tuple[Any, ...] = ()
     if isinstance(prepared.op, BatchOperator) and prepared.op.reduce is not None:
         reduced = prepared.op.reduce(_BatchContext(prepared, seed, iteration), *inputs)
         arrays = reduced if isinstance(reduced, tuple) else (reduced,)
@@ -137,15 +138,12 @@ def run_cpu_operator_on_batch(
                 shared = [Rows([array]) for array in arrays]
                 found.append(prepared.op.apply(c.alone(), *given, *shared)[0])
             return found
-        return [
-            np.asarray(prepared.op.apply(c, *(rows[c.index] for rows in inputs), *arrays))
-            for c in contexts
-        ]
-    if isinstance(prepared.op, BatchOperator):
+    elif isinstance(prepared.op, BatchOperator):
         results = prepared.op.cpu(_BatchContext(prepared, seed, iteration), *inputs)
         return tuple(map(list, results)) if isinstance(results, tuple) else list(results)
     results = [
-        call(prepared.op, prepared.specs, c, *(rows[c.index] for rows in inputs)) for c in contexts
+        call(prepared.op, prepared.specs, c, *(rows[c.index] for rows in inputs), *arrays)
+        for c in contexts
     ]
     if isinstance(results[0], tuple):
         return tuple([np.asarray(r[k]) for r in results] for k in range(len(results[0])))

@@ -241,6 +241,8 @@ class Planner:
         return SamplePlans(size, planned, self._dtypes)
 
     def _check_shapes(self, shapes: tuple[np.ndarray, ...], size: int) -> None:
+        if len(shapes) == len(self._specs) == 1 and shapes[0].shape == (size, self._specs[0].ndim):
+            return
         if len(shapes) != len(self._specs):
             raise ShapeError(
                 f"The plan has shapes of {len(shapes)} outputs where the declaration says "

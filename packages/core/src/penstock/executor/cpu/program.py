@@ -103,7 +103,7 @@ class Program:
         reduced = self.plan.reduced.get(id(node))
         if reduced is not None:
             step.function, step.inputs = op.apply, (*step.inputs, *reduced)
-            step.chunked, step.planner, step.sample_args = op.chunked, None, step.tensor_args
+            step.chunked = op.chunked
         values = self._values_ahead(step)
         if values is None:
             self.steps.append(step)

@@ -17,11 +17,12 @@ def map_points(points: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
     points
         ``(points, n)``, of any type.
     matrix
-        float32 ``(m, n + 1)``; the last column is added. Sums are float32, from the first term on.
+        float32, at least ``(m, n + 1)``; what is in column `n` is added. Sums are float32, from the
+        first term on.
     out
         ``(points, m)``; integers are rounded, halves away from zero, and saturate.
     """
-    rows, columns = matrix.shape[0], matrix.shape[1] - 1
+    rows, columns = out.shape[1], points.shape[1]
     for i in range(len(out)):
         for r in range(rows):
             total = matrix[r, 0] * np.float32(points[i, 0])

@@ -15,16 +15,8 @@ else:
     pointwise_loops = later("penstock.kernels.cpu.pointwise_loops")
 
 
-def brightness_contrast(
-    source: np.ndarray,
-    out: np.ndarray,
-    *,
-    brightness: float,
-    shift: float,
-    contrast: float,
-    center: float,
-) -> None:
-    """Fill `out` with ``shift + brightness * (center + contrast * (source - center))``.
+def scale_and_shift(source: np.ndarray, out: np.ndarray, scale: float, offset: float) -> None:
+    """Fill `out` with ``source * scale + offset``.
 
     Parameters
     ----------
@@ -34,10 +26,6 @@ def brightness_contrast(
         Contiguous, of the shape of `source` and any of these types. The arithmetic is float32;
         integers are rounded, halves away from zero, and saturate.
     """
-    scale_and_shift = pointwise_loops.scale_and_shift
-
     flat, rows, width, stride = as_rows(source)
-    if rows == 0:
-        return
-    numbers = np.array((brightness, shift, contrast, center), np.float32)
-    scale_and_shift(flat, rows, width, stride, out.reshape(-1), numbers)
+    if rows:
+        pointwise_loops.scale_and_shift(flat, rows, width, stride, out.reshape(-1), scale, offset)

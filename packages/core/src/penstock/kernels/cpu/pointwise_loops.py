@@ -10,7 +10,13 @@ from penstock.kernels.cpu.saturate import saturate
 
 @njit(nogil=True)
 def scale_and_shift(
-    source: np.ndarray, rows: int, width: int, stride: int, out: np.ndarray, numbers: np.ndarray
+    source: np.ndarray,
+    rows: int,
+    width: int,
+    stride: int,
+    out: np.ndarray,
+    scale: float,
+    offset: float,
 ) -> None:
     """Fill `out` with one linear function of `source`.
 
@@ -20,15 +26,12 @@ def scale_and_shift(
         Flat; ``rows`` times ``width`` elements, rows ``stride`` apart.
     out
         Flat, without gaps.
-    numbers
-        float32: brightness, shift, contrast and centre of `pointwise.brightness_contrast`.
+    scale, offset
+        Numbers of float32.
     """
-    brightness, shift, contrast, center = numbers[0], numbers[1], numbers[2], numbers[3]
-    # One product and one sum for each element, as DALI does it: rounding follows.
-    scale = brightness * contrast
-    offset = shift + brightness * (center - contrast * center)
+    factor, added = np.float32(scale), np.float32(offset)
     for row in range(rows):
         taken = source[row * stride : row * stride + width]
         given = out[row * width : (row + 1) * width]
         for i in range(width):
-            given[i] = saturate(np.float32(taken[i]) * scale + offset, out)
+            given[i] = saturate(np.float32(taken[i]) * factor + added, out)

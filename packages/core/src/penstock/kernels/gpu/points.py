@@ -37,15 +37,14 @@ def map_points(queue: Queue, points: DeviceBatch, matrices: np.ndarray, out: Dev
     points
         ``(..., n)``: uint8, uint16, int16, int32 or float32.
     matrices
-        float32 ``(samples, m, n + 1)``, or one for all.
+        float32 ``(samples, 6, 7)``, or one for all; see `penstock.kernels.cpu.points.map_points`.
     out
         ``(..., m)``, float32 or of the type of `points`.
     """
     records = np.zeros(len(out), _POINTS)
-    rows, columns = matrices.shape[1:]
-    records["axes"], records["out_axes"] = columns - 1, rows
+    records["axes"], records["out_axes"] = points.shapes[:, -1], out.shapes[:, -1]
     records["source"], records["out"] = points.pointers, out.pointers
-    records["matrix"][:, :rows, :columns] = matrices
+    records["matrix"] = matrices
     records["elements"] = sizes = out.sizes()
     name = kernel("map_points.cu", "map_points", points.dtype, out.dtype)
     launch_records(queue, name, records, quotient_up(sizes, THREADS))

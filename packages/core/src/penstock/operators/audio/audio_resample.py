@@ -15,13 +15,14 @@ from penstock.kernels.cpu.audio.resample import resample
 from penstock.kernels.cpu.audio.sinc_window import sinc_window
 from penstock.operators.support.argument_types import DataTypeArg, FloatArg, IntArg
 from penstock.operators.support.audio.decoding import QUALITY, check_quality
-from penstock.operators.support.audio.resampling import resampling_of, resamplings_of
+from penstock.operators.support.audio.resampling import resamplings_of
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
     SampleOperator,
     operator,
 )
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, to_numpy_type
@@ -117,8 +118,9 @@ class AudioResample(SampleOperator):
 
     def _check_given(self) -> None:
         rates = self.given("in_rate"), self.given("out_rate")
-        ways = any(rates) + self.given("scale") + self.given("out_length")
-        if ways > 1:
+        ways = [name for name in ("scale", "out_length") if self.given(name)]
+        ways += ["out_rate"] * any(rates)
+        if len(ways) > 1:
             raise MisusedArgumentError(
                 "`in_rate` with `out_rate`, `scale` and `out_length` each say how audio is "
                 "resampled; give one of the three."
@@ -133,28 +135,27 @@ class AudioResample(SampleOperator):
                 "Nothing says how audio is resampled: give `in_rate` and `out_rate`, `scale`, or "
                 "`out_length`."
             )
+        (self._by,) = ways
+
+    def plan(self, c: PlanContext, audio: Samples) -> Planned:
+        shapes = audio.shapes.copy()
+        _check_axes(shapes.shape[1])
+        shapes[:, 0], steps = resamplings_of(c, audio.shapes[:, 0], self._by)
+        return Planned(shapes, (steps,))
 
     def cpu(self, c: SampleContext, audio: np.ndarray) -> np.ndarray:
-        args = c.args
-        _check_axes(audio.ndim)
-        length, step = resampling_of(
-            len(audio), args.in_rate, args.out_rate, args.scale, args.out_length
-        )
-        out = c.empty((length, *audio.shape[1:]), self._dtype)
-        resample(audio, step, self._window, out, c.temp, scaled=self._scaled)
+        out = c.out
+        resample(audio, c.row[0], self._window, out, c.temp, scaled=self._scaled)
         return out
 
     def gpu(self, c: BatchContext, audio: DeviceBatch) -> DeviceBatch:
-        _check_axes(audio.ndim)
         if self._on_gpu is None:
             from penstock.kernels.gpu.audio_resample import AudioResampling
 
             self._on_gpu = AudioResampling(self._window, scaled=self._scaled)
-        lengths, steps = resamplings_of(c, audio.shapes[:, 0])
-        shapes = audio.shapes.copy()
-        shapes[:, 0] = lengths
-        out = c.empty(shapes, self._dtype)
-        self._on_gpu.run(c.queue, audio, steps, out)
+        planned = plan_batch(self, c, audio)
+        out = c.empty(planned.shapes[0], self._dtype)
+        self._on_gpu.run(c.queue, audio, planned.table[0], out)
         return out
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import SimpleNamespace
 from typing import Any, overload
 
 import numpy as np
@@ -12,7 +11,7 @@ from penstock.errors import ArgumentValueError, ShapeError, UsageError
 from penstock.kernels.cpu.fill import fill_of_type
 from penstock.kernels.cpu.pad import pad_window
 from penstock.operators.support.argument_types import FloatArg, IntListArg, LayoutArg
-from penstock.operators.support.arguments import scalars, vectors
+from penstock.operators.support.arguments import scalars
 from penstock.operators.support.axes import checked_axes, named_axes
 from penstock.operators.support.operator import (
     BatchContext,
@@ -22,12 +21,11 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.operators.support.windows.partial_batch import strided_batch
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 from penstock.types import to_numpy_type
-
-_Shape = tuple[int, ...]
 
 
 @operator(
@@ -108,64 +106,60 @@ class Pad(SampleOperator):
 
     def _check_constants(self, ndim: int) -> None:
         """Raise what every sample would."""
-        args = self.args
         if "axes" in self.tensor_args:
             return
-        count = len(self._axes(args, ndim))
+        constants = PlanContext(self.args, {}, (0,))
+        count = self._axes(constants, 1, ndim).shape[1]
         for name in ("shape", "align"):
             if name not in self.tensor_args:
-                _one_each(name, getattr(args, name), count)
-        for value in args.align or ():
-            _check_align(value)
+                _one_each(constants, 1, name, count)
 
-    def _axes(self, args: Any, ndim: int) -> Sequence[int]:
+    def _axes(self, c: PlanContext, size: int, ndim: int) -> np.ndarray:
+        """The axes that are padded in so many samples, int64 ``(size, axes)``."""
+        given: list[Sequence[int]] = [()] * size
         if self._names:
-            return checked_axes(named_axes(self._names, self._layout), ndim)
-        return checked_axes(args.axes, ndim) if args.axes else range(ndim)
+            given = [named_axes(self._names, self._layout)] * size
+        elif self.given("axes"):
+            values = c.array("axes", np.int64)
+            assert values is not None
+            given = values[:size].reshape(size, -1).tolist()
+        found = [checked_axes(axes, ndim) if axes else range(ndim) for axes in given]
+        return np.array(found, np.int64)
 
-    def _padded(self, args: Any, shape: _Shape, largest: _Shape | None) -> _Shape:
-        """The shape after padding; `largest` are the largest extents in the batch."""
-        axes = self._axes(args, len(shape))
-        wanted = _one_each("shape", args.shape, len(axes))
-        align = _one_each("align", args.align, len(axes))
-        padded = list(shape)
-        for k, axis in enumerate(axes):
-            extent = wanted[k] if wanted else 0
-            if extent <= 0:
-                assert largest is not None
-                extent = largest[axis]
-            extent = max(extent, shape[axis])
-            if align:
-                _check_align(align[k])
-                extent += -extent % align[k]
-            padded[axis] = extent
-        return tuple(padded)
+    unplanned = ("fill_value",)
 
-    def _fill_for(self, args: Any) -> np.ndarray:
-        if self._fill is not None:
-            return self._fill
-        return fill_of_type([args.fill_value], self._numpy_type)
+    def plan(self, c: PlanContext, data: Samples, largest: Samples | None = None) -> Planned:
+        """The shapes after padding; `largest` has the largest extents of the batch."""
+        shapes = data.shapes.copy()
+        size, ndim = shapes.shape
+        axes = self._axes(c, size, ndim)
+        own = np.take_along_axis(shapes, axes, axis=1)
+        padded = own if largest is None else np.asarray(largest.rows[0])[axes]
+        wanted = _one_each(c, size, "shape", axes.shape[1])
+        if wanted is not None:
+            padded = np.where(wanted > 0, wanted, padded)
+        padded = np.maximum(padded, own)
+        align = _one_each(c, size, "align", axes.shape[1])
+        if align is not None:
+            padded += -padded % align
+        np.put_along_axis(shapes, axes, padded, axis=1)
+        return Planned(shapes)
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
-        return self.padded(c, data, None)
-
-    def padded(self, c: SampleContext, data: np.ndarray, largest: _Shape | None) -> np.ndarray:
-        """`data` with what is added; `largest` are the largest extents in the batch."""
-        shape = self._padded(c.args, data.shape, largest)
-        if shape == data.shape:
+        if c.shape == data.shape:
             return data
-        out = c.empty(shape, self._numpy_type)
-        self._move(c.args, data, out)
-        return out
-
-    def _move(self, args: Any, data: np.ndarray, out: np.ndarray) -> None:
-        fill = self._fill_for(args)
+        fill = self._fill
+        if fill is None:
+            fill = fill_of_type([c.args.fill_value], self._numpy_type)
+        out = c.out
         pad_window(data, (0,) * data.ndim, out, policy="constant", fill=fill)
+        return out
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         from penstock.kernels.gpu.window import window
 
-        shapes = self._padded_shapes(c, data.shapes)
+        largest = Samples([data.shapes.max(axis=0, initial=0)] * c.size)
+        (shapes,) = plan_batch(self, c, data, largest).shapes
         if (shapes == data.shapes).all():
             return data
         source = strided_batch(c, data)
@@ -193,36 +187,6 @@ class Pad(SampleOperator):
             members = np.flatnonzero(values.view(np.uint32) == bits)
             yield members, fill_of_type(values[members[:1]].tolist(), self._numpy_type)
 
-    def _padded_shapes(self, c: BatchContext, extents: np.ndarray) -> np.ndarray:
-        """Shapes of all samples after padding, int64 ``(samples, ndim)``."""
-        largest = extents.max(axis=0, initial=0)
-        if "axes" not in self.tensor_args:
-            axes = list(self._axes(c.args, extents.shape[1]))
-            wanted = self._each(c, "shape", len(axes), 0)
-            align = self._each(c, "align", len(axes), 1)
-            if wanted is not None and align is not None and (align > 0).all():
-                padded = np.maximum(np.where(wanted > 0, wanted, largest[axes]), extents[:, axes])
-                shapes = extents.copy()
-                shapes[:, axes] = padded + -padded % align
-                return shapes
-        names = ("shape", "align", "axes")
-        columns = zip(*(c.values(name) for name in names), strict=True)
-        shapes = np.empty_like(extents)
-        for index, values in enumerate(columns):
-            args = SimpleNamespace(**dict(zip(names, values, strict=True)))
-            own = tuple(extents[index].tolist())
-            try:
-                shapes[index] = self._padded(args, own, tuple(largest.tolist()))
-            except Exception as error:
-                raise c.located(error, index) from error
-        return shapes
-
-    def _each(self, c: BatchContext, name: str, count: int, default: int) -> np.ndarray | None:
-        """An argument with one value for each axis; `None` if samples have to be looked at."""
-        if not self.given(name) or (name not in self.tensor_args and not getattr(c.args, name)):
-            return np.full((1, count), default, np.int64)
-        return vectors(c, name, count, np.int64, repeat=True)
-
 
 class BatchPad(BatchOperator):
     """Pads samples to the largest of their batch."""
@@ -242,9 +206,14 @@ class BatchPad(BatchOperator):
         largest: np.ndarray = np.max([data.shape for data in samples], axis=0)
         return largest
 
+    unplanned = Pad.unplanned
+
+    def plan(self, c: PlanContext, data: Samples, largest: Samples) -> Planned:
+        return self._each.plan(c, data, largest)
+
     def apply(self, c: SampleContext, data: np.ndarray, largest: np.ndarray) -> np.ndarray:
         """Pad one sample."""
-        return self._each.padded(c, data, tuple(largest.tolist()))
+        return self._each.cpu(c, data)
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         return self._each.gpu(c, data)
@@ -253,23 +222,24 @@ class BatchPad(BatchOperator):
 BatchPad.schema = Pad.schema
 
 
-def _one_each(name: str, values: Sequence[int] | None, count: int) -> Sequence[int] | None:
-    """One value for each axis, of as many or of one; `None` where nothing is given."""
-    if not values:
+def _one_each(c: PlanContext, size: int, name: str, count: int) -> np.ndarray | None:
+    """One value for each of `count` axes, or one for all, int64; `None` where there are none.
+
+    One or as many columns, and a row for each of `size` samples.
+    """
+    values = c.array(name, np.int64)
+    if values is None or not values.size:
         return None
-    if len(values) == 1:
-        return [values[0]] * count
-    if len(values) != count:
+    values = values[:size].reshape(size, -1)
+    if values.shape[1] not in (1, count):
         raise ShapeError(
-            f"`{name}` has {len(values)} values, but {count} axes are padded. Give one for each of "
-            "them, or one for all."
+            f"`{name}` has {values.shape[1]} values, but {count} axes are padded. Give one for "
+            "each of them, or one for all."
         )
+    if name == "align":
+        for value in values[values <= 0][:1].tolist():
+            raise ArgumentValueError(f"`align` must be positive, got {value}.")
     return values
-
-
-def _check_align(value: int) -> None:
-    if value <= 0:
-        raise ArgumentValueError(f"`align` must be positive, got {value}.")
 
 
 @overload

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.errors import ArgumentValueError, LayoutError, OutOfRangeError, ShapeError, UsageError
+from penstock.errors import ArgumentValueError, OutOfRangeError, ShapeError, UsageError
 from penstock.operators.support.argument_types import IntListArg, LayoutArg
+from penstock.operators.support.axes import named_axes
 from penstock.operators.support.axes_operator import AxesOperator
 from penstock.operators.support.operator import operator
 from penstock.operators.support.planning import PlanContext
@@ -46,7 +47,7 @@ class Squeeze(AxesOperator):
             # How many axes remain is told by the data.
             self._axes = None
             return Spec(data.dtype, None)
-        axes = self.args.axes if names is None else _axes_named(names, data.layout)
+        axes = self.args.axes if names is None else named_axes(names, data.layout)
         self._axes = np.array([axes], np.int64)
         kept = _kept(self._axes, data.ndim)
         if kept is None:
@@ -89,16 +90,3 @@ def _kept(removed: np.ndarray, ndim: int | None) -> np.ndarray | None:
     kept = np.ones((len(removed), ndim), np.bool_)
     np.put_along_axis(kept, removed, False, axis=1)
     return np.nonzero(kept)[1].reshape(len(kept), ndim - removed.shape[1])
-
-
-def _axes_named(names: str, layout: str) -> list[int]:
-    axes = []
-    for letter in names:
-        position = layout.find(letter)
-        if position < 0:
-            described = f'the layout "{layout}"' if layout else "data without a layout"
-            raise LayoutError(
-                f'`axis_names` is "{names}", but there is no axis "{letter}" in {described}.'
-            )
-        axes.append(position)
-    return axes

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock._later import later
-from penstock.kernels.cpu.pointwise import brightness_contrast
+from penstock.kernels.cpu.pointwise import scale_and_shift
 from penstock.operators.support.argument_types import DataTypeArg, FloatArg
-from penstock.operators.support.arguments import scalars
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
     SampleOperator,
     operator,
 )
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.pointwise.color_batch import ColorBatch
 from penstock.operators.support.pointwise.element_type import element_type
 from penstock.operators.support.pointwise.pointwise_batch import (
@@ -25,14 +25,14 @@ from penstock.operators.support.pointwise.pointwise_batch import (
 )
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.operators.support.windows.arithmetic import as_float32
-from penstock.tensors.gpu.batch import LazyBatch, StridedBatch, plain
+from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu import adjustments as _adjustments
     from penstock.kernels.gpu import pointwise as _kernels
+    from penstock.kernels.plan import adjustments as _adjustments
 else:
-    _adjustments = later("penstock.kernels.gpu.adjustments")
+    _adjustments = later("penstock.kernels.plan.adjustments")
     _kernels = later("penstock.kernels.gpu.pointwise")
 _TYPES = (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.FLOAT)
 _INPUT = Input(
@@ -105,59 +105,37 @@ class _Adjustment(SampleOperator):
         )
         self._source = source
         self._center = 0.5 if source.kind == "f" else 2.0 ** (_value_bits(source) - 1)
-        defaults = dict(zip(_NAMES, (1.0, 0.0, 1.0, self._center), strict=True))
-        self._constants = {
-            name: np.array([default if given is None else given], np.float32)
-            for name, default in defaults.items()
-            if name not in self.tensor_args
-            for given in (getattr(self.args, name, None),)
-        }
         # Even without an adjustment, int32 is rounded to float32 on its way.
         self._unchanged = dtype == data.dtype and dtype != DALIDataType.INT32
         return data._replace(dtype=dtype)
 
+    def plan(self, c: PlanContext, data: Samples) -> Planned:
+        shapes = data.shapes
+        count = len(shapes)
+        table = np.empty(count, np.float32), np.empty(count, np.float32), np.empty(count, np.bool_)
+        neutral = zip(_NAMES, (1.0, 0.0, 1.0, self._center), strict=True)
+        arguments = [c.floats(name, value) for name, value in neutral]
+        _adjustments.scales_and_offsets(*arguments, self._range, self._unchanged, *table)
+        return Planned(shapes, table)
+
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
-        args = vars(c.args)
-        brightness, shift = args.get("brightness", 1.0), args.get("brightness_shift", 0.0)
-        contrast, center = args.get("contrast", 1.0), args.get("contrast_center")
-        if self._unchanged and brightness == contrast == 1.0 and shift == 0.0:
+        scale, offset, unchanged = c.row
+        if unchanged:
             return data
-        out = c.empty(data.shape, self._dtype)
-        brightness_contrast(
-            data,
-            out,
-            brightness=brightness,
-            shift=as_float32(shift) * self._range,
-            contrast=contrast,
-            center=self._center if center is None else center,
-        )
+        out = c.out
+        scale_and_shift(data, out, scale, offset)
         return out
 
     takes = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
     returns_lazy = (LazyBatch,)
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
-        brightness, shift, contrast, center = (self._each(c, name) for name in _NAMES)
-        count = max(map(len, (brightness, shift, contrast, center)))
-        scale, offset = np.empty(count, np.float32), np.empty(count, np.float32)
-        same = _adjustments.scales_and_offsets(
-            brightness, shift, contrast, center, self._range, self._unchanged, scale, offset
-        )
-        if same:
+        scale, offset, unchanged = plan_batch(self, c, data).table
+        if unchanged.all():
             return data
-        if count == 1:
-            scale, offset = np.broadcast_to(scale, c.size), np.broadcast_to(offset, c.size)
         term = _kernels.scale_and_shift(self._source, self._dtype)
-        return pointwise(c.queue, term, (data,), data.shapes, (scale, offset))
-
-    def _each(self, c: BatchContext, name: str) -> np.ndarray:
-        """Argument `name` of each sample, ``(samples,)``, or ``(1,)`` if it is a constant."""
-        constant = self._constants.get(name)
-        if constant is not None:
-            return constant
-        found = scalars(c, name, np.float32)
-        assert found is not None
-        return plain(found)
+        numbers = np.broadcast_to(scale, c.size), np.broadcast_to(offset, c.size)
+        return pointwise(c.queue, term, (data,), data.shapes, numbers)
 
 
 @operator(

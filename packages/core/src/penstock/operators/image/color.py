@@ -6,17 +6,17 @@ import numpy as np
 
 from penstock.errors import ShapeError
 from penstock.operators.support.argument_types import DataTypeArg, FloatArg, ImageTypeArg
-from penstock.operators.support.arguments import scalars
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
     SampleOperator,
     operator,
 )
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.pointwise.color_chain import TAKEN, colored
 from penstock.operators.support.pointwise.element_type import element_type
 from penstock.operators.support.schema import Arg, Input, Spec
-from penstock.tensors.gpu.batch import LazyBatch, plain
+from penstock.tensors.gpu.batch import LazyBatch
 from penstock.types import DALIDataType, DALIImageType, to_numpy_type
 
 _TYPES = (
@@ -77,34 +77,25 @@ class _ColorTransform(SampleOperator):
 
         dtype = element_type(self.args, data, _TYPES)
         self._dtype = np.dtype(to_numpy_type(dtype))
-        self._source = np.dtype(to_numpy_type(data.dtype))
-        self._center = 0.5 if self._source.kind == "f" else 128.0
+        self._center = 0.5 if np.dtype(to_numpy_type(data.dtype)).kind == "f" else 128.0
         self._transform = color.transform_pixels
         self._matrices = color_matrices
-        self._constant: np.ndarray | None = None
-        if not self.tensor_args:
-            self._constant = self._numbers(self.args)
         return data._replace(dtype=dtype)
 
-    def _numbers(self, args: object) -> np.ndarray:
-        """Matrix and offsets for one sample's arguments, float32 ``(15,)``."""
-        given = [getattr(args, name, neutral) for name, neutral in _NEUTRAL.items()]
-        values = np.array(given, np.float32)
-        numbers = np.empty((1, 15), np.float32)
-        self._fill([values[k : k + 1] for k in range(len(values))], numbers)
-        found: np.ndarray = numbers[0]
-        return found
-
-    def _fill(self, values: list[np.ndarray], numbers: np.ndarray) -> None:
+    def plan(self, c: PlanContext, data: Samples) -> Planned:
+        """Matrix and offsets of each sample, float32 ``(samples, 15)``."""
+        shapes = data.shapes
+        for wrong in shapes[shapes[:, -1] != 3][:1].tolist():
+            raise _not_three_channels(tuple(wrong))
+        numbers = np.empty((len(shapes), 15), np.float32)
+        values = [c.floats(name, neutral) for name, neutral in _NEUTRAL.items()]
         made = self._matrices
         made.color_matrices(*values, self._center, made.FROM_YIQ, made.TO_YIQ, numbers)
+        return Planned(shapes, (numbers,))
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
-        if data.shape[-1] != 3:
-            raise _not_three_channels(data.shape)
-        numbers = self._constant if self._constant is not None else self._numbers(c.args)
-        out = c.empty(data.shape, self._dtype)
-        self._transform(data, numbers, out)
+        out = c.out
+        self._transform(data, c.row[0], out)
         return out
 
     takes = TAKEN
@@ -113,24 +104,9 @@ class _ColorTransform(SampleOperator):
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         from penstock.kernels.gpu.color_steps import Matrix
 
-        wrong = data.shapes[:, -1] != 3
-        if wrong.any():
-            index = int(wrong.argmax())
-            raise c.located(_not_three_channels(tuple(data.shapes[index].tolist())), index)
-        if self._constant is not None:
-            numbers = np.broadcast_to(self._constant, (c.size, len(self._constant)))
-        else:
-            numbers = np.empty((c.size, 15), np.float32)
-            self._fill([self._each(c, name) for name in _NEUTRAL], numbers)
-        return colored(c.queue, Matrix(self._dtype), data, data.shapes, (numbers[:, :12],))
-
-    def _each(self, c: BatchContext, name: str) -> np.ndarray:
-        """Argument `name` of each sample, ``(samples,)``, or ``(1,)`` if it is a constant."""
-        if name not in self.tensor_args:
-            return np.array([getattr(self.args, name, _NEUTRAL[name])], np.float32)
-        found = scalars(c, name, np.float32)
-        assert found is not None
-        return plain(found)
+        numbers = plan_batch(self, c, data).table[0][:, :12]
+        numbers = np.broadcast_to(numbers, (len(data), 12))
+        return colored(c.queue, Matrix(self._dtype), data, data.shapes, (numbers,))
 
 
 def _not_three_channels(shape: tuple[int, ...]) -> ShapeError:

@@ -12,6 +12,7 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.pointwise.color_chain import TAKEN, colored
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import LazyBatch
@@ -71,10 +72,20 @@ class ColorSpaceConversion(SampleOperator):
         self._convert = convert_pixels
         return data
 
+    def plan(self, c: PlanContext, data: Samples) -> Planned:
+        shapes = data.shapes
+        for wrong in shapes[shapes[:, -1] != self._channels][:1].tolist():
+            raise ShapeError(
+                f"`image_type` is {self._spaces[0]}, which has {self._channels} channels, but the "
+                f"sample has {wrong[-1]}: its shape is {tuple(wrong)}."
+            )
+        if self._made != self._channels:
+            shapes = shapes.copy()
+            shapes[:, -1] = self._made
+        return Planned(shapes)
+
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
-        if data.shape[-1] != self._channels:
-            raise self._wrong_channels(data.shape)
-        out = c.empty((*data.shape[:-1], self._made), np.uint8)
+        out = c.out
         self._convert(data, self._spaces, out)
         return out
 
@@ -84,18 +95,6 @@ class ColorSpaceConversion(SampleOperator):
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         from penstock.kernels.gpu.color_steps import Conversion
 
-        wrong = data.shapes[:, -1] != self._channels
-        if wrong.any():
-            index = int(wrong.argmax())
-            raise c.located(self._wrong_channels(tuple(data.shapes[index].tolist())), index)
-        shapes = data.shapes
-        if self._made != self._channels:
-            shapes = shapes.copy()
-            shapes[:, -1] = self._made
+        (shapes,) = plan_batch(self, c, data).shapes
+        shapes = np.broadcast_to(shapes, data.shapes.shape)
         return colored(c.queue, Conversion(*self._spaces, self._made), data, shapes)
-
-    def _wrong_channels(self, shape: tuple[int, ...]) -> ShapeError:
-        return ShapeError(
-            f"`image_type` is {self._spaces[0]}, which has {self._channels} channels, but the "
-            f"sample has {shape[-1]}: its shape is {tuple(shape)}."
-        )

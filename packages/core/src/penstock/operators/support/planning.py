@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from penstock.errors import ArgumentValueError, PenstockError, ShapeError
-from penstock.tensors.gpu.batch import shape_rows
+from penstock.tensors.gpu.batch import plain, shape_rows
 
 SMALL_ELEMENTS = 64
 """Samples with no more elements count as small values: they may be computed by `plan`."""
@@ -33,7 +34,8 @@ class Planned:
     table
         What `cpu` and `gpu` need to know of each sample: arrays or lists with one row a sample,
         or a structured array. `cpu` finds its row as ``c.row``: a tuple with one entry for each of
-        them, arrays as Python numbers and lists.
+        them, arrays as Python numbers and lists, but float32 ones of several axes, which kernels
+        take, as arrays.
     values
         The outputs themselves, ``(samples, ...)`` each, where they follow from what is known ahead
         of the data; `cpu` is not called then.
@@ -61,8 +63,19 @@ class Planned:
             return rows
         if not table:
             return [()] * count
-        columns = [c.tolist() if isinstance(c, np.ndarray) else c for c in table]
+        columns = [c.tolist() if _is_of_numbers(c) else c for c in table]
         return list(zip(*columns, strict=True))
+
+
+@lru_cache(maxsize=1024)
+def _one_float(value: float) -> np.ndarray:
+    """float32 ``(1,)``, not to be written to."""
+    return np.array([value], np.float32)
+
+
+def _is_of_numbers(column: Any) -> bool:
+    """Whether rows of a column are Python's numbers to `cpu`."""
+    return isinstance(column, np.ndarray) and (column.ndim == 1 or column.dtype != np.float32)
 
 
 class Samples:
@@ -165,6 +178,8 @@ def shapes_of(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
     ShapeError
         If they have different numbers of dimensions.
     """
+    if len(shapes) == 1:
+        return np.array(shapes, np.int64)
     ndim = len(shapes[0]) if shapes else 0
     if any(len(shape) != ndim for shape in shapes):
         raise ShapeError(
@@ -257,6 +272,30 @@ class PlanContext:
         if whole is not None:
             return whole.astype(dtype, copy=False)
         return _stacked(name, found[0].rows, dtype)
+
+    def floats(self, name: str, default: float) -> np.ndarray:
+        """Argument `name`, one number a sample, as compiled functions expect it: float32
+        ``(samples,)``, or ``(1,)`` for a constant, and for `default` where it is not given.
+
+        Raises
+        ------
+        ArgumentValueError
+            If a sample has not exactly one number.
+        """
+        tensor = self._tensors.get(name)
+        if tensor is not None and self.size == 1:  # dynamic mode is in a hurry
+            found = np.array([tensor[0].rows[0]], np.float32).reshape(-1)
+            if len(found) == 1:
+                return found
+        arguments = vars(self.args)
+        constant = None if tensor is not None else arguments.get(name)
+        if constant is None and name in arguments:
+            numbers = self.array(name, np.float32)
+            if numbers is not None:
+                if numbers.size != len(numbers):
+                    self.values(name)  # says what is wrong
+                return plain(numbers.reshape(-1))
+        return _one_float(default if constant is None else constant)
 
     def raw(self, name: str) -> Sequence[np.ndarray]:
         """Argument `name`, given as a tensor, of each sample, without conversion."""
@@ -379,6 +418,8 @@ def _stacked(name: str, rows: Sequence[np.ndarray], dtype: DTypeLike) -> np.ndar
     if not rows:
         return np.empty(0, dtype)
     first = rows[0]
+    if len(rows) == 1:
+        return np.asarray(first, dtype)[np.newaxis]
     if first is rows[-1] and all(row is first for row in rows):
         return np.broadcast_to(np.asarray(first, dtype), (len(rows), *first.shape))
     if any(row.shape != first.shape for row in rows):

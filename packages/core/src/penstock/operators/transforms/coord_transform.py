@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,8 +16,9 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
-from penstock.operators.support.transform import MOST_AXES, identities, spread
+from penstock.operators.support.transform import MOST_AXES, spread
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
@@ -33,7 +35,6 @@ _TYPES = (
     DALIDataType.UINT16,
     DALIDataType.INT32,
 )
-_NAMES = ("M", "T", "MT")
 
 
 @operator(
@@ -105,131 +106,66 @@ class CoordTransform(SampleOperator):
                 f"The input has {data.ndim} axes; points are at least ``(points, coordinates)``."
             )
         self._dtype = np.dtype(to_numpy_type(dtype))
-        self._given = [n for n in _NAMES if self.given(n)]
-        self._constant: dict[int, np.ndarray] = {}
-        """The map by number of coordinates, where it is the same for all."""
         return data._replace(dtype=dtype)
 
+    def plan(self, c: PlanContext, data: Samples) -> Planned:
+        """The maps, float32 ``(samples, 6, 7)``: rows, and columns with what is added behind."""
+        shapes = data.shapes.copy()
+        size, n = len(shapes), int(shapes[0, -1])
+        if (shapes[:, -1] != n).any():
+            raise ShapeError("Points have different numbers of coordinates.")
+        if not 1 <= n <= MOST_AXES:
+            raise ShapeError(f"Points have {n} coordinates; from 1 to {MOST_AXES} are allowed.")
+        maps = np.zeros((size, MOST_AXES, MOST_AXES + 1), np.float32)
+        maps[:, :n, :n] = np.eye(n)
+        name, columns = ("MT", n + 1) if self.given("MT") else ("M", n)
+        given, offset = c.array(name, np.float32), c.array("T", np.float32)
+        rows = n
+        if given is not None:
+            factors = given[:size].reshape(size, -1)
+            if factors.shape[1] == 1 and not (name in self.tensor_args and given.ndim > 1):
+                maps[:, :n, :n] *= factors[:, :, np.newaxis]
+            else:
+                found = self._matrices(c, size, name, columns)
+                rows = found.shape[1]
+                maps[:, :rows, :columns] = found
+        if offset is not None:
+            maps[:, :rows, n] = spread(offset[:size].reshape(size, -1), rows, "T")
+        shapes[:, -1] = rows
+        return Planned(shapes, (maps,))
+
+    def _matrices(self, c: PlanContext, size: int, name: str, columns: int) -> np.ndarray:
+        """Matrices that are given as numbers, or as tensors: float32 ``(size, rows, columns)``."""
+        given = c.array(name, np.float32)
+        assert given is not None
+        shape = given.shape[1:]
+        if name in self.tensor_args and (len(shape) != 2 or shape[1] != columns):
+            raise ShapeError(
+                f"`{name}` has the shape {shape}; expected a matrix with {columns} columns."
+            )
+        count = math.prod(shape)
+        if not count or count % columns:
+            raise ArgumentValueError(
+                f"`{name}` has {count} numbers, which make no matrix with {columns} columns."
+            )
+        if count // columns > MOST_AXES:
+            raise ArgumentValueError(
+                f"`{name}` has {count // columns} rows; points have at most {MOST_AXES} "
+                "coordinates."
+            )
+        return given[:size].reshape(size, -1, columns)
+
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
-        n = data.shape[-1]
-        if not self.tensor_args:
-            matrix = self._constant_map(n)
-        else:
-            matrix = self._map({name: getattr(c.args, name) for name in self._given}, n)
-        out = c.empty((*data.shape[:-1], len(matrix)), self._dtype)
+        out = c.out
         if out.size:
-            points = np.ascontiguousarray(data).reshape(-1, n)
-            points_on_cpu.map_points(points, matrix, out.reshape(-1, len(matrix)))
+            points = np.ascontiguousarray(data).reshape(-1, data.shape[-1])
+            points_on_cpu.map_points(points, c.row[0], out.reshape(-1, out.shape[-1]))
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
         from penstock.kernels.gpu.points import map_points
 
-        counts = data.shapes[:, -1]
-        n = int(counts[0]) if len(counts) else 1
-        if not self.tensor_args and (counts == n).all():
-            matrices = self._constant_map(n)[np.newaxis]
-        else:
-            matrices = self._maps(c, counts)
-        shapes = data.shapes.copy()
-        shapes[:, -1] = matrices.shape[1]
-        out = c.empty(shapes, self._dtype)
-        map_points(c.queue, data, matrices, out)
+        planned = plan_batch(self, c, data)
+        out = c.empty(planned.shapes[0], self._dtype)
+        map_points(c.queue, data, planned.table[0], out)
         return out
-
-    def _maps(self, c: BatchContext, counts: np.ndarray) -> np.ndarray:
-        """The maps of all samples, float32 ``(samples, m, n + 1)``."""
-        n = int(counts[0])
-        alike = (counts == n).all()
-        values = {}
-        for name in self._given:
-            try:
-                values[name] = c.array(name, np.float32)
-            except ShapeError:
-                alike = False
-        if alike:
-            found = self._maps_at_once(values, n, c.size)
-            if found is not None:
-                return found
-        each = {name: c.values(name) for name in self._given}
-        maps = []
-        for index, count in enumerate(counts.tolist()):
-            try:
-                maps.append(self._map({name: v[index] for name, v in each.items()}, count))
-                if maps[-1].shape != maps[0].shape:
-                    raise ShapeError(
-                        f"Points of one batch have different numbers of coordinates: {counts}."
-                    )
-            except (ValueError, UsageError) as error:
-                raise c.located(error, index) from error
-        return np.stack(maps)
-
-    def _maps_at_once(
-        self, values: dict[str, np.ndarray | None], n: int, size: int
-    ) -> np.ndarray | None:
-        """`_maps`, where tensors are matrices and vectors of the usual shapes; else `None`."""
-        whole = values.get("MT")
-        if whole is not None and "MT" in self.tensor_args:
-            usual = whole.ndim == 3 and whole.shape[2] == n + 1 and 1 <= whole.shape[1] <= MOST_AXES
-            return np.ascontiguousarray(whole) if usual and n else None
-        matrix, offset = values.get("M"), values.get("T")
-        if matrix is None or "M" not in self.tensor_args or not n:
-            return None
-        if matrix.ndim != 3 or matrix.shape[2] != n or not 1 <= matrix.shape[1] <= MOST_AXES:
-            return None
-        found = np.zeros((size, matrix.shape[1], n + 1), np.float32)
-        found[:, :, :n] = matrix
-        if offset is not None:
-            offset = offset.reshape(size, -1)
-            if offset.shape[1] != 1 and offset.shape[1] != found.shape[1]:
-                return None
-            found[:, :, n] = offset
-        return found
-
-    def _constant_map(self, n: int) -> np.ndarray:
-        found = self._constant.get(n)
-        if found is None:
-            found = self._map({name: getattr(self.args, name) for name in self._given}, n)
-            self._constant[n] = found
-        return found
-
-    def _map(self, values: dict[str, Any], n: int) -> np.ndarray:
-        """The map of points of `n` coordinates, float32 ``(m, n + 1)``."""
-        if not 1 <= n <= MOST_AXES:
-            raise ShapeError(f"Points have {n} coordinates; from 1 to {MOST_AXES} are allowed.")
-        linear = identities(1, n)[0]
-        given = values.get("MT", values.get("M"))
-        if given is not None:
-            single = given.ndim == 0 if isinstance(given, np.ndarray) else len(given) == 1
-            if single:
-                linear *= np.asarray(given, np.float32).reshape(-1)[0]
-            elif "MT" in values:
-                return _matrix(given, n + 1, "MT")
-            else:
-                linear = _matrix(given, n, "M")
-        found = np.zeros((len(linear), n + 1), np.float32)
-        found[:, :n] = linear
-        if "T" in values:
-            given = np.asarray(values["T"], np.float32)
-            found[:, n] = spread(given.reshape(1, -1), len(linear), "T")[0]
-        return found
-
-
-def _matrix(given: Any, columns: int, name: str) -> np.ndarray:
-    """A matrix that was given as numbers, or as a tensor."""
-    matrix = np.asarray(given, np.float32)
-    is_tensor = isinstance(given, np.ndarray)
-    if is_tensor and (matrix.ndim != 2 or matrix.shape[1] != columns):
-        raise ShapeError(
-            f"`{name}` has the shape {matrix.shape}; expected a matrix with {columns} columns."
-        )
-    if not matrix.size or matrix.size % columns:
-        raise ArgumentValueError(
-            f"`{name}` has {matrix.size} numbers, which make no matrix with {columns} columns."
-        )
-    matrix = np.ascontiguousarray(matrix).reshape(-1, columns)
-    if len(matrix) > MOST_AXES:
-        raise ArgumentValueError(
-            f"`{name}` has {len(matrix)} rows; points have at most {MOST_AXES} coordinates."
-        )
-    return matrix

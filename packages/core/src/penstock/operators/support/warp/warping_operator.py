@@ -132,7 +132,7 @@ class WarpingOperator(SampleOperator):
         self, c: SampleContext, data: np.ndarray, transform: np.ndarray | None = None
     ) -> np.ndarray:
         out = c.out
-        matrix = np.array(c.row[0], np.float32)
+        matrix = c.row[0].copy()  # one that is read only would be another type to compiled loops
         warp(data, out, matrix, nearest=self._nearest, fill=c.args.fill_value)
         return out
 

@@ -1,4 +1,4 @@
-"""Numbers of brightness and contrast of all samples of a batch, worked out on the host."""
+"""Numbers of brightness and contrast, for several samples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def scales_and_offsets(
     keeps: bool,
     scales: np.ndarray,
     offsets: np.ndarray,
-) -> bool:
+    unchanged: np.ndarray,
+) -> None:
     """What elements are multiplied with, and what is added then.
 
     Parameters
@@ -31,26 +32,20 @@ def scales_and_offsets(
     keeps
         Whether a sample without adjustment is to stay what it is, to the last bit.
     scales, offsets
-        What to fill, float32, as long as the longest argument.
-
-    Returns
-    -------
-    bool
-        Whether all samples stay what they are.
+        What to fill, float32 ``(samples,)``.
+    unchanged
+        Likewise, bool: whether samples stay what they are.
     """
-    unchanged = keeps
     for i in range(len(scales)):
         by = brightness[i if len(brightness) > 1 else 0]
         added = shift[i if len(shift) > 1 else 0]
         factor = contrast[i if len(contrast) > 1 else 0]
         middle = center[i if len(center) > 1 else 0]
-        # In the order and precision of the CPU.
+        # One product and one sum for each element, as DALI does it: rounding follows.
         scales[i] = by * factor
         in_units = np.float32(np.float64(added) * shift_unit)
         offsets[i] = in_units + by * (middle - factor * middle)
-        if keeps and by == _ONE and factor == _ONE and added == _ZERO:
+        unchanged[i] = keeps and by == _ONE and factor == _ONE and added == _ZERO
+        if unchanged[i]:
             # A negative zero, as a sum with it changes no number; one with 0 changes that of -0.
             offsets[i] = -_ZERO
-        else:
-            unchanged = False
-    return unchanged
