@@ -15,7 +15,7 @@ from penstock.kernels.cpu.audio.resample import resample
 from penstock.kernels.cpu.audio.sinc_window import sinc_window
 from penstock.operators.support.argument_types import DataTypeArg, FloatArg, IntArg
 from penstock.operators.support.audio.decoding import QUALITY, check_quality
-from penstock.operators.support.audio.resampling import resamplings_of
+from penstock.operators.support.audio.resampling import resampled
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -138,9 +138,8 @@ class AudioResample(SampleOperator):
         (self._by,) = ways
 
     def plan(self, c: PlanContext, audio: Samples) -> Planned:
-        shapes = audio.shapes.copy()
-        _check_axes(shapes.shape[1])
-        shapes[:, 0], steps = resamplings_of(c, audio.shapes[:, 0], self._by)
+        _check_axes(audio.ndim)
+        shapes, steps = resampled(c, audio.shapes, self._by)
         return Planned(shapes, (steps,))
 
     def cpu(self, c: SampleContext, audio: np.ndarray) -> np.ndarray:

@@ -116,7 +116,7 @@ class Pad(SampleOperator):
 
     def _axes(self, c: PlanContext, size: int, ndim: int) -> np.ndarray:
         """The axes that are padded in so many samples, int64 ``(size, axes)``."""
-        given: list[Sequence[int]] = [()] * size
+        given: Sequence[Sequence[int]] = [()] * size
         if self._names:
             given = [named_axes(self._names, self._layout)] * size
         elif self.given("axes"):

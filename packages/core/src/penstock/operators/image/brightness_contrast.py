@@ -81,7 +81,6 @@ _CONTRAST = (
         per_frame=True,
     ),
 )
-_NAMES = ("brightness", "brightness_shift", "contrast", "contrast_center")
 _DTYPE = Arg("dtype", DataTypeArg, None, "Element type of the output; the input's when not given.")
 
 
@@ -113,9 +112,15 @@ class _Adjustment(SampleOperator):
         shapes = data.shapes
         count = len(shapes)
         table = np.empty(count, np.float32), np.empty(count, np.float32), np.empty(count, np.bool_)
-        neutral = zip(_NAMES, (1.0, 0.0, 1.0, self._center), strict=True)
-        arguments = [c.floats(name, value) for name, value in neutral]
-        _adjustments.scales_and_offsets(*arguments, self._range, self._unchanged, *table)
+        _adjustments.scales_and_offsets(
+            c.floats("brightness", 1.0),
+            c.floats("brightness_shift", 0.0),
+            c.floats("contrast", 1.0),
+            c.floats("contrast_center", self._center),
+            self._range,
+            self._unchanged,
+            *table,
+        )
         return Planned(shapes, table)
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:

@@ -85,8 +85,9 @@ class _ColorTransform(SampleOperator):
     def plan(self, c: PlanContext, data: Samples) -> Planned:
         """Matrix and offsets of each sample, float32 ``(samples, 15)``."""
         shapes = data.shapes
-        for wrong in shapes[shapes[:, -1] != 3][:1].tolist():
-            raise _not_three_channels(tuple(wrong))
+        wrong = shapes[:, -1] != 3
+        if np.count_nonzero(wrong):
+            raise _not_three_channels(tuple(shapes[wrong][0].tolist()))
         numbers = np.empty((len(shapes), 15), np.float32)
         values = [c.floats(name, neutral) for name, neutral in _NEUTRAL.items()]
         made = self._matrices

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from penstock.errors import ArgumentValueError, PenstockError, ShapeError
-from penstock.tensors.gpu.batch import plain, shape_rows
+from penstock.tensors.gpu.batch import plain, shape_row, shape_rows
 
 SMALL_ELEMENTS = 64
 """Samples with no more elements count as small values: they may be computed by `plan`."""
@@ -141,7 +141,7 @@ class Samples:
 
     @property
     def shapes(self) -> np.ndarray:
-        """Their shapes, int64 ``(samples, ndim)``.
+        """Their shapes, int64 ``(samples, ndim)``, not to be written to.
 
         Raises
         ------
@@ -179,7 +179,7 @@ def shapes_of(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
         If they have different numbers of dimensions.
     """
     if len(shapes) == 1:
-        return np.array(shapes, np.int64)
+        return shape_row(shapes[0])
     ndim = len(shapes[0]) if shapes else 0
     if any(len(shape) != ndim for shape in shapes):
         raise ShapeError(

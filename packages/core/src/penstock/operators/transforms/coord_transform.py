@@ -112,12 +112,12 @@ class CoordTransform(SampleOperator):
         """The maps, float32 ``(samples, 6, 7)``: rows, and columns with what is added behind."""
         shapes = data.shapes.copy()
         size, n = len(shapes), int(shapes[0, -1])
-        if (shapes[:, -1] != n).any():
+        if size > 1 and (shapes[:, -1] != n).any():
             raise ShapeError("Points have different numbers of coordinates.")
         if not 1 <= n <= MOST_AXES:
             raise ShapeError(f"Points have {n} coordinates; from 1 to {MOST_AXES} are allowed.")
         maps = np.zeros((size, MOST_AXES, MOST_AXES + 1), np.float32)
-        maps[:, :n, :n] = np.eye(n)
+        maps.reshape(size, -1)[:, : n * (MOST_AXES + 2) : MOST_AXES + 2] = 1  # identities
         name, columns = ("MT", n + 1) if self.given("MT") else ("M", n)
         given, offset = c.array(name, np.float32), c.array("T", np.float32)
         rows = n
@@ -126,7 +126,7 @@ class CoordTransform(SampleOperator):
             if factors.shape[1] == 1 and not (name in self.tensor_args and given.ndim > 1):
                 maps[:, :n, :n] *= factors[:, :, np.newaxis]
             else:
-                found = self._matrices(c, size, name, columns)
+                found = self._matrices(given[:size], name, columns)
                 rows = found.shape[1]
                 maps[:, :rows, :columns] = found
         if offset is not None:
@@ -134,10 +134,8 @@ class CoordTransform(SampleOperator):
         shapes[:, -1] = rows
         return Planned(shapes, (maps,))
 
-    def _matrices(self, c: PlanContext, size: int, name: str, columns: int) -> np.ndarray:
-        """Matrices that are given as numbers, or as tensors: float32 ``(size, rows, columns)``."""
-        given = c.array(name, np.float32)
-        assert given is not None
+    def _matrices(self, given: np.ndarray, name: str, columns: int) -> np.ndarray:
+        """Matrices of what was given, numbers or tensors: float32 ``(samples, rows, columns)``."""
         shape = given.shape[1:]
         if name in self.tensor_args and (len(shape) != 2 or shape[1] != columns):
             raise ShapeError(
@@ -153,7 +151,7 @@ class CoordTransform(SampleOperator):
                 f"`{name}` has {count // columns} rows; points have at most {MOST_AXES} "
                 "coordinates."
             )
-        return given[:size].reshape(size, -1, columns)
+        return given.reshape(len(given), -1, columns)
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         out = c.out

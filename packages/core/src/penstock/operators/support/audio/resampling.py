@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from penstock._later import later
 from penstock.errors import ArgumentValueError
 from penstock.operators.support.arguments import scalars
 from penstock.operators.support.audio.decoding import MOST_FRAMES
 from penstock.operators.support.planning import PlanContext
 
+if TYPE_CHECKING:
+    from penstock.kernels.plan import resampling
+else:
+    resampling = later("penstock.kernels.plan.resampling")
 
-def resamplings_of(c: PlanContext, lengths: np.ndarray, by: str) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths of the outputs, int64, and how many inputs one output is, float64.
+
+def resampled(c: PlanContext, shapes: np.ndarray, by: str) -> tuple[np.ndarray, np.ndarray]:
+    """Shapes of the outputs, and how many inputs one output is, float64 ``(samples,)``.
 
     Parameters
     ----------
-    lengths
-        Of the signals, int64 ``(samples,)``.
+    shapes
+        Of the signals, int64 ``(samples, ndim)``.
     by
         The argument that says it: ``"out_length"``, ``"scale"``, or ``"out_rate"`` with `in_rate`.
 
@@ -25,36 +33,33 @@ def resamplings_of(c: PlanContext, lengths: np.ndarray, by: str) -> tuple[np.nda
     ArgumentValueError
         If the numbers make no sense.
     """
-    size = len(lengths)
     if by == "out_length":
-        given = scalars(c, by, np.int64)
-        assert given is not None
-        made = given[:size]
-        for value in made[made < 0][:1].tolist():
-            raise ArgumentValueError(f"`out_length` is {value}, but must not be negative.")
-        for value in made[(made > 0) & (lengths == 0)][:1].tolist():
-            raise ArgumentValueError(
-                f"`out_length` is {value}, but the signal is empty: it can only stay so."
-            )
-        return made, np.where(made > 0, lengths / np.maximum(made, 1), 1.0)
-    out_rate = _rates(c, by, size)
-    for value in out_rate[~((out_rate >= 0) & (out_rate < np.inf))][:1].tolist():
-        raise ArgumentValueError(f"`{by}` is {value:g}, but must be a number of at least 0.")
-    in_rate = np.ones(size) if by == "scale" else _rates(c, "in_rate", size)
-    for value in in_rate[~((in_rate > 0) & (in_rate < np.inf))][:1].tolist():
-        raise ArgumentValueError(f"`in_rate` is {value:g}, but must be positive.")
-    exact = lengths * out_rate / in_rate
-    for k in np.flatnonzero(~(exact < MOST_FRAMES))[:1].tolist():
+        return _of_lengths(c, shapes)
+    made, steps = shapes.copy(), np.empty(len(shapes), np.float64)
+    in_rates, out_rates = c.floats("in_rate", 1.0), c.floats(by, 1.0)
+    bad = resampling.resampled_shapes(made, in_rates, out_rates, MOST_FRAMES, steps)
+    if bad < 0:
+        return made, steps
+    out_rate, in_rate = (rates[bad if len(rates) > 1 else 0] for rates in (out_rates, in_rates))
+    if not 0 <= out_rate < np.inf:
+        raise ArgumentValueError(f"`{by}` is {out_rate:g}, but must be a number of at least 0.")
+    if not 0 < in_rate < np.inf:
+        raise ArgumentValueError(f"`in_rate` is {in_rate:g}, but must be positive.")
+    raise ArgumentValueError(
+        f"`{by}` is {out_rate:g}: the {shapes[bad, 0]} samples of the signal would become too many "
+        "to hold."
+    )
+
+
+def _of_lengths(c: PlanContext, shapes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    given = scalars(c, "out_length", np.int64)
+    assert given is not None
+    made, found, lengths = shapes.copy(), given[: len(shapes)], shapes[:, 0]
+    for value in found[found < 0][:1].tolist():
+        raise ArgumentValueError(f"`out_length` is {value}, but must not be negative.")
+    for value in found[(found > 0) & (lengths == 0)][:1].tolist():
         raise ArgumentValueError(
-            f"`{by}` is {out_rate[k]:g}: the {lengths[k]} samples of the signal would become too "
-            "many to hold."
+            f"`out_length` is {value}, but the signal is empty: it can only stay so."
         )
-    return np.ceil(exact).astype(np.int64), in_rate / np.where(out_rate > 0, out_rate, in_rate)
-
-
-def _rates(c: PlanContext, name: str, size: int) -> np.ndarray:
-    """A rate of each sample: float64 with the numbers of float32, as DALI's."""
-    found = scalars(c, name, np.float64)
-    assert found is not None
-    with np.errstate(over="ignore"):
-        return found[:size].astype(np.float32).astype(np.float64)
+    made[:, 0] = found
+    return made, np.where(found > 0, lengths / np.maximum(found, 1), 1.0)
