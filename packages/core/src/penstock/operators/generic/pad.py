@@ -109,22 +109,23 @@ class Pad(SampleOperator):
         if "axes" in self.tensor_args:
             return
         constants = PlanContext(self.args, {}, (0,))
-        count = self._axes(constants, 1, ndim).shape[1]
+        count = len(self._axes(constants, ndim))
         for name in ("shape", "align"):
             if name not in self.tensor_args:
                 _one_each(constants, 1, name, count)
 
-    def _axes(self, c: PlanContext, size: int, ndim: int) -> np.ndarray:
-        """The axes that are padded in so many samples, int64 ``(size, axes)``."""
-        given: Sequence[Sequence[int]] = [()] * size
+    def _axes(self, c: PlanContext, ndim: int) -> Sequence[int]:
+        """The axes that are padded, in all samples."""
         if self._names:
-            given = [named_axes(self._names, self._layout)] * size
-        elif self.given("axes"):
-            values = c.array("axes", np.int64)
-            assert values is not None
-            given = values[:size].reshape(size, -1).tolist()
-        found = [checked_axes(axes, ndim) if axes else range(ndim) for axes in given]
-        return np.array(found, np.int64)
+            return checked_axes(named_axes(self._names, self._layout), ndim)
+        axes = c.args.axes
+        if "axes" in self.tensor_args and axes is None:
+            given = c.array("axes", np.int64)
+            assert given is not None
+            if (given != given[0]).any():
+                raise ShapeError("Samples are padded along different axes.")
+            axes = given[0].reshape(-1).tolist()
+        return checked_axes(axes, ndim) if axes else range(ndim)
 
     unplanned = ("fill_value",)
 
@@ -132,17 +133,17 @@ class Pad(SampleOperator):
         """The shapes after padding; `largest` has the largest extents of the batch."""
         shapes = data.shapes.copy()
         size, ndim = shapes.shape
-        axes = self._axes(c, size, ndim)
-        own = np.take_along_axis(shapes, axes, axis=1)
+        axes = list(self._axes(c, ndim))
+        own = shapes[:, axes]
         padded = own if largest is None else np.asarray(largest.rows[0])[axes]
-        wanted = _one_each(c, size, "shape", axes.shape[1])
+        wanted = _one_each(c, size, "shape", len(axes))
         if wanted is not None:
             padded = np.where(wanted > 0, wanted, padded)
         padded = np.maximum(padded, own)
-        align = _one_each(c, size, "align", axes.shape[1])
+        align = _one_each(c, size, "align", len(axes))
         if align is not None:
             padded += -padded % align
-        np.put_along_axis(shapes, axes, padded, axis=1)
+        shapes[:, axes] = padded
         return Planned(shapes)
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
@@ -236,9 +237,9 @@ def _one_each(c: PlanContext, size: int, name: str, count: int) -> np.ndarray | 
             f"`{name}` has {values.shape[1]} values, but {count} axes are padded. Give one for "
             "each of them, or one for all."
         )
-    if name == "align":
-        for value in values[values <= 0][:1].tolist():
-            raise ArgumentValueError(f"`align` must be positive, got {value}.")
+    wrong = values <= 0
+    if name == "align" and np.count_nonzero(wrong):
+        raise ArgumentValueError(f"`align` must be positive, got {values[wrong][0]}.")
     return values
 
 

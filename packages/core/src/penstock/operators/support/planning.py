@@ -267,6 +267,8 @@ class PlanContext:
             if constant is None:
                 return None
             value = np.asarray(constant, dtype)
+            if self.size == 1:
+                return value[np.newaxis]
             return np.broadcast_to(value, (self.size, *value.shape))
         whole: np.ndarray | None = getattr(found[0], "dense", None)
         if whole is not None:
