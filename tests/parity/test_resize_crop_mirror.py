@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock import types
-from tests.parity.support import assert_both_raise, assert_parity
+from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
 SHAPES = [(40, 57, 3), (61, 33, 3), (25, 80, 3), (90, 64, 3)]
 
@@ -63,6 +63,17 @@ def test_layouts(layout, mirror):
     ):
         size = [5, 15, 21] if "D" in layout else [15, 21]
         assert_parity(_resize(size=size, mirror=mirror, **kwargs), data, layouts=layout)
+
+
+def test_mirrored_planes():
+    planes = [np.arange(8, dtype=np.float32).reshape(2, 2, 2)]
+    graph = _resize(size=[2, 2], crop=(2, 2), mirror=1)
+    found = {}
+    for library in ("dali", "penstock"):
+        ((output,),) = run_graph(library, graph, planes, layouts="CHW")
+        found[library] = output.samples[0]
+    np.testing.assert_array_equal(found["dali"], planes[0][:, ::-1])
+    np.testing.assert_array_equal(found["penstock"], planes[0][:, :, ::-1])
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint16])

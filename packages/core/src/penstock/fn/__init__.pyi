@@ -5020,6 +5020,151 @@ def stack(
     name: str | None = None,
 ) -> list[DataNode]: ...
 @overload
+def tensor_resize(
+    data: DataNode | ArrayLike,
+    /,
+    *,
+    alignment: float | Sequence[float] | DataNode | None = 0.5,
+    antialias: bool | None = True,
+    axes: int | Sequence[int] | None = None,
+    axis_names: str | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dtype: DataTypeLike | None = None,
+    interp_type: DALIInterpType | DataNode | None = None,
+    mag_filter: DALIInterpType | DataNode | None = None,
+    max_size: float | Sequence[float] | None = None,
+    min_filter: DALIInterpType | DataNode | None = None,
+    minibatch_size: int | None = 32,
+    mode: str | None = None,
+    preserve: bool | None = False,
+    roi_end: float | Sequence[float] | DataNode | None = None,
+    roi_relative: bool | None = False,
+    roi_start: float | Sequence[float] | DataNode | None = None,
+    scales: float | Sequence[float] | DataNode | None = None,
+    size_rounding: str | None = "round",
+    sizes: float | Sequence[float] | DataNode | None = None,
+    subpixel_scale: bool | None = True,
+    temp_buffer_hint: int | None = 0,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Resizes tensors along any axes, at most 3 side by side; axes that keep their extent are none.
+
+    Filters, regions and `mode` are those of `resize`.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, of UINT8, INT16, UINT16, FLOAT
+        Tensors of any rank and layout.
+    alignment : float or list of float of shape (axes,), one for each sample allowed, default 0.5
+        What of the region keeps its place where an extent has to be rounded to a whole number
+        (see `subpixel_scale`): 0 its start, 0.5 its centre, 1 its end.
+    antialias : bool, default True
+        Whether filters widen with the reduction, so that every source pixel counts. Nearest
+        neighbours stay what they are.
+    axes : int or list of int, optional
+        The axes that are resized, counted from the end if negative; all when not given.
+    axis_names : layout, optional
+        The same as letters of the layout.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, optional
+        Element type of the output: `FLOAT`, or that of the input, which is also the default.
+        Integers are rounded.
+    interp_type : {DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR, DALIInterpType.INTERP_CUBIC, DALIInterpType.INTERP_LANCZOS3, DALIInterpType.INTERP_TRIANGULAR, DALIInterpType.INTERP_GAUSSIAN}, one for each sample allowed, optional
+        Filter for both shrinking and enlarging; linear when not given. `INTERP_TRIANGULAR` is
+        another name of `INTERP_LINEAR`.
+    mag_filter : {DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR, DALIInterpType.INTERP_CUBIC, DALIInterpType.INTERP_LANCZOS3, DALIInterpType.INTERP_TRIANGULAR, DALIInterpType.INTERP_GAUSSIAN}, one for each sample allowed, optional
+        Filter for axes that do not shrink, instead of `interp_type`.
+    max_size : float or list of float, optional
+        Largest extents of the output in pixels, one number for all axes or one each. Modes that
+        keep the aspect ratio keep it under this limit, too.
+    min_filter : {DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR, DALIInterpType.INTERP_CUBIC, DALIInterpType.INTERP_LANCZOS3, DALIInterpType.INTERP_TRIANGULAR, DALIInterpType.INTERP_GAUSSIAN}, one for each sample allowed, optional
+        Filter for axes that shrink, instead of `interp_type`.
+    minibatch_size : int, default 32
+        How many images DALI processes at once.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    mode : {"default", "stretch", "not_larger", "not_smaller"}, optional
+        How sizes are meant: ``"default"`` takes them as they are, and axes without one get the
+        mean scale of the others; ``"stretch"`` leaves these alone; ``"not_larger"`` and
+        ``"not_smaller"`` keep the aspect ratio and make the output the largest that fits into,
+        or the smallest that covers, the size.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    roi_end : float or list of float of shape (2,) or (3,), one for each sample allowed, optional
+        Where the region of the source that is shown ends; see `roi_start`. Outside of the
+        image, its border is repeated.
+    roi_relative : bool, default False
+        Whether `roi_start` and `roi_end` are fractions of the image's extents, not pixels.
+    roi_start : float or list of float of shape (2,) or (3,), one for each sample allowed, optional
+        Where the region of the source that is shown begins, in the order of `size`; needs
+        `roi_end`. Where it lies behind the end, the axis is flipped.
+    scales : float or list of float of shape (axes,), one for each sample allowed, optional
+        Extents of the output as multiples of those of the input, like `sizes`.
+    size_rounding : {"round", "truncate", "ceil"}, default "round"
+        How extents are rounded; they are at least 1.
+    sizes : float or list of float of shape (axes,), one for each sample allowed, optional
+        Extents of the output, one for each axis that is resized, or one for all. 0: it follows
+        from the others, by `mode`; a negative one flips. Excludes `scales`.
+    subpixel_scale : bool, default True
+        Where an output extent has to be rounded to whole pixels: stretch the region of the
+        source about its centre, so that the scale stays exactly as asked for. Otherwise the
+        scale gives way.
+    temp_buffer_hint : int, default 0
+        Initial size of a temporary buffer, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The resized tensors, in the layout of the input.
+
+    Examples
+    --------
+    >>> spectrograms = fn.tensor_resize(spectrograms, sizes=(80, 400))
+    >>> slower = fn.tensor_resize(samples, scales=1.5, axes=0)
+    """
+
+@overload
+def tensor_resize(
+    data: list[DataNode],
+    /,
+    *,
+    alignment: float | Sequence[float] | DataNode | None = 0.5,
+    antialias: bool | None = True,
+    axes: int | Sequence[int] | None = None,
+    axis_names: str | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dtype: DataTypeLike | None = None,
+    interp_type: DALIInterpType | DataNode | None = None,
+    mag_filter: DALIInterpType | DataNode | None = None,
+    max_size: float | Sequence[float] | None = None,
+    min_filter: DALIInterpType | DataNode | None = None,
+    minibatch_size: int | None = 32,
+    mode: str | None = None,
+    preserve: bool | None = False,
+    roi_end: float | Sequence[float] | DataNode | None = None,
+    roi_relative: bool | None = False,
+    roi_start: float | Sequence[float] | DataNode | None = None,
+    scales: float | Sequence[float] | DataNode | None = None,
+    size_rounding: str | None = "round",
+    sizes: float | Sequence[float] | DataNode | None = None,
+    subpixel_scale: bool | None = True,
+    temp_buffer_hint: int | None = 0,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+@overload
 def to_decibels(
     data: DataNode | ArrayLike,
     /,

@@ -29,6 +29,9 @@ wanted are `length` pixels of the output, from number `begin` on, in steps of 1 
 SIZE, START, END, REGION, OUTPUT = 1, 2, 3, 4, 5
 """What is wrong with a sample: a number that is not finite, or an output that is too large."""
 
+NEAREST, DOWN, UP = 0, 1, 2
+"""How sizes are rounded to whole pixels; halves go up."""
+
 _DEFAULT, _NOT_LARGER = 0, 2
 _MAX_EXTENT = 1 << 30
 _SMALLEST_OUTPUT = 0.1
@@ -52,6 +55,8 @@ def resize_axes(
     starts: np.ndarray,
     ends: np.ndarray,
     subpixel_scale: bool,
+    alignment: np.ndarray,
+    rounding: int,
     shrinking: np.ndarray,
     enlarging: np.ndarray,
     wrong: np.ndarray,
@@ -77,8 +82,13 @@ def resize_axes(
         the image; an axis whose end is smaller than its start is flipped. Without elements where
         regions are the whole axes.
     subpixel_scale
-        Whether the region is stretched about its centre by as much as rounding the output size to
-        whole pixels stretches the output, so that the scale stays what was asked for.
+        Whether the region is stretched by as much as rounding the output size to whole pixels
+        stretches the output, so that the scale stays what was asked for.
+    alignment
+        What of the region stays in place then, float64 shaped like `size`: 0 its start, 0.5 its
+        centre, 1 its end.
+    rounding
+        How sizes become whole: `NEAREST`, `DOWN` or `UP`.
     shrinking, enlarging
         Filters for axes that shrink and for others, int64 ``(samples,)`` or ``(1,)``.
     wrong
@@ -129,12 +139,18 @@ def resize_axes(
             if not exact <= _MAX_EXTENT:
                 wrong[0], wrong[1] = OUTPUT, exact
                 return False
-            out = max(1, math.floor(exact + 0.5))
+            if rounding == DOWN:
+                out = max(1, math.floor(exact))
+            elif rounding == UP:
+                out = max(1, math.ceil(exact))
+            else:
+                out = max(1, math.floor(exact + 0.5))
             start, end = low[k], high[k]
             if target < 0:
                 start, end = end, start
             if subpixel_scale and exact != out:
-                centre = 0.5 * (start + end)
+                align = alignment[k, i if alignment.shape[1] > 1 else 0]
+                centre = (1.0 - align) * start + align * end
                 stretch = out / max(exact, _SMALLEST_OUTPUT)
                 start = _single(centre + (start - centre) * stretch)
                 end = _single(centre + (end - centre) * stretch)

@@ -114,6 +114,13 @@ OPERATORS: dict[str, Listed] = {
             hidden=True,
             deprecated="peek_image_shape",
         ),
+        Listed(
+            "experimental.tensor_resize",
+            "generic.tensor_resize",
+            hidden=True,
+            deprecated="tensor_resize",
+            dynamic=False,
+        ),
         Listed("external_source", "external.operator", dynamic=False),
         Listed(
             "fast_resize_crop_mirror",
@@ -238,6 +245,7 @@ OPERATORS: dict[str, Listed] = {
             dynamic=False,
         ),
         Listed("stack", "generic.join"),
+        Listed("tensor_resize", "generic.tensor_resize"),
         Listed("to_decibels", "audio.to_decibels"),
         Listed(
             "transform_translation",

@@ -110,6 +110,7 @@ _SEPARATE = ("resize_z", "resize_y", "resize_x")
 
 
 _NOTHING = np.empty((0, 0), np.float64)
+_CENTRE = np.full((3, 1), 0.5)
 
 
 class ResizeRequest:
@@ -240,18 +241,33 @@ class ResizeRequest:
 
     def _by_axis(self, c: PlanContext, name: str) -> np.ndarray:
         """Argument `name`, a number an axis, of all samples: ``(axes, samples)``."""
-        found = c.array(name, np.float64)
-        assert found is not None
-        found = found.reshape(len(found), math.prod(found.shape[1:]))
-        self._check_count(found.shape[1], name)
-        return np.ascontiguousarray(np.broadcast_to(found.T, (self._ndim, c.size)))
+        return by_axis(c, name, self._ndim)
 
     def _check_count(self, count: int, name: str) -> None:
-        if count not in (1, self._ndim):
-            raise ArgumentValueError(
-                f"`{name}` must have one value for each of the {self._ndim} spatial axes, or one "
-                f"for all, got {count}."
-            )
+        _check_count(count, name, self._ndim)
+
+
+def by_axis(c: PlanContext, name: str, rank: int) -> np.ndarray:
+    """Argument `name`, a number for each of `rank` axes, of all samples: ``(axes, samples)``.
+
+    Raises
+    ------
+    ArgumentValueError
+        If there are neither as many numbers nor one.
+    """
+    found = c.array(name, np.float64)
+    assert found is not None
+    found = found.reshape(len(found), math.prod(found.shape[1:]))
+    _check_count(found.shape[1], name, rank)
+    return np.ascontiguousarray(np.broadcast_to(found.T, (rank, c.size)))
+
+
+def _check_count(count: int, name: str, rank: int) -> None:
+    if count not in (1, rank):
+        raise ArgumentValueError(
+            f"`{name}` must have one value for each of the {rank} axes, or one for all, got "
+            f"{count}."
+        )
 
 
 def planned_axes(
@@ -263,6 +279,8 @@ def planned_axes(
     max_size: np.ndarray | None = None,
     *,
     subpixel: bool = True,
+    alignment: np.ndarray = _CENTRE,
+    rounding: int = 0,
 ) -> np.ndarray:
     """What `penstock.kernels.plan.resize_axes.resize_axes` finds: `AXIS` ``(axes, samples)``.
 
@@ -278,7 +296,17 @@ def planned_axes(
     if max_size is None:
         max_size = np.zeros(len(extents))
     good = _plan.resize_axes(
-        axes, extents, size, mode, max_size, *regions, subpixel, *filters, wrong
+        axes,
+        extents,
+        size,
+        mode,
+        max_size,
+        *regions,
+        subpixel,
+        alignment,
+        rounding,
+        *filters,
+        wrong,
     )
     if not good:
         kind, value = int(wrong[0]), float(wrong[1])
