@@ -5741,7 +5741,7 @@ class TensorResize(OperatorInstance):
     ----------
     data : DataNode or array_like, of UINT8, INT16, UINT16, FLOAT
         Tensors of any rank and layout.
-    alignment : float or list of float of shape (axes,), one for each sample allowed, default 0.5
+    alignment : float or list of float of shape (axes,), one for each sample allowed, default (0.5,)
         What of the region keeps its place where an extent has to be rounded to a whole number
         (see `subpixel_scale`): 0 its start, 0.5 its centre, 1 its end.
     antialias : bool, default True
@@ -5824,7 +5824,7 @@ class TensorResize(OperatorInstance):
     def __init__(
         self,
         *,
-        alignment: float | Sequence[float] | DataNode | None = 0.5,
+        alignment: float | Sequence[float] | DataNode | None = (0.5,),
         antialias: bool | None = True,
         axes: int | Sequence[int] | None = None,
         axis_names: str | None = None,
@@ -5854,7 +5854,7 @@ class TensorResize(OperatorInstance):
         data: DataNode | ArrayLike,
         /,
         *,
-        alignment: float | Sequence[float] | DataNode | None = 0.5,
+        alignment: float | Sequence[float] | DataNode | None = (0.5,),
         antialias: bool | None = True,
         axes: int | Sequence[int] | None = None,
         axis_names: str | None = None,
@@ -5882,7 +5882,7 @@ class TensorResize(OperatorInstance):
         data: list[DataNode],
         /,
         *,
-        alignment: float | Sequence[float] | DataNode | None = 0.5,
+        alignment: float | Sequence[float] | DataNode | None = (0.5,),
         antialias: bool | None = True,
         axes: int | Sequence[int] | None = None,
         axis_names: str | None = None,

@@ -4895,7 +4895,7 @@ def tensor_resize(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    alignment: float | Sequence[float] | Tensor | Batch | None = 0.5,
+    alignment: float | Sequence[float] | Tensor | Batch | None = (0.5,),
     antialias: _bool | None = True,
     axes: int | Sequence[int] | None = None,
     axis_names: str | None = None,
@@ -4922,7 +4922,7 @@ def tensor_resize(
     *,
     batch_size: int,
     device: DeviceLike | None = None,
-    alignment: float | Sequence[float] | Tensor | Batch | None = 0.5,
+    alignment: float | Sequence[float] | Tensor | Batch | None = (0.5,),
     antialias: _bool | None = True,
     axes: int | Sequence[int] | None = None,
     axis_names: str | None = None,
@@ -4949,7 +4949,7 @@ def tensor_resize(
     *,
     batch_size: int | None = None,
     device: DeviceLike | None = None,
-    alignment: float | Sequence[float] | Tensor | Batch | None = 0.5,
+    alignment: float | Sequence[float] | Tensor | Batch | None = (0.5,),
     antialias: _bool | None = True,
     axes: int | Sequence[int] | None = None,
     axis_names: str | None = None,
@@ -4979,7 +4979,7 @@ def tensor_resize(
     ----------
     data : Tensor, Batch or array_like, of UINT8, INT16, UINT16, FLOAT
         Tensors of any rank and layout.
-    alignment : float or list of float of shape (axes,), one for each sample allowed, default 0.5
+    alignment : float or list of float of shape (axes,), one for each sample allowed, default (0.5,)
         What of the region keeps its place where an extent has to be rounded to a whole number
         (see `subpixel_scale`): 0 its start, 0.5 its centre, 1 its end.
     antialias : bool, default True

@@ -77,7 +77,7 @@ _SHARED = ("mode", "max_size", "subpixel_scale", "roi_start", "roi_end", "roi_re
         Arg(
             "alignment",
             FloatListArg,
-            0.5,
+            (0.5,),
             "What of the region keeps its place where an extent has to be rounded to a whole "
             "number (see `subpixel_scale`): 0 its start, 0.5 its centre, 1 its end.",
             per_sample=True,
