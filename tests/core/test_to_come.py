@@ -83,14 +83,14 @@ def test_modules_of_operators_to_come():
 
 
 def test_the_name_is_that_of_the_module():
-    assert fails("import penstock.auto_aug.core").name == "penstock.auto_aug"
+    assert fails("import penstock.plugin.numba.fn").name == "penstock.plugin.numba"
 
 
 def test_attributes_of_the_package():
-    with pytest.raises(AttributeError, match="is to come") as caught:
-        penstock.auto_aug.rand_augment  # noqa: B018
+    with pytest.raises(AttributeError, match="without a counterpart") as caught:
+        penstock.reducers.Reducer  # noqa: B018
     assert PAGE in str(caught.value)
-    assert not hasattr(penstock, "auto_aug")
+    assert not hasattr(penstock, "reducers")
     with pytest.raises(AttributeError, match="module 'penstock' has no attribute 'nonsense'"):
         penstock.nonsense  # noqa: B018
 

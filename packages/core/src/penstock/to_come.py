@@ -41,10 +41,6 @@ PLUGINS = {
 """Modules that distributions of their own bring: their names, and what is in them."""
 
 MODULES = {
-    "penstock.auto_aug": Absent(
-        "automatic augmentation: AutoAugment, RandAugment, TrivialAugment",
-        "Random arguments of operators (`fn.random`) augment too.",
-    ),
     "penstock.experimental.torchvision": Absent(
         "transforms with the interface of torchvision",
         "The operators below `fn` and dynamic mode do the same work.",

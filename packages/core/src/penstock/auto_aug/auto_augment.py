@@ -1,0 +1,307 @@
+"""AutoAugment (https://arxiv.org/abs/1805.09501)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock import fn, types
+from penstock.auto_aug import augmentations as a
+from penstock.auto_aug._suites import drawn, translations, warp_arguments
+from penstock.auto_aug.core import Policy, select, signed_bin
+from penstock.auto_aug.core._augmentation import accepted, check_kwargs
+from penstock.auto_aug.rand_augment import enhancements
+from penstock.errors import ArgumentValueError
+from penstock.graph.data_node import DataNode
+from penstock.types import DALIInterpType
+
+_BINS = 11
+_STEPS = {
+    "image_net": """
+equalize 0.8 / shear_y 0.8 4
+color 0.4 9 / equalize 0.6
+color 0.4 1 / rotate 0.6 8
+solarize 0.8 3 / equalize 0.4
+solarize 0.4 2 / solarize 0.6 2
+color 0.2 0 / equalize 0.8
+equalize 0.4 / solarize_add 0.8 3
+shear_x 0.2 9 / rotate 0.6 8
+color 0.6 1 / equalize 1
+invert 0.4 / rotate 0.6 0
+equalize 1 / shear_y 0.6 3
+color 0.4 7 / equalize 0.6
+posterize 0.4 6 / auto_contrast 0.4
+solarize 0.6 8 / color 0.6 9
+solarize 0.2 4 / rotate 0.8 9
+rotate 1 7 / translate_y 0.8 9
+solarize 0.8 4
+shear_y 0.8 0 / color 0.6 4
+color 1 0 / rotate 0.6 2
+equalize 0.8
+equalize 1 / auto_contrast 0.6
+shear_y 0.4 7 / solarize_add 0.6 7
+posterize 0.8 2 / solarize 0.6 10
+solarize 0.6 8 / equalize 0.6
+color 0.8 6 / rotate 0.4 5
+""",
+    "reduced_cifar10": """
+invert 0.1 / contrast 0.2 6
+rotate 0.7 2 / translate_x 0.3 9
+sharpness 0.8 1 / sharpness 0.9 3
+shear_y 0.5 8 / translate_y 0.7 9
+auto_contrast 0.5 / equalize 0.9
+shear_y 0.2 7 / posterize 0.3 7
+color 0.4 3 / brightness 0.6 7
+sharpness 0.3 9 / brightness 0.7 9
+equalize 0.6 / equalize 0.5
+contrast 0.6 7 / sharpness 0.6 5
+color 0.7 7 / translate_x 0.5 8
+equalize 0.3 / auto_contrast 0.4
+translate_y 0.4 3 / sharpness 0.2 6
+brightness 0.9 6 / color 0.2 8
+solarize 0.5 2
+equalize 0.2 / auto_contrast 0.6
+equalize 0.2 / equalize 0.6
+color 0.9 9 / equalize 0.6
+auto_contrast 0.8 / solarize 0.2 8
+brightness 0.1 3 / color 0.7 0
+solarize 0.4 5 / auto_contrast 0.9
+translate_y 0.9 9 / translate_y 0.7 9
+auto_contrast 0.9 / solarize 0.8 3
+equalize 0.8 / invert 0.1
+translate_y 0.7 9 / auto_contrast 0.9
+""",
+    "svhn": """
+shear_x 0.9 4 / invert 0.2
+shear_y 0.9 8 / invert 0.7
+equalize 0.6 / solarize 0.6 6
+invert 0.9 / equalize 0.6
+equalize 0.6 / rotate 0.9 3
+shear_x 0.9 4 / auto_contrast 0.8
+shear_y 0.9 8 / invert 0.4
+shear_y 0.9 5 / solarize 0.2 6
+invert 0.9 / auto_contrast 0.8
+equalize 0.6 / rotate 0.9 3
+shear_x 0.9 4 / solarize 0.3 3
+shear_y 0.8 8 / invert 0.7
+equalize 0.9 / translate_y 0.6 6
+invert 0.9 / equalize 0.6
+contrast 0.3 3 / rotate 0.8 4
+invert 0.8
+shear_y 0.7 6 / solarize 0.4 8
+invert 0.6 / rotate 0.8 4
+shear_y 0.3 7 / translate_x 0.9 3
+shear_x 0.1 6 / invert 0.6
+solarize 0.7 2 / translate_y 0.6 7
+shear_y 0.8 4 / invert 0.8
+shear_x 0.7 9 / translate_y 0.8 3
+shear_y 0.8 5 / auto_contrast 0.7
+shear_x 0.7 2 / invert 0.1
+""",
+    "reduced_image_net": """
+posterize 0.4 8 / rotate 0.6 9
+solarize 0.6 5 / auto_contrast 0.6
+equalize 0.8 / equalize 0.6
+posterize 0.6 7 / posterize 0.6 6
+equalize 0.4 / solarize 0.2 4
+equalize 0.4 / rotate 0.8 8
+solarize 0.6 3 / equalize 0.6
+posterize 0.8 5 / equalize 1
+rotate 0.2 3 / solarize 0.6 8
+equalize 0.6 / posterize 0.4 6
+rotate 0.8 8 / color 0.4 0
+rotate 0.4 9 / equalize 0.6
+equalize 0.8
+invert 0.6 / equalize 1
+color 0.6 4 / contrast 1 8
+rotate 0.8 8 / color 1 2
+color 0.8 8 / solarize 0.8 7
+sharpness 0.4 7 / invert 0.6
+shear_x 0.6 5 / equalize 1
+color 0.4 0 / equalize 0.6
+equalize 0.4 / solarize 0.2 4
+solarize 0.6 5 / auto_contrast 0.6
+invert 0.6 / equalize 1
+color 0.6 4 / contrast 1 8
+equalize 0.8 / equalize 0.6
+""",
+}
+"""Sub-policies, one a line: augmentations with their probabilities and magnitude bins."""
+
+
+def auto_augment(
+    data: DataNode,
+    policy_name: str = "image_net",
+    shape: DataNode | tuple[int, int] | None = None,
+    fill_value: int | None = 128,
+    interp_type: DALIInterpType | None = None,
+    max_translate_abs: int | None = None,
+    max_translate_rel: float | None = None,
+    seed: int | None = None,
+) -> DataNode:
+    """Apply a sub-policy, drawn for each sample, of a policy of the paper.
+
+    Parameters
+    ----------
+    data
+        uint8 images (HWC) or sequences of them (FHWC).
+    policy_name
+        ``"image_net"``, ``"reduced_image_net"``, ``"svhn"`` or ``"reduced_cifar10"``.
+    shape
+        Height and width of the images, for all or for each: then translations are shares of it.
+    fill_value
+        What comes in from outside of the images; their outermost pixels if `None`.
+    interp_type
+        Interpolation of what moves pixels.
+    max_translate_abs, max_translate_rel
+        Longest translations, in pixels (250 when not given), or shares where there is a `shape`.
+    seed
+        Of what is drawn.
+    """
+    if policy_name not in _STEPS:
+        raise ArgumentValueError(
+            f'`policy_name` must be one of {", ".join(_STEPS)}, got "{policy_name}".'
+        )
+    given = (shape is not None, max_translate_abs, max_translate_rel)
+    if policy_name == "reduced_image_net":
+        if given != (False, None, None):
+            raise ArgumentValueError(
+                'The policy "reduced_image_net" has no translations: leave out `shape`, '
+                "`max_translate_abs` and `max_translate_rel`."
+            )
+        policy = get_reduced_image_net_policy()
+    else:
+        policy = _policy(policy_name, *given)
+    kwargs = warp_arguments(shape, fill_value, interp_type)
+    if not any(name.startswith("translate") for name in policy.augmentations):
+        kwargs.pop("shape", None)
+    return apply_auto_augment(policy, data, seed=seed, **kwargs)
+
+
+def auto_augment_image_net(
+    data: DataNode,
+    shape: DataNode | tuple[int, int] | None = None,
+    fill_value: int | None = 128,
+    interp_type: DALIInterpType | None = None,
+    max_translate_abs: int | None = None,
+    max_translate_rel: float | None = None,
+    seed: int | None = None,
+) -> DataNode:
+    """`auto_augment` with the policy ``"image_net"``."""
+    return auto_augment(
+        data,
+        "image_net",
+        shape,
+        fill_value,
+        interp_type,
+        max_translate_abs,
+        max_translate_rel,
+        seed,
+    )
+
+
+def apply_auto_augment(
+    policy: Policy, data: DataNode, seed: int | None = None, **kwargs: Any
+) -> DataNode:
+    """Apply a sub-policy of `policy`, drawn for each sample.
+
+    Each of its augmentations is applied with its own probability. Further arguments are passed on
+    to the augmentations that take them.
+    """
+    if not policy.sub_policies:
+        raise ArgumentValueError(f"The policy `{policy.name}` has no sub-policies.")
+    check_kwargs(policy.augmentations.values(), kwargs)
+    own = (lambda number: None) if seed is None else (lambda number: seed + number)
+    chosen = drawn(len(policy.sub_policies), seed, 0)
+    for stage in range(max(map(len, policy.sub_policies))):
+        steps = [each[stage] if stage < len(each) else None for each in policy.sub_policies]
+        ops = list(dict.fromkeys(step[0] for step in steps if step is not None))
+        places = [len(ops) if step is None else ops.index(step[0]) for step in steps]
+        chances = [0.0 if step is None else step[1] for step in steps]
+        bins = [0 if step is None else step[2] or 0 for step in steps]
+        luck = fn.random.uniform(range=[0.0, 1.0], seed=own(3 * stage + 1))
+        runs = luck < _looked_up(chances, np.float32, chosen)
+        index = runs * _looked_up([k - len(ops) for k in places], np.int32, chosen) + len(ops)
+        magnitude: Any = _looked_up(bins, np.int32, chosen)
+        if any(op.randomly_negate for op in ops):
+            magnitude = signed_bin(magnitude, seed=own(3 * stage + 2))
+        data = select(
+            [*ops, a.identity],
+            index,
+            data,
+            magnitude_bin=magnitude,
+            num_magnitude_bins=policy.num_magnitude_bins,
+            **_taken(ops, kwargs),
+        )
+    return data
+
+
+def _taken(ops: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Those arguments that an augmentation of this stage takes."""
+    names = {name for op in ops for name in accepted(op.op)}
+    return {key: value for key, value in kwargs.items() if key in names}
+
+
+def _looked_up(values: Sequence[float], dtype: type, index: DataNode) -> DataNode:
+    found: DataNode = fn.copy(types.Constant(np.array(values, dtype), device="cpu"))[index]
+    return found
+
+
+def _policy(
+    name: str,
+    use_shape: bool = False,
+    max_translate_abs: int | None = None,
+    max_translate_rel: float | None = None,
+) -> Policy:
+    plain = (a.auto_contrast, a.equalize, a.invert, a.posterize, a.rotate, a.shear_x, a.shear_y)
+    every = [
+        *translations(use_shape, max_translate_abs, max_translate_rel, 250, 1.0),
+        *enhancements(),
+        *plain,
+        a.solarize.augmentation(mag_range=(0, 256)),
+        a.solarize_add,
+    ]
+    known = {each.name: each for each in every}
+    sub_policies = []
+    for line in _STEPS[name].split("\n"):
+        steps = [step.split() for step in line.split("/") if step.strip()]
+        if steps:
+            sub_policies.append(
+                [(known[n], float(p), int(m[0]) if m else None) for n, p, *m in steps]
+            )
+    title = "".join(word.capitalize() for word in name.split("_"))
+    return Policy(f"{title}Policy", _BINS, sub_policies)
+
+
+def get_image_net_policy(
+    use_shape: bool = False,
+    max_translate_abs: int | None = None,
+    max_translate_rel: float | None = None,
+) -> Policy:
+    """The policy found on ImageNet."""
+    return _policy("image_net", use_shape, max_translate_abs, max_translate_rel)
+
+
+def get_reduced_cifar10_policy(
+    use_shape: bool = False,
+    max_translate_abs: int | None = None,
+    max_translate_rel: float | None = None,
+) -> Policy:
+    """The policy found on a part of CIFAR-10."""
+    return _policy("reduced_cifar10", use_shape, max_translate_abs, max_translate_rel)
+
+
+def get_svhn_policy(
+    use_shape: bool = False,
+    max_translate_abs: int | None = None,
+    max_translate_rel: float | None = None,
+) -> Policy:
+    """The policy found on SVHN."""
+    return _policy("svhn", use_shape, max_translate_abs, max_translate_rel)
+
+
+def get_reduced_image_net_policy() -> Policy:
+    """The policy found on a part of ImageNet, which has no translations."""
+    return _policy("reduced_image_net")
