@@ -54,6 +54,7 @@ def batches(files, runs, **traits):
         yield [np.array(host.at(i)) for i in range(len(host))]
 
 
+@pytest.mark.in_threads  # each worker process has a piece of memory of its own
 @pytest.mark.parametrize("threads", [1, 3])
 def test_pixels_and_number_of_copies(files, gathers, threads):
     expected = [cv2.imread(path)[..., ::-1] for path in files]

@@ -58,6 +58,8 @@ class FakeCuda:
                     setDevice=self._runtime("setDevice", self._set_device),
                     hostAlloc=self._runtime("hostAlloc", self._pin),
                     freeHost=self._runtime("freeHost", self._unpin),
+                    hostRegister=self._runtime("hostRegister", lambda *_: None),
+                    hostUnregister=self._runtime("hostUnregister", lambda *_: None),
                     **{name: self._runtime(name, lambda *_: None) for name in names},
                 ),
                 Device=self._device_block,

@@ -50,7 +50,7 @@ class Piece:
     address: int
     size_bytes: int
     kind: str
-    """``"device"`` or ``"pinned"``."""
+    """``"device"``, ``"pinned"`` or ``"registered"``, which is page-locked memory of others."""
     base: int
     """What the C library knows it by."""
     written: list[Write] = field(default_factory=list)
@@ -115,11 +115,24 @@ class Memory:
             self.device_bytes += size_bytes
         return address
 
+    def register(self, address: int, size_bytes: int) -> None:
+        """Take in memory of somebody else, which begins and ends where others may."""
+        before, behind = self._in_use(address), self._in_use(address + size_bytes - 1)
+        for other in (before, behind):
+            if other is not None and other.address + other.size_bytes > address:
+                raise KernelError(f"memory at {address:#x} is registered already")
+        bisect.insort(self._addresses, address)
+        self._pieces[address] = Piece(address, size_bytes, "registered", 0)
+
     def free(self, address: int, kind: str) -> None:
         """Take a piece back, after a look at its guards."""
         piece = self._pieces.get(address)
         if piece is None or piece.kind != kind:
             raise KernelError(f"{address:#x} is not the begin of {kind} memory in use")
+        if kind == "registered":
+            del self._pieces[address]
+            del self._addresses[bisect.bisect_left(self._addresses, address)]
+            return
         if piece.base not in self._bases:
             return  # garbage is collected in any order: everything is released already
         self._check_guards(piece)

@@ -247,6 +247,17 @@ class EmulatedRuntime:
         """Take host memory back, which no queued work may name any more."""
         self._free(address, "pinned")
 
+    def register_pinned(self, address: int, size_bytes: int) -> None:
+        """Know host memory of somebody else."""
+        if address % 4096 or size_bytes % 4096:
+            raise KernelError(f"{size_bytes} bytes from {address:#x} are not whole pages")
+        with LOCK:
+            self._memory.register(address, size_bytes)
+
+    def unregister_pinned(self, address: int) -> None:
+        """Forget it; no queued work may name it any more."""
+        self._free(address, "registered")
+
     def _free(self, address: int, kind: str) -> None:
         with LOCK:
             try:

@@ -34,7 +34,7 @@ from penstock.tensors.gpu.streams import stream_number
 from penstock.tensors.gpu.tensor import TensorGPU
 from penstock.tensors.gpu.tensor_list import TensorListGPU
 from penstock.tensors.interop import is_dlpack_capsule
-from penstock.tensors.pool import HOST_POOL
+from penstock.tensors.pool import trim_host_pools
 from penstock.tensors.tensor import TensorCPU
 from penstock.tensors.tensor_list import TensorListCPU
 from penstock.tracebacks import public
@@ -98,7 +98,7 @@ def ReleaseUnusedMemory() -> None:
 
     Waits for work on GPUs that still uses memory of pipelines.
     """
-    HOST_POOL.trim()
+    trim_host_pools()
     gpu = sys.modules.get("penstock.tensors.gpu.device")
     if gpu is not None:  # else there is no pipeline on a GPU
         gpu.trim_devices()

@@ -101,8 +101,8 @@ class Executor:
         self._threads: list[threading.Thread] = []
         self._recovery = Recovery(plan, readers, on_bad_sample, self.statistics)
         self._programs = Programs(plan, readers, fuse=fuse, threads=num_threads)
-        pool = HOST_POOL if processes is None else processes.pool
-        self._stages = Stages(plan, self._programs, self._recovery, device, pool, packs=packs)
+        pools = (HOST_POOL, None) if processes is None else (processes.pool, processes.pinned)
+        self._stages = Stages(plan, self._programs, self._recovery, device, *pools, packs=packs)
         self.processes = processes
         self._schedule = Schedule(
             plan,

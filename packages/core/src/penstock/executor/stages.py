@@ -39,6 +39,8 @@ class Stages:
         The GPU, for plans that have work for one.
     pool
         Where memory for samples comes from that no GPU reads.
+    pinned
+        Where memory for others comes from; that of the GPU when not given.
     packs
         Whether outputs that are made in a branch have the samples of the branch only; else they
         have a place for every sample, as batches between stages.
@@ -51,6 +53,7 @@ class Stages:
         recovery: Recovery,
         device: Device | None,
         pool: HostPool = HOST_POOL,
+        pinned: HostPool | None = None,
         *,
         packs: bool = True,
     ) -> None:
@@ -58,7 +61,7 @@ class Stages:
         self._plan = plan
         self._programs = programs
         self._recovery = recovery
-        self._device = device
+        self._pinned = device.pinned if pinned is None and device is not None else pinned
         self._pool = pool
         self._only_feeds = [fed_registers(plan, stage) for stage in plan.stages]
 
@@ -73,8 +76,8 @@ class Stages:
             plan_whole_batches(program, iteration, history)
         for r, _ in program.written:
             pool = self._pool
-            if self._device is not None and self._plan.uploaded[r] and r not in self._plan.outputs:
-                pool = self._device.pinned
+            if self._pinned is not None and self._plan.uploaded[r] and r not in self._plan.outputs:
+                pool = self._pinned
             iteration.buffers[r] = program.buffer(r, size, pool)
         iteration.stage = number
         if number == 0:

@@ -95,7 +95,7 @@ class Engine:
             set_affinity=settings.set_affinity,
             device=device,
             depth=depth,
-            processes=start_processes(settings, plan, self.readers.by_node, run_outputs),
+            processes=start_processes(settings, plan, self.readers.by_node, run_outputs, device),
         )
         number = self.checkpointing.resume(self.readers, self.feeding)
         self.prefetch = Prefetch(self.executor, self.feeding, depth, number)

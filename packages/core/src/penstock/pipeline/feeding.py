@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from penstock.graph.nodes import OpNode
     from penstock.operators.support.external.feed import AnyDelivery, Feed
     from penstock.tensors.gpu.device import Device
-    from penstock.tensors.pool import HostPool
 
 
 class Feeding:
@@ -72,7 +71,10 @@ class Feeding:
         ]
         if device is not None:
             for node in plan.feeds:
-                pools = [_pool(plan, node, k, device) for k in range(len(node.outputs))]
+                pools = [
+                    device.pinned if is_for_gpu(plan, node, k) else HOST_POOL
+                    for k in range(len(node.outputs))
+                ]
                 on_gpu = node.device == "gpu"
                 node.attachment.place(device.runtime.device_id, on_gpu, pools)
 
@@ -269,12 +271,10 @@ def _place(node: OpNode) -> str:
     return f'"{node.name}", created at {node.user_line}'
 
 
-def _pool(plan: Plan, node: OpNode, output: int, device: Device) -> HostPool:
-    """Where batches on the host are copied to: page-locked memory, if they go on to the GPU."""
+def is_for_gpu(plan: Plan, node: OpNode, output: int) -> bool:
+    """Whether batches of a source that are on the host go on to the GPU."""
     register = plan.registers[id(node), output]
-    if node.device == "gpu" or (plan.uploaded[register] and register not in plan.outputs):
-        return device.pinned
-    return HOST_POOL
+    return node.device == "gpu" or (plan.uploaded[register] and register not in plan.outputs)
 
 
 def buffer_of(delivery: AnyDelivery) -> BatchBuffer | GpuBatch:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentTypeError
 from penstock.executor.processes.choice import wants_processes, why_threads
+from penstock.pipeline.feeding import is_for_gpu
 
 if TYPE_CHECKING:
     from penstock.executor.executor import Executor
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.executor.processes.remote import WorkerProcesses
     from penstock.graph.data_node import DataNode
     from penstock.pipeline.settings import Settings
+    from penstock.tensors.gpu.device import Device
 
 
 def prepare_processes(settings: Settings) -> None:
@@ -24,7 +26,11 @@ def prepare_processes(settings: Settings) -> None:
 
 
 def start_processes(
-    settings: Settings, plan: Plan, readers: dict[int, Any], outputs: list[DataNode]
+    settings: Settings,
+    plan: Plan,
+    readers: dict[int, Any],
+    outputs: list[DataNode],
+    device: Device | None,
 ) -> WorkerProcesses | None:
     """The processes that carry samples; where there are none, `settings` say why."""
     settings.why_threads = why_threads(settings.workers, plan)
@@ -42,6 +48,7 @@ def start_processes(
             count,
             bind=settings.set_affinity,
             timeout_seconds=settings.py_worker_timeout_seconds,
+            device=device,
         )
     except ArgumentTypeError as error:
         settings.why_threads = str(error)
@@ -49,7 +56,13 @@ def start_processes(
     found.start()
     for node in plan.feeds:
         # What sources give is copied to where workers read it.
-        node.attachment.place(None, False, [found.pool] * len(node.outputs))
+        pools = [
+            found.pinned if found.pinned and is_for_gpu(plan, node, k) else found.pool
+            for k in range(len(node.outputs))
+        ]
+        node.attachment.place(
+            None if device is None else device.runtime.device_id, node.device == "gpu", pools
+        )
     return found
 
 

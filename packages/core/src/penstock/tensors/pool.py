@@ -284,6 +284,11 @@ def memory_bytes() -> int:
 _pools: weakref.WeakSet[HostPool] = weakref.WeakSet()
 
 
+def trim_host_pools() -> int:
+    """Free idle memory of all pools; return how many bytes that were."""
+    return sum(pool.trim() for pool in list(_pools))
+
+
 def _reset_locks_after_fork() -> None:
     for pool in list(_pools):
         pool._after_fork()

@@ -135,7 +135,7 @@ class CpuTasks:
             runner = runners.get(program)
             if runner is None:
                 runner = SampleRunner(program, worker.arena, materialise_views=not self._fuse)
-                if self._processes is not None:
+                if self._processes is not None and not (program.is_light and self._plan.streams):
                     runner = self._processes.runner(program, worker.number, runner)
                 runners[program] = runner
             runner.bind(iteration)

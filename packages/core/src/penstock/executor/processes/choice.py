@@ -45,10 +45,11 @@ def why_threads(workers: str | None, plan: Plan) -> str:
         return "as asked for" if workers or WORKERS.value() == "threads" else "the default"
     if sys.platform != "linux" or not hasattr(os, "memfd_create") or not sys.executable:
         return "worker processes need Linux, for shared memory without a name"
-    if plan.streams:
-        return "the pipeline has work for a GPU"
-    if not any(stage.sample_nodes for stage in plan.stages):
-        return "no operator works on single samples"
+    nodes = [n for s in plan.stages if s.device == "cpu" for n in s.sample_nodes]
+    if not nodes:
+        return "no operator on the CPU works on single samples"
+    if plan.streams and all(node.schema.reader for node in nodes):
+        return "nothing but reading is done on the CPU, which threads do without the interpreter"
     return ""
 
 

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.program import Program
     from penstock.executor.cpu.runner import SampleRunner
     from penstock.executor.iteration import Iteration
+    from penstock.tensors.gpu.device import Device
+    from penstock.tensors.pool import HostPool
 
 _Failures = list[tuple[int, BaseException]]
 
@@ -67,6 +69,8 @@ class WorkerProcesses:
         Whether each is bound to a processor.
     timeout_seconds
         How long a process may neither answer nor compute; any time if None.
+    device
+        The GPU, for plans that have work for one.
 
     Raises
     ------
@@ -82,11 +86,18 @@ class WorkerProcesses:
         *,
         bind: bool,
         timeout_seconds: float | None,
+        device: Device | None = None,
     ) -> None:
         self.graph = PackedGraph(graph, outputs)
         self.policy = graph.policy
         self.pool = SHARED_POOL
         """Where memory for samples comes from."""
+        self.pinned: HostPool | None = None
+        """The same for those that a GPU reads."""
+        if device is not None:
+            from penstock.executor.processes.pinned_pool import pinned_shared_pool
+
+            self.pinned = pinned_shared_pool(device)
         self.refused = ""
         """Why processes do not take the pipeline, where they have said so."""
         self.is_closed = False
@@ -186,6 +197,9 @@ class RemoteRunner:
         self._number = number
         self._own = own
         self._iteration: Any = None
+        plan = program.plan
+        uploaded = any(plan.uploaded[r] and r not in plan.outputs for r, _ in program.written)
+        self._pool = (processes.pinned if uploaded else None) or processes.pool
         self._room_bytes = 0
         """Room that a sample takes, about."""
         self.processor_seconds = 0.0
@@ -314,7 +328,7 @@ class RemoteRunner:
     def _block(self, size: int, blocks: list[np.ndarray]) -> Place | None:
         if not size:
             return None
-        block = SHARED_POOL.empty((size,), np.uint8)
+        block = self._pool.empty((size,), np.uint8)
         blocks.append(block)
         return SHARED_POOL.place_of(block)
 

@@ -147,13 +147,33 @@ class SharedPool(HostPool):
         return file.number, offsets
 
     def _fresh(self, size: int) -> Block:
+        return SharedBlock(size, *self.take_range(size))
+
+    def take_range(self, size: int) -> tuple[SharedFile, int, int]:
+        """A range of the present file of at least so many bytes: where it begins, and its size.
+
+        Raises
+        ------
+        MemoryError
+            If there is none.
+        """
         taken = -(-size // _PAGE) * _PAGE
         with self._lock:
             file = self._current
             if file is None:
                 file = self._current = self._files[self._count] = SharedFile(self._count)
                 self._count += 1
-            return SharedBlock(size, file, file.take(taken), taken)
+            return file, file.take(taken), taken
+
+    def give_back_range(self, block: SharedBlock) -> None:
+        """Return a range to the file, if that is the present one."""
+        with self._lock:
+            if block.file is self._current:
+                block.file.give_back(block.begin, block.taken)
+
+    def is_current(self, file: SharedFile) -> bool:
+        """Whether memory of this file may be used again."""
+        return file is self._current
 
     def _file(self, block: Block) -> None:
         assert isinstance(block, SharedBlock)

@@ -27,7 +27,8 @@ _SMALL_BYTES = 1 << 16
 copy does.
 """
 _DEFAULT_COPY = 4  # cudaMemcpyDefault: the addresses tell what they are
-_PORTABLE = 1  # cudaHostAllocPortable
+_PORTABLE = 1  # cudaHostAllocPortable, cudaHostRegisterPortable
+_MAPPED = 2  # cudaHostRegisterMapped
 _OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
 _NOT_INITIALISED = 3  # cudaErrorInitializationError
 _NOTHING = contextlib.nullcontext()
@@ -221,6 +222,16 @@ class CudaRuntime:
         """Give page-locked memory back."""
         if not (self.driver.is_closed or self._is_ending()):
             self.api.freeHost(address)
+
+    def register_pinned(self, address: int, size_bytes: int) -> None:
+        """Make host memory of somebody else page-locked."""
+        with self.active():
+            self.api.hostRegister(address, size_bytes, _PORTABLE | _MAPPED)
+
+    def unregister_pinned(self, address: int) -> None:
+        """Let go of such memory."""
+        if not (self.driver.is_closed or self._is_ending()):
+            self.api.hostUnregister(address)
 
     def copy(
         self, target: int, source: int, size_bytes: int, stream: int, *, may_wait: bool = False

@@ -13,18 +13,20 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.runtime import Runtime
 
 
-class _PinnedMemory(Memory):
+class PinnedMemory(Memory):
     """Raw page-locked memory."""
 
     __slots__ = ()
 
 
 def is_pinned(array: np.ndarray) -> bool:
-    """Whether `array` lies in memory of a `PinnedHostPool`."""
-    memory = array
-    while isinstance(memory.base, np.ndarray):
+    """Whether `array` lies in `PinnedMemory`."""
+    memory: object = array
+    while isinstance(memory, np.ndarray):
+        if type(memory) is PinnedMemory:
+            return True
         memory = memory.base
-    return type(memory) is _PinnedMemory
+    return False
 
 
 class _PinnedBlock(Block):
@@ -39,8 +41,8 @@ class _PinnedBlock(Block):
         self._runtime = runtime
         self._address = runtime.allocate_pinned(total)
         raw = (ctypes.c_ubyte * total).from_address(self._address)
-        self.memory = _PinnedMemory.__new__(
-            _PinnedMemory, (total,), np.dtype(np.uint8), memoryview(raw).cast("B")
+        self.memory = PinnedMemory.__new__(
+            PinnedMemory, (total,), np.dtype(np.uint8), memoryview(raw).cast("B")
         )
         self.offset = -self._address % ALIGNMENT_BYTES
 

@@ -48,7 +48,8 @@ class Runtime(Protocol):
 
     Safe to use from any thread where it is the current device (`activate`, `active`); only events
     may be asked and waited for, and memory be given back, from everywhere. In a fork of the process
-    every call raises `GpuNotAvailableError`, but for `free_pinned` and `release_stream`.
+    every call raises `GpuNotAvailableError`, but for `free_pinned`, `unregister_pinned` and
+    `release_stream`.
     """
 
     device_id: int
@@ -101,6 +102,12 @@ class Runtime(Protocol):
         Does nothing in a fork of the process, whose parent has the memory, and while the
         interpreter ends, when the driver may have gone.
         """
+
+    def register_pinned(self, address: int, size_bytes: int) -> None:
+        """Make host memory of somebody else page-locked; it begins and ends with a page."""
+
+    def unregister_pinned(self, address: int) -> None:
+        """Let go of such memory, before it is freed; does nothing where `free_pinned` does not."""
 
     def copy(
         self, target: int, source: int, size_bytes: int, stream: int, *, may_wait: bool = False

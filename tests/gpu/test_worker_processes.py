@@ -1,0 +1,126 @@
+"""Stages on the CPU of pipelines with a GPU, in worker processes."""
+
+from __future__ import annotations
+
+import gc
+import os
+
+import numpy as np
+import pytest
+
+from penstock import fn, pipeline_def, types
+from penstock.tensors.gpu.pinned import is_pinned
+from tests.support.images import class_folders, picture
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
+
+RAGGED = [picture(12 + k, 20 - k, seed=k) for k in range(5)]
+DENSE = np.stack([picture(9, 8, seed=k) for k in range(5)])
+
+
+def built(graph, workers):
+    @pipeline_def(batch_size=5, num_threads=2, device_id=0, seed=4, workers=workers)
+    def p():
+        return graph()
+
+    pipe = p()
+    pipe.build()
+    return pipe
+
+
+def samples(pipe):
+    """The samples of three iterations, on the host."""
+    found = []
+    for _ in range(3):
+        for output in pipe.run():
+            host = output.as_cpu() if hasattr(output, "as_cpu") else output
+            found += [np.array(host.at(k)) for k in range(len(host))]
+    return found
+
+
+def check_same(graph):
+    pipe = built(graph, "processes")
+    statistics = pipe.executor_statistics()
+    assert statistics["workers"] == "processes", statistics["why_threads"]
+    expected = samples(built(graph, "threads"))
+    for a, b in zip(expected, samples(pipe), strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert a.dtype == b.dtype
+    return pipe
+
+
+def test_samples_of_many_shapes_and_of_one_go_to_the_gpu():
+    def graph():
+        x = fn.external_source(source=lambda: RAGGED, layout="HWC")
+        y = fn.external_source(source=lambda: DENSE, layout="HWC")
+        turned = fn.flip(x, horizontal=fn.random.coin_flip())
+        return turned.gpu(), fn.flip(y).gpu(), y.gpu(), turned
+
+    check_same(graph)
+
+
+def test_to_the_gpu_and_back_to_a_worker():
+    def graph():
+        x = fn.external_source(source=lambda: DENSE, layout="HWC")
+        there = (fn.flip(x).gpu() + 1).cpu()
+        return fn.flip(there, vertical=1), fn.cast(there, dtype=types.FLOAT)
+
+    check_same(graph)
+
+
+def test_what_a_gpu_reads_is_page_locked_and_shared():
+    from penstock.executor.processes.shared_pool import SHARED_POOL
+
+    seen = []
+
+    def graph():
+        x = fn.external_source(source=lambda: RAGGED, layout="HWC")
+        return fn.flip(x).gpu(), fn.resize(x, size=(6, 5)).gpu()
+
+    pipe = built(graph, "processes")
+    executor = pipe._executor
+    complete = executor._stages.complete
+
+    def note(iteration, program):
+        for r, _ in program.written:
+            seen.append([row for row in iteration.buffers[r].rows if row is not None])
+        return complete(iteration, program)
+
+    executor._stages.complete = note
+    for _ in range(3):
+        pipe.run()
+    assert seen
+    for rows in seen:
+        assert all(is_pinned(row) for row in rows)
+        assert SHARED_POOL.places_of(rows) is not None
+
+
+def test_memory_is_unlocked_when_it_is_given_up(emulated_gpu):
+    from penstock import backend
+    from penstock.executor.processes.pinned_pool import pinned_shared_pool
+    from penstock.executor.processes.shared_pool import SHARED_POOL
+    from penstock.tensors.gpu.device import get_device
+
+    pool = pinned_shared_pool(get_device(0))
+    array = pool.empty((1 << 20,), np.uint8)
+    array[:] = 1
+    assert SHARED_POOL.place_of(array).size == 1 << 20
+    address = array.ctypes.data
+    assert emulated_gpu._memory.piece(address).kind == "registered"
+    del array
+    gc.collect()
+    backend.ReleaseUnusedMemory()
+    assert emulated_gpu._memory.piece(address) is None
+    assert pool.stats().bytes_idle == 0
+
+
+def test_what_is_only_read_is_left_to_threads(tmp_path):
+    class_folders(tmp_path, 5)
+
+    def graph():
+        data, label = fn.readers.file(file_root=str(tmp_path))
+        image = fn.decoders.image(data, device="mixed")
+        return fn.cast(image, dtype=types.FLOAT), label
+
+    pipe = built(graph, "processes")
+    assert "nothing but reading" in pipe.executor_statistics()["why_threads"]
