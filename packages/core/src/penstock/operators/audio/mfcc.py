@@ -15,6 +15,7 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
 
@@ -98,39 +99,31 @@ class Mfcc(SampleOperator):
 
     def _bands(self, size: int) -> Bands:
         args = self.args
-        if args.dct_type == 1 and size < 2:
-            raise ShapeError(
-                f"The input has {size} elements along axis {args.axis}; `dct_type` 1 needs at "
-                "least 2."
-            )
         return cosine_bands(size, args.n_mfcc, args.dct_type, args.normalize, args.lifter)
 
+    def plan(self, c: PlanContext, data: Samples) -> Planned:
+        shapes = data.shapes.copy()
+        self._check_rank(shapes.shape[1])
+        extents = shapes[:, self.args.axis]
+        if self.args.dct_type == 1 and (extents == 1).any():
+            raise ShapeError(
+                f"The input has 1 element along axis {self.args.axis}; `dct_type` 1 needs at least "
+                "2."
+            )
+        np.minimum(extents, self.args.n_mfcc, out=extents)
+        return Planned(shapes)
+
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
-        self._check_rank(data.ndim)
-        axis = self.args.axis
-        if data.size == 0 and data.shape[axis] == 0:
-            return data
-        bands = self._bands(data.shape[axis])
-        out = c.empty((*data.shape[:axis], bands.sums, *data.shape[axis + 1 :]), np.float32)
-        apply_bands(data, axis, bands, out)
+        out, axis = c.out, self.args.axis
+        if out.shape[axis]:
+            apply_bands(data, axis, self._bands(data.shape[axis]), out)
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
         from penstock.kernels.gpu.bands import apply_bands
 
-        self._check_rank(data.ndim)
-        axis = self.args.axis
-        extents = data.shapes[:, axis]
-        if self.args.dct_type == 1 and extents.min(initial=2) < 2:
-            index = int(extents.argmin())
-            try:
-                self._bands(int(extents[index]))
-            except ShapeError as error:
-                raise c.located(error, index) from error
-        shapes = data.shapes.copy()
-        shapes[:, axis] = np.minimum(extents, self.args.n_mfcc)
-        out = c.empty(shapes, np.float32)
-        apply_bands(c.queue, data, axis, self._bands_on_device, out)
+        out = c.empty(plan_batch(self, c, data).shapes[0], np.float32)
+        apply_bands(c.queue, data, self.args.axis, self._bands_on_device, out)
         return out
 
     def _bands_on_device(self, size: int) -> DeviceBands:

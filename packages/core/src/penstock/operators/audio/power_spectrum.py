@@ -9,6 +9,7 @@ from penstock.kernels.cpu.power_spectrum import power_spectrum
 from penstock.operators.audio.spectrogram import POWER
 from penstock.operators.support.argument_types import IntArg
 from penstock.operators.support.operator import SampleContext, SampleOperator, operator
+from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
 
@@ -44,24 +45,34 @@ class PowerSpectrum(SampleOperator):
         axis, ndim = self.args.axis, data.ndim
         if ndim is not None:
             _check_axis(axis, ndim)
+        nfft = self.args.nfft
+        self._length: int | None = None if nfft is None or nfft <= 0 else nfft
         return data
 
-    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
-        args = self.args
-        _check_axis(args.axis, data.ndim)
-        axis = args.axis if args.axis >= 0 else data.ndim - 1
-        length = data.shape[axis]
-        if args.nfft is not None and args.nfft > 0:
-            length = args.nfft
-        if length == 0:
+    def plan(self, c: PlanContext, data: Samples) -> Planned:
+        shapes = data.shapes.copy()
+        axis = self._axis(shapes.shape[1])
+        lengths = shapes[:, axis]
+        if self._length is not None:
+            lengths[:] = self._length
+        for wrong in data.shapes[lengths == 0][:1].tolist():
             raise ShapeError(
-                f"Axis {axis} of the shape {data.shape} has no elements to transform; give `nfft` "
-                "to have zeros in their place."
+                f"Axis {axis} of the shape {tuple(wrong)} has no elements to transform; give "
+                "`nfft` to have zeros in their place."
             )
-        shape = (*data.shape[:axis], length // 2 + 1, *data.shape[axis + 1 :])
-        out = c.empty(shape, np.float32)
-        power_spectrum(data, axis, length, out, c.temp, squared=args.power == 2)
+        shapes[:, axis] = lengths // 2 + 1
+        return Planned(shapes)
+
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
+        out, axis = c.out, self._axis(data.ndim)
+        length = data.shape[axis] if self._length is None else self._length
+        power_spectrum(data, axis, length, out, c.temp, squared=self.args.power == 2)
         return out
+
+    def _axis(self, ndim: int) -> int:
+        axis: int = self.args.axis
+        _check_axis(axis, ndim)
+        return axis if axis >= 0 else ndim - 1
 
 
 def _check_axis(axis: int, ndim: int) -> None:

@@ -13,6 +13,7 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
+from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 
@@ -79,6 +80,10 @@ class Transpose(SampleOperator):
             return data.layout[::-1]
         return "".join(data.layout[axis] for axis in self._perm)
 
+    def plan(self, c: PlanContext, data: Samples) -> Planned:
+        shapes = data.shapes
+        return Planned(shapes[:, self._permutation(shapes.shape[1])])
+
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         perm = self._permutation(data.ndim)
         shape = data.shape
@@ -86,7 +91,7 @@ class Transpose(SampleOperator):
         real = [axis for axis in perm if shape[axis] != 1]
         if real == sorted(real):
             return data.transpose(perm)
-        out = c.empty(tuple([shape[axis] for axis in perm]), data.dtype)
+        out = c.out
         transpose_into(data, perm, out)
         return out
 
