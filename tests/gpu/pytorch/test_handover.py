@@ -17,6 +17,7 @@ from penstock.plugin.pytorch import (  # noqa: E402 - where there is PyTorch
     DALIRaggedIterator,
     feed_ndarray,
 )
+from penstock.plugin.pytorch.fn import torch_python_function  # noqa: E402
 from penstock.plugin.pytorch.torch_utils import to_torch_tensor  # noqa: E402
 
 pytestmark = pytest.mark.gpu
@@ -283,3 +284,31 @@ def test_lists_of_pytorch_tensors_as_external_data(no_copy):
             for i, found in enumerate(batch_of_one_type.as_cpu()):
                 assert tuple(found.shape()) == shape(i)
                 assert (np.asarray(found) == k * BATCH + i).all()
+
+
+def test_functions_of_pytorch_on_the_operators_stream():
+    streams = set()
+
+    def double(x):
+        streams.add(torch.cuda.current_stream().cuda_stream)
+        assert x.is_cuda
+        torch.cuda._sleep(SLOW_CYCLES // 10)
+        return x.float() * 2, x[:2, ::3]
+
+    pipe = Pipeline(BATCH, 2, 0, prefetch_queue_depth=3)
+    with pipe:
+        images = fn.external_source(source=batch, layout="HWC").gpu()
+        doubled, part = torch_python_function(
+            images, function=double, num_outputs=2, output_layouts=["HWC"]
+        )
+        sums = torch_python_function(
+            images, function=lambda xs: [x.sum() for x in xs], batch_processing=True
+        )
+        pipe.set_outputs(doubled + 1, part, sums.cpu())
+    for k in range(6):
+        more, part, sums = pipe.run()
+        np.testing.assert_array_equal(more.as_cpu().as_array(), batch(k) * np.float32(2) + 1)
+        np.testing.assert_array_equal(part.as_cpu().as_array(), batch(k)[:, :2, ::3])
+        assert sums.as_array().tolist() == batch(k).sum(axis=(1, 2, 3), dtype=np.int64).tolist()
+    assert len(streams) == 1
+    assert 0 not in streams

@@ -45,14 +45,6 @@ MODULES = {
         "transforms with the interface of torchvision",
         "The operators below `fn` and dynamic mode do the same work.",
     ),
-    "penstock.plugin.numba": Absent(
-        "functions compiled by Numba as operators",
-        f"Operators can be written in Python, with kernels of Numba: {DOCUMENTS}/operators.md.",
-    ),
-    "penstock.plugin.pytorch.fn": Absent(
-        "functions of PyTorch in pipelines",
-        "Apply them to the batches of an iterator.",
-    ),
     "penstock.plugin.tf": Absent(
         "TensorFlow data sets",
         "Wrap `Pipeline.run()` in `tf.data.Dataset.from_generator`.",
