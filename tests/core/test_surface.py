@@ -99,14 +99,17 @@ PUBLIC_MODULES = [
     "plugin.jax",
     "plugin.jax.clu",
     "plugin.jax.fn",
+    "plugin.numba",
+    "plugin.numba.fn",
     "plugin.pytorch",
+    "plugin.pytorch.fn",
     "plugin.pytorch.torch_utils",
     "plugin.squirrel",
     "tensors",
     "types",
 ]
 # Parts that are imported by their own names, or need a library that may not be there.
-NEED_MORE = {"base_iterator", "dynamic", "jax", "nodes", "pytorch", "squirrel", "tf"}
+NEED_MORE = {"base_iterator", "dynamic", "jax", "nodes", "numba", "pytorch", "squirrel", "tf"}
 
 
 @pytest.mark.parametrize("name", PUBLIC_MODULES)

@@ -83,7 +83,8 @@ def test_modules_of_operators_to_come():
 
 
 def test_the_name_is_that_of_the_module():
-    assert fails("import penstock.plugin.numba.fn").name == "penstock.plugin.numba"
+    found = fails("import penstock.experimental.torchvision.v2")
+    assert found.name == "penstock.experimental.torchvision"
 
 
 def test_attributes_of_the_package():

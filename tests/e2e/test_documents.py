@@ -196,3 +196,7 @@ def test_from_torchvision(run_page):
         expected = (pixels - np.float32(names["MEAN"])) / np.float32(names["STD"])
         found = names["images"].at(number).transpose(1, 2, 0)
         assert np.abs(found - expected).mean() < 0.05, "levels of a byte are 0.017 apart"
+
+
+def test_functions_in_python(run_page):
+    run_page("python-functions.md")

@@ -60,7 +60,7 @@ class TorchFunction(FunctionCaller):
     def running(self, queue: Queue) -> Iterator[None]:
         """Let PyTorch's work go to the operator's stream."""
         device = torch.device("cuda", queue.runtime.device_id)
-        stream = torch.cuda.ExternalStream(queue.stream, device=device)
+        stream = torch.cuda.ExternalStream(queue.stream, device=device)  # type: ignore[no-untyped-call]
         with super().running(queue), torch.cuda.stream(stream):
             yield
 
