@@ -62,7 +62,7 @@ def run(library, function, *, inputs=1, former=False, as_class=False, runs=2, **
             return plugin.NumbaFunction(**given)(*edges)
         module = plugin.fn.experimental if former else plugin.fn
         found = module.numba_function(*edges, **given)
-        return tuple(found) if inputs > 1 else found
+        return tuple(found) if isinstance(found, (list, tuple)) else found
 
     made = pipe()
     made.build()
