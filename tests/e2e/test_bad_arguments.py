@@ -126,7 +126,7 @@ RUN_TIME = {
     "arguments of another length": (
         lambda: fn.resize(source(), size=per_sample([[3, 4, 5]] * 4)),
         ValueError,
-        ["`size`", "2 spatial axes", "got 3"],
+        ["`size`", "2 axes", "got 3"],
         "fn.resize",
     ),
     "vectors for a scalar": (

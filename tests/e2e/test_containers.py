@@ -48,14 +48,14 @@ def test_with_nothing_but_temporary_files(tmp_path):
         assert str(part) in first
     assert first.count("Penstock is compiling kernels") == 1
     assert first.index("Penstock is compiling") < first.index("RuntimeWarning")
-    (file,) = kept.iterdir()
-    before = file.stat().st_mtime_ns
+    before = {file: file.stat().st_mtime_ns for file in kept.iterdir()}
+    assert before
     assert run_python("-c", PROGRAM).stderr == ""
-    assert file.stat().st_mtime_ns == before
+    assert {file: file.stat().st_mtime_ns for file in kept.iterdir()} == before
 
 
 def test_with_a_folder_for_the_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path / "cache"))
     assert "RuntimeWarning" not in run_python("-c", PROGRAM).stderr
-    assert len(list((tmp_path / "cache" / "kernels").iterdir())) == 1
+    assert any((tmp_path / "cache" / "kernels").iterdir())
     assert run_python("-c", PROGRAM).stderr == ""

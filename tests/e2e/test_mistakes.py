@@ -32,7 +32,10 @@ TOLD = {
     "loop_over_a_batch": (TypeError, ["'DataNode' object is not iterable"]),
     "numpy_on_data": (TypeError, ["NumPy array", "operators"]),
     "text_returned": (TypeError, ["output 1 is a str"]),
-    "nothing_returned": (NotImplementedError, ["returned nothing", "return its outputs"]),
+    "nothing_returned": (
+        NotImplementedError,
+        ["has no outputs", "return them from the definition"],
+    ),
     "edge_of_another_pipeline": (RuntimeError, ["belongs to another pipeline"]),
     "no_data_set": (ValueError, ["`file_root`", "`file_list`", "`files`"]),
     "folder_that_is_not_there": (ValueError, ["imges", "No such file or directory"]),

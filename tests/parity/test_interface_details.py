@@ -262,6 +262,7 @@ def test_lists_of_operators():
     for device in ("CPU", "GPU", "Mixed"):
         names = [getattr(lib.backend, f"Registered{device}Ops")() for lib in (DALI, PENSTOCK)]
         theirs, ours = (set(n) for n in names)
-        assert {n for n in ours if not n.startswith("_")} <= theirs
+        # Other tests of this process may have declared operators of their own.
+        assert {n for n in ours if not n.startswith(("_", "testing__"))} <= theirs
         assert len(ours & theirs) > 3
     assert penstock.__cuda_version__ == penstock.backend.GetCudaVersion()

@@ -99,7 +99,11 @@ def _cases() -> list[Case]:
     hwc, plain = (images(), "HWC"), (matrices(), "")
     points = [np.ascontiguousarray(m[:, :2]) for m in affine_maps()], ""
     files = (encoded(), "")
+    means = [m.mean(axis=0, keepdims=True) for m in matrices()], ""
     audio, power = (clips(), ""), (spectra(), "ft")
+    frames = [np.stack([image] * 3) for image in images()], "FHWC"
+    boxes = [np.array([[0.1, 0.2, 0.5, 0.6]], np.float32)] * 3, ""
+    labels = [np.array([k + 1], np.int32) for k in range(3)], ""
     waves = (wave_files(), "")
     found = [
         Case("_shape", [plain], dali=False),
@@ -107,6 +111,8 @@ def _cases() -> list[Case]:
         Case("audio_resample", [audio], {}, {"scale": [0.5, 1.5, 2.0]}),
         Case("decoders.audio", [waves]),
         Case("decoders.audio", [waves], {"downmix": True, "dtype": "INT16"}),
+        Case("bbox_paste", [boxes], {"ratio": 1.5, "paste_x": 0.2, "paste_y": 0.7}),
+        Case("box_encoder", [boxes, labels], {"anchors": [0.1, 0.2, 0.5, 0.7]}),
         Case("brightness", [hwc], {"brightness": 1.5, "brightness_shift": 0.1}),
         Case("brightness", [hwc], {}, {"brightness": [0.5, 1.0, 2.0]}),
         Case("brightness_contrast", [hwc], {"brightness": 1.5, "contrast": 0.7}),
@@ -130,6 +136,7 @@ def _cases() -> list[Case]:
         Case("decoders.image", [files], {"output_type": "GRAY"}),
         Case("decoders.image_crop", [files], {"crop": [10, 12]}),
         Case("decoders.image_slice", [files], {"start": [4, 5], "shape": [10, 9]}),
+        Case("element_extract", [frames], {"element_map": [2, 0]}),
         Case("expand_dims", [plain], {"axes": [0]}),
         Case("flip", [hwc], {"horizontal": 1}),
         Case("flip", [hwc], {"horizontal": 0}, {"vertical": [0, 1, 0]}),
@@ -147,9 +154,13 @@ def _cases() -> list[Case]:
         Case("normalize", [plain], {"batch": True}),
         Case("ones", [], {"shape": [2, 3]}),
         Case("ones_like", [plain]),
+        Case("paste", [hwc], {"ratio": 1.5, "fill_value": [1, 2, 3]}),
         Case("peek_image_shape", [files]),
         Case("per_frame", [plain]),
         Case("power_spectrum", [audio], {"nfft": 5100}),
+        Case("permute_batch", [plain], {}, {"indices": [0, 0, 0]}),
+        Case("reductions.std_dev", [plain, means], {"axes": [0], "keep_dims": True}),
+        Case("reductions.variance", [plain, means], {"axes": [0], "keep_dims": True}),
         Case("reinterpret", [plain], {"dtype": "INT32"}),
         Case("reshape", [plain], {"shape": [-1]}),
         Case("reshape", [plain], {"layout": "HW"}),
@@ -160,6 +171,7 @@ def _cases() -> list[Case]:
         Case("rotate", [hwc], {"angle": 30.0}),
         Case("rotate", [hwc], {"fill_value": 0.0}, {"angle": [10.0, 90.0, 200.0]}),
         Case("saturation", [hwc], {"saturation": 0.3}),
+        Case("sequence_rearrange", [frames], {"new_order": [2, 0]}),
         Case("slice", [hwc], {"start": [1, 2], "shape": [10, 9], "axes": [0, 1]}),
         Case(
             "slice",
@@ -169,6 +181,7 @@ def _cases() -> list[Case]:
         ),
         Case("spectrogram", [audio], {"nfft": 512, "window_step": 128}),
         Case("squeeze", [([m[None] for m in matrices()], "")], {"axes": [0]}, dali=False),
+        Case("tensor_resize", [plain], {"sizes": [5.0, 4.0]}),
         Case("to_decibels", [power], {"multiplier": 10.0, "cutoff_db": -60.0}),
         Case(
             "coord_transform",

@@ -111,11 +111,11 @@ def numpy_on_data(lib: Library) -> None:
 
 
 def text_returned(lib: Library) -> None:
-    lib.made(lambda: (lib.images(), "label"))
+    lib.made(lambda: (lib.images(), "label")).build()
 
 
 def nothing_returned(lib: Library) -> None:
-    lib.made(lambda: None)
+    lib.made(lambda: None).build()
 
 
 def edge_of_another_pipeline(lib: Library) -> None:

@@ -52,7 +52,7 @@ def made(arguments: dict[str, Any], size: int) -> tuple[Operator, BatchContext]:
             constants[name] = ARGS[name].type.constant(value)
     given = {name: batch.rows[0] for name, (batch, _) in tensors.items()}
     specs = {name: Spec(TYPES[row.dtype.kind], row.ndim) for name, row in given.items()}
-    node = SimpleNamespace(where=lambda index, source: Where("cut", sample=index))
+    node = SimpleNamespace(where=lambda index, *_: Where("cut", sample=index))
     context = BatchContext(node, SimpleNamespace(**constants), tensors, None, range(size))
     return Operator(dict(constants), specs), context
 

@@ -224,7 +224,7 @@ def test_outputs_of_other_types_than_the_input():
         ({"resize_shorter": 5, "mode": "default"}, UsageError, "exclude"),
         ({"size": 5, "mode": "bigger"}, ArgumentValueError, "bigger"),
         ({"size": 5, "roi_end": (1, 1)}, UsageError, "roi_start"),
-        ({"size": (5, 6, 7)}, ArgumentValueError, "2 spatial axes"),
+        ({"size": (5, 6, 7)}, ArgumentValueError, "2 axes"),
         ({"size": 5, "max_size": (5, 6, 7)}, ArgumentValueError, "max_size"),
         ({"size": 5, "roi_start": (1,) * 3, "roi_end": (1, 1)}, ArgumentValueError, "roi_start"),
     ],
@@ -247,7 +247,7 @@ def test_wrong_arguments_by_sample():
         ([5.0, 6.0, math.nan], lambda v: {"resize_x": v}, "finite number of pixels, got nan"),
         ([5.0, 6.0, 1e10], lambda v: {"resize_x": v, "mode": "stretch"}, r"would be 1e\+10 pixels"),
         ([0, 1, 99], lambda v: {"size": 4, "min_filter": v}, "min_filter.*99"),
-        ([[5.0], [5.0, 6.0], [5.0, 6.0, 7.0]], lambda v: {"size": v}, "2 spatial axes.*got 3"),
+        ([[5.0], [5.0, 6.0], [5.0, 6.0, 7.0]], lambda v: {"size": v}, "2 axes.*got 3"),
     ],
 )
 def test_the_sample_that_is_wrong_is_named(values, arguments, match):
