@@ -201,7 +201,7 @@ class Bench:
             shapes[sample.position] = sample.shape
         if plain is not None:
             shapes[plain.positions] = plain.shapes
-        batch = queue.empty(shapes, np.uint8, settled=True)
+        batch = queue.empty(shapes, np.uint8, quiesced=True)
         job = Job.of(queue, alone, "RGB", RGB, batch.pointers.tolist(), cuts=True)
         if isinstance(decoder, DeviceDecoder):
             return batch, decoder.decode(queue, job)

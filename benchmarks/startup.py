@@ -44,14 +44,14 @@ def main() -> None:
         nothing = min(_seconds("pass") for _ in range(5))
         numpy = min(_seconds("import numpy") for _ in range(5)) - nothing
         imported = min(_seconds("import penstock") for _ in range(5)) - nothing
-        faces = min(_seconds("from penstock import fn, pipeline_def, types") for _ in range(5))
+        interfaces = min(_seconds("from penstock import fn, pipeline_def, types") for _ in range(5))
         cache = Path(scratch) / "kernels"
         cold = _seconds(_FIRST_BATCH, "Penstock", root, cache=cache)
         warm = min(_seconds(_FIRST_BATCH, "Penstock", root, cache=cache) for _ in range(3))
         dali = min(_seconds(_FIRST_BATCH, "DALI", root) for _ in range(3))
         print(f"import numpy                              {numpy:6.2f} s")
         print(f"import penstock                           {imported:6.2f} s")
-        print(f"from penstock import fn, pipeline_def ... {faces - nothing:6.2f} s")
+        print(f"from penstock import fn, pipeline_def ... {interfaces - nothing:6.2f} s")
         print(f"process to first batch, empty cache       {cold - nothing:6.2f} s")
         print(f"process to first batch, full cache        {warm - nothing:6.2f} s")
         print(f"process to first batch, DALI              {dali - nothing:6.2f} s")

@@ -94,7 +94,7 @@ def operator_facts(schema_name: str) -> dict[str, Any]:
 
 
 def python_side_facts(name: str) -> dict[str, Any]:
-    """The same of an operator whose face DALI writes by hand, from its Python signature.
+    """The same of an operator whose interface DALI writes by hand, from its Python signature.
 
     Types are not known there, and defaults only where they are plain.
     """

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 PACKAGE = ROOT / "packages" / "core" / "src" / "penstock"
 
-# What stands in a face beside the generated operators: module, and the names it has for the face.
+# What an interface has beside the generated operators: module, and its names there.
 HAND_WRITTEN: dict[Api, dict[str, tuple[str, ...]]] = {
     "fn": {},
-    "ops": {"penstock.faces.classes": ("Compose",)},
+    "ops": {"penstock.api.classes": ("Compose",)},
 }
 
 _LONGEST = 85
@@ -54,7 +54,7 @@ _IMPORTS = {
     "Iterable": "from collections.abc import Iterable",
     "Literal": "from typing import Literal",
     "Mapping": "from collections.abc import Mapping",
-    "OperatorInstance": "from penstock.faces.classes import OperatorInstance",
+    "OperatorInstance": "from penstock.api.classes import OperatorInstance",
     "PathLike": "from os import PathLike",
     "Sequence": "from collections.abc import Sequence",
     "SourceWithTraits": "from penstock.operators.support.external.traits import SourceWithTraits",
@@ -85,7 +85,7 @@ def tree() -> Module:
 
 
 def stub_files(api: Api) -> dict[Path, str]:
-    """Text of every stub of one face, by path."""
+    """Text of every stub of one interface, by path."""
     files: dict[Path, str] = {}
 
     def visit(module: Module, path: tuple[str, ...]) -> None:

@@ -23,7 +23,7 @@ def _libraries(emulated_gpu, monkeypatch):
     yield
     gc.collect(1)
     for _ in range(10):
-        foreign_memory.settle()
+        foreign_memory.release_finished()
     for stream in streams:
         emulated_gpu.release_stream(stream)
 

@@ -24,7 +24,7 @@ def _nothing_is_kept(gpu_runtime):
     yield
     gc.collect(1)
     for _ in range(10):
-        foreign_memory.settle()
+        foreign_memory.release_finished()
 
 
 def dense(k=0):

@@ -7,14 +7,14 @@ import pytest
 
 from penstock import Pipeline, fn, types
 from penstock.graph.capture import call
-from penstock.operators.support.late_batch import LateBatch
 from penstock.operators.support.operator import BatchOperator, operator
+from penstock.operators.support.runtime_typed_batch import RuntimeTypedBatch
 from penstock.operators.support.schema import Input, Spec
 
 DATA = np.random.default_rng(0).random((4, 3, 2), np.float32)
 
 
-@operator("testing.bits", inputs=Input(), tells_late=True, hidden=True)
+@operator("testing.bits", inputs=Input(), data_dependent_type=True, hidden=True)
 class Bits(BatchOperator):
     """The bits of 32-bit numbers, as one row of integers; its declaration knows nothing of that."""
 
@@ -24,11 +24,11 @@ class Bits(BatchOperator):
     def cpu(self, c, samples):
         whole = c.whole(0)
         rows = np.stack(samples) if whole is None else whole
-        return (LateBatch(rows.view(np.int32).reshape(len(samples), -1), SPEC),)
+        return (RuntimeTypedBatch(rows.view(np.int32).reshape(len(samples), -1), SPEC),)
 
     def gpu(self, c, batch):
         shapes = batch.shapes.prod(axis=1, keepdims=True)
-        return LateBatch(batch.reshaped(shapes, np.dtype(np.int32)), SPEC)
+        return RuntimeTypedBatch(batch.reshaped(shapes, np.dtype(np.int32)), SPEC)
 
 
 SPEC = Spec(types.DALIDataType.INT32, 1, "W")

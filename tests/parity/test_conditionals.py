@@ -217,12 +217,12 @@ def returns_in_both(lib, x):
 
 @same
 def attributes(lib, x):
-    class Holder:
+    class TensorHandle:
         pass
 
-    a = Holder()
+    a = TensorHandle()
     a.v = x
-    a.inner = Holder()
+    a.inner = TensorHandle()
     a.inner.v = x
     if x > 1:
         a.v = a.v + 100
@@ -367,7 +367,7 @@ class Callable:
         return cls.static(x)
 
 
-class Derived(Callable):
+class DerivedValue(Callable):
     def __call__(self, x):
         return super().__call__(x) + 1
 
@@ -399,7 +399,7 @@ def functions(lib, x):
 
 @same
 def methods(lib, x):
-    c, d = Callable(5), Derived(6)
+    c, d = Callable(5), DerivedValue(6)
     return c(x), c.method(x), Callable.static(x), d.of_class(x), d(x)
 
 

@@ -136,11 +136,11 @@ def test_structures_are_joined_leaf_by_leaf(x):
 
 
 def test_places_are_joined_and_put_back(x):
-    class Holder:
+    class TensorHandle:
         pass
 
     def f(x):
-        h, d = Holder(), {"k": 1, "o": Holder()}
+        h, d = TensorHandle(), {"k": 1, "o": TensorHandle()}
         h.a, d["o"].b = x, x
         if x:
             h.a = x + 1
@@ -156,11 +156,11 @@ def test_places_are_joined_and_put_back(x):
 
 
 def test_a_place_of_one_branch_only_is_refused(x):
-    class Holder:
+    class TensorHandle:
         pass
 
     def f(x):
-        h = Holder()
+        h = TensorHandle()
         if x:
             h.a = x
         return h

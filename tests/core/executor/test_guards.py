@@ -16,7 +16,7 @@ from penstock.errors import (
 )
 from penstock.graph.branches import guarded, merge
 from penstock.operators import BatchOperator, Input, SampleOperator, operator
-from penstock.operators.support.late_batch import LateBatch
+from penstock.operators.support.runtime_typed_batch import RuntimeTypedBatch
 from penstock.operators.support.schema import Spec
 
 SIZE = 6
@@ -47,7 +47,7 @@ class Members(BatchOperator):
         return [np.array(data) for _ in data]
 
 
-@operator("testing.late_double", inputs=Input(), tells_late=True, hidden=True)
+@operator("testing.late_double", inputs=Input(), data_dependent_type=True, hidden=True)
 class LateDouble(BatchOperator):
     """Tells only with the data what comes out."""
 
@@ -58,7 +58,7 @@ class LateDouble(BatchOperator):
     def cpu(self, c, data):
         """The whole batch."""
         values = np.array(data) * 2
-        return (LateBatch(values, Spec(types.FLOAT, values.ndim - 1)),)
+        return (RuntimeTypedBatch(values, Spec(types.FLOAT, values.ndim - 1)),)
 
 
 @operator("testing.not_negative", inputs=Input(), hidden=True)

@@ -147,7 +147,7 @@ def declare():
         else:
             operator("testing.faulty", inputs=Input("data"))(Faulty)
         schema = FaultyBatch.schema = registry.find("testing.faulty")
-        return lambda *inputs: penstock.faces.functions.function_of(schema, "fn")(*inputs)
+        return lambda *inputs: penstock.api.functions.function_of(schema, "fn")(*inputs)
 
     yield make
     registry._schemas.pop("testing.faulty", None)
@@ -333,7 +333,7 @@ def gated():
     Gated.started, Gated.let_go = threading.Semaphore(0), threading.Event()
     operator("testing.gated", inputs=Input("data"))(Gated)
     schema = registry.find("testing.gated")
-    yield lambda data: penstock.faces.functions.function_of(schema, "fn")(data)
+    yield lambda data: penstock.api.functions.function_of(schema, "fn")(data)
     Gated.let_go.set()
     registry._schemas.pop("testing.gated")
 
@@ -409,11 +409,11 @@ def by_closure():
 
 
 def by_holder():
-    class Holder:
+    class TensorHandle:
         def values(self, index):
             return np.array([index, self.pipe.max_batch_size])
 
-    holder = Holder()
+    holder = TensorHandle()
     holder.pipe = build(lambda: fn.external_source(source=holder.values) + 0, batch_size=2)
     return holder.pipe
 

@@ -171,12 +171,12 @@ def test_data_stays_while_a_view_lives(pool):
 
 
 def test_buffer_in_a_cycle_returns_when_the_cycle_is_collected(pool):
-    class Holder:
+    class TensorHandle:
         pass
 
     gc.disable()
     try:
-        holder = Holder()
+        holder = TensorHandle()
         holder.itself, holder.array = holder, pool.empty(5000, np.uint8)
         del holder
         assert pool.stats().buffers_in_use == 1

@@ -1,4 +1,4 @@
-"""Feeding loops: by name, ahead of the run, as arguments of the run; batches of varying size."""
+"""InputQueues loops: by name, ahead of the run, as arguments of the run; batches of varying size."""
 
 import numpy as np
 from nvidia.dali import fn, pipeline_def, types

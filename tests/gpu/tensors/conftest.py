@@ -15,6 +15,6 @@ def _nothing_is_kept(gpu_runtime: Runtime) -> Iterator[None]:
     yield
     gc.collect(1)
     for _ in range(10):
-        foreign_memory.settle()
+        foreign_memory.release_finished()
     assert not foreign_memory._waiting
     gc.collect(1)  # while the GPU is there

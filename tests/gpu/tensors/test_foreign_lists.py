@@ -265,7 +265,7 @@ def test_a_gpu_that_is_not_current(emulated_gpu, kind):
     assert_rows(batch._make_copy(), rows())
     del given, batch, single
     gc.collect()
-    foreign_memory.settle()  # asks the streams of its readers for events
+    foreign_memory.release_finished()  # asks the streams of its readers for events
     other.check()
 
 

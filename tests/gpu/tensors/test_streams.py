@@ -62,7 +62,7 @@ def test_a_stream_that_writes_memory_of_others(emulated_gpu, data):
     assert not is_gone(stream)
     del tensor, array
     for _ in range(5):
-        foreign_memory.settle()
+        foreign_memory.release_finished()
     assert is_gone(stream)
 
 

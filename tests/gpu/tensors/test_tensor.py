@@ -98,7 +98,7 @@ def test_memory_of_others_is_kept_while_it_is_read(gpu_runtime, data):
     gc.collect()
     np.testing.assert_array_equal(copied.as_cpu(), data)
     for _ in range(5):
-        foreign_memory.settle()
+        foreign_memory.release_finished()
     assert not foreign_memory._waiting
 
 

@@ -24,11 +24,11 @@ class ExactPool(DevicePool):
         super().__init__(runtime)
         self._addresses: list[int] = []
 
-    def take(self, size_bytes: int, stream: int, *, settled: bool = False) -> DeviceMemory:
+    def take(self, size_bytes: int, stream: int, *, quiesced: bool = False) -> DeviceMemory:
         """New memory."""
         address = self._runtime.allocate(size_bytes)
         self._addresses.append(address)
-        return DeviceMemory(self, address, size_bytes, stream, settled)
+        return DeviceMemory(self, address, size_bytes, stream, quiesced)
 
     def release(self) -> None:
         """Free everything; on the emulator, with a look at the guards."""

@@ -28,7 +28,7 @@ class Checkpoint:
     iteration: int
     """Number of the next iteration that the consumer will get: random streams count by it."""
     sources: dict[str, Any]
-    """Where the external sources stand: `Feeding.state`."""
+    """Where the external sources stand: `InputQueues.state`."""
     operators: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By a name that says which operator it is: its kind, and what it has of a seed and a state."""
     iterator: dict[str, Any] | None = None

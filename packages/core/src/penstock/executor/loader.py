@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.operators.readers.index import specs_of
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.operators.readers.index import Column, Index
     from penstock.operators.support.operator import SampleContext
 else:
-    reading_threads = later("penstock.kernels.cpu.reading_threads")
+    reading_threads = lazy_module("penstock.kernels.cpu.reading_threads")
 
 _ALIGNMENT = 64
 

@@ -172,7 +172,7 @@ def make_plan(
                     stages[stage + 1].sample_nodes.append(node)
                     stages[stage + 1].reads += phases
             # What is known of it only when it is there can be read from the next stage on.
-            behind = (whole and device == "cpu") or node.schema.tells_late
+            behind = (whole and device == "cpu") or node.schema.data_dependent_type
             for index in range(len(node.outputs)):
                 own = registers[id(node), index]
                 ready[own] = stage + 1 if behind else stage
@@ -228,7 +228,7 @@ def check_outputs(outputs: list[DataNode]) -> None:
     """
     for edge in outputs:
         source = edge.source
-        if source is not None and source.guard and source.schema.tells_late:
+        if source is not None and source.guard and source.schema.data_dependent_type:
             error = NotYetSupportedError(
                 "What only the data tells the type of cannot be returned from a branch: where no "
                 "sample takes it, there is no type. Merge it with the other branch."

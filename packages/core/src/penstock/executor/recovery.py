@@ -57,7 +57,7 @@ class Recovery:
 
         Returns
         -------
-        What has to be done before that; see `settle`. `AGAIN` is about the first stage.
+        What has to be done before that; see `resolve`. `AGAIN` is about the first stage.
 
         Raises
         ------
@@ -74,12 +74,12 @@ class Recovery:
         iteration.failures = {k: e for k, e in failures.items() if k not in iteration.replacements}
         if self._policy == "skip":
             iteration.stage = 0
-        following = self.settle(iteration)
+        following = self.resolve(iteration)
         if not following:
             iteration.stage = stage.number - 1
         return following
 
-    def settle(self, iteration: Iteration) -> str:
+    def resolve(self, iteration: Iteration) -> str:
         """Act on the failed samples of a stage.
 
         Returns

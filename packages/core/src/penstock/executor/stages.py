@@ -91,7 +91,7 @@ class Stages:
     def complete(self, iteration: Iteration, program: Program) -> Program | str | None:
         """Deal with failures, run batch operators; return what comes next."""
         if iteration.failures:
-            again = self._recovery.settle(iteration)
+            again = self._recovery.resolve(iteration)
             if again:
                 return self._again(iteration, again, program)
         for step in program.batch_steps:
@@ -104,7 +104,7 @@ class Stages:
                 tolerant=self._recovery.tolerates,
             )
             if iteration.failures:
-                again = self._recovery.settle(iteration)
+                again = self._recovery.resolve(iteration)
                 if again:
                     return self._again(iteration, again, program)
         iteration.completed = iteration.stage

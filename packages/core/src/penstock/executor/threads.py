@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from penstock.executor.monitor import Monitor
 
     Task = tuple[Callable[[Any, Any, Any], None], Any, Any]
-    """What to call with the iteration, or the work of a `Crew`, what else it needs, and the thread
-    that does it."""
+    """What to call with the iteration or other work, what else it needs, and the thread that does
+    it."""
 
 _alive: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 

@@ -22,7 +22,7 @@ from penstock.graph.capture import convert_arguments, make_node
 from penstock.graph.data_node import DataNode
 from penstock.graph.guards import Term
 from penstock.graph.plain_values import from_plain, to_plain
-from penstock.operators.external.operator import make_feed
+from penstock.operators.external.external_source import make_feed
 from penstock.operators.support import registry
 from penstock.operators.support.schema import REQUIRED
 

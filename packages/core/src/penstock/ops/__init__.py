@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.faces import classes
-from penstock.faces.classes import Compose as Compose
+from penstock.api import classes
+from penstock.api.classes import Compose as Compose
 from penstock.tracebacks import public
 
 __path__: list[str] = []  # sub-modules are made on demand, not found on disk

@@ -5,8 +5,8 @@ from typing import Any, overload
 
 from numpy.typing import ArrayLike
 
-from penstock.faces.classes import Compose as Compose
-from penstock.faces.classes import OperatorInstance
+from penstock.api.classes import Compose as Compose
+from penstock.api.classes import OperatorInstance
 from penstock.graph.data_node import DataNode
 from penstock.ops import decoders as decoders
 from penstock.ops import noise as noise

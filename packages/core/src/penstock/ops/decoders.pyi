@@ -5,7 +5,7 @@ from typing import overload
 
 from numpy.typing import ArrayLike
 
-from penstock.faces.classes import OperatorInstance
+from penstock.api.classes import OperatorInstance
 from penstock.graph.data_node import DataNode
 from penstock.types import DALIDataType, DALIImageType, DataTypeLike
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
-from penstock.faces.classes import OperatorInstance
+from penstock.api.classes import OperatorInstance
 from penstock.graph.data_node import DataNode
 from penstock.types import DALIDataType, DataTypeLike
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.executor.executor import Executor
     from penstock.graph.nodes import OpNode
-    from penstock.pipeline.feeding import Feeding
+    from penstock.pipeline.input_queues import InputQueues
     from penstock.pipeline.open_readers import OpenReaders
     from penstock.pipeline.prefetch import Prefetch
     from penstock.pipeline.settings import Settings
@@ -117,7 +117,7 @@ class Checkpointing:
                     seeds[id(node)] = restored.operators[names[node.serial]]["seed"]
         return seeds
 
-    def resume(self, readers: OpenReaders, feeding: Feeding) -> int:
+    def resume(self, readers: OpenReaders, feeding: InputQueues) -> int:
         """Bring readers and sources to where they were; return the number of the next iteration."""
         names, restored = self.names, self.restored
         if restored is None or names is None:
@@ -137,7 +137,7 @@ class Checkpointing:
         self,
         executor: Executor,
         readers: OpenReaders,
-        feeding: Feeding,
+        feeding: InputQueues,
         prefetch: Prefetch,
         iterator: dict[str, Any] | None,
     ) -> Checkpoint:

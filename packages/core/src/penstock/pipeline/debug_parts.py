@@ -15,7 +15,7 @@ from penstock.graph.nodes import OpNode
 from penstock.graph.transfers import insert_transfers
 from penstock.operators.support.registry import find
 from penstock.pipeline.engine import RUNNING, device_for
-from penstock.pipeline.feeding import Feeding
+from penstock.pipeline.input_queues import InputQueues
 from penstock.pipeline.open_readers import OpenReaders
 from penstock.pipeline.prefetch import Prefetch
 from penstock.pipeline.source_workers import SourceWorkers
@@ -204,7 +204,7 @@ class Inputs:
         self._workers.start_processes(nodes, settings.batch_size)
         self._plan = make_plan(nodes, [], {})
         device = device_for(settings, self._plan)
-        self.feeding = Feeding(self._plan, settings.batch_size, device)
+        self.feeding = InputQueues(self._plan, settings.batch_size, device)
         self._workers.start_threads()
         self._queue: deque[Iteration] = deque()
         self._prefetch = Prefetch(self, self.feeding, 1, 0)  # type: ignore[arg-type]

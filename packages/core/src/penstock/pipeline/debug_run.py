@@ -19,11 +19,11 @@ from penstock.graph.capture import make_node
 from penstock.graph.scope import GraphScope
 from penstock.graph.seeds import assign_seeds
 from penstock.graph.user_line import user_line
-from penstock.operators.external.operator import make_feed
+from penstock.operators.external.external_source import make_feed
 from penstock.operators.support.registry import find
 from penstock.pipeline.debug_node import NO_DATA, DataNodeDebug
 from penstock.pipeline.debug_parts import Inputs, Key, Part, key_of
-from penstock.pipeline.feeding import buffer_of
+from penstock.pipeline.input_queues import buffer_of
 from penstock.tensors.gpu.tensor_list import TensorListGPU
 from penstock.tensors.tensor_list import TensorListCPU
 from penstock.types.arrays import is_array

@@ -11,7 +11,7 @@ from penstock.executor.plan import batches_read_ahead, check_outputs, make_plan
 from penstock.graph.fuse import merge_expressions
 from penstock.graph.transfers import insert_transfers
 from penstock.pipeline.checkpointing import Checkpointing
-from penstock.pipeline.feeding import Feeding
+from penstock.pipeline.input_queues import InputQueues
 from penstock.pipeline.open_readers import OpenReaders
 from penstock.pipeline.output_checks import OutputChecks
 from penstock.pipeline.prefetch import Prefetch
@@ -81,7 +81,7 @@ class Engine:
         plan = make_plan(run_nodes, run_outputs, seeds, self.readers.parsers())
         self.checks = OutputChecks(settings, len(outputs))
         device = device_for(settings, plan)
-        self.feeding = Feeding(plan, batch_size, device, self.checkpointing.names)
+        self.feeding = InputQueues(plan, batch_size, device, self.checkpointing.names)
         workers.start_threads()
         depth = settings.depth
         if settings.works_ahead and reads_ahead:

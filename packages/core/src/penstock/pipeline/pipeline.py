@@ -15,8 +15,8 @@ from penstock.graph import scope
 from penstock.graph.data_node import DataNode
 from penstock.pipeline.checkpointing import check_enabled, write_whole
 from penstock.pipeline.engine import Engine, shut_down_all
-from penstock.pipeline.feeding import source_name
 from penstock.pipeline.graph_definition import GraphDefinition
+from penstock.pipeline.input_queues import source_name
 from penstock.pipeline.outputs import no_outputs
 from penstock.pipeline.printing import pipeline_html, pipeline_line, pipeline_text
 from penstock.pipeline.properties import SettingsProperties

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.executor.executor import Executor
-    from penstock.pipeline.feeding import Feeding
+    from penstock.pipeline.input_queues import InputQueues
 
 
 class Prefetch:
@@ -30,7 +30,7 @@ class Prefetch:
         Number of the first iteration.
     """
 
-    def __init__(self, executor: Executor, feeding: Feeding, depth: int, number: int) -> None:
+    def __init__(self, executor: Executor, feeding: InputQueues, depth: int, number: int) -> None:
         self._executor = executor
         self._feeding = feeding
         self._depth = depth

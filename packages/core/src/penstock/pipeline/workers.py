@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentTypeError
 from penstock.executor.processes.choice import wants_processes, why_threads
-from penstock.pipeline.feeding import is_for_gpu
+from penstock.pipeline.input_queues import is_for_gpu
 
 if TYPE_CHECKING:
     from penstock.executor.executor import Executor

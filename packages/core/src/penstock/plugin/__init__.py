@@ -1,4 +1,4 @@
-"""Floor 7: faces for frameworks. Those that need one are released as distributions of their own."""
+"""Interfaces for frameworks. Those that need one are released as distributions of their own."""
 
 from __future__ import annotations
 

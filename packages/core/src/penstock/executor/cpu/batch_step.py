@@ -137,7 +137,7 @@ def run_batch_step(
 
     If `tolerant`, it may leave out samples, and records them as failures of the iteration.
     """
-    late = step.node.schema.tells_late or step.reduces
+    late = step.node.schema.data_dependent_type or step.reduces
     places: Sequence[int] = range(iteration.size)
     some = None
     if step.guard:

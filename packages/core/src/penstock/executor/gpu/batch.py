@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.runtime import Event
 else:
-    _tensor_lists = later("penstock.tensors.gpu.tensor_list")
+    _tensor_lists = lazy_module("penstock.tensors.gpu.tensor_list")
 
 
 class GpuBatch:

@@ -35,7 +35,7 @@ def may_run_inline(plan: Plan) -> bool:
     functions of users, and operators that see iterations in their order, that would be wrong.
     """
     return bool(plan.streams) and not any(
-        node.schema.in_order or node.schema.tells_late
+        node.schema.in_order or node.schema.data_dependent_type
         for stage in plan.stages
         for node in stage.batch_nodes
     )

@@ -14,8 +14,8 @@ from penstock.executor.guards import Selection
 from penstock.executor.step import Step, StepMaker, with_place
 from penstock.kernels.gpu.transfer import HostCopy, to_device
 from penstock.operators.support.batch_context import BatchContext
-from penstock.operators.support.late_batch import LateBatch
 from penstock.operators.support.operator import BatchOperator
+from penstock.operators.support.runtime_typed_batch import RuntimeTypedBatch
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, note_use
 from penstock.types import storage_dtype
 
@@ -87,7 +87,7 @@ class GpuProgram:
         self._dtypes = {
             r: storage_dtype(self.specs[r].dtype)
             for step in self._steps
-            if not step.node.schema.tells_late
+            if not step.node.schema.data_dependent_type
             for r in step.outputs
         }
         self._lazy: dict[int, tuple[type, ...]] = {
@@ -293,7 +293,7 @@ class GpuProgram:
 
     def _checked(self, value: Any, r: int, queue: Queue) -> Any:
         if not isinstance(value, LazyBatch):
-            if isinstance(value, (HostCopy, LateBatch)):
+            if isinstance(value, (HostCopy, RuntimeTypedBatch)):
                 return value
             raise DataTypeError(
                 f"The operator made a {type(value).__name__} where a batch on the GPU is expected."
@@ -351,4 +351,4 @@ def _kinds(step: Step) -> tuple[type, ...]:
 
 
 def _is_several(result: Any) -> bool:
-    return isinstance(result, tuple) and not isinstance(result, (HostCopy, LateBatch))
+    return isinstance(result, tuple) and not isinstance(result, (HostCopy, RuntimeTypedBatch))

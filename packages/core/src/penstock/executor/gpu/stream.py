@@ -11,7 +11,7 @@ import penstock.kernels.gpu.strided_copy  # noqa: F401 - tells queues how to cop
 from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.gpu.batch import GpuBatch
 from penstock.kernels.gpu.transfer import HostCopy
-from penstock.operators.support.late_batch import LateBatch
+from penstock.operators.support.runtime_typed_batch import RuntimeTypedBatch
 from penstock.tensors.gpu.faults import FaultReport
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class StreamExecutor:
             if value is None:
                 continue
             spec = program.specs[r]
-            if isinstance(value, LateBatch):
+            if isinstance(value, RuntimeTypedBatch):
                 value, spec = value
             if isinstance(value, HostCopy):
                 buffer = BatchBuffer(iteration.size, spec, ShapeStatistics())

@@ -16,7 +16,7 @@ import socket
 import sys
 from typing import Any
 
-from penstock._later import _Later
+from penstock._lazy_module import _LazyModule
 from penstock.executor.sources.channel import Channel
 
 _LIBRARIES = ("numpy", "cv2", "numba", "penstock.executor.processes.worker")
@@ -64,7 +64,7 @@ def _import(modules: list[str]) -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("penstock.operators."):
             for value in list(vars(module).values()):
-                if isinstance(value, _Later) and ".gpu" not in value.__name__:
+                if isinstance(value, _LazyModule) and ".gpu" not in value.__name__:
                     importlib.import_module(value.__name__)
 
 

@@ -24,7 +24,7 @@ from penstock.operators.support.argument_types import DataTypeArg
 from penstock.types import DALIDataType, DALIImageType, DALIInterpType, as_data_type
 
 if TYPE_CHECKING:
-    from penstock.experimental.dynamic.slots import Slot
+    from penstock.experimental.dynamic.values import ValueReference
     from penstock.operators.support.schema import Arg, OpSchema
 
 _NOT_ARGUMENTS = frozenset(("preserve", "seed", "bytes_per_sample_hint"))
@@ -61,7 +61,7 @@ def made(
     schema: OpSchema,
     device: str,
     constants: dict[str, Any],
-    tensors: Sequence[tuple[str, Slot]],
+    tensors: Sequence[tuple[str, ValueReference]],
     inputs: int,
 ) -> Operation:
     """Check the arguments of a call and convert the constant ones."""

@@ -13,7 +13,7 @@ from penstock.errors import ArgumentTypeError, ArgumentValueError
 from penstock.experimental.dynamic import calling
 from penstock.experimental.dynamic.arguments import made
 from penstock.experimental.dynamic.operations import OPERATIONS as CALLED
-from penstock.experimental.dynamic.slots import HostValue, Slot
+from penstock.experimental.dynamic.values import HostValue, ValueReference
 from penstock.graph.expressions import constant_operand
 from penstock.operators.support.arithmetic.operations import OPERATIONS, Operation
 from penstock.operators.support.registry import find
@@ -38,7 +38,7 @@ def apply(operation: Operation, operands: tuple[Any, ...]) -> Any:
         If an operand is nothing to calculate with.
     """
     key: list[Any] = [operation.name]
-    slots: list[Slot] = []
+    slots: list[ValueReference] = []
     size = None
     on_gpu = False
     for operand in operands:
@@ -49,7 +49,7 @@ def apply(operation: Operation, operands: tuple[Any, ...]) -> Any:
         if kind is float:
             key.append((kind, operand if operand else str(operand)))  # 0.0 == -0.0
             continue
-        if not isinstance(operand, calling.Holder):
+        if not isinstance(operand, calling.TensorHandle):
             if kind is ScalarConstant:
                 key.append((kind, operand.dtype, operand.value, str(operand.value)))
                 continue
@@ -97,8 +97,11 @@ def _is_one_of_many(structure: tuple[Any, ...]) -> bool:
 
 
 def _with_numbers_as_data(
-    operation: Operation, operands: tuple[Any, ...], structure: tuple[Any, ...], slots: list[Slot]
-) -> list[Slot]:
+    operation: Operation,
+    operands: tuple[Any, ...],
+    structure: tuple[Any, ...],
+    slots: list[ValueReference],
+) -> list[ValueReference]:
     """The inputs of an operation, numbers among them."""
     others = iter(slots)
     found = []
@@ -112,7 +115,7 @@ def _with_numbers_as_data(
 
 
 @functools.lru_cache(maxsize=1024)
-def _number(part: tuple[Any, ...], number: Any, dtype: DALIDataType) -> Slot:
+def _number(part: tuple[Any, ...], number: Any, dtype: DALIDataType) -> ValueReference:
     """A number as data: the same object for the same number, by which captured loops know it.
 
     `part` tells apart what is equal: 1, 1.0 and `True`, or 0.0 and -0.0.
@@ -120,7 +123,7 @@ def _number(part: tuple[Any, ...], number: Any, dtype: DALIDataType) -> Slot:
     with np.errstate(over="ignore"):
         array = np.array(number, storage_dtype(dtype))
     spec = Spec(dtype, 0)
-    return Slot(spec, None, HostValue([array], spec))
+    return ValueReference(spec, None, HostValue([array], spec))
 
 
 def _operation(

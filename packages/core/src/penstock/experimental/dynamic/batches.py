@@ -18,8 +18,15 @@ from penstock.experimental.dynamic.construction import batch_slot, stacked, tens
 from penstock.experimental.dynamic.devices import Device, DeviceLike
 from penstock.experimental.dynamic.dtypes import BY_TYPE_ID, DType
 from penstock.experimental.dynamic.sizes import checked_size
-from penstock.experimental.dynamic.slots import HostValue, Slot, derived, on_host, part_of, repeated
 from penstock.experimental.dynamic.tensors import Tensor, _to_device, tensor_of, torch_module
+from penstock.experimental.dynamic.values import (
+    HostValue,
+    ValueReference,
+    derived,
+    on_host,
+    part_of,
+    repeated,
+)
 from penstock.tensors.tensor_list import TensorListCPU
 from penstock.tracebacks import public, public_methods
 from penstock.types import DataTypeLike
@@ -28,7 +35,7 @@ _CPU = Device.CPU
 
 
 @public_methods
-class Batch(calling.Holder):
+class Batch(calling.TensorHandle):
     """Samples that operators work on together.
 
     What operators return is a `Batch` at once, and the samples are there when they are asked for.
@@ -80,7 +87,7 @@ class Batch(calling.Holder):
         self._hold()
 
     @classmethod
-    def _of(cls, slot: Slot) -> Batch:
+    def _of(cls, slot: ValueReference) -> Batch:
         """The batch that a call will put into `slot`."""
         self = cls.__new__(cls)
         self._slot = slot
@@ -302,7 +309,7 @@ class Batch(calling.Holder):
 def _restored(found: TensorListCPU) -> Batch:
     """The batch over memory that nobody else has."""
     value = HostValue.of_list(found)
-    return Batch._of(Slot(value.spec, len(value), value))
+    return Batch._of(ValueReference(value.spec, len(value), value))
 
 
 @public_methods

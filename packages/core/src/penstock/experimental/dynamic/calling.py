@@ -24,7 +24,7 @@ from penstock.experimental.dynamic.modes import THREAD, EvalMode
 from penstock.experimental.dynamic.operations import OPERATIONS, Operation
 from penstock.experimental.dynamic.rng import resolve_rng
 from penstock.experimental.dynamic.sizes import checked_size
-from penstock.experimental.dynamic.slots import Slot
+from penstock.experimental.dynamic.values import ValueReference
 from penstock.graph.capture import wanted_device
 from penstock.operators.support.registry import find
 
@@ -39,7 +39,7 @@ _TRIFLE_SECONDS = 1e-5
 """Work that takes less is not worth the way to the background."""
 
 
-class Holder:
+class TensorHandle:
     """Base of `Tensor` and `Batch`: one output of a call, or data that is there.
 
     Attributes
@@ -49,7 +49,7 @@ class Holder:
     """
 
     __slots__ = ("__weakref__", "_slot")
-    _slot: Slot
+    _slot: ValueReference
 
     if TYPE_CHECKING:  # `arithmetic.install_operators` makes them
 
@@ -89,7 +89,7 @@ def as_tensor(value: Any) -> Any:
     return _as_input(value, None)
 
 
-def holder_of(slot: Slot) -> Any:
+def holder_of(slot: ValueReference) -> Any:
     """A `Tensor` or `Batch` for the data of a slot, beside those that there are."""
     found = object.__new__(_tensor_class if slot.size is None else _batch_class)
     found._slot = slot
@@ -97,7 +97,7 @@ def holder_of(slot: Slot) -> Any:
     return found
 
 
-def kept(holder: Any) -> Slot:
+def kept(holder: Any) -> ValueReference:
     """The slot of `holder`, whose value is wanted even where nobody holds a result of it yet."""
     holder._hold()
     return holder._slot  # type: ignore[no-any-return]
@@ -137,7 +137,7 @@ def call(
     slots = []
     on_gpu = False
     for value in inputs:
-        if not isinstance(value, Holder):
+        if not isinstance(value, TensorHandle):
             if value is None:
                 continue
             value = _as_input(value, schema)
@@ -148,7 +148,7 @@ def call(
             size = common_size(schema, size, other)
         if slot.device != "cpu":
             on_gpu = True
-    tensors: list[tuple[str, Slot]] | None = None
+    tensors: list[tuple[str, ValueReference]] | None = None
     if arguments:
         key: list[Any] = [schema.cls, schema.name, len(slots)]
         constants: Any = None
@@ -156,7 +156,7 @@ def call(
             kind = type(value)
             if kind in PLAIN:
                 key.append((name, kind, value))
-            elif isinstance(value, Holder):
+            elif isinstance(value, TensorHandle):
                 slot = value._slot
                 if tensors is None:
                     tensors = []
@@ -164,16 +164,16 @@ def call(
                 other = slot.size
                 if other is not None and other != size:
                     size = common_size(schema, size, other)
-                key.append((name, Holder))
+                key.append((name, TensorHandle))
             else:
                 if kind not in _KNOWN and hasattr(value, "__dlpack__"):
                     value = np.asarray(value) if _is_on_cpu(value) else _as_input(value, schema)
                     if constants is None:
                         constants = dict(arguments)
                     constants[name] = value
-                    if isinstance(value, Holder):
+                    if isinstance(value, TensorHandle):
                         tensors = [*(tensors or ()), (name, value._slot)]
-                        key.append((name, Holder))
+                        key.append((name, TensorHandle))
                         continue
                 part = key_of(value)
                 if type(part) is list:
@@ -196,7 +196,7 @@ def call(
         structure = ()
     if operation is None:
         if tensors is not None:
-            constants = {k: v for k, v in constants.items() if not isinstance(v, Holder)}
+            constants = {k: v for k, v in constants.items() if not isinstance(v, TensorHandle)}
         operation = made(schema, where, constants, tensors or (), len(slots))
         if structure:
             operation = OPERATIONS.add(structure, operation)
@@ -212,8 +212,8 @@ def call(
 
 def invoke(
     operation: Operation,
-    slots: tuple[Slot, ...],
-    tensors: tuple[tuple[str, Slot], ...],
+    slots: tuple[ValueReference, ...],
+    tensors: tuple[tuple[str, ValueReference], ...],
     size: int | None,
     seed: Any = 0,
 ) -> Any:
@@ -309,7 +309,9 @@ def invoke(
     return tuple(results) if results else None
 
 
-def _elsewhere(operation: Operation, number: int, slot: Slot, context: EvalContext) -> Exception:
+def _elsewhere(
+    operation: Operation, number: int, slot: ValueReference, context: EvalContext
+) -> Exception:
     """What is raised where an input is on another GPU than the context's."""
     here = "no GPU" if context.device_id is None else f"GPU {context.device_id}"
     way_out = "" if context.device_id is None else f", and `.gpu({context.device_id})` moves data"
@@ -322,8 +324,8 @@ def _elsewhere(operation: Operation, number: int, slot: Slot, context: EvalConte
 
 def _done_at_once(
     solo: Any,
-    slots: tuple[Slot, ...],
-    tensors: tuple[tuple[str, Slot], ...],
+    slots: tuple[ValueReference, ...],
+    tensors: tuple[tuple[str, ValueReference], ...],
     seed: Any,
 ) -> Any:
     """The outputs for a single sample that is there; `None` if that fails.
@@ -342,7 +344,7 @@ def _done_at_once(
     results = []
     for value in values:
         result = object.__new__(_tensor_class)
-        slot = result._slot = Slot(value.spec, None, value)
+        slot = result._slot = ValueReference(value.spec, None, value)
         slot.holder = weakref.ref(result)
         results.append(result)
     return results[0] if len(results) == 1 else tuple(results)
@@ -353,7 +355,7 @@ def _is_on_cpu(array: Any) -> bool:
     return int(array.__dlpack_device__()[0]) in (1, 3)
 
 
-def _name(argument: tuple[str, Slot]) -> str:
+def _name(argument: tuple[str, ValueReference]) -> str:
     return argument[0]
 
 
@@ -404,8 +406,8 @@ def _device(schema: OpSchema, device: Any) -> str:
 
 
 def placed(
-    schema: OpSchema, kind: str, slots: list[Slot], given: Sequence[Any], *, move: bool
-) -> list[Slot]:
+    schema: OpSchema, kind: str, slots: list[ValueReference], given: Sequence[Any], *, move: bool
+) -> list[ValueReference]:
     """The inputs, each where an operator wants it.
 
     Parameters
@@ -443,7 +445,7 @@ def placed(
     return found
 
 
-def copied(slot: Slot, device: str, number: int | None = None) -> Slot:
+def copied(slot: ValueReference, device: str, number: int | None = None) -> ValueReference:
     """The data of a slot on another device: ``"cpu"`` or ``"gpu"``.
 
     Parameters
@@ -465,7 +467,7 @@ def copied(slot: Slot, device: str, number: int | None = None) -> Slot:
     return _copied(slot, "_copy_to_gpu", number)
 
 
-def _copied(slot: Slot, name: str, number: int | None) -> Slot:
+def _copied(slot: ValueReference, name: str, number: int | None) -> ValueReference:
     operation = OPERATIONS.get((name,))
     if operation is None:
         schema = find(name)

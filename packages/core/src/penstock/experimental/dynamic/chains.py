@@ -11,8 +11,8 @@ from penstock.executor.cpu.program import Program
 from penstock.executor.cpu.runner import SampleRunner
 from penstock.executor.plan import Plan, make_plan
 from penstock.executor.step import StepMaker
-from penstock.experimental.dynamic.operations import Form, Operation, Recent
-from penstock.experimental.dynamic.solo import SCRATCH
+from penstock.experimental.dynamic.operations import BoundOperator, Operation, Recent
+from penstock.experimental.dynamic.single_sample import SCRATCH
 from penstock.graph.data_node import DataNode
 from penstock.graph.fuse import merge_expressions
 from penstock.operators.support.registry import find
@@ -21,7 +21,7 @@ from penstock.operators.support.schema import Spec
 if TYPE_CHECKING:
     from penstock.executor.gpu.program import GpuProgram
     from penstock.experimental.dynamic.invocations import Invocation
-    from penstock.experimental.dynamic.slots import Slot
+    from penstock.experimental.dynamic.values import ValueReference
     from penstock.graph.nodes import OpNode
 
 _MOST_CHAINS = 1024
@@ -34,7 +34,11 @@ class Ready(StepMaker):
     """Makes steps of operators that have been made when they were called."""
 
     def __init__(
-        self, plan: Plan, specs: dict[int, Spec], forms: dict[int, Form], frames: type[FrameLoop]
+        self,
+        plan: Plan,
+        specs: dict[int, Spec],
+        forms: dict[int, BoundOperator],
+        frames: type[FrameLoop],
     ) -> None:
         super().__init__(plan, specs, {}, frames)
         self._forms = forms
@@ -66,7 +70,7 @@ class Chain:
 
     def __init__(
         self,
-        forms: Sequence[Form],
+        forms: Sequence[BoundOperator],
         reads: Sequence[Sequence[Reference]],
         names: Sequence[Sequence[str]],
         given: Sequence[tuple[Spec, bool]],
@@ -149,7 +153,7 @@ _chains = Recent(_MOST_CHAINS)
 
 def chain_of(
     invocations: Sequence[Invocation], wanted: Sequence[Reference]
-) -> tuple[Chain, list[Slot]]:
+) -> tuple[Chain, list[ValueReference]]:
     """The chain for some calls, each behind those it reads, and the slots that it reads itself.
 
     Parameters
@@ -161,7 +165,7 @@ def chain_of(
     """
     inner: dict[int, Reference] = {}
     outer: dict[int, int] = {}
-    given: list[Slot] = []
+    given: list[ValueReference] = []
     parts: list[Any] = []
     for number, invocation in enumerate(invocations):
         references = []

@@ -20,9 +20,9 @@ from penstock.experimental.dynamic.devices import DeviceLike
 from penstock.experimental.dynamic.devices import device as as_device
 from penstock.experimental.dynamic.dtypes import BY_TYPE_ID, DType
 from penstock.experimental.dynamic.dtypes import dtype as as_dtype
-from penstock.experimental.dynamic.slots import (
+from penstock.experimental.dynamic.values import (
     HostValue,
-    Slot,
+    ValueReference,
     derived,
     on_host,
     with_spec,
@@ -60,7 +60,7 @@ def tensor_slot(
     *,
     copy: bool,
     pad: bool = False,
-) -> Slot:
+) -> ValueReference:
     """The slot of a tensor made of `data`; parameters are those of `tensor`."""
     wanted = None if dtype is None else as_dtype(dtype)
     place = as_device(device)
@@ -81,17 +81,17 @@ def tensor_slot(
     return _copied(slot) if copy and not fresh else slot
 
 
-def _holder_slot(data: Any, pad: bool) -> Slot | None:
+def _holder_slot(data: Any, pad: bool) -> ValueReference | None:
     if isinstance(data, TensorListCPU) or type(data).__name__ == "TensorListGPU":
         slot = batch_slot(data, None, None, None, copy=False)
-    elif isinstance(data, calling.Holder):
+    elif isinstance(data, calling.TensorHandle):
         slot = data._slot
     else:
         return None
     return slot if slot.size is None else stacked(slot, pad=pad)[0]
 
 
-def _data_slot(data: Any, wanted: DType | None, copy: bool) -> tuple[Slot, bool]:
+def _data_slot(data: Any, wanted: DType | None, copy: bool) -> tuple[ValueReference, bool]:
     """The slot of data that is no tensor yet, and whether nobody else has its memory."""
     if isinstance(data, TensorCPU):
         spec = Spec(data._dtype, data._array.ndim, data._layout)
@@ -128,12 +128,12 @@ def _data_slot(data: Any, wanted: DType | None, copy: bool) -> tuple[Slot, bool]
 
 def _host_slot(
     array: np.ndarray, spec: Spec, sources: Sequence[str] | None, *, external: bool = False
-) -> Slot:
+) -> ValueReference:
     value = HostValue([array], spec, sources, array[np.newaxis], external=external)
-    return Slot(spec, None, value)
+    return ValueReference(spec, None, value)
 
 
-def _gpu_slot(data: Any) -> Slot:
+def _gpu_slot(data: Any) -> ValueReference:
     from penstock.executor.gpu.batch import GpuBatch
     from penstock.tensors.gpu.tensor import TensorGPU
 
@@ -141,7 +141,7 @@ def _gpu_slot(data: Any) -> Slot:
     spec = Spec(found._dtype, len(found._shape), found._layout)
     access = found._access
     value = GpuBatch(found._batch(), spec, None, access.event, access.stream)
-    return Slot(spec, None, value, None, found.device_id())
+    return ValueReference(spec, None, value, None, found.device_id())
 
 
 def _of_python(data: Any, wanted: DType | None) -> tuple[np.ndarray, DALIDataType]:
@@ -149,7 +149,7 @@ def _of_python(data: Any, wanted: DType | None) -> tuple[np.ndarray, DALIDataTyp
     element = _first(data)
     if type(element) in _ENUMS:
         return np.array(data, np.int32), _ENUMS[type(element)]
-    if isinstance(data, (list, tuple)) and any(isinstance(d, calling.Holder) for d in data):
+    if isinstance(data, (list, tuple)) and any(isinstance(d, calling.TensorHandle) for d in data):
         data = [np.asarray(d) for d in data]
     if wanted is not None and wanted.type_id is not None and not isinstance(element, np.generic):
         dtype = storage_dtype(wanted.type_id)
@@ -192,7 +192,7 @@ def _first(data: Any) -> Any:
     return data
 
 
-def _with_layout(slot: Slot, layout: str) -> Slot:
+def _with_layout(slot: ValueReference, layout: str) -> ValueReference:
     spec = slot.spec
     if spec.ndim is not None and len(layout) != spec.ndim:
         raise LayoutError(
@@ -204,27 +204,29 @@ def _with_layout(slot: Slot, layout: str) -> Slot:
     return derived([slot], lambda value: with_spec(value, changed), changed, slot.size, slot.device)
 
 
-def _cast(slot: Slot, dtype: DType) -> Slot:
+def _cast(slot: ValueReference, dtype: DType) -> ValueReference:
     if dtype.type_id is None:
         raise ArgumentValueError(f"Elements of type {dtype} are not known to operators.")
     return _called("cast", slot, dtype=dtype.type_id)
 
 
-def _copied(slot: Slot) -> Slot:
+def _copied(slot: ValueReference) -> ValueReference:
     value = slot.value
     if isinstance(value, HostValue):
         rows = [HOST_POOL.copy_of(row) for row in value.rows]
         dense = rows[0][np.newaxis] if len(rows) == 1 else None
-        return Slot(slot.spec, slot.size, HostValue(rows, value.spec, value.sources, dense))
+        return ValueReference(
+            slot.spec, slot.size, HostValue(rows, value.spec, value.sources, dense)
+        )
     return _called("copy", slot)
 
 
-def _called(name: str, slot: Slot, **arguments: Any) -> Slot:
+def _called(name: str, slot: ValueReference, **arguments: Any) -> ValueReference:
     holder = calling.holder_of(slot)
     return calling.kept(calling.call(find(name), (holder,), None, None, arguments))
 
 
-def _moved(slot: Slot, place: Any) -> Slot:
+def _moved(slot: ValueReference, place: Any) -> ValueReference:
     return calling.copied(slot, place.device_type, place.device_id)
 
 
@@ -233,7 +235,7 @@ def _moved(slot: Slot, place: Any) -> Slot:
 
 def batch_slot(
     data: Any, dtype: Any, device: DeviceLike | None, layout: str | None, *, copy: bool
-) -> Slot:
+) -> ValueReference:
     """The slot of a batch made of `data`; parameters are those of `Batch`."""
     wanted = None if dtype is None else as_dtype(dtype)
     place = as_device(device)
@@ -251,15 +253,15 @@ def batch_slot(
     return _copied(slot) if copy and not fresh else slot
 
 
-def _samples_slot(data: Any, wanted: DType | None, copy: bool) -> tuple[Slot, bool]:
-    if isinstance(data, calling.Holder):
+def _samples_slot(data: Any, wanted: DType | None, copy: bool) -> tuple[ValueReference, bool]:
+    if isinstance(data, calling.TensorHandle):
         slot = data._slot
         return slot if slot.size is not None else _split(slot), False
     if hasattr(data, "as_batch"):  # a `TensorList`
         return data.as_batch()._slot, False
     if isinstance(data, TensorListCPU):
         value = HostValue.of_list(data, external=True)
-        return Slot(value.spec, len(value), value), False
+        return ValueReference(value.spec, len(value), value), False
     if type(data).__name__ == "TensorListGPU":
         return _gpu_list_slot(data), False
     if isinstance(data, (bool, int, float, DALIEnum, np.generic)):
@@ -277,7 +279,7 @@ def _samples_slot(data: Any, wanted: DType | None, copy: bool) -> tuple[Slot, bo
     return _joined(samples, wanted, copy)
 
 
-def _split(slot: Slot) -> Slot:
+def _split(slot: ValueReference) -> ValueReference:
     """The batch along the outermost axis of a tensor."""
     spec = slot.spec
     if spec.ndim is None:
@@ -302,19 +304,19 @@ def _split(slot: Slot) -> Slot:
     else:
         rows = list(dense)
     found = HostValue(rows, inner, None, dense, external=host.external)
-    return Slot(inner, count, found)
+    return ValueReference(inner, count, found)
 
 
-def _gpu_list_slot(data: Any, spec: Spec | None = None) -> Slot:
+def _gpu_list_slot(data: Any, spec: Spec | None = None) -> ValueReference:
     from penstock.executor.gpu.batch import GpuBatch
 
     access = data._access
     spec = Spec(data._dtype, data._ndim, data._layout) if spec is None else spec
     value = GpuBatch(data._batch, spec, data._sources, access.event, access.stream)
-    return Slot(spec, len(data), value, None, access.runtime.device_id)
+    return ValueReference(spec, len(data), value, None, access.runtime.device_id)
 
 
-def _joined(samples: list[Any], wanted: DType | None, copy: bool) -> tuple[Slot, bool]:
+def _joined(samples: list[Any], wanted: DType | None, copy: bool) -> tuple[ValueReference, bool]:
     """The batch of samples that are each what a tensor can be made of."""
     if not samples:
         if wanted is None or wanted.type_id is None:
@@ -322,10 +324,10 @@ def _joined(samples: list[Any], wanted: DType | None, copy: bool) -> tuple[Slot,
                 "A batch without samples needs its element type: give `dtype`."
             )
         spec = Spec(wanted.type_id, None)
-        return Slot(spec, 0, HostValue([], spec)), True
+        return ValueReference(spec, 0, HostValue([], spec)), True
     slots = []
     for number, sample in enumerate(samples):
-        is_holder = isinstance(sample, calling.Holder)
+        is_holder = isinstance(sample, calling.TensorHandle)
         if sample is None or (is_holder and sample._slot.size is not None):
             what = "None" if sample is None else "a Batch"
             raise ArgumentTypeError(f"Sample {number} of the batch is {what}; give a Tensor.")
@@ -399,7 +401,7 @@ def _known(spec: Spec, rows: Sequence[np.ndarray]) -> Spec:
     return spec._replace(ndim=ndims.pop()) if spec.ndim is None else spec
 
 
-def stacked(slot: Slot, *, pad: bool) -> tuple[Slot, bool]:
+def stacked(slot: ValueReference, *, pad: bool) -> tuple[ValueReference, bool]:
     """The batch of a slot as one tensor, samples outermost; and whether it shares memory.
 
     Raises
@@ -420,7 +422,7 @@ def stacked(slot: Slot, *, pad: bool) -> tuple[Slot, bool]:
     ndim = array.ndim
     spec = Spec(host.spec.dtype, ndim, f"N{layout}" if layout else "")
     found = HostValue([array], spec, None, array[np.newaxis], external=host.external)
-    return Slot(spec, None, found), host.dense is not None
+    return ValueReference(spec, None, found), host.dense is not None
 
 
 def _padded(host: HostValue) -> np.ndarray:

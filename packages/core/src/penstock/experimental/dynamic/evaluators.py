@@ -14,7 +14,7 @@ from penstock.experimental.dynamic.chains import chain_of
 from penstock.experimental.dynamic.execution import run_chain
 from penstock.experimental.dynamic.failures import interruption_in
 from penstock.experimental.dynamic.invocations import DONE, FAILED, NEW, QUEUED, RUNNING, Invocation
-from penstock.experimental.dynamic.slots import Slot, repeated
+from penstock.experimental.dynamic.values import ValueReference, repeated
 from penstock.operators.support.lazy_value import LazyValue
 
 if TYPE_CHECKING:
@@ -364,7 +364,7 @@ class Evaluator:
                 for slot in invocation.sources():
                     used[id(slot)] = used.get(id(slot), 0) + 1
         wanted = []
-        slots: list[Slot] = []
+        slots: list[ValueReference] = []
         for number, invocation in enumerate(group):
             for k, slot in enumerate(invocation.slots):
                 if alone or slot.is_held or len(slot.uses) > used.get(id(slot), 0):
@@ -442,6 +442,6 @@ def _pays_to_fuse(group: Sequence[Invocation]) -> bool:
     return expressions > 1
 
 
-def _sized(slot: Slot, size: int) -> Any:
+def _sized(slot: ValueReference, size: int) -> Any:
     """The value of a slot as a batch of `size` samples."""
     return repeated(slot.value, size) if slot.size is None and size != 1 else slot.value

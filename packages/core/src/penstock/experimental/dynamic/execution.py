@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.executor.cpu.batch import BatchBuffer
 from penstock.executor.cpu.batch_step import plan_whole_batches, run_batch_step
 from penstock.executor.iteration import Iteration
-from penstock.experimental.dynamic.slots import HostValue
+from penstock.experimental.dynamic.values import HostValue
 
 if TYPE_CHECKING:
     from penstock.executor.cpu.program import Program
@@ -91,4 +91,4 @@ def _run_samples(chain: Chain, program: Program, iteration: Iteration, pool: Thr
     for r, _ in program.written:
         iteration.buffers[r] = BatchBuffer(size, program.specs[r], history[r])
     if program.steps and size:
-        pool._crew.carry(iteration, program, lambda: chain.runner(program))
+        pool._threads.carry(iteration, program, lambda: chain.runner(program))

@@ -22,8 +22,8 @@ from penstock.experimental.dynamic.devices import device as as_device
 from penstock.experimental.dynamic.dtypes import DType
 from penstock.experimental.dynamic.dtypes import dtype as as_dtype
 from penstock.experimental.dynamic.sizes import checked_size
-from penstock.experimental.dynamic.slots import Slot
 from penstock.experimental.dynamic.tensors import Tensor, as_tensor
+from penstock.experimental.dynamic.values import ValueReference
 from penstock.operators.support.external.callback import cycle_policy, kind_of
 from penstock.types import DataTypeLike
 
@@ -246,7 +246,7 @@ class _Elements:
             raise found
         return found
 
-    def peek(self, ahead: int) -> tuple[Slot, ...] | None:
+    def peek(self, ahead: int) -> tuple[ValueReference, ...] | None:
         found = self._at(ahead)
         if isinstance(found, BaseException):
             return None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from penstock.api.modules import OperatorNamespace
 from penstock.experimental.dynamic.calling import call
-from penstock.faces.modules import Face
 from penstock.operators.support import registry
 from penstock.operators.support.docs import docstring_for
 from penstock.operators.support.listed import Listed
@@ -61,14 +61,14 @@ def is_offered(schema: OpSchema | Listed) -> bool:
     return schema.dynamic and not schema.reader and schema.module != "random"
 
 
-class _DynamicFace(Face):
+class _DynamicNamespace(OperatorNamespace):
     """The operators that dynamic mode offers."""
 
     def _offered(self) -> Iterable[OpSchema | Listed]:
         return (s for s in registry.listed() if is_offered(s))
 
 
-_face = _DynamicFace(function_of, lambda schema: schema.name.rpartition(".")[2])
-install = _face.install
-lookup = _face.lookup
-names = _face.names
+_namespace = _DynamicNamespace(function_of, lambda schema: schema.name.rpartition(".")[2])
+install = _namespace.install
+lookup = _namespace.lookup
+names = _namespace.names

@@ -11,7 +11,7 @@ import numpy as np
 from penstock.errors import ArgumentTypeError, ArgumentValueError
 from penstock.executor.loader import Loader
 from penstock.experimental.dynamic import calling
-from penstock.experimental.dynamic.slots import HostValue, Slot
+from penstock.experimental.dynamic.values import HostValue, ValueReference
 from penstock.operators.readers.index import FileIndex
 from penstock.operators.support.registry import find
 from penstock.operators.support.schema import Spec
@@ -30,11 +30,11 @@ class Files:
         Their names; or a slot with the characters of each name.
     """
 
-    def __init__(self, paths: Sequence[str] | Slot) -> None:
+    def __init__(self, paths: Sequence[str] | ValueReference) -> None:
         self._paths = paths
-        size = len(paths) if not isinstance(paths, Slot) else paths.size
-        self.slot = Slot(_BYTES, size, None, self)
-        if isinstance(paths, Slot):
+        size = len(paths) if not isinstance(paths, ValueReference) else paths.size
+        self.slot = ValueReference(_BYTES, size, None, self)
+        if isinstance(paths, ValueReference):
             paths.uses.append(None)
 
     def ensure(self) -> None:
@@ -48,7 +48,7 @@ class Files:
         if self.slot.value is not None:
             return
         paths = self._paths
-        if isinstance(paths, Slot):
+        if isinstance(paths, ValueReference):
             paths = [row.tobytes().decode() for row in paths.get().rows]
         index = FileIndex(list(paths))
         found = Loader(index).load(np.arange(len(index)), HOST_POOL.empty)
@@ -86,7 +86,7 @@ def imread(filepaths: Any, /, *, device: str = "cpu", **arguments: Any) -> Any:
     """
     if device not in ("cpu", "gpu"):
         raise ArgumentValueError(f'`device` is "cpu" or "gpu", got {device!r}.')
-    if isinstance(filepaths, calling.Holder):
+    if isinstance(filepaths, calling.TensorHandle):
         slot = filepaths._slot
         if slot.spec.dtype != DALIDataType.UINT8:
             raise ArgumentTypeError(

@@ -69,7 +69,7 @@ def _expand(items: list[Any], holder: Any) -> None:
 
 
 def _position(value: Any) -> Any:
-    if isinstance(value, calling.Holder):
+    if isinstance(value, calling.TensorHandle):
         return value
     if isinstance(value, ScalarConstant):
         value = value.value

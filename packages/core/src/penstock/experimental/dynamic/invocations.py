@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from penstock.errors import OperatorError, located
 from penstock.experimental.dynamic.failures import described, raised_at
 from penstock.experimental.dynamic.modes import EvalMode
-from penstock.experimental.dynamic.slots import Slot
+from penstock.experimental.dynamic.values import ValueReference
 from penstock.graph.user_line import leaves_program
 
 if TYPE_CHECKING:
-    from penstock.experimental.dynamic.operations import Form
+    from penstock.experimental.dynamic.operations import BoundOperator
 
 _MOST_CALLERS = 6
 """So many callers of the function that called an operator are kept."""
@@ -77,9 +77,9 @@ class Invocation:
 
     def __init__(
         self,
-        form: Form,
-        inputs: tuple[Slot, ...],
-        tensors: tuple[tuple[str, Slot], ...],
+        form: BoundOperator,
+        inputs: tuple[ValueReference, ...],
+        tensors: tuple[tuple[str, ValueReference], ...],
         size: int | None,
         seed: int,
         evaluator: Finisher,
@@ -105,7 +105,7 @@ class Invocation:
         device: int | str = "cpu"
         if form.operation.device != "cpu" and form.operation.schema.copies_to != "cpu":
             device = evaluator.device_id or 0
-        self.slots = tuple([Slot(spec, size, None, self, device) for spec in form.specs])
+        self.slots = tuple([ValueReference(spec, size, None, self, device) for spec in form.specs])
 
     def ensure(self) -> None:
         """Return when the work is done.
@@ -149,7 +149,7 @@ class Invocation:
         found.__cause__ = cause
         return found.with_traceback(error.__traceback__)
 
-    def sources(self) -> list[Slot]:
+    def sources(self) -> list[ValueReference]:
         """Every slot that is read: inputs, then arguments."""
         return [*self.inputs, *(slot for _, slot in self.tensors)]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.executor.cpu.frames import FrameLoop
 from penstock.executor.inputs import check_argument, checked, is_for_frames
-from penstock.experimental.dynamic.solo import Solo
+from penstock.experimental.dynamic.single_sample import SingleSampleRunner
 from penstock.graph.nodes import OpNode
 from penstock.operators.support.operator import BatchOperator
 from penstock.operators.support.schema import OpSchema, Spec, as_specs
@@ -44,7 +44,7 @@ class Recent:
         return len(self._items)
 
 
-class Form:
+class BoundOperator:
     """An operation on inputs of known types: an operator at work, and what comes out.
 
     Attributes
@@ -67,7 +67,7 @@ class Form:
         self.specs = specs
         self.whole = whole
         alone = operation.device == "cpu" and not whole
-        self.solo = Solo(operation.node(), op, specs) if alone else None
+        self.solo = SingleSampleRunner(operation.node(), op, specs) if alone else None
         """How it is applied to one sample alone."""
 
 
@@ -108,7 +108,9 @@ class Operation:
             serial=serial,
         )
 
-    def form(self, inputs: tuple[Spec, ...], tensors: tuple[tuple[str, Spec], ...]) -> Form:
+    def form(
+        self, inputs: tuple[Spec, ...], tensors: tuple[tuple[str, Spec], ...]
+    ) -> BoundOperator:
         """The operation on inputs and tensor arguments of these types.
 
         Raises
@@ -122,7 +124,7 @@ class Operation:
             found = self.forms.add(key, self._made(inputs, dict(tensors)))
         return found  # type: ignore[no-any-return]
 
-    def _made(self, inputs: tuple[Spec, ...], tensors: dict[str, Spec]) -> Form:
+    def _made(self, inputs: tuple[Spec, ...], tensors: dict[str, Spec]) -> BoundOperator:
         schema = self.schema
         inputs = tuple(checked(schema, k, spec) for k, spec in enumerate(inputs))
         for name, spec in tensors.items():
@@ -133,7 +135,7 @@ class Operation:
             op = _frame_loop(self.device)(op, inputs, {k: s.layout for k, s in tensors.items()})
         specs = as_specs(op.infer(*inputs))
         whole = self.device == "cpu" and issubclass(cls, BatchOperator)
-        return Form(self, op, specs, whole)
+        return BoundOperator(self, op, specs, whole)
 
 
 def _frame_loop(device: str) -> Any:

@@ -34,7 +34,7 @@ from penstock.experimental.dynamic.tensors import Tensor
 from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
-    from penstock.experimental.dynamic.slots import Slot
+    from penstock.experimental.dynamic.values import ValueReference
     from penstock.operators.readers.base import Reader as Source
     from penstock.operators.support.schema import OpSchema
 
@@ -220,7 +220,7 @@ class Reader:
         assert ahead is not None
         return self._results(*ahead.take(size, self._depth(size)), frame)
 
-    def _results(self, reading: Any, slots: tuple[Slot, ...], frame: FrameType) -> Any:
+    def _results(self, reading: Any, slots: tuple[ValueReference, ...], frame: FrameType) -> Any:
         reading.code = frame.f_code
         reading.instruction = frame.f_lasti
         mode = THREAD.mode
@@ -450,7 +450,7 @@ class Epoch:
         samples = reader._samples_left()
         self._left = samples if size is None else -(-samples // size)
 
-    def peek(self, ahead: int) -> tuple[Slot, ...] | None:
+    def peek(self, ahead: int) -> tuple[ValueReference, ...] | None:
         """Where the outputs of a later step will be; `None` if the epoch ends before it."""
         if ahead >= self._left:
             return None

@@ -19,8 +19,8 @@ from penstock.executor.loader import Loader
 from penstock.experimental.dynamic import lifetime
 from penstock.experimental.dynamic.failures import described, raised_at
 from penstock.experimental.dynamic.operations import Operation
-from penstock.experimental.dynamic.slots import HostValue, Slot
-from penstock.experimental.dynamic.solo import Solo
+from penstock.experimental.dynamic.single_sample import SingleSampleRunner
+from penstock.experimental.dynamic.values import HostValue, ValueReference
 from penstock.tensors.pool import HOST_POOL
 from penstock.types import storage_dtype
 
@@ -71,14 +71,16 @@ class Reading:
         self.entries = entries
         self.state = state
         self.place = place
-        self.slots: tuple[Slot, ...] = tuple([Slot(spec, size, None, self) for spec in specs])
+        self.slots: tuple[ValueReference, ...] = tuple(
+            [ValueReference(spec, size, None, self) for spec in specs]
+        )
         self.error: BaseException | None = None
         self.code: CodeType | None = None
         self.instruction = 0
         self._latch: threading.Lock | None = threading.Lock()
         self._latch.acquire()
 
-    def settle(self, values: Sequence[HostValue] | None, error: BaseException | None) -> None:
+    def complete(self, values: Sequence[HostValue] | None, error: BaseException | None) -> None:
         """Hand over the outputs, or what went wrong."""
         if values is not None:
             for slot, value in zip(self.slots, values, strict=True):
@@ -91,7 +93,7 @@ class Reading:
         latch.release()
 
     def wait(self) -> None:
-        """Return when it is settled."""
+        """Return when it is complete."""
         latch = self._latch
         if latch is not None:
             latch.acquire()
@@ -152,7 +154,7 @@ class ReadAhead:
         self._loading = _Loading(source)
         self._place = place
         self._keep_states = keep_states
-        self._ahead: deque[tuple[Reading, tuple[Slot, ...]]] = deque()
+        self._ahead: deque[tuple[Reading, tuple[ValueReference, ...]]] = deque()
         self._tasks: queue.SimpleQueue[_Task | None] | None = None
         self._thread: threading.Thread | None = None
         self._pid = 0
@@ -168,7 +170,7 @@ class ReadAhead:
             return state
         return dict(self._source.state())
 
-    def take(self, size: int | None, depth: int) -> tuple[Reading, tuple[Slot, ...]]:
+    def take(self, size: int | None, depth: int) -> tuple[Reading, tuple[ValueReference, ...]]:
         """The next batch, and where its outputs go.
 
         Parameters
@@ -187,13 +189,13 @@ class ReadAhead:
             self._draw(size, depth + 1 - len(ahead))
         return ahead.popleft()
 
-    def peek(self, size: int | None, number: int) -> tuple[Slot, ...]:
+    def peek(self, size: int | None, number: int) -> tuple[ValueReference, ...]:
         """Where the outputs of a later batch will be; it is not taken."""
         if len(self._ahead) <= number:
             self._draw(size, number + 1 - len(self._ahead))
         return self._ahead[number][1]
 
-    def take_alone(self, size: int | None) -> tuple[Reading, tuple[Slot, ...]]:
+    def take_alone(self, size: int | None) -> tuple[Reading, tuple[ValueReference, ...]]:
         """The next batch, of any size, without those behind it; nothing must be under way."""
         if self._pid != os.getpid():
             self._start()
@@ -281,7 +283,7 @@ class _Task:
             except BaseException as problem:  # whatever it is, somebody waits for the batch
                 error = problem
             first += count
-            reading.settle(values, error)
+            reading.complete(values, error)
 
 
 class _Loading:
@@ -299,12 +301,12 @@ class _Loading:
         self.specs = reader.output_specs()
         self._handed = 0
         """How much of what is loaded goes to the parser."""
-        self._solo: Solo | None = None
+        self._solo: SingleSampleRunner | None = None
         if reader.parses:
             self._handed = len(reader.parser_inputs())
             specs = self.specs[: len(self.specs) - len(reader.index.columns)]
             node = Operation(reader.schema, "cpu", vars(reader.args)).node()
-            self._solo = Solo(node, reader, specs)
+            self._solo = SingleSampleRunner(node, reader, specs)
 
     def load(self, entries: np.ndarray) -> tuple[list[Any], list[str]] | None:
         """The columns of samples, and where these come from; `None` where one is missing."""
@@ -341,7 +343,7 @@ class _Loading:
 
         if columns is None or self._solo is not None:
             if pool is not None and count > 1:
-                pool._crew.each(work, count)
+                pool._threads.each(work, count)
             else:
                 for k in range(count):
                     work(k)

@@ -16,7 +16,7 @@ from penstock.experimental.dynamic.construction import tensor_slot
 from penstock.experimental.dynamic.devices import Device, DeviceLike
 from penstock.experimental.dynamic.devices import device as as_device
 from penstock.experimental.dynamic.dtypes import BY_TYPE_ID, DType
-from penstock.experimental.dynamic.slots import HostValue, Slot, on_host
+from penstock.experimental.dynamic.values import HostValue, ValueReference, on_host
 from penstock.operators.support.registry import find
 from penstock.operators.support.schema import OpSchema, Spec
 from penstock.tensors.tensor import TensorCPU
@@ -35,7 +35,7 @@ _SMALL_BYTES = 1 << 16
 
 
 @public_methods
-class Tensor(calling.Holder):
+class Tensor(calling.TensorHandle):
     """An array on the CPU or a GPU.
 
     What operators return is a `Tensor` at once, and the elements are there when they are asked
@@ -96,7 +96,7 @@ class Tensor(calling.Holder):
         self._hold()
 
     @classmethod
-    def _of(cls, slot: Slot) -> Tensor:
+    def _of(cls, slot: ValueReference) -> Tensor:
         """The tensor that a call will put into `slot`."""
         self = cls.__new__(cls)
         self._slot = slot
@@ -293,7 +293,7 @@ def _restored(found: TensorCPU) -> Tensor:
     array = found._array
     spec = Spec(found._dtype, array.ndim, found._layout)
     sources = [found._source] if found._source else None
-    return Tensor._of(Slot(spec, None, HostValue([array], spec, sources)))
+    return Tensor._of(ValueReference(spec, None, HostValue([array], spec, sources)))
 
 
 def torch_module() -> Any:
@@ -311,7 +311,7 @@ def _to_device(holder: Any, device: DeviceLike, force_copy: bool) -> Any:
     wanted = as_device(device)
     if wanted is None:
         raise ArgumentTypeError('`device` is a Device or a name such as "cpu", got None.')
-    slot: Slot = holder._slot
+    slot: ValueReference = holder._slot
     same = slot.device == ("cpu" if wanted.device_type == "cpu" else wanted.device_id)
     if same and not force_copy:
         return holder
@@ -373,7 +373,7 @@ def as_tensor(
     return tensor_of(tensor_slot(data, dtype, device, layout, copy=False, pad=pad))
 
 
-def tensor_of(slot: Slot) -> Tensor:
+def tensor_of(slot: ValueReference) -> Tensor:
     """A tensor of data that others may refer to as well."""
     self = Tensor.__new__(Tensor)
     self._slot = slot

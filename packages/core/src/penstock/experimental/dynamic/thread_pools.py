@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError
-from penstock.executor.cpu.crew import Crew
+from penstock.executor.cpu.worker_threads import WorkerThreads
 from penstock.experimental.dynamic import lifetime
 
 _MOST_PER_CPU = 100
@@ -101,13 +101,13 @@ class ThreadPool:
         elif num_threads != 0 or isinstance(num_threads, bool):
             num_threads = _checked(num_threads, "num_threads")
         self._device_id = Device.current().device_id if device_id is ... else device_id
-        self._crew = Crew(num_threads)
-        lifetime.track(self._crew)
+        self._threads = WorkerThreads(num_threads)
+        lifetime.track(self._threads)
 
     @property
     def num_threads(self) -> int:
         """How many threads work on one batch at most."""
-        return self._crew.threads
+        return self._threads.threads
 
     @property
     def device_id(self) -> int | None:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.kernels.cpu.rows import read_only
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu import bands_loops
 else:
-    bands_loops = later("penstock.kernels.cpu.bands_loops")
+    bands_loops = lazy_module("penstock.kernels.cpu.bands_loops")
 
 _LANES = 16
 

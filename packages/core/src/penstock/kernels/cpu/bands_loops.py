@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from penstock.kernels.compilation import njit
-from penstock.kernels.cpu.lanes import (
+from penstock.kernels.cpu.simd import (
     LANES,
     VECTOR_BYTES,
     load,

@@ -11,7 +11,9 @@ from numba.extending import overload
 
 from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.half import narrow
-from penstock.kernels.cpu.lanes import (
+from penstock.kernels.cpu.once import once
+from penstock.kernels.cpu.saturate import saturate
+from penstock.kernels.cpu.simd import (
     LANES,
     add,
     load,
@@ -25,8 +27,6 @@ from penstock.kernels.cpu.lanes import (
     store_pixels,
     subtract,
 )
-from penstock.kernels.cpu.once import once
-from penstock.kernels.cpu.saturate import saturate
 
 _BYTES_AHEAD = 1024
 

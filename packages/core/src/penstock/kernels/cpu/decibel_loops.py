@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba.extending import intrinsic
 
 from penstock.kernels.compilation import njit
-from penstock.kernels.cpu.lanes import (
+from penstock.kernels.cpu.simd import (
     LANES,
     VECTOR_BYTES,
     add,

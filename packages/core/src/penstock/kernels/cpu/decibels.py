@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.kernels.cpu.rows import read_only
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu import decibel_loops
 else:
-    decibel_loops = later("penstock.kernels.cpu.decibel_loops")
+    decibel_loops = lazy_module("penstock.kernels.cpu.decibel_loops")
 
 
 class DecibelScale(NamedTuple):

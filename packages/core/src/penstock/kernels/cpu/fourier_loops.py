@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from penstock.kernels.compilation import njit
-from penstock.kernels.cpu.lanes import (
+from penstock.kernels.cpu.simd import (
     VECTOR_BYTES,
     add,
     load,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.rows import read_only
 from penstock.tensors.rows import Rows
@@ -17,7 +17,7 @@ from penstock.tensors.rows import Rows
 if TYPE_CHECKING:
     from penstock.kernels.cpu import normalize_loops
 else:
-    normalize_loops = later("penstock.kernels.cpu.normalize_loops")
+    normalize_loops = lazy_module("penstock.kernels.cpu.normalize_loops")
 
 
 def totals(data: np.ndarray, axes: Sequence[int]) -> np.ndarray:

@@ -10,7 +10,8 @@ from numba.core import types
 
 from penstock.kernels.compilation import njit
 from penstock.kernels.cpu import half
-from penstock.kernels.cpu.lanes import (
+from penstock.kernels.cpu.once import once
+from penstock.kernels.cpu.simd import (
     LANES,
     VECTOR_BYTES,
     load,
@@ -24,7 +25,6 @@ from penstock.kernels.cpu.lanes import (
     store,
     subtract,
 )
-from penstock.kernels.cpu.once import once
 
 LIMITS: dict[np.dtype[Any], tuple[float, float]] = {
     np.dtype(np.uint8): (0.0, 255.0),
@@ -39,7 +39,7 @@ STORED_AS: dict[np.dtype[Any], np.dtype[Any]] = {
     np.dtype(np.uint16): np.dtype(np.int16),
     np.dtype(np.float16): np.dtype(np.uint16),
 }
-"""Types that kernels see as another one of the same size; see `penstock.kernels.cpu.lanes`."""
+"""Types that kernels see as another one of the same size; see `penstock.kernels.cpu.simd`."""
 
 
 _ROWS_AHEAD = 2

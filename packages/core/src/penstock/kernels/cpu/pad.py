@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.kernels.cpu.rows import read_only
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu import pad_loops
     from penstock.tensors.rows import Rows
 else:
-    pad_loops = later("penstock.kernels.cpu.pad_loops")
+    pad_loops = lazy_module("penstock.kernels.cpu.pad_loops")
 
 Move = Callable[[np.ndarray, np.ndarray], None]
 """Fills its second argument with its first, converting the type where needed."""

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.kernels.cpu.rows import as_rows
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu import pointwise_loops
 else:
-    pointwise_loops = later("penstock.kernels.cpu.pointwise_loops")
+    pointwise_loops = lazy_module("penstock.kernels.cpu.pointwise_loops")
 
 
 def scale_and_shift(source: np.ndarray, out: np.ndarray, scale: float, offset: float) -> None:

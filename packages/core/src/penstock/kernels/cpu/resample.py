@@ -1,7 +1,7 @@
 """Separable resampling of images, rounded, normalised and laid out while it is in registers.
 
 Output rows are made sixteen at a time, in three steps that all work on vectors of sixteen numbers
-(`penstock.kernels.cpu.lanes`) and keep everything in between in the processor's caches:
+(`penstock.kernels.cpu.simd`) and keep everything in between in the processor's caches:
 
 1. *Vertically*: each of the sixteen rows is a weighted sum of source rows, sixteen neighbouring
    elements at a time, and every square of 16 by 16 sums is transposed on the way to the scratch
@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from penstock.kernels.cpu import half
-from penstock.kernels.cpu.lanes import LANES
 from penstock.kernels.cpu.normalize_pixels import LIMITS, STORED_AS
 from penstock.kernels.cpu.resample_loops import SQUARES, compiled_blend, compiled_resample
 from penstock.kernels.cpu.resample_taps import Taps, axis_taps, planned_taps
+from penstock.kernels.cpu.simd import LANES
 
 __all__ = ["Scratch", "axis_taps", "blend_slices", "planned_taps", "resample_image"]
 

@@ -9,7 +9,8 @@ import numpy as np
 from numba.core import types
 
 from penstock.kernels.compilation import njit
-from penstock.kernels.cpu.lanes import (
+from penstock.kernels.cpu.once import once
+from penstock.kernels.cpu.simd import (
     CACHE_LINE,
     LANES,
     VECTOR_BYTES,
@@ -29,7 +30,6 @@ from penstock.kernels.cpu.lanes import (
     transpose,
     transpose_past_caches,
 )
-from penstock.kernels.cpu.once import once
 
 _WIDE = 4
 """Vectors of source rows that are summed at a time."""

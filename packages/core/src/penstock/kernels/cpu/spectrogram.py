@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.kernels.cpu.bands import NO_BANDS, Bands, apply_bands
 from penstock.kernels.cpu.decibels import NO_DECIBELS, DecibelScale, to_decibels
 from penstock.kernels.cpu.fourier import spectrum_of
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from penstock.kernels.cpu import spectrogram_loops
 else:
-    fft = later("scipy.fft")
-    spectrogram_loops = later("penstock.kernels.cpu.spectrogram_loops")
+    fft = lazy_module("scipy.fft")
+    spectrogram_loops = lazy_module("penstock.kernels.cpu.spectrogram_loops")
 
 LANES = 16
 """Frames that are worked on together."""

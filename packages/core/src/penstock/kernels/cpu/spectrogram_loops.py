@@ -16,7 +16,8 @@ from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.bands_loops import put_columns, put_rows, sum_bands
 from penstock.kernels.cpu.decibel_loops import decibels
 from penstock.kernels.cpu.fourier_loops import PAIR_BYTES, sizes_of_even, sizes_of_odd, transform
-from penstock.kernels.cpu.lanes import (
+from penstock.kernels.cpu.pointers import pointer
+from penstock.kernels.cpu.simd import (
     LANES,
     VECTOR_BYTES,
     load,
@@ -25,7 +26,6 @@ from penstock.kernels.cpu.lanes import (
     store,
     transpose,
 )
-from penstock.kernels.cpu.pointers import pointer
 
 
 @njit(nogil=True)

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.rows import read_only
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu import warp_image, warp_rgb, warp_volume
 else:
-    warp_image = later("penstock.kernels.cpu.warp_image")
-    warp_rgb = later("penstock.kernels.cpu.warp_rgb")
-    warp_volume = later("penstock.kernels.cpu.warp_volume")
+    warp_image = lazy_module("penstock.kernels.cpu.warp_image")
+    warp_rgb = lazy_module("penstock.kernels.cpu.warp_rgb")
+    warp_volume = lazy_module("penstock.kernels.cpu.warp_volume")
 
 _CACHE_LINE_BYTES = 64
 _FITS_INTO_CACHE_BYTES = 1 << 20

@@ -9,7 +9,7 @@ import numpy as np
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.shared import record
 from penstock.kernels.plan.compiled import compiled
-from penstock.tensors.gpu.batch import plain, shape_rows
+from penstock.tensors.gpu.batch import as_contiguous, shape_rows
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
@@ -179,7 +179,7 @@ def _uploaded(queue: Queue, windows: Windows) -> list[_Window]:
     step, next_axis = weights.strides[0] if len(weights) > 1 else 0, weights.strides[1]
     found = []
     for axis in range(reaches.shape[1]):
-        own = plain(reaches[:, axis])
+        own = as_contiguous(reaches[:, axis])
         longest = int(own.max())
         common = longest if len(own) == 1 or int(own.min()) == longest else 0
         found.append(_Window(own, address + axis * next_axis, step, longest, common))

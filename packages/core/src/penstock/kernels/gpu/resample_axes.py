@@ -9,7 +9,7 @@ import numpy as np
 from penstock.kernels.cpu.resample_taps import Filter
 from penstock.kernels.plan.compiled import compiled
 from penstock.kernels.plan.resize_axes import AXIS, find_copies
-from penstock.tensors.gpu.batch import plain
+from penstock.tensors.gpu.batch import as_contiguous
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.resample_taps import KeptTaps
@@ -114,7 +114,7 @@ class AxesSampling:
             found = self._remembered(axis, AxesSampling(both, self.antialias, self.index))
         # The same axes, and their taps, with another choice among them.
         index = np.empty_like(self.index)
-        _choose(self.index, axis, plain(where), self.table.shape[1], index)
+        _choose(self.index, axis, as_contiguous(where), self.table.shape[1], index)
         chosen = AxesSampling(found.table, self.antialias, index)
         chosen._derived, chosen.kept_taps = found._derived, found.kept_taps
         return chosen

@@ -15,7 +15,7 @@ from penstock.kernels.gpu.records import launch_counted
 from penstock.kernels.gpu.strided_axes import Axes, follow
 from penstock.kernels.gpu.transpose import copy_tiles
 from penstock.kernels.plan.compiled import compiled
-from penstock.tensors.gpu.batch import in_one_piece, plain
+from penstock.tensors.gpu.batch import as_contiguous, in_one_piece
 from penstock.tensors.gpu.queue import install_strided_copy
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def gather(queue: Queue, sources: np.ndarray, sizes_bytes: np.ndarray, target: D
     target
         Where they go.
     """
-    extents = plain(sizes_bytes[:, np.newaxis])
+    extents = as_contiguous(sizes_bytes[:, np.newaxis])
     _copy_rows(queue, Axes(sources, target.pointers, extents, np.ones_like(extents), 1, True))
 
 
@@ -124,8 +124,8 @@ def _copy_rows(queue: Queue, axes: Axes) -> None:
     records = np.zeros(len(axes.source), _record(outer))
     blocks, blocks_each = _describe(
         records,
-        plain(axes.source),
-        plain(axes.target),
+        as_contiguous(axes.source),
+        as_contiguous(axes.target),
         axes.extents,
         axes.strides,
         axes.itemsize,

@@ -10,7 +10,7 @@ import numpy as np
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import launch_counted
 from penstock.kernels.plan.compiled import compiled
-from penstock.tensors.gpu.batch import plain
+from penstock.tensors.gpu.batch import as_contiguous
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.strided_axes import Axes
@@ -82,8 +82,8 @@ def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: in
         stage_bytes = _SMALL_STAGE_BYTES if has_less else _PIXEL_STAGE_BYTES
     blocks, blocks_each, inner, shared_bytes = _describe(
         records,
-        plain(axes.source),
-        plain(axes.target),
+        as_contiguous(axes.source),
+        as_contiguous(axes.target),
         axes.extents,
         axes.strides,
         axes.itemsize,

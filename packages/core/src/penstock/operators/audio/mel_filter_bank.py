@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, LayoutError, ShapeError
 from penstock.kernels.cpu.bands import MEL_SCALES, Bands, apply_bands, mel_bands
 from penstock.operators.support.argument_types import BoolArg, FloatArg, IntArg, StringArg
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu.spectrogram import DeviceBands
     from penstock.tensors.gpu.batch import LazyBatch
 else:
-    _gpu_bands = later("penstock.kernels.gpu.bands")
+    _gpu_bands = lazy_module("penstock.kernels.gpu.bands")
 
 
 @operator(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.decibels import decibel_scale, to_decibels
 from penstock.operators.support.argument_types import FloatArg
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu import decibels as _gpu_decibels
     from penstock.tensors.gpu.batch import DeviceBatch
 else:
-    _gpu_decibels = later("penstock.kernels.gpu.decibels")
+    _gpu_decibels = lazy_module("penstock.kernels.gpu.decibels")
 
 
 @operator(

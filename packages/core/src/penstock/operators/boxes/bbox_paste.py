@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ShapeError
 from penstock.operators.support.argument_types import BoolArg, FloatArg
 from penstock.operators.support.arguments import scalars
@@ -20,7 +20,7 @@ from penstock.types import DALIDataType
 if TYPE_CHECKING:
     from penstock.kernels.cpu import bbox_paste as _cpu
 else:
-    _cpu = later("penstock.kernels.cpu.bbox_paste")
+    _cpu = lazy_module("penstock.kernels.cpu.bbox_paste")
 
 
 @operator(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.operators.support.argument_types import BoolArg, FloatArg, FloatListArg
 from penstock.operators.support.operator import (
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu import box_encoder as _gpu
     from penstock.tensors.gpu.batch import DeviceBatch
 else:
-    _cpu = later("penstock.kernels.cpu.box_encoder")
-    _gpu = later("penstock.kernels.gpu.box_encoder")
+    _cpu = lazy_module("penstock.kernels.cpu.box_encoder")
+    _gpu = lazy_module("penstock.kernels.gpu.box_encoder")
 
 
 @operator(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, LayoutError, MisusedArgumentError, ShapeError
 from penstock.kernels.cpu.random import sample_uniforms
 from penstock.operators.support.argument_types import (
@@ -26,7 +26,7 @@ from penstock.types import DALIDataType
 if TYPE_CHECKING:
     from penstock.kernels.cpu import bbox_crop as _cpu
 else:
-    _cpu = later("penstock.kernels.cpu.bbox_crop")
+    _cpu = lazy_module("penstock.kernels.cpu.bbox_crop")
 
 _BLOCK = 32
 """Attempts that are drawn at a time."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, LayoutError, MisusedArgumentError, ShapeError
 from penstock.kernels.cpu.cast import converter
 from penstock.operators.support.argument_types import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu import erase as _gpu
     from penstock.tensors.gpu.batch import DeviceBatch
 else:
-    _gpu = later("penstock.kernels.gpu.erase")
+    _gpu = lazy_module("penstock.kernels.gpu.erase")
 _FARTHEST = np.float32(1 << 30)
 
 

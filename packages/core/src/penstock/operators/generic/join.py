@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import DataTypeError, LayoutError, MisusedArgumentError, ShapeError
 from penstock.operators.support.argument_types import IntArg, StringArg
 from penstock.operators.support.arguments import given
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu import join as _gpu
     from penstock.tensors.gpu.batch import DeviceBatch
 else:
-    _cpu = later("penstock.kernels.cpu.join")
-    _gpu = later("penstock.kernels.gpu.join")
+    _cpu = lazy_module("penstock.kernels.cpu.join")
+    _gpu = lazy_module("penstock.kernels.gpu.join")
 
 
 class Join(SampleOperator):

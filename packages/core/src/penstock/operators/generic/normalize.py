@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError
 from penstock.kernels.cpu.normalize import (
     needs_double,
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from penstock.operators.support.normalize import batch as _normalize_batch
     from penstock.tensors.gpu.batch import DeviceBatch
 else:
-    _normalize_blocks = later("penstock.kernels.gpu.normalize_blocks")
-    _normalize_short = later("penstock.kernels.gpu.normalize_short")
-    _normalize_batch = later("penstock.operators.support.normalize.batch")
+    _normalize_blocks = lazy_module("penstock.kernels.gpu.normalize_blocks")
+    _normalize_short = lazy_module("penstock.kernels.gpu.normalize_short")
+    _normalize_batch = lazy_module("penstock.operators.support.normalize.batch")
 _TYPES = (
     DALIDataType.UINT8,
     DALIDataType.INT8,

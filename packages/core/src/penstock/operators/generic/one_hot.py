@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import (
     ArgumentValueError,
     DataTypeError,
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu import one_hot as _gpu
     from penstock.tensors.gpu.batch import DeviceBatch
 else:
-    _cpu = later("penstock.kernels.cpu.one_hot")
-    _gpu = later("penstock.kernels.gpu.one_hot")
+    _cpu = lazy_module("penstock.kernels.cpu.one_hot")
+    _gpu = lazy_module("penstock.kernels.gpu.one_hot")
 
 _TYPES = (
     DALIDataType.UINT8,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, LayoutError, OutOfRangeError, ShapeError
 from penstock.operators.support.argument_types import IntListArg
 from penstock.operators.support.operator import (
@@ -22,7 +22,7 @@ from penstock.tensors.gpu.batch import DeviceBatch, volumes
 if TYPE_CHECKING:
     from penstock.kernels.gpu import strided_copy as _gpu
 else:
-    _gpu = later("penstock.kernels.gpu.strided_copy")
+    _gpu = lazy_module("penstock.kernels.gpu.strided_copy")
 
 _SEQUENCES = Input(
     "sequences", 'Data of two dimensions or more, whose first axis is "F", if it has a layout.'

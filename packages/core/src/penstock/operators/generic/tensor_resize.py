@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
 from penstock.operators.support.argument_types import (
     FloatListArg,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from penstock.kernels.plan import resize_axes as _plan
     from penstock.tensors.gpu.batch import DeviceBatch
 else:
-    _plan = later("penstock.kernels.plan.resize_axes")
+    _plan = lazy_module("penstock.kernels.plan.resize_axes")
 
 _ROUNDING = ("round", "truncate", "ceil")
 _MOST_AXES = 3

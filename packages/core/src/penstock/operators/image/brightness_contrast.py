@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.kernels.cpu.pointwise import scale_and_shift
 from penstock.operators.support.argument_types import DataTypeArg, FloatArg
 from penstock.operators.support.operator import (
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu import pointwise as _kernels
     from penstock.kernels.plan import adjustments as _adjustments
 else:
-    _adjustments = later("penstock.kernels.plan.adjustments")
-    _kernels = later("penstock.kernels.gpu.pointwise")
+    _adjustments = lazy_module("penstock.kernels.plan.adjustments")
+    _kernels = lazy_module("penstock.kernels.gpu.pointwise")
 _TYPES = (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.FLOAT)
 _INPUT = Input(
     "data",

@@ -37,7 +37,13 @@ from penstock.operators.support.resize.resized_image import ResizedImage
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.operators.support.warp.warped_batch import WarpedBatch
 from penstock.operators.support.windows.arguments import CROP_ARGS, CropWindow, OutOfBounds
-from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, plain, shape_rows
+from penstock.tensors.gpu.batch import (
+    DeviceBatch,
+    LazyBatch,
+    StridedBatch,
+    as_contiguous,
+    shape_rows,
+)
 from penstock.types import DALIDataType, to_numpy_type
 
 _IN_TYPES = (
@@ -257,7 +263,7 @@ class CropMirrorNormalize(SampleOperator):
     def _batch_windows(self, planned: Planned, data: LazyBatch) -> NormalizedWindows:
         """What of the samples of a batch is normalised."""
         anchors, shapes, outside, numbers = planned.table
-        extents = shape_rows(data) if len(anchors) < len(data) else plain(data.shapes)
+        extents = shape_rows(data) if len(anchors) < len(data) else as_contiguous(data.shapes)
         channels = shapes[:, self._order.channels]
         fills = {count: self._fill(count) for count in dict.fromkeys(channels.tolist())}
         table = self._normalization.table(numbers, channels, fills)

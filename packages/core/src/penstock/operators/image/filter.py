@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import (
     ArgumentChoiceError,
     ArgumentValueError,
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu import correlate as _gpu
     from penstock.tensors.gpu.batch import DeviceBatch
 else:
-    _cpu = later("penstock.kernels.cpu.correlate")
-    _gpu = later("penstock.kernels.gpu.correlate")
+    _cpu = lazy_module("penstock.kernels.cpu.correlate")
+    _gpu = lazy_module("penstock.kernels.gpu.correlate")
 _TYPES = (
     DALIDataType.UINT8,
     DALIDataType.INT8,

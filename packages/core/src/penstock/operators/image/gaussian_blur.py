@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import DataTypeError
 from penstock.kernels.cpu.filter import filter_separably, gaussian_window
 from penstock.operators.support.argument_types import DataTypeArg, FloatListArg, IntListArg
@@ -19,7 +19,7 @@ from penstock.operators.support.operator import (
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
-from penstock.tensors.gpu.batch import plain
+from penstock.tensors.gpu.batch import as_contiguous
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu.filter import Windows
     from penstock.tensors.gpu.batch import DeviceBatch
 else:
-    _gpu_filter = later("penstock.kernels.gpu.filter")
+    _gpu_filter = lazy_module("penstock.kernels.gpu.filter")
 _TYPES = tuple(DALIDataType(t) for t in range(DALIDataType.UINT8, DALIDataType.FLOAT64 + 1))
 
 
@@ -121,7 +121,7 @@ class GaussianBlur(SampleOperator):
             sigmas, sizes = plan_batch(self, c, data).table
             if not self.tensor_args:
                 sigmas, sizes = sigmas[:1], sizes[:1]
-            windows = _gpu_filter.gaussian_windows(plain(sigmas), plain(sizes))
+            windows = _gpu_filter.gaussian_windows(as_contiguous(sigmas), as_contiguous(sizes))
             if not self.tensor_args:
                 self._constant_windows[count] = windows
         out = c.empty(data.extents, self._dtype)

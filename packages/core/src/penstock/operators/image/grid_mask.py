@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.operators.support.argument_types import FloatArg, IntArg
 from penstock.operators.support.arguments import scalars
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu import grid_mask as _gpu
     from penstock.tensors.gpu.batch import DeviceBatch
 else:
-    _cpu = later("penstock.kernels.cpu.grid_mask")
-    _gpu = later("penstock.kernels.gpu.grid_mask")
+    _cpu = lazy_module("penstock.kernels.cpu.grid_mask")
+    _gpu = lazy_module("penstock.kernels.gpu.grid_mask")
 
 
 @operator(

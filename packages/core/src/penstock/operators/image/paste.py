@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.operators.support.argument_types import FloatArg, IntArg, IntListArg
 from penstock.operators.support.arguments import scalars
@@ -24,7 +24,7 @@ from penstock.types import DALIDataType
 if TYPE_CHECKING:
     from penstock.kernels.gpu import window as _gpu
 else:
-    _gpu = later("penstock.kernels.gpu.window")
+    _gpu = lazy_module("penstock.kernels.gpu.window")
 
 
 @operator(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.operators.support.argument_types import IntListArg
 from penstock.operators.support.operator import operator
@@ -20,7 +20,7 @@ from penstock.operators.support.windows.random_crop import RANDOM_CROP_ARGS, ran
 if TYPE_CHECKING:
     from penstock.kernels.plan import random_crop as _random_crop
 else:
-    _random_crop = later("penstock.kernels.plan.random_crop")
+    _random_crop = lazy_module("penstock.kernels.plan.random_crop")
 
 
 @operator(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError
 from penstock.operators.support.argument_types import BoolArg, FloatArg, FloatListArg
 from penstock.operators.support.arguments import scalars
@@ -20,13 +20,13 @@ from penstock.operators.support.warp.warping_operator import (
     WARP_TYPES,
     WarpingOperator,
 )
-from penstock.tensors.gpu.batch import plain
+from penstock.tensors.gpu.batch import as_contiguous
 
 if TYPE_CHECKING:
     from penstock.kernels.plan import rotations as _rotations
     from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch
 else:
-    _rotations = later("penstock.kernels.plan.rotations")
+    _rotations = lazy_module("penstock.kernels.plan.rotations")
 _NO_AXES = np.empty((0, 3))
 
 SLACK = 1e-2
@@ -97,12 +97,12 @@ class Rotate(WarpingOperator):
 
     def plan(self, c: PlanContext, data: Samples) -> Planned:
         shapes = data.shapes
-        extents = plain(shapes[:, :-1])
+        extents = as_contiguous(shapes[:, :-1])
         degrees = self._few("angle", scalars(c, "angle", np.float64))
         axes = self._directions(c) if extents.shape[1] == 3 else _NO_AXES
         count = max(len(extents), len(degrees), len(axes))
         if self.given("size"):
-            canvas = plain(self.requested_sizes(c, extents.shape[1]))
+            canvas = as_contiguous(self.requested_sizes(c, extents.shape[1]))
         elif self._keeps_size:
             canvas = extents
         else:
@@ -147,7 +147,7 @@ class Rotate(WarpingOperator):
     def _few(self, name: str, values: np.ndarray | None) -> np.ndarray:
         """The values of an argument, of which a constant has one row for all samples."""
         assert values is not None
-        return plain(values if name in self.tensor_args else values[:1])
+        return as_contiguous(values if name in self.tensor_args else values[:1])
 
     def _directions(self, c: PlanContext) -> np.ndarray:
         """Argument `axis`, float64 ``(samples, 3)``, or one row for all."""

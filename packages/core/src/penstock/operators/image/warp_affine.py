@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
 from penstock.operators.support.argument_types import ArgType, BoolArg, FloatListArg
 from penstock.operators.support.arguments import given
@@ -20,14 +20,14 @@ from penstock.operators.support.warp.warping_operator import (
     WARP_TYPES,
     WarpingOperator,
 )
-from penstock.tensors.gpu.batch import LazyBatch, plain
+from penstock.tensors.gpu.batch import LazyBatch, as_contiguous
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu import affine
     from penstock.tensors.gpu.batch import DeviceBatch
 else:
-    affine = later("penstock.kernels.cpu.affine")
+    affine = lazy_module("penstock.kernels.cpu.affine")
 
 _MATRIX = ArgType(
     FloatListArg.name,
@@ -141,7 +141,7 @@ class WarpAffine(WarpingOperator):
         planned = plan_batch(self, c, data, *given(transform))
         matrices = planned.table[0]
         if self.args.matrix:
-            matrices = plain(matrices[:1])
+            matrices = as_contiguous(matrices[:1])
         return self.warped_batch(c, data, planned, matrices, as_input=not self.given("size"))
 
     def _by_device(
@@ -190,7 +190,7 @@ def _checked(matrices: np.ndarray, rank: int) -> np.ndarray:
     shape = matrices.shape[1:]
     if shape[-2:] != (rank, rank + 1) or math.prod(shape) != rank * (rank + 1):
         raise _wrong_shape(shape, rank)
-    return plain(matrices).reshape(-1, rank, rank + 1)
+    return as_contiguous(matrices).reshape(-1, rank, rank + 1)
 
 
 def _wrong_shape(shape: tuple[int, ...], rank: int) -> ShapeError:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.random import fill_normal
 from penstock.operators.noise.salt_and_pepper import NOISY
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu import noise as _gpu
     from penstock.tensors.gpu.batch import DeviceBatch
 else:
-    _gpu = later("penstock.kernels.gpu.noise")
+    _gpu = lazy_module("penstock.kernels.gpu.noise")
 
 
 @operator(

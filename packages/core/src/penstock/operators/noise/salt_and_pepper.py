@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, LayoutError
 from penstock.kernels.cpu.fill import fill_of_type
 from penstock.kernels.cpu.random import fill_uniform
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu import noise as _gpu
     from penstock.tensors.gpu.batch import DeviceBatch
 else:
-    _cpu = later("penstock.kernels.cpu.noise")
-    _gpu = later("penstock.kernels.gpu.noise")
+    _cpu = lazy_module("penstock.kernels.cpu.noise")
+    _gpu = lazy_module("penstock.kernels.gpu.noise")
 
 NOISY = Input(
     "data",

@@ -63,5 +63,5 @@ class PythonFunction(FunctionCaller):
             raise not_an_array(value, "an array of CuPy", "`cupy.asarray` makes one.")
         array = xp.ascontiguousarray(value)
         owner = ForeignMemory(queue.runtime, array)
-        owner.used_on(queue.stream)
+        owner.record_stream(queue.stream)
         return GpuArray(address_of(array), value.shape, value.dtype, (owner,))

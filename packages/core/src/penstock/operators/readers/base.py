@@ -1,4 +1,4 @@
-"""What all readers have in common: their arguments, their order, and the face they show."""
+"""What all readers have in common: their arguments, their order, and the interface they show."""
 
 from __future__ import annotations
 

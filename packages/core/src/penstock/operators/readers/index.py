@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, BadSampleError
 from penstock.operators.readers.storage import (
     Allocate,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.kernels.cpu import reading_threads
     from penstock.kernels.cpu.reading_threads import Extents
 else:
-    reading_threads = later("penstock.kernels.cpu.reading_threads")
+    reading_threads = lazy_module("penstock.kernels.cpu.reading_threads")
 
 
 class RaggedColumn:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.operators.support.operator import operator
 from penstock.operators.support.reduction import AXES, DATA, Reduction
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from penstock.kernels.cpu import reduce as _cpu
     from penstock.kernels.gpu import reduce as _gpu
 else:
-    _cpu = later("penstock.kernels.cpu.reduce")
-    _gpu = later("penstock.kernels.gpu.reduce")
+    _cpu = lazy_module("penstock.kernels.cpu.reduce")
+    _gpu = lazy_module("penstock.kernels.gpu.reduce")
 
 
 class _Extreme(Reduction):

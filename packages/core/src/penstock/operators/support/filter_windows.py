@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, LayoutError, ShapeError
-from penstock.tensors.gpu.batch import plain
+from penstock.tensors.gpu.batch import as_contiguous
 
 if TYPE_CHECKING:
     from penstock.kernels.plan import blur_windows as _windows
     from penstock.operators.support.operator import Operator
     from penstock.operators.support.planning import PlanContext
 else:
-    _windows = later("penstock.kernels.plan.blur_windows")
+    _windows = lazy_module("penstock.kernels.plan.blur_windows")
 
 _HUGE = 1e9
 """Standard deviations whose windows nobody could hold."""
@@ -56,7 +56,7 @@ def _for_each_axis(
             f"`{name}` has {len(got)} values, {got}; expected one, or one for each of the {count} "
             "axes."
         )
-    return plain(np.broadcast_to(values, (len(values), count)))
+    return as_contiguous(np.broadcast_to(values, (len(values), count)))
 
 
 def _check(sigma: float, size: int) -> None:

@@ -173,7 +173,7 @@ def _batch(queue: Queue, arrays: tuple[Any, ...]) -> DeviceBatch:
     xp = queue.runtime.xp
     packed = [a if a.flags.c_contiguous else xp.ascontiguousarray(a) for a in arrays]
     owner = ForeignMemory(queue.runtime, packed)
-    owner.used_on(queue.stream)
+    owner.record_stream(queue.stream)
     shapes = np.array([a.shape for a in packed], np.int64).reshape(len(packed), packed[0].ndim)
     pointers = np.array([address_of(a) for a in packed], np.uint64)
     return DeviceBatch(queue.runtime, (owner,), pointers, shapes, packed[0].dtype)

@@ -7,13 +7,13 @@ from penstock.operators.support.listed import Listed
 OPERATORS: dict[str, Listed] = {
     entry.name: entry
     for entry in (
-        Listed("_arithmetic_generic_op", "arithmetic.operator", hidden=True),
+        Listed("_arithmetic_generic_op", "arithmetic.arithmetic_generic_op", hidden=True),
         Listed("_conditional.merge", "generic.merge", hidden=True),
         Listed("_conditional.not_", "generic.logical", hidden=True),
         Listed("_conditional.validate_logical", "generic.logical", hidden=True),
         Listed("_constant_tensor", "generic.constant", hidden=True),
-        Listed("_copy_to_cpu", "transfer.operator", hidden=True),
-        Listed("_copy_to_gpu", "transfer.operator", hidden=True),
+        Listed("_copy_to_cpu", "transfer.copy_between_devices", hidden=True),
+        Listed("_copy_to_gpu", "transfer.copy_between_devices", hidden=True),
         Listed("_shape", "generic.shape", hidden=True),
         Listed("_subscript_dim_check", "generic.subscript", hidden=True),
         Listed("_tensor_subscript", "generic.subscript", hidden=True),
@@ -121,7 +121,7 @@ OPERATORS: dict[str, Listed] = {
             deprecated="tensor_resize",
             dynamic=False,
         ),
-        Listed("external_source", "external.operator", dynamic=False),
+        Listed("external_source", "external.external_source", dynamic=False),
         Listed(
             "fast_resize_crop_mirror",
             "image.resize_crop_mirror",

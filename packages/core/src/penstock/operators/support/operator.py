@@ -267,7 +267,7 @@ def operator(
     old_names: Iterable[str | OldName] = (),
     **traits: Any,
 ) -> Callable[[Any], type[Operator]]:
-    """Declare an operator: what is decorated becomes ``fn.<name>`` and all its other faces.
+    """Declare an operator: what is decorated becomes ``fn.<name>`` and all its other interfaces.
 
     It is a sub-class of `SampleOperator` or `BatchOperator`, or a function
     ``f(xp, *inputs, **arguments)`` of the array module, the inputs of one sample and the arguments

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from penstock.errors import ArgumentValueError, PenstockError, ShapeError
-from penstock.tensors.gpu.batch import plain, shape_row, shape_rows
+from penstock.tensors.gpu.batch import as_contiguous, shape_row, shape_rows
 
 SMALL_ELEMENTS = 64
 """Samples with no more elements count as small values: they may be computed by `plan`."""
@@ -296,7 +296,7 @@ class PlanContext:
             if numbers is not None:
                 if numbers.size != len(numbers):
                     self.values(name)  # says what is wrong
-                return plain(numbers.reshape(-1))
+                return as_contiguous(numbers.reshape(-1))
         return _one_float(default if constant is None else constant)
 
     def raw(self, name: str) -> Sequence[np.ndarray]:

@@ -22,8 +22,8 @@ from penstock.errors import (
     ShapeError,
 )
 from penstock.operators.support.argument_types import BoolArg, IntArg, ObjectArg
-from penstock.operators.support.late_batch import LateBatch
 from penstock.operators.support.operator import BatchOperator
+from penstock.operators.support.runtime_typed_batch import RuntimeTypedBatch
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.interop import dali_type
 from penstock.tracebacks import raised_at
@@ -73,7 +73,7 @@ TRAITS: dict[str, Any] = {
     "variadic": True,
     "max_inputs": 256,
     "in_order": True,
-    "tells_late": True,
+    "data_dependent_type": True,
     "calls_user": True,
     "is_kept": True,
     "dynamic": False,
@@ -137,7 +137,7 @@ class FunctionCaller(BatchOperator):
 
         self._call_for_all(c, [[self.shown(r) for r in rows] for rows in inputs], keep, c.fail)
 
-    def gpu(self, c: BatchContext, *batches: DeviceBatch) -> tuple[LateBatch, ...]:
+    def gpu(self, c: BatchContext, *batches: DeviceBatch) -> tuple[RuntimeTypedBatch, ...]:
         """Call the function for a batch on the GPU, whose stream its work goes to."""
         queue = c.queue
         found: list[list[GpuArray]] = [[] for _ in range(self.args.num_outputs)]
@@ -186,7 +186,7 @@ class FunctionCaller(BatchOperator):
             except Exception as error:
                 fail(error, index, raised_at(error))
 
-    def _late(self, queue: Queue, output: int, arrays: list[GpuArray]) -> LateBatch:
+    def _late(self, queue: Queue, output: int, arrays: list[GpuArray]) -> RuntimeTypedBatch:
         """A copy of what the function has returned for one output, in one piece of memory."""
         from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
 
@@ -204,7 +204,7 @@ class FunctionCaller(BatchOperator):
         queue.keep(source)
         target = queue.empty(source.shapes, kind.dtype)
         queue.copy_strided(StridedBatch.of(source), target)
-        return LateBatch(target, kind.spec)
+        return RuntimeTypedBatch(target, kind.spec)
 
 
 class GpuArray(NamedTuple):

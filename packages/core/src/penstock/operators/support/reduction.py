@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import DataTypeError, MisusedArgumentError, ShapeError
 from penstock.operators.support.argument_types import BoolArg, IntListArg, LayoutArg
 from penstock.operators.support.axes import checked_axes, named_axes
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu import reduce as _gpu
     from penstock.tensors.gpu.batch import DeviceBatch
 else:
-    _gpu = later("penstock.kernels.gpu.reduce")
+    _gpu = lazy_module("penstock.kernels.gpu.reduce")
 _UNSIGNED = (DALIDataType.UINT8, DALIDataType.UINT16, DALIDataType.UINT32, DALIDataType.UINT64)
 _INTEGERS = [DALIDataType(t) for t in range(DALIDataType.UINT8, DALIDataType.INT64 + 1)]
 DATA = Input("data", "Numbers of any rank and layout.", dtypes=(*_INTEGERS, DALIDataType.FLOAT))

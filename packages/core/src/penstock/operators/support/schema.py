@@ -1,6 +1,6 @@
 """What a declaration of an operator says: plain data, no behaviour.
 
-One `OpSchema` is the single source of an operator's ``fn``, ``ops`` and dynamic faces, its
+One `OpSchema` is the single source of an operator's ``fn``, ``ops`` and dynamic interfaces, its
 argument checks, docstring, stub and line in the support matrix.
 """
 
@@ -133,8 +133,8 @@ class OpSchema:
     """Works on whole batches of one iteration after the other, in their order: it calls what may
     remember something, or talk to other processes.
     """
-    tells_late: bool = False
-    """Only the data tells what comes out: `cpu` and `gpu` return a `LateBatch` for each
+    data_dependent_type: bool = False
+    """Only the data tells what comes out: `cpu` and `gpu` return a `RuntimeTypedBatch` for each
     output, and what reads it begins when it is there.
     """
     fed: bool = False

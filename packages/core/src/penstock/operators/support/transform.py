@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.operators.support.argument_types import BoolArg, FrameFloatListArg
 from penstock.operators.support.arguments import given
@@ -20,7 +20,7 @@ from penstock.types import DALIDataType
 if TYPE_CHECKING:
     from penstock.kernels.cpu import affine
 else:
-    affine = later("penstock.kernels.cpu.affine")
+    affine = lazy_module("penstock.kernels.cpu.affine")
 
 MOST_AXES = 6
 """Transforms of spaces of more dimensions are refused, as DALI does."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ShapeError
 from penstock.operators.support.operator import SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
@@ -25,7 +25,7 @@ from penstock.operators.support.transform import (
 if TYPE_CHECKING:
     from penstock.kernels.cpu import affine
 else:
-    affine = later("penstock.kernels.cpu.affine")
+    affine = lazy_module("penstock.kernels.cpu.affine")
 
 _NO_CENTER = np.empty((0, 1), np.float32)
 _FIRST = replace(TRANSFORM, optional=False, doc="The transform that is done first.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError, UsageError
 from penstock.operators.support.argument_types import DataTypeArg, FrameFloatListArg
 from penstock.operators.support.operator import (
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.kernels.cpu import points as points_on_cpu
     from penstock.tensors.gpu.batch import DeviceBatch
 else:
-    points_on_cpu = later("penstock.kernels.cpu.points")
+    points_on_cpu = lazy_module("penstock.kernels.cpu.points")
 
 _TYPES = (
     DALIDataType.FLOAT,

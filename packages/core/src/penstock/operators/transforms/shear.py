@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
 from penstock.operators.support.argument_types import FrameFloatListArg
 from penstock.operators.support.operator import operator
@@ -26,7 +26,7 @@ from penstock.operators.support.transform import (
 if TYPE_CHECKING:
     from penstock.kernels.cpu import affine
 else:
-    affine = later("penstock.kernels.cpu.affine")
+    affine = lazy_module("penstock.kernels.cpu.affine")
 
 _ORDER = "(xy, yx), or in space (xy, xz, yx, yz, zx, zy): of the first axis by the second"
 

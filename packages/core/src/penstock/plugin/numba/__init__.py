@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.faces.classes import class_of
+from penstock.api.classes import class_of
 from penstock.plugin.numba import fn, function_operator
 
 NumbaFunction = class_of(function_operator.NumbaFunction.schema, __name__)

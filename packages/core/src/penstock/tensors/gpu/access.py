@@ -46,7 +46,7 @@ class Access:
         if event is not None and stream != self.stream:
             with self.runtime.active():
                 self.runtime.wait(stream, event)
-        self.used_on(stream)
+        self.record_stream(stream)
 
     def grant_unknown(self) -> int | None:
         """Let somebody read the memory who does not say on which stream.
@@ -72,9 +72,9 @@ class Access:
         """Wait until the memory is written, for readers on any stream."""
         if self.event is not None:
             self.event.synchronize()
-        self.used_on(DEFAULT_STREAM)
+        self.record_stream(DEFAULT_STREAM)
 
-    def used_on(self, stream: int) -> None:
+    def record_stream(self, stream: int) -> None:
         """Note that work of `stream` reads the memory, up to when it is dropped."""
         note_use(self.owners, reading_stream(stream))
 

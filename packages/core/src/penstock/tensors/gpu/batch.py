@@ -61,7 +61,7 @@ def uniform_shape(shapes: np.ndarray) -> tuple[int, ...] | None:
     return tuple(first)
 
 
-def plain(values: np.ndarray) -> np.ndarray:
+def as_contiguous(values: np.ndarray) -> np.ndarray:
     """`values`, or a copy: C-contiguous and writable, as compiled functions expect an array.
 
     They would take any other, too, but at the price of being compiled once more.
@@ -91,7 +91,7 @@ def shape_rows(batch: LazyBatch) -> np.ndarray:
     shape = batch.uniform_shape
     if shape is not None:
         return shape_row(shape)
-    return plain(batch.shapes)
+    return as_contiguous(batch.shapes)
 
 
 @lru_cache(maxsize=1024)
@@ -124,8 +124,8 @@ def rows_in_common(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
     They have one row each where every one of them is known to have all rows alike.
     """
     if all(len(array) == 1 or not array.strides[0] for array in arrays):
-        return tuple([plain(array[:1]) for array in arrays])
-    return tuple([plain(array) for array in arrays])
+        return tuple([as_contiguous(array[:1]) for array in arrays])
+    return tuple([as_contiguous(array) for array in arrays])
 
 
 def _columns(values: np.ndarray, order: list[int]) -> np.ndarray:
@@ -179,8 +179,8 @@ class LazyBatch:
 def note_use(owners: tuple[Any, ...], stream: int) -> None:
     """Tell the owners of memory that work of `stream` reads it."""
     for owner in owners:
-        if hasattr(owner, "used_on"):
-            owner.used_on(stream)
+        if hasattr(owner, "record_stream"):
+            owner.record_stream(stream)
 
 
 def in_one_piece(owners: tuple[Any, ...], pointers: np.ndarray) -> bool:

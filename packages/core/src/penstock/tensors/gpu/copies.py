@@ -14,7 +14,7 @@ import numpy as np
 from penstock.tensors.gpu.access import Access
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, in_one_piece
 from penstock.tensors.gpu.device import get_device
-from penstock.tensors.gpu.foreign_memory import keep_behind
+from penstock.tensors.gpu.foreign_memory import defer_release
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _gather(access: Access, batch: DeviceBatch, target: DeviceBatch, queue: Queu
     elif len(batch) > _FEW and queue.has_kernels:
         flat = batch.reshaped(batch.sizes()[:, np.newaxis])
         queue.copy_strided(StridedBatch.of(flat), target)
-        keep_behind(access.runtime, queue.stream, queue.finish())
+        defer_release(access.runtime, queue.stream, queue.finish())
     else:
         _copy_runs(access.runtime, _runs(batch, target.pointers.astype(np.int64)), queue.stream)
 

@@ -38,29 +38,30 @@ class ForeignMemory:
     __slots__ = ("__weakref__", "_owner", "_runtime", "_streams", "is_scattered")
 
     def __init__(self, runtime: Runtime, owner: Any, *, is_scattered: bool = False) -> None:
-        settle()
+        release_finished()
         self.is_scattered = is_scattered
         self._owner = owner
         self._runtime = runtime
         self._streams: tuple[int, ...] = ()
 
-    def used_on(self, stream: int) -> None:
+    def record_stream(self, stream: int) -> None:
         """Note that work of `stream` reads the memory, up to when this object is dropped."""
         self._streams = noted(self._streams, stream)
 
     def __del__(self) -> None:
-        # Any thread may be anywhere now, also inside `settle`: one operation that needs no lock.
+        # Any thread may be anywhere now, also inside `release_finished`: this is one operation,
+        # which needs no lock.
         if self._streams:
             _dropped.append((self._runtime, self._streams, self._owner))
 
 
-def keep_behind(runtime: Runtime, stream: int, owner: Any) -> None:
+def defer_release(runtime: Runtime, stream: int, owner: Any) -> None:
     """Keep `owner` until the work that `stream` has been given so far is done."""
     memory = ForeignMemory(runtime, owner)
-    memory.used_on(stream)
+    memory.record_stream(stream)
 
 
-def settle() -> None:
+def release_finished() -> None:
     """Let go of what is not read any more."""
     if not _dropped and not _waiting:
         return

@@ -2,12 +2,12 @@
 
 A piece of device memory is handed out to a stream. When its owner is dropped, work that reads it
 may still be queued: on that stream, and on every stream the memory was passed on to
-(`DeviceMemory.used_on`). The same stream gets it again at once, since its work runs in order. Any
-other gets it only when events behind the work of all those streams have passed. Nobody ever waits
-for that: fresh memory is taken instead, until there is none.
+(`DeviceMemory.record_stream`). The same stream gets it again at once, since its work runs in order.
+Any other gets it only when events behind the work of all those streams have passed. Nobody ever
+waits for that: fresh memory is taken instead, until there is none.
 
 Some writers do not keep to the order of a stream: nvJPEG's hardware decoder writes to its outputs
-when it is called, whatever the stream still has to do. They ask for *settled* memory, which no
+when it is called, whatever the stream still has to do. They ask for *quiesced* memory, which no
 queued work uses any more, and which goes back behind an event even if one stream alone has used it.
 """
 
@@ -41,25 +41,25 @@ class DeviceMemory:
         How long it is, at least what was asked for.
     """
 
-    __slots__ = ("__weakref__", "_pool", "_settles", "_streams", "address", "size_bytes")
+    __slots__ = ("__weakref__", "_pool", "_quiesces", "_streams", "address", "size_bytes")
 
     def __init__(
-        self, pool: DevicePool, address: int, size_bytes: int, stream: int, settles: bool
+        self, pool: DevicePool, address: int, size_bytes: int, stream: int, quiesces: bool
     ) -> None:
         self.address = address
         self.size_bytes = size_bytes
         self._pool = pool
-        self._settles = settles
+        self._quiesces = quiesces
         self._streams: tuple[int, ...] = (stream,)
 
-    def used_on(self, stream: int) -> None:
+    def record_stream(self, stream: int) -> None:
         """Note that work of `stream` reads or writes the memory, up to when it is dropped."""
         self._streams = noted(self._streams, stream)
 
     def __del__(self) -> None:
         # A single operation that needs no lock: an object may be dropped at any instant, also on a
         # thread that is inside the pool.
-        self._pool._returned.append((self.address, self.size_bytes, self._streams, self._settles))
+        self._pool._returned.append((self.address, self.size_bytes, self._streams, self._quiesces))
 
 
 class _Pending:
@@ -97,12 +97,12 @@ class DevicePool:
         """By size: what several streams have used, or is to settle."""
         self.bytes_allocated = 0
 
-    def take(self, size_bytes: int, stream: int, *, settled: bool = False) -> DeviceMemory:
+    def take(self, size_bytes: int, stream: int, *, quiesced: bool = False) -> DeviceMemory:
         """Memory for work of `stream`.
 
         Parameters
         ----------
-        settled
+        quiesced
             No work that is queued anywhere may use it still.
 
         Raises
@@ -113,19 +113,19 @@ class DevicePool:
         size = size_class(max(size_bytes, _SMALLEST_BYTES))
         with self._lock:
             self._collect()
-            address = self._find(size, stream, settled)
+            address = self._find(size, stream, quiesced)
         if address is None:
             address = self._fresh(size)
-        return DeviceMemory(self, address, size, stream, settled)
+        return DeviceMemory(self, address, size, stream, quiesced)
 
     def _collect(self) -> None:
         """File what was dropped. Needs the lock."""
         returned = self._returned
         events: dict[int, Event] = {}
         while returned:
-            address, size, streams, settles = returned.popleft()
-            home = None if settles else streams[0]
-            others = streams if settles else streams[1:]
+            address, size, streams, quiesces = returned.popleft()
+            home = None if quiesces else streams[0]
+            others = streams if quiesces else streams[1:]
             if not others:
                 self._idle.setdefault((streams[0], size), []).append(address)
                 continue
@@ -143,16 +143,16 @@ class DevicePool:
             # been given, those that are gone among them.
             return self._runtime.record(DEFAULT_STREAM)
 
-    def _find(self, size: int, stream: int, settled: bool) -> int | None:
+    def _find(self, size: int, stream: int, quiesced: bool) -> int | None:
         """Idle memory for `stream`, if there is any. Needs the lock."""
-        idle = None if settled else self._idle.get((stream, size))
+        idle = None if quiesced else self._idle.get((stream, size))
         if idle:
             return idle.pop()
         pending = self._pending.get(size)
         if not pending:
             return None
         oldest = pending[0]
-        if oldest.home is not None and (settled or oldest.home != stream):
+        if oldest.home is not None and (quiesced or oldest.home != stream):
             # Recorded only now, the event is behind more than it has to be: no harm.
             oldest.events.append(self._recorded(oldest.home))
             oldest.home = None

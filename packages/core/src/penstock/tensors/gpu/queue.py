@@ -72,7 +72,7 @@ class Queue:
         self._deferred: list[Callable[[Queue], None]] | None = None
 
     def empty(
-        self, shapes: Any, dtype: Any, count: int | None = None, *, settled: bool = False
+        self, shapes: Any, dtype: Any, count: int | None = None, *, quiesced: bool = False
     ) -> DeviceBatch:
         """Uninitialised memory for a batch, in one piece.
 
@@ -84,7 +84,7 @@ class Queue:
             Element type.
         count
             Number of samples, where `shapes` is a single one.
-        settled
+        quiesced
             No queued work may use the memory still: for writers that do not keep to the order of
             the stream (see `penstock.tensors.gpu.pool`).
         """
@@ -100,10 +100,10 @@ class Queue:
             uniform = None if shapes is self._ragged[0] else uniform_shape(shapes)
         if uniform is not None:
             total = dense_layout(uniform, dtype.itemsize, count)[2]
-            memory = self._pool.take(max(total, 1), self.stream, settled=settled)
+            memory = self._pool.take(max(total, 1), self.stream, quiesced=quiesced)
             return DeviceBatch.dense(self.runtime, (memory,), memory.address, uniform, dtype, count)
         offsets, total = self._ragged_layout(shapes, dtype.itemsize)
-        memory = self._pool.take(max(total, 1), self.stream, settled=settled)
+        memory = self._pool.take(max(total, 1), self.stream, quiesced=quiesced)
         pointers = (memory.address + offsets).view(np.uint64)
         batch = DeviceBatch(self.runtime, (memory,), pointers, shapes, dtype)
         batch.note_layout(None)

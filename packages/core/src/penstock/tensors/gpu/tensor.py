@@ -246,7 +246,7 @@ class TensorGPU(TensorBase):
             access.grant_host()
             return
         # Libraries often use on the default stream what they took on another one.
-        access.used_on(DEFAULT_STREAM)
+        access.record_stream(DEFAULT_STREAM)
         number = stream if isinstance(stream, int) else stream_number(stream)
         if number == DEFAULT_STREAM:
             access.grant(number)

@@ -9,8 +9,8 @@ import numpy as np
 
 from penstock.errors import ArgumentTypeError, DataTypeError, LayoutError, ShapeError
 from penstock.operators.support.argument_types import IntArg, ObjectArg
-from penstock.operators.support.late_batch import LateBatch
 from penstock.operators.support.operator import BatchOperator, operator
+from penstock.operators.support.runtime_typed_batch import RuntimeTypedBatch
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.plugin.jax.assembly import of_parts
 from penstock.plugin.jax.batch_sharding import batch_sharding
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     variadic=True,
     hidden=True,
     in_order=True,
-    tells_late=True,
+    data_dependent_type=True,
     class_name="JaxFunction",
     written="jax_function",
 )
@@ -53,7 +53,7 @@ class JaxFunction(BatchOperator):
         self._sharding = None if sharding is None else batch_sharding(sharding)
         return (Spec(DALIDataType.NO_TYPE, None),) * int(self.args.num_outputs)
 
-    def cpu(self, c: Any, *samples: Sequence[np.ndarray]) -> tuple[LateBatch, ...]:
+    def cpu(self, c: Any, *samples: Sequence[np.ndarray]) -> tuple[RuntimeTypedBatch, ...]:
         """Call the function with arrays of JAX's CPU, which share the memory of the batch."""
         device = host_device()
         if device.platform != "cpu":
@@ -70,7 +70,7 @@ class JaxFunction(BatchOperator):
         found = [np.asarray(result) for result in results]  # waits for it
         return self._late(found, [to_dali_type(values.dtype) for values in found])
 
-    def gpu(self, c: Any, *batches: DeviceBatch) -> tuple[LateBatch, ...]:
+    def gpu(self, c: Any, *batches: DeviceBatch) -> tuple[RuntimeTypedBatch, ...]:
         """Call the function with arrays on the GPU; streams wait for one another."""
         queue = c.queue
         event = queue.runtime.record(queue.stream)
@@ -132,13 +132,15 @@ class JaxFunction(BatchOperator):
             found.append(value)
         return found
 
-    def _late(self, found: Sequence[Any], types: list[DALIDataType]) -> tuple[LateBatch, ...]:
+    def _late(
+        self, found: Sequence[Any], types: list[DALIDataType]
+    ) -> tuple[RuntimeTypedBatch, ...]:
         """What the engine takes over."""
         late = []
         for number, (values, dtype) in enumerate(zip(found, types, strict=True)):
             # The first axis of an array counts the samples.
             ndim = values.ndim - 1 if isinstance(values, np.ndarray) else values.ndim
-            late.append(LateBatch(values, Spec(dtype, ndim, self._layout(number, ndim))))
+            late.append(RuntimeTypedBatch(values, Spec(dtype, ndim, self._layout(number, ndim))))
         return tuple(late)
 
     def _layout(self, number: int, ndim: int) -> str:

@@ -4,7 +4,7 @@ functions in pipelines.
 
 from __future__ import annotations
 
-from penstock.faces.classes import class_of
+from penstock.api.classes import class_of
 from penstock.plugin.base_iterator import LastBatchPolicy
 from penstock.plugin.pytorch import fn, torch_utils
 from penstock.plugin.pytorch.convert import feed_ndarray, to_torch_type

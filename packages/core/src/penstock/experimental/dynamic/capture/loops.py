@@ -20,7 +20,7 @@ from penstock.kernels.cpu.philox_state import DrawSeed
 
 if TYPE_CHECKING:
     from penstock.experimental.dynamic.operations import Operation
-    from penstock.experimental.dynamic.slots import Slot
+    from penstock.experimental.dynamic.values import ValueReference
 
 _AHEAD = 2
 """Steps that are under way beside the one the program is in."""
@@ -38,7 +38,7 @@ class Root(Protocol):
             At the end.
         """
 
-    def peek(self, ahead: int) -> tuple[Slot, ...] | None:
+    def peek(self, ahead: int) -> tuple[ValueReference, ...] | None:
         """The outputs of a step to come; `None` if it is not known, or will not come."""
 
 
@@ -164,7 +164,7 @@ class Recorder:
                 self._step = step
         self._prepare(root)
 
-    def _prepare(self, root: tuple[Slot, ...]) -> None:
+    def _prepare(self, root: tuple[ValueReference, ...]) -> None:
         """Have steps done ahead: the one that begins now, if it was not, and the next ones."""
         plan = self._plan
         assert plan is not None
@@ -190,8 +190,8 @@ class Recorder:
     def invoke(
         self,
         operation: Operation,
-        slots: tuple[Slot, ...],
-        tensors: tuple[tuple[str, Slot], ...],
+        slots: tuple[ValueReference, ...],
+        tensors: tuple[tuple[str, ValueReference], ...],
         size: int | None,
         seed: Any,
     ) -> Any:
@@ -216,8 +216,8 @@ class Recorder:
         self,
         step: Step,
         operation: Operation,
-        slots: tuple[Slot, ...],
-        tensors: tuple[tuple[str, Slot], ...],
+        slots: tuple[ValueReference, ...],
+        tensors: tuple[tuple[str, ValueReference], ...],
         seed: Any,
     ) -> Any:
         """The results of a call that was done ahead; `None` if it was not."""
@@ -247,8 +247,8 @@ class Recorder:
         self,
         calls: list[Call],
         operation: Operation,
-        slots: tuple[Slot, ...],
-        tensors: tuple[tuple[str, Slot], ...],
+        slots: tuple[ValueReference, ...],
+        tensors: tuple[tuple[str, ValueReference], ...],
         seed: Any,
         results: Any,
     ) -> None:
@@ -281,7 +281,7 @@ class Recorder:
             )
         )
 
-    def _reference(self, slot: Slot) -> Reference | Slot | None:
+    def _reference(self, slot: ValueReference) -> Reference | ValueReference | None:
         """Where a slot comes from: this step, or before the loop; `None` if that is not clear."""
         found = self._references.get(id(slot))
         if found is not None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from penstock.experimental.dynamic.operations import Operation
     from penstock.experimental.dynamic.rng import RNG
-    from penstock.experimental.dynamic.slots import Slot
+    from penstock.experimental.dynamic.values import ValueReference
 
 Reference = tuple[int, int]
 """Which output of which call of a step; the call is -1 for what the step began with."""
@@ -41,14 +41,14 @@ class Call:
     """
 
     operation: Operation
-    inputs: tuple[Reference | Slot, ...]
-    tensors: tuple[tuple[str, Reference | Slot], ...]
+    inputs: tuple[Reference | ValueReference, ...]
+    tensors: tuple[tuple[str, Reference | ValueReference], ...]
     outputs: int
     code: CodeType
     instruction: int
     rng: RNG | None = None
     place: int = 0
-    slots: tuple[Slot, ...] = ()
+    slots: tuple[ValueReference, ...] = ()
     """The outputs, kept while the step is traced: what refers to them must not be mistaken."""
     callers: Sequence[tuple[CodeType, int]] = ()
 
@@ -169,7 +169,7 @@ def _in_common(
 def _translated(call: Call, numbers: dict[int, int]) -> Any:
     """Inputs and tensor arguments by the new numbers of calls; `None` if one has none."""
 
-    def new(reference: Reference | Slot) -> Any:
+    def new(reference: Reference | ValueReference) -> Any:
         if isinstance(reference, tuple):
             number = numbers.get(reference[0])
             return None if number is None else (number, reference[1])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from penstock.experimental.dynamic.calling import holder_of
 from penstock.experimental.dynamic.invocations import DONE, Invocation
 from penstock.experimental.dynamic.modes import EvalMode
-from penstock.experimental.dynamic.slots import Slot
+from penstock.experimental.dynamic.values import ValueReference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,7 +47,9 @@ class Step:
         Who does the work.
     """
 
-    def __init__(self, plan: Plan, root: tuple[Slot, ...], size: int, evaluator: Evaluator) -> None:
+    def __init__(
+        self, plan: Plan, root: tuple[ValueReference, ...], size: int, evaluator: Evaluator
+    ) -> None:
         self._plan = plan
         self.root = root
         self._size = size
@@ -55,7 +57,9 @@ class Step:
         self.seeds = plan.seeds()
         self._wish = _Wish()
         self.kept = frozenset(plan.wanted)
-        self._outputs: dict[Reference, Slot] = {(-1, k): slot for k, slot in enumerate(root)}
+        self._outputs: dict[Reference, ValueReference] = {
+            (-1, k): slot for k, slot in enumerate(root)
+        }
         self.invocations: list[Invocation] = []
         for number in range(len(plan.calls)):
             self.invocations.append(self._invocation(number, self._outputs))
@@ -65,10 +69,10 @@ class Step:
         self.position = 0
         """Number of the next call that is expected."""
         self._references: dict[int, Reference] = {id(slot): (-1, k) for k, slot in enumerate(root)}
-        self._handed: list[Slot] = []
+        self._handed: list[ValueReference] = []
         """What was handed out, so that no other object is mistaken for it."""
 
-    def _invocation(self, number: int, outputs: dict[Reference, Slot]) -> Invocation:
+    def _invocation(self, number: int, outputs: dict[Reference, ValueReference]) -> Invocation:
         call = self._plan.calls[number]
         inputs = tuple([outputs[r] if isinstance(r, tuple) else r for r in call.inputs])
         tensors = tuple(
@@ -94,7 +98,10 @@ class Step:
         return invocation
 
     def finds(
-        self, number: int, slots: Iterable[Slot], tensors: Iterable[tuple[str, Slot]]
+        self,
+        number: int,
+        slots: Iterable[ValueReference],
+        tensors: Iterable[tuple[str, ValueReference]],
     ) -> bool:
         """Whether a call reads what call `number` of the plan does."""
         call = self._plan.calls[number]
@@ -122,7 +129,7 @@ class Step:
         for k, slot in enumerate(self.invocations[number].slots):
             handed = slot
             if (number, k) not in self.kept:
-                handed = Slot(slot.spec, self._size, None, None, slot.device)
+                handed = ValueReference(slot.spec, self._size, None, None, slot.device)
                 handed.owner = _Late(self, number, k, handed)
             self._references[id(handed)] = (number, k)
             self._handed.append(handed)
@@ -168,7 +175,9 @@ class Step:
             call = self._plan.calls[found]
             references = (*call.inputs, *(r for _, r in call.tensors))
             waiting += [r[0] for r in references if isinstance(r, tuple)]
-        outputs: dict[Reference, Slot] = {(-1, i): slot for i, slot in enumerate(self.root)}
+        outputs: dict[Reference, ValueReference] = {
+            (-1, i): slot for i, slot in enumerate(self.root)
+        }
         invocations = [self._invocation(found, outputs) for found in sorted(needed)]
         slot = outputs[number, k]
         wish = _Wish()
@@ -182,7 +191,7 @@ class _Late:
 
     __slots__ = ("_k", "_number", "_slot", "_step")
 
-    def __init__(self, step: Step, number: int, k: int, slot: Slot) -> None:
+    def __init__(self, step: Step, number: int, k: int, slot: ValueReference) -> None:
         self._step = step
         self._number = number
         self._k = k

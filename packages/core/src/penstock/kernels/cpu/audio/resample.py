@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.kernels.cpu.audio.sinc_window import SincWindow
 from penstock.kernels.cpu.audio.widening import widen
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.audio import resample_loops
 else:
-    resample_loops = later("penstock.kernels.cpu.audio.resample_loops")
+    resample_loops = lazy_module("penstock.kernels.cpu.audio.resample_loops")
 
 Allocate = Callable[[tuple[int, ...], np.dtype], np.ndarray]
 

@@ -76,7 +76,7 @@ def begin_decoding(
         shapes[plain.positions] = plain.shapes
     for position, image in cached:
         shapes[position] = image.shape
-    out = queue.empty(shapes, wanted.dtype, settled=True)
+    out = queue.empty(shapes, wanted.dtype, quiesced=True)
     if cache is not None and cached:
         places = out.pointers.tolist()
         cache.fetch(queue, [image for _, image in cached], [places[p] for p, _ in cached])

@@ -49,7 +49,7 @@ class Cached(NamedTuple):
     size_bytes: int
 
 
-class Piece(NamedTuple):
+class Segment(NamedTuple):
     """Memory of so many bytes."""
 
     source: int
@@ -84,7 +84,7 @@ class DecodedCache:
         self._copy(
             queue,
             [
-                Piece(image.address, target, image.size_bytes)
+                Segment(image.address, target, image.size_bytes)
                 for image, target in zip(images, targets, strict=True)
             ],
         )
@@ -110,7 +110,7 @@ class DecodedCache:
             place = self._begin + self._used
             self._used += -(-size // _ALIGNMENT) * _ALIGNMENT
             self._images[source] = Cached(place, shape, size)
-            pieces.append(Piece(address, place, size))
+            pieces.append(Segment(address, place, size))
         self._copy(queue, pieces)
 
     def _wants(self, source: str, size: int) -> bool:
@@ -137,7 +137,7 @@ class DecodedCache:
         self._sizes.clear()
         return chosen
 
-    def _copy(self, queue: Queue, pieces: list[Piece]) -> None:
+    def _copy(self, queue: Queue, pieces: list[Segment]) -> None:
         if not pieces:
             return
         if not self._options.batch_copy:

@@ -110,7 +110,7 @@ class Job:
         if unfinished:
             sizes = np.array([plans[i].size_bytes for i in unfinished], np.int64)
             sizes = -(-sizes // _ALIGNMENT) * _ALIGNMENT
-            between = queue.empty(sizes[:, np.newaxis], np.uint8, settled=True)
+            between = queue.empty(sizes[:, np.newaxis], np.uint8, quiesced=True)
             queue.keep(between)
             for i, place in zip(unfinished, between.pointers.tolist(), strict=True):
                 places[i] = place

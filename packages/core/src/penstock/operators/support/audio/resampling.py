@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError
 from penstock.operators.support.arguments import scalars
 from penstock.operators.support.audio.decoding import MOST_FRAMES
@@ -15,7 +15,7 @@ from penstock.operators.support.planning import PlanContext
 if TYPE_CHECKING:
     from penstock.kernels.plan import resampling
 else:
-    resampling = later("penstock.kernels.plan.resampling")
+    resampling = lazy_module("penstock.kernels.plan.resampling")
 
 
 def resampled(c: PlanContext, shapes: np.ndarray, by: str) -> tuple[np.ndarray, np.ndarray]:

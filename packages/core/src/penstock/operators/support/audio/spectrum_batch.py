@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.tensors.gpu.batch import LazyBatch, same_shapes
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.queue import Queue
 else:
-    _kernels = later("penstock.kernels.gpu.spectrogram")
+    _kernels = lazy_module("penstock.kernels.gpu.spectrogram")
 
 
 class SpectrumBatch(LazyBatch):

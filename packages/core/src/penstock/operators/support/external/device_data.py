@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, DataTypeError
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu import tensor_list as _tensor_lists
     from penstock.tensors.gpu.tensor_list import TensorListGPU
 else:
-    _tensor_lists = later("penstock.tensors.gpu.tensor_list")
-    _streams = later("penstock.tensors.gpu.streams")
-    _foreign_lists = later("penstock.tensors.gpu.foreign_list")
+    _tensor_lists = lazy_module("penstock.tensors.gpu.tensor_list")
+    _streams = lazy_module("penstock.tensors.gpu.streams")
+    _foreign_lists = lazy_module("penstock.tensors.gpu.foreign_list")
 _PROTOCOLS = ("__dlpack_device__", "__cuda_array_interface__")  # the latter is slow to look at
 _ON_HOST = (np.ndarray, np.generic, bytes, int, float, list, type(None))
 _INTERNAL_STREAM = -1

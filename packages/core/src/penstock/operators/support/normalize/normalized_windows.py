@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
-from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, plain, shape_rows
+from penstock._lazy_module import lazy_module
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, as_contiguous, shape_rows
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu import normalize_pixels as _kernels
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from penstock.operators.support.warp.warped_batch import WarpedBatch
     from penstock.tensors.gpu.queue import Queue
 else:
-    _resample_layout = later("penstock.kernels.gpu.resample_layout")
-    _windows = later("penstock.kernels.gpu.windows")
-    _kernels = later("penstock.kernels.gpu.normalize_pixels")
+    _resample_layout = lazy_module("penstock.kernels.gpu.resample_layout")
+    _windows = lazy_module("penstock.kernels.gpu.windows")
+    _kernels = lazy_module("penstock.kernels.gpu.normalize_pixels")
 
 
 class AxisOrder:
@@ -51,7 +51,7 @@ class AxisOrder:
 
     def inwards(self, values: np.ndarray) -> np.ndarray:
         """``(samples, ndim)`` with the axes in the order `inner`."""
-        return plain(values) if self.is_inner else values.take(self.inner, axis=1)
+        return as_contiguous(values) if self.is_inner else values.take(self.inner, axis=1)
 
 
 class NormalizedWindows:
@@ -106,7 +106,7 @@ class NormalizedWindows:
         self.inside = inside
         out_shapes, self._strides = np.empty_like(shapes), np.empty_like(shapes)
         alike = _windows.lay_outputs(
-            plain(shapes), channels, order.channels, order.out, out_shapes, self._strides
+            as_contiguous(shapes), channels, order.channels, order.out, out_shapes, self._strides
         )
         self.out_extents: tuple[int, ...] | np.ndarray = out_shapes
         """The shape of all outputs, or those of each."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.operators.support.pointwise.color_batch import ColorBatch
 from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
 from penstock.tensors.gpu.faults import watched
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.faults import Fault
     from penstock.tensors.gpu.queue import Queue
 else:
-    _kernels = later("penstock.kernels.gpu.pointwise")
-    _terms = later("penstock.kernels.gpu.pointwise_terms")
+    _kernels = lazy_module("penstock.kernels.gpu.pointwise")
+    _terms = lazy_module("penstock.kernels.gpu.pointwise_terms")
 _DEEPEST = 128
 _MOST_SOURCES = 32
 _NEAR_BYTES = 32

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, UsageError
 from penstock.operators.support.argument_types import BoolArg, FloatArg, FloatListArg, StringArg
 from penstock.operators.support.arguments import scalars
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.operators.support.operator import Operator
     from penstock.operators.support.planning import PlanContext
 else:
-    _plan = later("penstock.kernels.plan.resize_axes")
+    _plan = lazy_module("penstock.kernels.plan.resize_axes")
 
 MODES = ("default", "stretch", "not_larger", "not_smaller")
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.tensors.gpu.batch import (
     DeviceBatch,
     LazyBatch,
     StridedBatch,
+    as_contiguous,
     contiguous_strides,
-    plain,
     same_shapes,
     shape_row,
     shape_rows,
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu.resample_taps import Taps
     from penstock.tensors.gpu.queue import Queue
 else:
-    _resample = later("penstock.kernels.gpu.resample")
-    _resample_layout = later("penstock.kernels.gpu.resample_layout")
-    _resample_taps = later("penstock.kernels.gpu.resample_taps")
-    _windows = later("penstock.kernels.gpu.windows")
+    _resample = lazy_module("penstock.kernels.gpu.resample")
+    _resample_layout = lazy_module("penstock.kernels.gpu.resample_layout")
+    _resample_taps = lazy_module("penstock.kernels.gpu.resample_taps")
+    _windows = lazy_module("penstock.kernels.gpu.windows")
 
 
 class ResizedBatch(LazyBatch):
@@ -114,7 +114,7 @@ class ResizedBatch(LazyBatch):
         """
         axes = self.axes.window(anchors, shapes, self.first)
         source = self.source
-        if not _windows.same_outside(plain(shapes), self._rows, self.first, self.row + 2):
+        if not _windows.same_outside(as_contiguous(shapes), self._rows, self.first, self.row + 2):
             others = [*range(self.first), *range(self.row + 2, self.ndim)]
             # Frames and channels are not resampled: those that are not wanted are not read.
             begin, size = np.zeros_like(source.shapes), source.shapes.copy()

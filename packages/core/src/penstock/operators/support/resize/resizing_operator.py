@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.operators.support.lazy_image import LazyImage
 from penstock.operators.support.operator import (
     BatchContext,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu.resample_axes import AxesSampling
     from penstock.kernels.plan import resize_axes as _plan
 else:
-    _plan = later("penstock.kernels.plan.resize_axes")
+    _plan = lazy_module("penstock.kernels.plan.resize_axes")
 
 
 class ResizingOperator(SampleOperator):

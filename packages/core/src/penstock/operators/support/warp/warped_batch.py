@@ -12,7 +12,7 @@ from penstock.operators.support.pointwise.pointwise_batch import MappedBatch
 from penstock.tensors.gpu.batch import (
     DeviceBatch,
     StridedBatch,
-    plain,
+    as_contiguous,
     same_shapes,
     shape_row,
 )
@@ -98,7 +98,7 @@ class WarpedBatch(MappedBatch):
         begin, size = anchors[:, :-1], shapes[:, :-1]
         # Where an axis runs backwards, the window is as far from its other end.
         begin = np.where(w.mirrored, w.size - begin - size, begin)
-        windows = replace(w, first=plain(w.first + begin), size=plain(size))
+        windows = replace(w, first=as_contiguous(w.first + begin), size=as_contiguous(size))
         return WarpedBatch(self._queue, self.warp, windows)
 
     def flipped(self, axis: int, where: np.ndarray) -> WarpedBatch:

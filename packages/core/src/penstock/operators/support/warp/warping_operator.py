@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError, UsageError
 from penstock.kernels.cpu.warp import warp
 from penstock.operators.support.argument_types import (
@@ -22,7 +22,7 @@ from penstock.operators.support.operator import (
 )
 from penstock.operators.support.planning import PlanContext, Planned
 from penstock.operators.support.schema import Arg, Spec
-from penstock.tensors.gpu.batch import LazyBatch, plain, shape_rows
+from penstock.tensors.gpu.batch import LazyBatch, as_contiguous, shape_rows
 from penstock.types import DALIDataType, DALIInterpType, to_numpy_type
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from penstock.operators.support.warp import warped_batch as _warped_batch
     from penstock.tensors.gpu.batch import DeviceBatch
 else:
-    _gpu_warp = later("penstock.kernels.gpu.warp")
-    _warp_request = later("penstock.kernels.gpu.warp_request")
-    _warped_batch = later("penstock.operators.support.warp.warped_batch")
+    _gpu_warp = lazy_module("penstock.kernels.gpu.warp")
+    _warp_request = lazy_module("penstock.kernels.gpu.warp_request")
+    _warped_batch = lazy_module("penstock.operators.support.warp.warped_batch")
 # Sequences are listed because of their place: 4 axes without a layout are frames.
 WARP_LAYOUTS = ("HWC", "FHWC", "DHWC", "FDHWC")
 WARP_TYPES = (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.FLOAT)
@@ -159,7 +159,9 @@ class WarpingOperator(SampleOperator):
             canvas = canvas[:1]
         nearest, fill = self._nearest, c.args.fill_value
         warped = _warped_batch.WarpedBatch.of(
-            c.queue, _warp_request.Warp(data, matrices, self._dtype, nearest, fill), plain(canvas)
+            c.queue,
+            _warp_request.Warp(data, matrices, self._dtype, nearest, fill),
+            as_contiguous(canvas),
         )
         if not c.of_frames:
             return warped

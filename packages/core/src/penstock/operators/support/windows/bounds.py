@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, OutOfRangeError, ShapeError
 from penstock.operators.support.argument_types import FloatListArg, StringArg
 from penstock.operators.support.schema import Arg
 from penstock.operators.support.windows.arithmetic import as_float32
-from penstock.tensors.gpu.batch import plain
+from penstock.tensors.gpu.batch import as_contiguous
 
 if TYPE_CHECKING:
     from penstock.kernels.plan import windows as _windows
     from penstock.operators.support.operator import Operator
 else:
-    _windows = later("penstock.kernels.plan.windows")
+    _windows = lazy_module("penstock.kernels.plan.windows")
 
 _POLICIES = {
     "error": "error",
@@ -92,7 +92,9 @@ class OutOfBounds:
             If a sample is empty, so that it has nothing that the policy could repeat.
         """
         outside = np.empty(len(anchors), np.bool_)
-        if not _windows.leaves(plain(anchors), plain(shapes), plain(extents), outside):
+        if not _windows.leaves(
+            as_contiguous(anchors), as_contiguous(shapes), as_contiguous(extents), outside
+        ):
             return anchors, shapes, outside
         if self.policy == "trim_to_shape":
             first = np.clip(anchors, 0, extents)

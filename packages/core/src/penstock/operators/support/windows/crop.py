@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, UsageError
 from penstock.operators.support.argument_types import FloatArg, FloatListArg, StringArg
 from penstock.operators.support.arguments import scalars
 from penstock.operators.support.schema import Arg
 from penstock.operators.support.windows.arithmetic import FARTHEST, Windows, as_float32, whole_each
-from penstock.tensors.gpu.batch import plain
+from penstock.tensors.gpu.batch import as_contiguous
 
 if TYPE_CHECKING:
     from penstock.kernels.plan import windows as _windows
     from penstock.operators.support.operator import Operator
     from penstock.operators.support.planning import PlanContext
 else:
-    _windows = later("penstock.kernels.plan.windows")
+    _windows = lazy_module("penstock.kernels.plan.windows")
 
 CROP_ARGS: tuple[Arg, ...] = (
     Arg(
@@ -198,7 +198,7 @@ class CropWindow:
                     sizes[k] = whole_each(found)
                 if place is None:
                     places[k] = _numbers(c, place_name)
-        extents = plain(extents)
+        extents = as_contiguous(extents)
         anchors, shapes = np.empty_like(extents), np.empty_like(extents)
         _windows.cut_windows(
             extents, self._axes, sizes, places, self.truncates, anchors, shapes, wrong

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import DataTypeError, LayoutError, ShapeError, UsageError
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.fill import fill_of_type
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import LazyBatch
     from penstock.tensors.rows import Rows
 else:
-    _window_kernels = later("penstock.kernels.gpu.window")
+    _window_kernels = lazy_module("penstock.kernels.gpu.window")
 CUT_DTYPE_ARGS: tuple[Arg, ...] = (
     Arg(
         "dtype",

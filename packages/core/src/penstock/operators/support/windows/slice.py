@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import (
     ArgumentValueError,
     DataTypeError,
@@ -21,7 +21,7 @@ from penstock.operators.support.argument_types import BoolArg, FloatListArg, Int
 from penstock.operators.support.axes import checked_axes, named_axes
 from penstock.operators.support.schema import Arg
 from penstock.operators.support.windows.arithmetic import FARTHEST, Windows, as_float32, round_each
-from penstock.tensors.gpu.batch import plain
+from penstock.tensors.gpu.batch import as_contiguous
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.operators.support.planning import PlanContext
     from penstock.operators.support.schema import Spec
 else:
-    _windows = later("penstock.kernels.plan.windows")
+    _windows = lazy_module("penstock.kernels.plan.windows")
 
 _EXCLUSIVE = "Not to be combined with positional anchor and shape inputs."
 
@@ -213,7 +213,7 @@ class SliceWindow:
             return self._positional_windows(extents, axes, positional)
         begins = self._coordinates(c, self.start, self.constant_start, len(axes))
         ends = self._coordinates(c, self.end, self.constant_end, len(axes))
-        extents = plain(extents)
+        extents = as_contiguous(extents)
         anchors, shapes = np.empty_like(extents), np.empty_like(extents)
         wrong = np.empty(len(extents), np.bool_)
         if _windows.slice_spans(
@@ -318,8 +318,8 @@ class SliceWindow:
             found = np.broadcast_to(found, (len(found), count))
         _check_count(name, found.shape[1], count)
         if whole:
-            return plain(np.clip(found, -FARTHEST, FARTHEST)), _NO_FRACTIONS
-        return _NO_INTEGERS, plain(found)
+            return as_contiguous(np.clip(found, -FARTHEST, FARTHEST)), _NO_FRACTIONS
+        return _NO_INTEGERS, as_contiguous(found)
 
     def axes(self, args: Any, ndim: int) -> Sequence[int]:
         """The sliced axes of a sample, counted from the front."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.faces.functions import function_of
+from penstock.api.functions import function_of
 from penstock.plugin.numba.function_operator import NumbaFunction
 
 numba_function = function_of(NumbaFunction.schema, __name__)

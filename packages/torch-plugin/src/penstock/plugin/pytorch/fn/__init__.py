@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.faces.functions import function_of
+from penstock.api.functions import function_of
 from penstock.plugin.pytorch.function_operator import TorchFunction
 
 torch_python_function = function_of(TorchFunction.schema, __name__)

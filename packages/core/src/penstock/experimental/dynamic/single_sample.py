@@ -14,7 +14,7 @@ import numpy as np
 from penstock.errors import DataTypeError
 from penstock.executor.cpu.arena import Arena
 from penstock.executor.planning import Planner
-from penstock.experimental.dynamic.slots import HostValue
+from penstock.experimental.dynamic.values import HostValue
 from penstock.operators.support.contexts import OutputRow, SampleContext
 from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.planning import Samples
@@ -68,7 +68,7 @@ class _Row(OutputRow):
         self.handed = value
 
 
-class Solo:
+class SingleSampleRunner:
     """An operator on data of known types, ready to be applied to a single sample.
 
     Attributes

@@ -110,7 +110,7 @@ class Owner(Protocol):
         """
 
 
-class Slot:
+class ValueReference:
     """One output of a call: the value, or who makes it.
 
     Attributes
@@ -169,7 +169,7 @@ class Slot:
         return self.holder is not None and self.holder() is not None
 
 
-class Derived:
+class DerivedValue:
     """Makes the value of a slot from those of others, with hardly any work.
 
     Parameters
@@ -182,10 +182,10 @@ class Derived:
 
     __slots__ = ("_function", "_slot", "_sources")
 
-    def __init__(self, sources: Sequence[Slot], function: Callable[..., Any]) -> None:
+    def __init__(self, sources: Sequence[ValueReference], function: Callable[..., Any]) -> None:
         self._sources = tuple(sources)
         self._function = function
-        self._slot: weakref.ref[Slot] | None = None
+        self._slot: weakref.ref[ValueReference] | None = None
 
     def ensure(self) -> None:
         """Return when the value is there."""
@@ -198,17 +198,17 @@ class Derived:
 
 
 def derived(
-    sources: Sequence[Slot],
+    sources: Sequence[ValueReference],
     function: Callable[..., Any],
     spec: Spec,
     size: int | None,
     device: int | str,
-) -> Slot:
+) -> ValueReference:
     """A slot whose value is made from those of others: now, if they are there."""
     if all(source.value is not None for source in sources):
-        return Slot(spec, size, function(*[s.value for s in sources]), None, device)
-    owner = Derived(sources, function)
-    slot = Slot(spec, size, None, owner, device)
+        return ValueReference(spec, size, function(*[s.value for s in sources]), None, device)
+    owner = DerivedValue(sources, function)
+    slot = ValueReference(spec, size, None, owner, device)
     owner._slot = weakref.ref(slot)
     for source in sources:
         source.uses.append(None)

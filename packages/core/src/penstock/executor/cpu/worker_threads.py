@@ -30,7 +30,7 @@ _WORTH_SHARING_SECONDS = 5e-4
 
 
 class _Work:
-    """What threads share; all fields are guarded by the crew's lock.
+    """What threads share; all fields are guarded by the lock of `WorkerThreads`.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class _Work:
             self.pieces.clear()
 
 
-class Crew:
+class WorkerThreads:
     """Workers for whoever wants a batch done, and takes part in that.
 
     They are started when there is something for them to do.

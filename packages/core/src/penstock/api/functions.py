@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from penstock.api.modules import OperatorNamespace
 from penstock.errors import ArgumentTypeError
-from penstock.faces.modules import Face
 from penstock.graph.capture import call, convert_arguments, make_node
 from penstock.graph.user_line import user_line
 from penstock.operators.support.docs import docstring_for
@@ -64,7 +64,7 @@ def by_name(
 
 def external_source_of(schema: OpSchema) -> Callable[..., Any]:
     """The function behind ``fn.external_source``: its node carries a supply line."""
-    from penstock.operators.external.operator import make_feed
+    from penstock.operators.external.external_source import make_feed
     from penstock.operators.support.external.traits import completed
 
     @public
@@ -81,7 +81,7 @@ def external_source_of(schema: OpSchema) -> Callable[..., Any]:
     return function
 
 
-_face = Face(function_of, lambda schema: schema.name.rpartition(".")[2])
-install = _face.install
-lookup = _face.lookup
-names = _face.names
+_namespace = OperatorNamespace(function_of, lambda schema: schema.name.rpartition(".")[2])
+install = _namespace.install
+lookup = _namespace.lookup
+names = _namespace.names

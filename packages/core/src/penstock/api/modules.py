@@ -33,8 +33,8 @@ def _to_come(module: str, name: str, root: str) -> OperatorNotReleasedError | No
     return None
 
 
-class Face:
-    """One kind of face: how an operator is named in it and what is made of its declaration."""
+class OperatorNamespace:
+    """One kind of interface: how it names an operator, and what it makes of a declaration."""
 
     def __init__(
         self, make: Callable[[OpSchema, str], Any], name_of: Callable[[OpSchema | Listed], str]
@@ -43,7 +43,7 @@ class Face:
         self._name_of = name_of
 
     def _offered(self) -> Iterable[OpSchema | Listed]:
-        """The operators there are faces for."""
+        """The operators there are interfaces for."""
         return registry.listed()
 
     def install(self, root: str) -> None:
@@ -100,7 +100,7 @@ class Face:
         return UnknownOperatorError(f"`{shown}` has no operator {name!r}.{question}")
 
     def _forget(self, root: str, schema: OpSchema) -> None:
-        """Let the next look-up make the face of `schema` anew: it is declared again."""
+        """Let the next look-up make the interface of `schema` anew: it is declared again."""
         module = f"{root}.{schema.module}" if schema.module else root
         if module in sys.modules:
             vars(sys.modules[module]).pop(self._name_of(schema), None)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.api.functions import by_name, function_of
+from penstock.api.modules import OperatorNamespace
 from penstock.errors import ArgumentTypeError, MisusedArgumentError
-from penstock.faces.functions import by_name, function_of
-from penstock.faces.modules import Face
 from penstock.graph.capture import check_constants
 from penstock.operators.support.docs import docstring_for
 from penstock.operators.support.schema import OpSchema
@@ -124,7 +124,7 @@ class Compose:
         return values[0] if len(values) == 1 else list(values)
 
 
-_face = Face(class_of, class_name)
-install = _face.install
-lookup = _face.lookup
-names = _face.names
+_namespace = OperatorNamespace(class_of, class_name)
+install = _namespace.install
+lookup = _namespace.lookup
+names = _namespace.names

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.device import Device
 
 
-class Feeding:
+class InputQueues:
     """Collects, in the consumer's thread, what external sources have for the next iteration.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._later import later
+from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.arithmetic import IntegerDivisionByZeroError
 from penstock.operators.support.argument_types import ObjectArg
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu.pointwise_terms import Term
     from penstock.operators.support.arithmetic.terms import DeviceProgram
 else:
-    _terms = later("penstock.kernels.gpu.pointwise_terms")
-    _transfer = later("penstock.kernels.gpu.transfer")
-    _broadcast = later("penstock.kernels.gpu.broadcast")
+    _terms = lazy_module("penstock.kernels.gpu.pointwise_terms")
+    _transfer = lazy_module("penstock.kernels.gpu.transfer")
+    _broadcast = lazy_module("penstock.kernels.gpu.broadcast")
 
 
 @operator(

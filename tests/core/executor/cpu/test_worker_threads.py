@@ -8,13 +8,13 @@ import threading
 import pytest
 
 from penstock.errors import UsageError
-from penstock.executor.cpu import crew as module
-from penstock.executor.cpu.crew import Crew
+from penstock.executor.cpu import worker_threads as module
+from penstock.executor.cpu.worker_threads import WorkerThreads
 from penstock.executor.iteration import Iteration
 
 
 def test_workers_take_part():
-    crew = Crew(3)
+    workers = WorkerThreads(3)
     together = threading.Barrier(3, timeout=20)
     seen = set()
 
@@ -22,24 +22,24 @@ def test_workers_take_part():
         seen.add(threading.get_ident())
         together.wait()
 
-    crew.each(wait, 3)
-    crew.each(wait, 3)
+    workers.each(wait, 3)
+    workers.each(wait, 3)
     assert threading.get_ident() in seen
     assert len(seen) == 3
 
 
 @pytest.mark.parametrize("threads", [0, 1, 2, 4])
 def test_every_number_comes_once(threads):
-    crew = Crew(threads)
+    workers = WorkerThreads(threads)
     for count in (0, 1, 2, 50):
         found = []
-        crew.each(found.append, count)
+        workers.each(found.append, count)
         assert sorted(found) == list(range(count))
 
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_the_error_of_the_lowest_number_is_raised_and_the_rest_left_out(threads):
-    crew = Crew(threads)
+    workers = WorkerThreads(threads)
     found = []
 
     def fail(number):
@@ -50,19 +50,19 @@ def test_the_error_of_the_lowest_number_is_raised_and_the_rest_left_out(threads)
     for _ in range(20):
         found.clear()
         with pytest.raises(ValueError, match="number 5"):
-            crew.each(fail, 1000)
+            workers.each(fail, 1000)
         assert len(found) <= 5 + threads
-    crew.each(found.append, 3)
+    workers.each(found.append, 3)
 
 
 def test_several_threads_are_helped_at_once():
-    crew = Crew(2)
+    workers = WorkerThreads(2)
     sums = [0] * 4
 
     def work(place):
         for _ in range(30):
             found = []
-            crew.each(found.append, 20)
+            workers.each(found.append, 20)
             sums[place] += sum(found)
 
     threads = [threading.Thread(target=work, args=(place,)) for place in range(4)]
@@ -74,36 +74,36 @@ def test_several_threads_are_helped_at_once():
 
 
 def test_an_interruption_comes_through():
-    crew = Crew(2)
+    workers = WorkerThreads(2)
 
     def interrupt(number):
         if number == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        crew.each(interrupt, 10)
-    crew.each(lambda number: None, 10)
+        workers.each(interrupt, 10)
+    workers.each(lambda number: None, 10)
 
 
-def test_workers_end_with_the_crew():
-    crew = Crew(2)
+def test_workers_end_with_their_owner():
+    workers = WorkerThreads(2)
     together = threading.Barrier(2, timeout=20)
-    crew.each(lambda number: together.wait(), 2)
-    workers = list(crew._workers)
-    assert len(workers) == 1
-    del crew
+    workers.each(lambda number: together.wait(), 2)
+    threads = list(workers._workers)
+    assert len(threads) == 1
+    del workers
     gc.collect()
-    for worker in workers:
+    for worker in threads:
         worker.join(20)
         assert not worker.is_alive()
 
 
-def test_a_stopped_crew_says_so():
-    crew = Crew(2)
-    for thread in crew.stop():
+def test_stopped_workers_say_so():
+    workers = WorkerThreads(2)
+    for thread in workers.stop():
         thread.join(20)
     with pytest.raises(UsageError, match="ended"):
-        crew.each(lambda number: None, 2)
+        workers.each(lambda number: None, 2)
 
 
 class FakeProgram:
@@ -143,20 +143,20 @@ class FakeClock:
 
 @pytest.mark.parametrize(("one", "several", "best"), [(1.0, 2.0, 1), (2.0, 1.0, 2)])
 def test_as_many_threads_take_part_as_do_a_batch_soonest(monkeypatch, one, several, best):
-    clock, crew, program = FakeClock(one, several), Crew(2), FakeProgram()
+    clock, workers, program = FakeClock(one, several), WorkerThreads(2), FakeProgram()
     monkeypatch.setattr(module, "time", clock)
     for _ in range(60):
-        limits = crew._limits.get(program)
+        limits = workers._limits.get(program)
         clock.threads = 2 if limits is None else limits.limit
         clock.done.clear()
-        crew.carry(Iteration(0, 16, {}), program, lambda: clock)
+        workers.carry(Iteration(0, 16, {}), program, lambda: clock)
         assert sorted(clock.done) == list(range(16))
-    assert crew._limits[program].limit == best
+    assert workers._limits[program].limit == best
 
 
 def test_little_work_is_not_shared():
-    crew, program, clock = Crew(4), FakeProgram(), FakeClock(1.0, 1.0)
+    workers, program, clock = WorkerThreads(4), FakeProgram(), FakeClock(1.0, 1.0)
     program.processor_seconds = 1e-5
-    crew.carry(Iteration(0, 16, {}), program, lambda: clock)
+    workers.carry(Iteration(0, 16, {}), program, lambda: clock)
     assert clock.done == list(range(16))
-    assert not crew._workers
+    assert not workers._workers

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
 
 
-class LateBatch(NamedTuple):
-    """An output of an operator whose declaration says `tells_late`.
+class RuntimeTypedBatch(NamedTuple):
+    """An output of an operator whose declaration says `data_dependent_type`.
 
     Attributes
     ----------

@@ -1,1 +1,0 @@
-"""Makes the public faces of the operators, ``fn`` and ``ops``, from their declarations."""
