@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from penstock.autograph import tracing
 from penstock.autograph.joining import Missing, join
 from penstock.graph.user_line import user_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class _Choice:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from penstock.kernels.cpu.opencv import cv2
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _COLORS = (1, 3, 4)
 _INK = np.array([40, 80, 150], np.uint8)

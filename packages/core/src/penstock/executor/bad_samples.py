@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from penstock.errors import ArgumentValueError, OperatorError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 POLICIES = ("raise", "skip", "replace")
 

@@ -27,6 +27,8 @@ from penstock.executor.stages import Stages
 from penstock.executor.starting import Starter
 from penstock.executor.statistics import Statistics
 from penstock.executor.threads import forks, join
+from penstock.operators.support.schema import Spec
+from penstock.tensors.gpu.device import Device
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan
     from penstock.executor.processes.remote import WorkerProcesses
-    from penstock.operators.support.schema import Spec
-    from penstock.tensors.gpu.device import Device
 
 _POLL_SECONDS = 0.5
 """A Ctrl-C that comes just as a thread falls asleep does not wake it, so the consumer wakes now and

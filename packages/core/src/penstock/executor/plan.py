@@ -8,21 +8,20 @@ streams, each with a thread of its own: ``"mixed"`` for what has its data on the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from penstock.errors import NotYetSupportedError, located
 from penstock.executor.cpu.batch import ShapeStatistics
+from penstock.graph.data_node import DataNode
+from penstock.graph.guards import Term
+from penstock.graph.nodes import OpNode
 from penstock.operators.support.operator import BatchOperator, Operator
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from penstock.executor.guards import Guard
-    from penstock.graph.data_node import DataNode
-    from penstock.graph.guards import Term
-    from penstock.graph.nodes import OpNode
 
 
 @dataclass(slots=True)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from penstock.errors import DataTypeError, ShapeError
 from penstock.operators.support.planning import PlanContext, Planned, Samples, TensorArguments
+from penstock.operators.support.schema import Spec
 from penstock.types import storage_dtype
-
-if TYPE_CHECKING:
-    from penstock.operators.support.schema import Spec
 
 _MOST_REMEMBERED = 4096
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock._forking import no_fork
 from penstock.executor.cpu.program import Program
+from penstock.operators.support.schema import Spec
 
 if TYPE_CHECKING:
     from penstock.executor.gpu.program import GpuProgram
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan, Stage
-    from penstock.operators.support.schema import Spec
 
 
 class Programs:

@@ -10,6 +10,7 @@ from penstock.executor.guards import members
 from penstock.executor.plan import fed_registers
 from penstock.executor.recovery import RESTART
 from penstock.executor.step import reads
+from penstock.tensors.gpu.device import Device
 from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from penstock.executor.plan import Plan, Stage
     from penstock.executor.programs import Programs
     from penstock.executor.recovery import Recovery
-    from penstock.tensors.gpu.device import Device
 
 ENTER = "enter"
 """A stage on the CPU that is to be entered when copies from the GPU have been waited for."""

@@ -13,13 +13,13 @@ from penstock.errors import ShapeError, located
 from penstock.executor.inputs import check_argument, checked, is_for_frames
 from penstock.executor.loader import Loader
 from penstock.executor.planning import Planner
+from penstock.graph.nodes import OpNode
 from penstock.operators.generic.merge import check_predicate
 from penstock.operators.support.schema import Spec, as_specs
 
 if TYPE_CHECKING:
     from penstock.executor.guards import Guard
     from penstock.executor.plan import Plan
-    from penstock.graph.nodes import OpNode
 
 
 @dataclass(slots=True, eq=False)

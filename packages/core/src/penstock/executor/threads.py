@@ -6,13 +6,12 @@ import os
 import threading
 import time
 import weakref
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock._forking import no_fork
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from penstock.executor.monitor import Monitor
 
     Task = tuple[Callable[[Any, Any, Any], None], Any, Any]

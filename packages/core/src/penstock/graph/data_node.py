@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from penstock.errors import ArgumentTypeError
 from penstock.graph.user_line import user_line
 from penstock.tracebacks import public_methods
+from penstock.types import DALIDataType, DataTypeLike, ScalarConstant
 
 if TYPE_CHECKING:
     import numpy as np
 
     from penstock.graph.nodes import OpNode
-    from penstock.types import DALIDataType, DataTypeLike, ScalarConstant
 
     Operand: TypeAlias = (
         "DataNode | ScalarConstant | float | np.generic | np.ndarray | list[Any] | tuple[Any, ...]"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Where
 from penstock.graph.guards import Guard
+from penstock.operators.support.schema import OpSchema
 
 if TYPE_CHECKING:
     from penstock.graph.data_node import DataNode
-    from penstock.operators.support.schema import OpSchema
 
 
 _serials = itertools.count()

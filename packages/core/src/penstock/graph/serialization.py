@@ -7,6 +7,7 @@ wanted elsewhere than it is made.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,13 +25,10 @@ from penstock.graph.guards import Term
 from penstock.graph.plain_values import from_plain, to_plain
 from penstock.operators.external.external_source import make_feed
 from penstock.operators.support import registry
-from penstock.operators.support.schema import REQUIRED
+from penstock.operators.support.schema import REQUIRED, OpSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from penstock.graph.nodes import OpNode
-    from penstock.operators.support.schema import OpSchema
 
 _LIBRARY = "penstock."
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from penstock.graph.capture import wanted_device
 from penstock.graph.data_node import DataNode
 from penstock.graph.guards import Term
 from penstock.graph.nodes import OpNode
 from penstock.operators.support.registry import find
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _CONSTANTS = ("constant", "_constant_tensor")
 

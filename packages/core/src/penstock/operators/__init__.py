@@ -31,6 +31,7 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from penstock.operators.readers.base import Reader, reader
     from penstock.operators.readers.index import FileIndex, Index, RaggedColumn
     from penstock.operators.support.arguments import scalars
-    from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 
 __all__ = [
     "REQUIRED",

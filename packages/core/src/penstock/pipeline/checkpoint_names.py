@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import Any
 
 from penstock.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from penstock.graph.nodes import OpNode
+from penstock.graph.nodes import OpNode
 
 
 def names_in_checkpoints(nodes: list[OpNode]) -> dict[int, str]:

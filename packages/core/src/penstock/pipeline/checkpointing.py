@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CheckpointError, UsageError
 from penstock.executor.checkpoint import Checkpoint
+from penstock.graph.nodes import OpNode
 from penstock.graph.seeds import assign_seeds
 from penstock.graph.user_line import stack_level
 from penstock.pipeline.checkpoint_names import check_same, names_in_checkpoints
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.executor.executor import Executor
-    from penstock.graph.nodes import OpNode
     from penstock.pipeline.input_queues import InputQueues
     from penstock.pipeline.open_readers import OpenReaders
     from penstock.pipeline.prefetch import Prefetch

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from collections.abc import Callable
+from typing import Any, NoReturn, Self
 
 from penstock.errors import (
     ArgumentValueError,
@@ -11,6 +12,8 @@ from penstock.errors import (
     UsageError,
 )
 from penstock.graph import scope
+from penstock.graph.data_node import DataNode
+from penstock.graph.nodes import OpNode
 from penstock.graph.order import needed_nodes
 from penstock.graph.scope import GraphScope
 from penstock.graph.seeds import assign_seeds
@@ -21,12 +24,6 @@ from penstock.pipeline.output_checks import OutputChecks
 from penstock.pipeline.outputs import to_output_edges
 from penstock.pipeline.pipeline import Pipeline
 from penstock.tracebacks import public_methods
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from penstock.graph.data_node import DataNode
-    from penstock.graph.nodes import OpNode
 
 
 @public_methods

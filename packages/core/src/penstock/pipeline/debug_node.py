@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 from penstock.errors import UsageError
 from penstock.graph.data_node import DataNode
+from penstock.graph.nodes import OpNode
 from penstock.tracebacks import public_methods
-
-if TYPE_CHECKING:
-    from penstock.graph.nodes import OpNode
 
 
 class Batches(Protocol):

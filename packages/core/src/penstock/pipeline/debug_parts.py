@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,6 @@ from penstock.pipeline.prefetch import Prefetch
 from penstock.pipeline.source_workers import SourceWorkers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from penstock.pipeline.settings import Settings
 
 Key = tuple[int, int]

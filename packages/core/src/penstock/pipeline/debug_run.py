@@ -16,6 +16,8 @@ from penstock.executor.cpu.batch import BatchBuffer
 from penstock.executor.guards import members
 from penstock.graph import guards
 from penstock.graph.capture import make_node
+from penstock.graph.data_node import DataNode
+from penstock.graph.nodes import OpNode
 from penstock.graph.scope import GraphScope
 from penstock.graph.seeds import assign_seeds
 from penstock.graph.user_line import user_line
@@ -30,8 +32,6 @@ from penstock.types.arrays import is_array
 from penstock.types.enums import DALIEnum
 
 if TYPE_CHECKING:
-    from penstock.graph.data_node import DataNode
-    from penstock.graph.nodes import OpNode
     from penstock.pipeline.settings import Settings
 
 ORDER = "Debug mode does not support changing the order of operators between iterations."

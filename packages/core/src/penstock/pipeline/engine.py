@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import GpuNotAvailableError, UsageError
 from penstock.executor.executor import Executor
 from penstock.executor.plan import batches_read_ahead, check_outputs, make_plan
+from penstock.graph.data_node import DataNode
 from penstock.graph.fuse import merge_expressions
+from penstock.graph.nodes import OpNode
 from penstock.graph.transfers import insert_transfers
 from penstock.pipeline.checkpointing import Checkpointing
 from penstock.pipeline.input_queues import InputQueues
@@ -17,20 +20,16 @@ from penstock.pipeline.output_checks import OutputChecks
 from penstock.pipeline.prefetch import Prefetch
 from penstock.pipeline.workers import start_processes
 from penstock.tensors._repr import shape_range
+from penstock.tensors.gpu.device import Device
 from penstock.tensors.gpu.runtime import check_available
+from penstock.tensors.gpu.tensor_list import TensorListGPU
+from penstock.tensors.tensor_list import TensorListCPU
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from penstock.executor.checkpoint import Checkpoint
     from penstock.executor.plan import Plan
-    from penstock.graph.data_node import DataNode
-    from penstock.graph.nodes import OpNode
     from penstock.pipeline.settings import Settings
     from penstock.pipeline.source_workers import SourceWorkers
-    from penstock.tensors.gpu.device import Device
-    from penstock.tensors.gpu.tensor_list import TensorListGPU
-    from penstock.tensors.tensor_list import TensorListCPU
 
     Batch = TensorListCPU | TensorListGPU
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.errors import ArgumentTypeError, UsageError
 from penstock.graph import scope
+from penstock.graph.data_node import DataNode
 from penstock.graph.dot import to_dot
+from penstock.graph.nodes import OpNode
 from penstock.graph.order import needed_nodes
 from penstock.graph.scope import GraphScope
 from penstock.pipeline.outputs import no_outputs, to_output_edges, warn_of_unused_outputs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from penstock.graph.data_node import DataNode
-    from penstock.graph.nodes import OpNode
 
 
 class GraphDefinition:

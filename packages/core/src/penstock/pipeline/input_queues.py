@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import (
@@ -16,17 +17,15 @@ from penstock.errors import (
 from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.gpu.batch import GpuBatch
 from penstock.graph.data_node import DataNode
+from penstock.graph.nodes import OpNode
 from penstock.graph.user_line import stack_level
 from penstock.operators.support.external.feed import DeviceDelivery
+from penstock.tensors.gpu.device import Device
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from penstock.executor.plan import Plan
-    from penstock.graph.nodes import OpNode
     from penstock.operators.support.external.feed import AnyDelivery, Feed
-    from penstock.tensors.gpu.device import Device
 
 
 class InputQueues:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from penstock.errors import NoReaderError, did_you_mean, located
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from penstock.graph.nodes import OpNode
+from penstock.graph.nodes import OpNode
 
 
 class OpenReaders:

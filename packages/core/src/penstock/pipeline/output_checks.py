@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import DataTypeError, LayoutError, ShapeError, UsageError
+from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from penstock.pipeline.settings import Settings
-    from penstock.types import DALIDataType
 
 
 class OutputChecks:

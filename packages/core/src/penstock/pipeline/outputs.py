@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.errors import ArgumentTypeError, NoOutputsError
 from penstock.graph.capture import constant_input
 from penstock.graph.data_node import DataNode
+from penstock.graph.nodes import OpNode
 from penstock.graph.user_line import stack_level
-
-if TYPE_CHECKING:
-    from penstock.graph.nodes import OpNode
 
 
 def no_outputs() -> NoOutputsError:

@@ -6,6 +6,7 @@ import atexit
 import threading
 import weakref
 from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -13,6 +14,7 @@ from penstock.errors import ArgumentTypeError, UsageError
 from penstock.executor.threads import join_all
 from penstock.graph import scope
 from penstock.graph.data_node import DataNode
+from penstock.graph.nodes import OpNode
 from penstock.pipeline.checkpointing import check_enabled, write_whole
 from penstock.pipeline.engine import Engine, shut_down_all
 from penstock.pipeline.graph_definition import GraphDefinition
@@ -36,12 +38,10 @@ from penstock.types import (
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.executor.bad_samples import BadSample
     from penstock.executor.checkpoint import Checkpoint
     from penstock.executor.executor import Executor
-    from penstock.graph.nodes import OpNode
     from penstock.pipeline.engine import Batch
 
 _by_scope: weakref.WeakValueDictionary[int, Pipeline] = weakref.WeakValueDictionary()

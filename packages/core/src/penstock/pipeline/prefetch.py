@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.errors import OutOfRangeError
 from penstock.executor.iteration import Iteration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from penstock.executor.executor import Executor
     from penstock.pipeline.input_queues import InputQueues
 

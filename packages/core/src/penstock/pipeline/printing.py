@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.graph.data_node import DataNode
+from penstock.graph.nodes import OpNode
+from penstock.operators.support.schema import Spec
 from penstock.tensors import _html
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from penstock.graph.data_node import DataNode
-    from penstock.graph.nodes import OpNode
-    from penstock.operators.support.schema import Spec
     from penstock.pipeline.engine import Engine
     from penstock.pipeline.graph_definition import GraphDefinition
     from penstock.pipeline.settings import Settings

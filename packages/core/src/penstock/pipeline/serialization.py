@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,7 +16,6 @@ from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
 
     from penstock.pipeline.engine import Engine
     from penstock.pipeline.graph_definition import GraphDefinition

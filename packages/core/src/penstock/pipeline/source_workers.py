@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.graph.nodes import OpNode
 from penstock.operators.support.external.parallel.feed import ParallelFeed
 
 if TYPE_CHECKING:
-    from penstock.graph.nodes import OpNode
     from penstock.pipeline.settings import Settings
 
 

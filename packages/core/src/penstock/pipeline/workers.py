@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentTypeError
 from penstock.executor.processes.choice import wants_processes, why_threads
+from penstock.graph.data_node import DataNode
 from penstock.pipeline.input_queues import is_for_gpu
+from penstock.tensors.gpu.device import Device
 
 if TYPE_CHECKING:
     from penstock.executor.executor import Executor
     from penstock.executor.plan import Plan
     from penstock.executor.processes.remote import WorkerProcesses
-    from penstock.graph.data_node import DataNode
     from penstock.pipeline.settings import Settings
-    from penstock.tensors.gpu.device import Device
 
 
 def prepare_processes(settings: Settings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +13,6 @@ from penstock.tensors._repr import shapes_text
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     Shape = tuple[int, ...]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from penstock.errors import (
 )
 from penstock.tensors.device import CPU, DLDeviceType
 from penstock.types.dtypes import DALI_OF_NUMPY
-
-if TYPE_CHECKING:
-    from penstock.types.enums import DALIDataType
+from penstock.types.enums import DALIDataType
 
 _CAPSULE_NAMES = (b"dltensor", b"dltensor_versioned")
 

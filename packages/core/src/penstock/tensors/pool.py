@@ -19,6 +19,7 @@ import os
 import threading
 import weakref
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,6 @@ import numpy as np
 from penstock.errors import ArgumentValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import DTypeLike
 
 ALIGNMENT_BYTES = 64

@@ -5,25 +5,24 @@ from __future__ import annotations
 import math
 import operator
 import threading
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from penstock.errors import DataTypeError, ShapeError
 from penstock.executor.cpu.packed_rows import PackedRows
+from penstock.operators.support.schema import Spec
+from penstock.tensors.gpu.runtime import Event
 from penstock.tensors.pool import HOST_POOL, HostPool
 from penstock.tensors.rows import Rows, pack_rows
 from penstock.tensors.tensor_list import TensorListCPU
 from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from numpy.typing import DTypeLike
 
     from penstock.kernels.cpu.decode.jpeg_scan import ScannedJpegs
-    from penstock.operators.support.schema import Spec
-    from penstock.tensors.gpu.runtime import Event
 
 
 _LARGEST_GUESS_BYTES = 1 << 28

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from penstock.tensors.pool import HostPool
+from penstock.tensors.pool import HostPool
 
 _ALIGNMENT = 64
 

@@ -13,15 +13,15 @@ from penstock.executor.cpu.concurrency import Concurrency
 from penstock.executor.cpu.frames import FrameLoop
 from penstock.executor.step import Step, StepMaker, with_place
 from penstock.executor.step import reads as reads_of
+from penstock.graph.nodes import OpNode
 from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.operator import SampleOperator
 from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
 from penstock.operators.support.schema import Spec
+from penstock.tensors.pool import HostPool
 
 if TYPE_CHECKING:
     from penstock.executor.plan import Plan, Stage
-    from penstock.graph.nodes import OpNode
-    from penstock.tensors.pool import HostPool
 
 
 class Program:

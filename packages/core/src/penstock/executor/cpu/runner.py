@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,6 @@ from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
 from penstock.tensors.rows import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from penstock.executor.cpu.arena import Arena
     from penstock.executor.cpu.batch import BatchBuffer
     from penstock.executor.cpu.program import Program

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import weakref
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.executor.cpu.arena import Arena
 from penstock.executor.threads import EngineThread, serve
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from penstock.executor.monitor import Monitor
     from penstock.executor.threads import TaskSource
 

@@ -6,6 +6,7 @@ import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.errors import UsageError
@@ -15,8 +16,6 @@ from penstock.executor.cpu.worker import Worker
 from penstock.executor.monitor import Monitor, interruption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from penstock.executor.cpu.program import Program
     from penstock.executor.cpu.runner import SampleRunner
     from penstock.executor.iteration import Iteration

@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from penstock.executor.iteration import BEGINNING, LAUNCHING, QUEUED, SCHEDULED, UNDONE, State
+from penstock.tensors.gpu.runtime import Runtime
 
 if TYPE_CHECKING:
     from penstock.executor.gpu.stream import StreamExecutor
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan
     from penstock.executor.schedule import Schedule
-    from penstock.tensors.gpu.runtime import Runtime
 
     Place = tuple[State, int, int, str]
     """Where an iteration is that nobody works on: its state, its stage, the last one that is

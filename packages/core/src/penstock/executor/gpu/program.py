@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,23 +13,21 @@ from penstock.errors import BadSamplesError, DataTypeError, OperatorError, Shape
 from penstock.executor.gpu.frames import GpuFrames
 from penstock.executor.guards import Selection
 from penstock.executor.step import Step, StepMaker, with_place
+from penstock.graph.nodes import OpNode
 from penstock.kernels.gpu.transfer import HostCopy, to_device
 from penstock.operators.support.batch_context import BatchContext
 from penstock.operators.support.operator import BatchOperator
 from penstock.operators.support.runtime_typed_batch import RuntimeTypedBatch
+from penstock.operators.support.schema import Spec
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, note_use
+from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.runtime import Event
 from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from penstock.executor.guards import Guard
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan, Stage
-    from penstock.graph.nodes import OpNode
-    from penstock.operators.support.schema import Spec
-    from penstock.tensors.gpu.queue import Queue
-    from penstock.tensors.gpu.runtime import Event
 
 
 _NO_TENSORS: dict[str, tuple[Any, Any]] = {}

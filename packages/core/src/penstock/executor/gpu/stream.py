@@ -12,14 +12,14 @@ from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.gpu.batch import GpuBatch
 from penstock.kernels.gpu.transfer import HostCopy
 from penstock.operators.support.runtime_typed_batch import RuntimeTypedBatch
+from penstock.tensors.gpu.device import Device
 from penstock.tensors.gpu.faults import FaultReport
+from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.runtime import Event
 
 if TYPE_CHECKING:
     from penstock.executor.gpu.program import GpuProgram
     from penstock.executor.iteration import Iteration
-    from penstock.tensors.gpu.device import Device
-    from penstock.tensors.gpu.queue import Queue
-    from penstock.tensors.gpu.runtime import Event
 
 
 class LaunchedStage(NamedTuple):

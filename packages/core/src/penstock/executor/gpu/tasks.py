@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from penstock.executor.iteration import (
@@ -15,8 +16,6 @@ from penstock.executor.iteration import (
 from penstock.executor.ordering import is_early
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from penstock.executor.cpu.program import Program
     from penstock.executor.gpu.stream import LaunchedStage, StreamExecutor
     from penstock.executor.iteration import Iteration

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
+from penstock.operators.support.schema import Spec
 from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.decode.jpeg_scan import ScannedJpegs
     from penstock.kernels.cpu.reading_threads import FilesRead
-    from penstock.operators.support.schema import Spec
 
 
 _finding = threading.Lock()

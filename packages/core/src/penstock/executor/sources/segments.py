@@ -13,15 +13,11 @@ import os
 import secrets
 import weakref
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from penstock.tensors.pool import Memory, memory_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _PAGE = mmap.PAGESIZE
 _uint8 = np.dtype(np.uint8)

@@ -7,18 +7,17 @@ import os
 import queue
 import threading
 import weakref
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import SourceWorkerError, UsageError
 from penstock.operators.support.external.parallel.parcel import Part, copied
 from penstock.operators.support.external.parallel.tasks import RewindTask, SourceRunner
 from penstock.operators.support.external.parallel.workers import Entry, Ticket
+from penstock.tensors.pool import HostPool
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from penstock.operators.support.external.parallel.tasks import Task
-    from penstock.tensors.pool import HostPool
 
 _POLL_SECONDS = 0.5
 """A Ctrl-C that comes just as a thread falls asleep does not wake it."""

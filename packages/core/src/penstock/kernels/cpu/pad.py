@@ -9,10 +9,10 @@ import numpy as np
 
 from penstock._lazy_module import lazy_module
 from penstock.kernels.cpu.rows import read_only
+from penstock.tensors.rows import Rows
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu import pad_loops
-    from penstock.tensors.rows import Rows
 else:
     pad_loops = lazy_module("penstock.kernels.cpu.pad_loops")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,14 +10,17 @@ import numpy as np
 
 from penstock.kernels.gpu.records import launch_counted
 from penstock.kernels.plan.compiled import compiled
-from penstock.tensors.gpu.batch import StridedBatch, contiguous_strides, rows_in_common, shape_rows
+from penstock.tensors.gpu.batch import (
+    DeviceBatch,
+    StridedBatch,
+    contiguous_strides,
+    rows_in_common,
+    shape_rows,
+)
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from penstock.kernels.gpu.color_text import ColorKernel
-    from penstock.tensors.gpu.batch import DeviceBatch
-    from penstock.tensors.gpu.queue import Queue
 
 _WARPS = 8
 _MOST_TURNS = 4

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
 from penstock.kernels.gpu.shared import enumeration, record
-from penstock.tensors.gpu.batch import volumes
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.batch import DeviceBatch, volumes
+from penstock.tensors.gpu.queue import Queue
 
 _NAMES = ("reflect_101", "reflect_1001", "clamp", "wrap", "constant")
 _BORDERS = dict(

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from penstock.errors import ShapeError
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
 from penstock.kernels.gpu.shared import record
-from penstock.tensors.gpu.batch import StridedBatch, contiguous_strides, volumes
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, contiguous_strides, volumes
+from penstock.tensors.gpu.queue import Queue
 
 _AXES = 8
 _REGION = record(

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.shared import record
 from penstock.kernels.plan.compiled import compiled
-from penstock.tensors.gpu.batch import as_contiguous, shape_rows
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.batch import DeviceBatch, as_contiguous, shape_rows
+from penstock.tensors.gpu.queue import Queue
 
 _THREADS, _WARP = 256, 32
 _MOST_CHANNELS = 4

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_counted, launch_records, quotient_up
 from penstock.kernels.gpu.shared import record
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.queue import Queue
 
 _SIGNAL = record(
     __name__,

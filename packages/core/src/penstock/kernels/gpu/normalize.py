@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,10 +18,8 @@ from penstock.kernels.gpu.normalize_blocks import (
 )
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.shared import record
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.queue import Queue
 
 _THREADS = 256
 PARAMETERS = record(

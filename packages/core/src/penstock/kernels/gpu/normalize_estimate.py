@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from penstock.kernels.gpu.normalize import Launch, Parameter, mean_type
@@ -11,10 +9,8 @@ from penstock.kernels.gpu.normalize_blocks import ROW_THREADS, ROWS, Blocks, in_
 from penstock.kernels.gpu.normalize_moments import MOMENTS_BYTES, allocated
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.shared import record
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.queue import Queue
 
 _MOST_ROWS = 1 << 16
 """Each has a counter, which the host sets to 0."""

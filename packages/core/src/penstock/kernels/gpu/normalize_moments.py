@@ -5,7 +5,7 @@ Every sum is taken in an order that only shapes decide, so that results are the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,10 +21,8 @@ from penstock.kernels.gpu.normalize_blocks import (
 )
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.shared import record
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.queue import Queue
 
 _THREADS = 256
 _MANY_PARTS = 8

@@ -14,12 +14,12 @@ from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_counted
 from penstock.kernels.gpu.shared import enumeration, record
 from penstock.kernels.plan.compiled import compiled
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.color import PixelColors
     from penstock.kernels.gpu.program import Kernel
-    from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
-    from penstock.tensors.gpu.queue import Queue
 
 UNITS = 1024
 """Pixels, or elements, that a block makes at a time."""

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from penstock.kernels.cpu.normalize import in_blocks
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.shared import record
-from penstock.tensors.gpu.batch import shape_row
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.batch import DeviceBatch, shape_row
+from penstock.tensors.gpu.queue import Queue
 
 _THREADS, _WARP = 256, 32
 _LONGEST = 16 << 10

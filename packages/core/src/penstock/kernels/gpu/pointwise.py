@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,11 +13,8 @@ from penstock.kernels.gpu.pointwise_text import THREADS, pointwise_kernel
 from penstock.kernels.gpu.program import C_TYPES
 from penstock.kernels.gpu.windows import element_counts
 from penstock.kernels.plan.compiled import compiled
-from penstock.tensors.gpu.batch import shape_rows
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, shape_rows
+from penstock.tensors.gpu.queue import Queue
 
 _float32 = np.dtype(np.float32)
 

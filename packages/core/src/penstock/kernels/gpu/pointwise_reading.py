@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from penstock.kernels.gpu.broadcast import merged_axes
-from penstock.tensors.gpu.batch import StridedBatch, contiguous_strides, volumes
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, contiguous_strides, volumes
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.pointwise_text import Access
-    from penstock.tensors.gpu.batch import DeviceBatch
 
 _LARGEST = (1 << 31) - 1
 

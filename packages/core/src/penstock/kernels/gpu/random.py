@@ -6,7 +6,7 @@ Seeds that are the state of a generator, those of calls of dynamic mode, go to
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,12 +15,8 @@ from penstock.kernels.gpu import random_state
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
 from penstock.kernels.gpu.shared import record
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from penstock.tensors.gpu.batch import DeviceBatch
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.queue import Queue
 
 _ROUNDS = 8
 _WORD = 0xFFFFFFFF

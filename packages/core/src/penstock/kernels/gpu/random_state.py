@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,13 +10,11 @@ import numpy as np
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
 from penstock.kernels.gpu.shared import record
+from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from penstock.kernels.cpu.philox_state import DrawSeed
-    from penstock.tensors.gpu.batch import DeviceBatch
-    from penstock.tensors.gpu.queue import Queue
 
 _ROUNDS = 4
 _SAMPLE = record(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.queue import Kernel, Queue
+from penstock.tensors.gpu.queue import Kernel, Queue
 
 THREADS = 256
 _MOST_BLOCKS = 1 << 28

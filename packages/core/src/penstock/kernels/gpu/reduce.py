@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,11 +10,8 @@ from penstock.errors import ShapeError
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
 from penstock.kernels.gpu.shared import enumeration, record
-from penstock.tensors.gpu.batch import volumes
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.batch import DeviceBatch, volumes
+from penstock.tensors.gpu.queue import Queue
 
 _STEPS = ("SUM", "SQUARE", "MAX", "MIN")
 _STEP = dict(zip(_STEPS, enumeration(__name__, "Step", _STEPS), strict=True))

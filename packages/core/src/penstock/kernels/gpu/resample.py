@@ -19,11 +19,11 @@ from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import launch_counted, launch_records, quotient_up
 from penstock.kernels.gpu.shared import record
 from penstock.kernels.plan.compiled import compiled
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.resample_layout import Frames, Target
     from penstock.kernels.gpu.resample_taps import Taps
-    from penstock.tensors.gpu.queue import Queue
 
 _TILE_ROWS = 32
 _BAND_ELEMENTS = 256

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penstock.kernels.plan.compiled import compiled
-from penstock.tensors.gpu.batch import shape_row, shape_rows
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.batch import DeviceBatch, shape_row, shape_rows
 
 FRAMES = np.dtype(
     [(name, np.int64) for name in ("outer", "inner", "row", "outers", "inners", "channels")]

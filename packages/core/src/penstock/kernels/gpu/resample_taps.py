@@ -16,10 +16,10 @@ from penstock.kernels.cpu.resample_taps import Filter, filter_table
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.shared import record
 from penstock.kernels.plan.compiled import compiled
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.resample_axes import AxesSampling
-    from penstock.tensors.gpu.queue import Queue
 
 _THREADS = 64
 _NEAREST, _GAUSSIAN = int(Filter.NEAREST), int(Filter.GAUSSIAN)

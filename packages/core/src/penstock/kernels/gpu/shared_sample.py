@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from penstock.kernels.gpu.transfer import to_device
 from penstock.tensors.gpu.batch import DeviceBatch, note_use
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.queue import Queue
 
 
 class SharedSample:

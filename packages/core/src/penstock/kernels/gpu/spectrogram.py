@@ -13,13 +13,13 @@ from penstock.kernels.gpu.decibels import DECIBEL_SCALE
 from penstock.kernels.gpu.device_constant import DeviceConstant
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.shared import enumeration, record
+from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.bands import Bands
     from penstock.kernels.cpu.decibels import DecibelScale
     from penstock.kernels.cpu.spectrogram import SpectrumPlan
-    from penstock.tensors.gpu.batch import DeviceBatch
-    from penstock.tensors.gpu.queue import Queue
 
 _THREADS = 256
 _LANES = (16, 8, 4, 2, 1)

@@ -6,7 +6,6 @@ Importing this module makes them known to `penstock.tensors.gpu.queue.Queue.copy
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,12 +14,8 @@ from penstock.kernels.gpu.records import launch_counted
 from penstock.kernels.gpu.strided_axes import Axes, follow
 from penstock.kernels.gpu.transpose import copy_tiles
 from penstock.kernels.plan.compiled import compiled
-from penstock.tensors.gpu.batch import as_contiguous, in_one_piece
-from penstock.tensors.gpu.queue import install_strided_copy
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, as_contiguous, in_one_piece
+from penstock.tensors.gpu.queue import Queue, install_strided_copy
 
 _BLOCK_VECTORS = 1024
 """Vectors of 16 bytes that a block copies, as in ``strided_copy.cu``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -11,10 +11,7 @@ from penstock.kernels.gpu.strided_copy import gather
 from penstock.tensors.addresses import addresses_of
 from penstock.tensors.gpu.batch import DeviceBatch, in_one_piece
 from penstock.tensors.gpu.pinned import is_pinned
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.queue import Queue
-
+from penstock.tensors.gpu.queue import Queue
 
 _FEW_ROWS = 2
 _ROW_GAP = 64

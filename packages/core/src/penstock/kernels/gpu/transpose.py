@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,9 +10,7 @@ from penstock.kernels.gpu.strided_axes import Axes
 from penstock.kernels.gpu.transpose_direct import copy_far_tiles
 from penstock.kernels.gpu.transpose_tiles import NESTED_BYTES, copy_near_tiles
 from penstock.kernels.plan.compiled import compiled
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.queue import Queue
 
 _SECTOR_BYTES = 32
 """What the device reads at least."""

@@ -9,10 +9,10 @@ import numpy as np
 
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import launch_records, quotient_up
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.strided_axes import Axes
-    from penstock.tensors.gpu.queue import Queue
 
 _FAR_ELEMENTS = 1024
 """Elements of a tile that is picked from the source itself."""

@@ -11,10 +11,10 @@ from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import launch_counted
 from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import as_contiguous
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.strided_axes import Axes
-    from penstock.tensors.gpu.queue import Queue
 
 STAGE_BYTES = 25600
 """Shared memory of a block, as in ``transpose.cu``."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from penstock.kernels.cpu.warp import saturated_number
@@ -11,11 +9,8 @@ from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.shared import record
 from penstock.kernels.gpu.warp_matrices import DeviceMatrices
 from penstock.kernels.plan.compiled import compiled
-from penstock.tensors.gpu.batch import shape_rows
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.batch import DeviceBatch, shape_rows
+from penstock.tensors.gpu.queue import Queue
 
 TILE_WIDTH, STRIP_WIDTH, TILE_ROWS, THREADS = 64, 256, 32, 256
 MOST_CHANNELS = 4

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.kernels.gpu.program import kernel
+from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.faults import watched
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
     from penstock.tensors.gpu.faults import Fault
-    from penstock.tensors.gpu.queue import Queue
 
 _THREADS = 64
 

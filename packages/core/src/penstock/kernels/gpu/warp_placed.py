@@ -25,11 +25,11 @@ from penstock.kernels.gpu.warp_chain import chain_kernel, chain_of
 from penstock.kernels.gpu.warp_matrices import DeviceMatrices
 from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import shape_rows
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.resample_layout import Target
     from penstock.kernels.gpu.warp_request import Warp, Windows
-    from penstock.tensors.gpu.queue import Queue
 
 _SAMPLE = record(
     __name__,

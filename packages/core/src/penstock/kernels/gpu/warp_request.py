@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.tensors.gpu.batch import DeviceBatch
+
 if TYPE_CHECKING:
     from penstock.kernels.gpu.pointwise_terms import Term
     from penstock.kernels.gpu.warp_matrices import DeviceMatrices
-    from penstock.tensors.gpu.batch import DeviceBatch
 
 
 @dataclass(frozen=True, slots=True)

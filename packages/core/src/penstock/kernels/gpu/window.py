@@ -15,11 +15,11 @@ import numpy as np
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
 from penstock.kernels.gpu.shared import enumeration, followed, record
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.program import Kernel
-    from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
-    from penstock.tensors.gpu.queue import Queue
 
 _POLICY_NAMES = ("constant", "edge", "reflect_1001", "reflect_101", "wrap")
 _POLICIES = dict(

@@ -20,13 +20,13 @@ from penstock.operators.support.operator import (
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import LazyBatch
 from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu import bands as _gpu_bands
     from penstock.kernels.gpu.spectrogram import DeviceBands
-    from penstock.tensors.gpu.batch import LazyBatch
 else:
     _gpu_bands = lazy_module("penstock.kernels.gpu.bands")
 

@@ -17,11 +17,11 @@ from penstock.operators.support.operator import (
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.spectrogram import DeviceBands
-    from penstock.tensors.gpu.batch import DeviceBatch
 
 
 @operator(

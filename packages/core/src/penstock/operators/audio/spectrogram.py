@@ -19,13 +19,12 @@ from penstock.operators.support.operator import (
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
-from penstock.tensors.gpu.batch import volumes
+from penstock.tensors.gpu.batch import DeviceBatch, volumes
 from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.spectrogram import DevicePlan
-    from penstock.tensors.gpu.batch import DeviceBatch
 
 POWER = Arg(
     "power",

@@ -20,12 +20,12 @@ from penstock.operators.support.operator import (
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu import decibels as _gpu_decibels
-    from penstock.tensors.gpu.batch import DeviceBatch
 else:
     _gpu_decibels = lazy_module("penstock.kernels.gpu.decibels")
 

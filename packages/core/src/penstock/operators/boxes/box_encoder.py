@@ -17,13 +17,12 @@ from penstock.operators.support.operator import (
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
-from penstock.tensors.gpu.batch import volumes
+from penstock.tensors.gpu.batch import DeviceBatch, volumes
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu import box_encoder as _cpu
     from penstock.kernels.gpu import box_encoder as _gpu
-    from penstock.tensors.gpu.batch import DeviceBatch
 else:
     _cpu = lazy_module("penstock.kernels.cpu.box_encoder")
     _gpu = lazy_module("penstock.kernels.gpu.box_encoder")

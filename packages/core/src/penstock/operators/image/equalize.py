@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,10 +14,8 @@ from penstock.operators.support.operator import (
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Input, Spec
+from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
 
 _LAYOUTS = ("HW", "HWC", "CHW", "FHW", "FHWC", "FCHW")
 _BY_RANK = {2: "HW", 3: "HWC", 4: "FHWC"}

@@ -24,12 +24,12 @@ from penstock.operators.support.operator import (
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu import correlate as _cpu
     from penstock.kernels.gpu import correlate as _gpu
-    from penstock.tensors.gpu.batch import DeviceBatch
 else:
     _cpu = lazy_module("penstock.kernels.cpu.correlate")
     _gpu = lazy_module("penstock.kernels.gpu.correlate")

@@ -19,13 +19,12 @@ from penstock.operators.support.operator import (
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
-from penstock.tensors.gpu.batch import as_contiguous
+from penstock.tensors.gpu.batch import DeviceBatch, as_contiguous
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu import filter as _gpu_filter
     from penstock.kernels.gpu.filter import Windows
-    from penstock.tensors.gpu.batch import DeviceBatch
 else:
     _gpu_filter = lazy_module("penstock.kernels.gpu.filter")
 _TYPES = tuple(DALIDataType(t) for t in range(DALIDataType.UINT8, DALIDataType.FLOAT64 + 1))

@@ -18,12 +18,12 @@ from penstock.operators.support.operator import (
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu import grid_mask as _cpu
     from penstock.kernels.gpu import grid_mask as _gpu
-    from penstock.tensors.gpu.batch import DeviceBatch
 else:
     _cpu = lazy_module("penstock.kernels.cpu.grid_mask")
     _gpu = lazy_module("penstock.kernels.gpu.grid_mask")

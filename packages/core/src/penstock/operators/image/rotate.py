@@ -20,11 +20,10 @@ from penstock.operators.support.warp.warping_operator import (
     WARP_TYPES,
     WarpingOperator,
 )
-from penstock.tensors.gpu.batch import as_contiguous
+from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, as_contiguous
 
 if TYPE_CHECKING:
     from penstock.kernels.plan import rotations as _rotations
-    from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch
 else:
     _rotations = lazy_module("penstock.kernels.plan.rotations")
 _NO_AXES = np.empty((0, 3))

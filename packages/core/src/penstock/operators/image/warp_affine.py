@@ -20,12 +20,11 @@ from penstock.operators.support.warp.warping_operator import (
     WARP_TYPES,
     WarpingOperator,
 )
-from penstock.tensors.gpu.batch import LazyBatch, as_contiguous
+from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, as_contiguous
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu import affine
-    from penstock.tensors.gpu.batch import DeviceBatch
 else:
     affine = lazy_module("penstock.kernels.cpu.affine")
 

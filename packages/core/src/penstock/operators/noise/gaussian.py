@@ -20,11 +20,11 @@ from penstock.operators.support.operator import (
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Spec
+from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import to_numpy_type
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu import noise as _gpu
-    from penstock.tensors.gpu.batch import DeviceBatch
 else:
     _gpu = lazy_module("penstock.kernels.gpu.noise")
 

@@ -20,13 +20,12 @@ from penstock.operators.support.operator import (
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
-from penstock.tensors.gpu.batch import volumes
+from penstock.tensors.gpu.batch import DeviceBatch, volumes
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu import noise as _cpu
     from penstock.kernels.gpu import noise as _gpu
-    from penstock.tensors.gpu.batch import DeviceBatch
 else:
     _cpu = lazy_module("penstock.kernels.cpu.noise")
     _gpu = lazy_module("penstock.kernels.gpu.noise")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +14,8 @@ from penstock.operators.support.operator import BatchContext, operator
 from penstock.operators.support.random.batch_draw import BatchDraw, check_each
 from penstock.operators.support.random.draw import DRAWABLE, DTYPE_ARG, SHAPE, SHAPE_LIKE
 from penstock.operators.support.schema import Arg
+from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
 
 
 @operator(

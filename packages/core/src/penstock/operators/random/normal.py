@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from penstock.operators.support.operator import BatchContext, operator
 from penstock.operators.support.random.batch_draw import BatchDraw
 from penstock.operators.support.random.draw import DTYPE_ARG, SHAPE, SHAPE_LIKE, real_work_dtype
 from penstock.operators.support.schema import Arg
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.batch import DeviceBatch
 
 
 @operator(

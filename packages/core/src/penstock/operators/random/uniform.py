@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from penstock.operators.support.random.draw import (
     store_rounded,
 )
 from penstock.operators.support.schema import Arg
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.batch import DeviceBatch
 
 _DEFAULT_RANGE = (-1.0, 1.0)
 

@@ -10,13 +10,12 @@ from penstock.errors import ArgumentValueError, NotYetSupportedError
 from penstock.operators.readers.index import Index, specs_of
 from penstock.operators.readers.order import ReadingOrder
 from penstock.operators.support.argument_types import BoolArg, IntArg
-from penstock.operators.support.operator import Operator, operator
+from penstock.operators.support.operator import Operator, SampleContext, operator
 from penstock.operators.support.schema import Arg, Spec, as_specs
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from penstock.operators.support.operator import SampleContext
 
 READER_ARGS = (
     Arg("shard_id", IntArg, 0, "Index of the shard to read in the first epoch."),

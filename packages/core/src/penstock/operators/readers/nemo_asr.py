@@ -13,12 +13,12 @@ from penstock.operators.readers.index import FileIndex, Index, RaggedColumn
 from penstock.operators.readers.nemo_manifest import read_manifest
 from penstock.operators.support.argument_types import BoolArg, DataTypeArg, FloatArg, PathListArg
 from penstock.operators.support.audio.decoding import QUALITY, AudioDecoding
+from penstock.operators.support.operator import SampleContext
 from penstock.operators.support.schema import REQUIRED, Arg, Spec
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.audio.clip import Clip
-    from penstock.operators.support.operator import SampleContext
 
 _LARGE_BYTES = 4 << 20
 """Of larger files, the part is read that an utterance is in."""

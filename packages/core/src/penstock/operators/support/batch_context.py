@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import located
 from penstock.operators.support.planning import PlanContext, TensorArguments
 from penstock.tensors.gpu.batch import DeviceBatch, as_shapes
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import DTypeLike
-
-    from penstock.tensors.gpu.queue import Queue
 
 
 class BatchContext(PlanContext):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import enum
 import inspect
 import textwrap
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from penstock.operators.support.signature import PIPELINE_ARGUMENTS, default_text, return_annotation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from penstock.operators.support.schema import Arg, Input, OpSchema
     from penstock.operators.support.signature import Api
 

@@ -14,11 +14,11 @@ from penstock.operators.support.axes import checked_axes, named_axes
 from penstock.operators.support.operator import BatchContext, SampleContext, SampleOperator
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu import reduce as _gpu
-    from penstock.tensors.gpu.batch import DeviceBatch
 else:
     _gpu = lazy_module("penstock.kernels.gpu.reduce")
 _UNSIGNED = (DALIDataType.UINT8, DALIDataType.UINT16, DALIDataType.UINT32, DALIDataType.UINT64)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.tensors.gpu.batch import DeviceBatch
+
 if TYPE_CHECKING:
     import numpy as np
 
     from penstock.operators.support.schema import Spec
-    from penstock.tensors.gpu.batch import DeviceBatch
 
 
 class RuntimeTypedBatch(NamedTuple):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import LazyBatch
+from penstock.tensors.gpu.batch import LazyBatch
 
 T = TypeVar("T")
 

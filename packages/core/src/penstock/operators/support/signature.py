@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from penstock.operators.support.listed import Listed
     from penstock.operators.support.schema import Input, OpSchema
 

@@ -11,10 +11,10 @@ from penstock.operators.support.operator import (
     operator,
 )
 from penstock.operators.support.schema import Input
+from penstock.tensors.gpu.batch import DeviceBatch
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.transfer import HostCopy
-    from penstock.tensors.gpu.batch import DeviceBatch
 
 
 @operator(

@@ -19,11 +19,11 @@ from penstock.operators.support.operator import (
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.operators.support.transform import MOST_AXES, spread
+from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu import points as points_on_cpu
-    from penstock.tensors.gpu.batch import DeviceBatch
 else:
     points_on_cpu = lazy_module("penstock.kernels.cpu.points")
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.tensors.gpu.batch import note_use
 from penstock.tensors.gpu.streams import DEFAULT_STREAM, likely_streams, reading_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from penstock.tensors.gpu.runtime import Event, Runtime
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,8 +19,6 @@ from penstock.tensors.gpu.foreign_memory import defer_release
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from penstock.tensors.gpu.device import Device
     from penstock.tensors.gpu.queue import Queue
     from penstock.tensors.gpu.runtime import Runtime

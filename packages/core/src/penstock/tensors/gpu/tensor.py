@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from penstock.tensors.gpu.streams import DEFAULT_STREAM, stream_number
 from penstock.tensors.interop import asks_for, check_layout, check_target, dali_type, plain_address
 from penstock.tensors.tensor import TensorCPU
 from penstock.types.dtypes import storage_dtype
-
-if TYPE_CHECKING:
-    from penstock.types.enums import DALIDataType
+from penstock.types.enums import DALIDataType
 
 
 class TensorGPU(TensorBase):

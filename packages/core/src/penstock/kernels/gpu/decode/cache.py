@@ -11,16 +11,14 @@ import sys
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from penstock.kernels.gpu.strided_copy import gather
 from penstock.tensors.gpu.batch import DeviceBatch
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.queue import Queue
 
 _ALIGNMENT = 256
 _BYTE = np.dtype(np.uint8)

@@ -5,7 +5,7 @@ Mirrors `penstock.kernels.cpu.decode.convert` and `rotate`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from penstock.kernels.cpu.decode.convert import ycbcr_matrix
 from penstock.kernels.cpu.decode.exif import UPRIGHT
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.shared import record
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.queue import Queue
 
 _FILE = "decode_convert.cu"
 _TURNED_FILE = "decode_convert_turned.cu"

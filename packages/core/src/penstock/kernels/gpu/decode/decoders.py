@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,9 +20,7 @@ from penstock.kernels.gpu.decode.nvimagecodec import (
 )
 from penstock.kernels.gpu.decode.options import DecoderOptions
 from penstock.kernels.gpu.decode.plain import PlainJpegs
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.runtime import Runtime
+from penstock.tensors.gpu.runtime import Runtime
 
 
 class Decoders:

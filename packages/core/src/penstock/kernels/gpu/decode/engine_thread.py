@@ -7,7 +7,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -23,9 +23,7 @@ from penstock.kernels.gpu.decode.engine_loop import (
     serve,
 )
 from penstock.kernels.gpu.decode.turns import path_of, turns_at
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.runtime import Runtime
+from penstock.tensors.gpu.runtime import Runtime
 
 Result = TypeVar("Result")
 _POLL_SECONDS = 0.01

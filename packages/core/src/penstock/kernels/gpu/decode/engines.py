@@ -33,11 +33,11 @@ from penstock.kernels.gpu.decode import nvjpeg
 from penstock.kernels.gpu.decode.engine_thread import Running, engine_thread
 from penstock.kernels.gpu.decode.nvjpeg import Tables
 from penstock.kernels.gpu.decode.options import DecoderOptions
+from penstock.tensors.gpu.runtime import Runtime
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.decode.job import Job
     from penstock.kernels.gpu.decode.plain import PlainJob, PlainJpegs
-    from penstock.tensors.gpu.runtime import Runtime
 
 
 class JpegEngines:

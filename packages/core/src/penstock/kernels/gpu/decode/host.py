@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,10 +14,8 @@ from penstock.kernels.cpu.decode.image_header import ImageHeader
 from penstock.kernels.cpu.decode.pixels import Wanted, decode
 from penstock.kernels.cpu.decode.stored import Region
 from penstock.tensors.gpu.pinned import is_pinned
+from penstock.tensors.gpu.queue import Queue
 from penstock.tensors.pool import HOST_POOL
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.queue import Queue
 
 
 class Sample(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from penstock.kernels.cpu.decode.stored import Region
 from penstock.kernels.gpu.decode.convert import Decoded, convert
 from penstock.kernels.gpu.decode.host import Sample
 from penstock.kernels.gpu.decode.nvjpeg import IMAGE, Tables, extents
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.queue import Queue
 
 _ALIGNMENT = 64
 

@@ -24,11 +24,11 @@ from penstock.kernels.cpu.decode.diagnosis import has_end_of_image
 from penstock.kernels.cpu.decode.image_header import ImageHeader
 from penstock.kernels.cpu.decode.stored import Region
 from penstock.kernels.gpu.decode.options import DecoderOptions
+from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.runtime import Runtime
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.decode.job import Job
-    from penstock.tensors.gpu.queue import Queue
-    from penstock.tensors.gpu.runtime import Runtime
 
 _NAMES = {"jpeg": "JPEG", "jpeg2000": "JPEG 2000"}
 NARROWEST_INTERPOLATED = 5

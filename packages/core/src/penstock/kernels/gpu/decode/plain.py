@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from penstock.kernels.cpu.decode.pixels import Wanted
 from penstock.kernels.cpu.decode.stored import Region
 from penstock.kernels.gpu.decode.host import Sample
 from penstock.kernels.gpu.decode.nvjpeg import IMAGE, Tables, extents
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.queue import Queue
+from penstock.tensors.gpu.queue import Queue
 
 _COLORS = ("RGB", "BGR", "GRAY")
 

@@ -8,6 +8,7 @@ bit for bit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,8 +17,6 @@ from penstock.operators.support.lazy_value import LazyValue
 from penstock.tensors.rows import Rows, pack_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from penstock.kernels.cpu.bands import Bands
     from penstock.kernels.cpu.decibels import DecibelScale
     from penstock.kernels.cpu.spectrogram import SpectrumPlan

@@ -28,12 +28,12 @@ from penstock.operators.support.operator import (
 )
 from penstock.operators.support.planning import PlanContext, Planned
 from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, DALIImageType, to_numpy_type
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.decode.cache import CacheOptions
     from penstock.kernels.gpu.decode.options import DecoderOptions
-    from penstock.tensors.gpu.batch import DeviceBatch
 
 ENCODED = Input(
     "input",

@@ -17,14 +17,14 @@ from penstock.kernels.cpu.decode.pixels import Wanted
 from penstock.operators.support.decode.encoded import open_encoded
 from penstock.operators.support.operator import BatchContext, HostBatch
 from penstock.operators.support.planning import Alone, sample_of
+from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.decode.cache import Cached, CacheOptions
     from penstock.kernels.gpu.decode.options import DecoderOptions
     from penstock.kernels.gpu.decode.plain import PlainJpegs
     from penstock.operators.support.decode.image_decoder import ImageDecoder
-    from penstock.tensors.gpu.batch import DeviceBatch
-    from penstock.tensors.gpu.queue import Queue
 
 
 def decode_mixed(

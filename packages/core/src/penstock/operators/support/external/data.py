@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from penstock.errors import (
     OutOfRangeError,
     ShapeError,
 )
-
-if TYPE_CHECKING:
-    from penstock.tensors.pool import HostPool
+from penstock.tensors.pool import HostPool
 
 
 def as_array(value: Any) -> np.ndarray:

@@ -10,12 +10,12 @@ import numpy as np
 
 from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, DataTypeError
+from penstock.tensors.gpu.tensor_list import TensorListGPU
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu import foreign_list as _foreign_lists
     from penstock.tensors.gpu import streams as _streams
     from penstock.tensors.gpu import tensor_list as _tensor_lists
-    from penstock.tensors.gpu.tensor_list import TensorListGPU
 else:
     _tensor_lists = lazy_module("penstock.tensors.gpu.tensor_list")
     _streams = lazy_module("penstock.tensors.gpu.streams")

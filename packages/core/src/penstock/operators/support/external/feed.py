@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,14 +29,9 @@ from penstock.operators.support.external.data import (
 )
 from penstock.operators.support.external.device_data import batch_on_gpu, check_device
 from penstock.operators.support.schema import Spec
-from penstock.tensors.pool import HOST_POOL
+from penstock.tensors.gpu.tensor_list import TensorListGPU
+from penstock.tensors.pool import HOST_POOL, HostPool
 from penstock.types import BatchInfo, DALIDataType, SampleInfo, to_dali_type
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from penstock.tensors.gpu.tensor_list import TensorListGPU
-    from penstock.tensors.pool import HostPool
 
 
 @dataclass(slots=True)

@@ -14,10 +14,10 @@ from penstock.kernels.gpu.normalize_blocks import Blocks
 from penstock.kernels.gpu.normalize_estimate import estimate_rows, suits
 from penstock.kernels.gpu.normalize_moments import estimated, moments
 from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.operators.support.operator import BatchContext
-    from penstock.tensors.gpu.queue import Queue
 
 Axes = tuple[int, ...]
 Shape = tuple[int, ...]

@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock._lazy_module import lazy_module
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, as_contiguous, shape_rows
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu import normalize_pixels as _kernels
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from penstock.operators.support.normalize.pixels import NumbersTable
     from penstock.operators.support.resize.resized_batch import ResizedBatch
     from penstock.operators.support.warp.warped_batch import WarpedBatch
-    from penstock.tensors.gpu.queue import Queue
 else:
     _resample_layout = lazy_module("penstock.kernels.gpu.resample_layout")
     _windows = lazy_module("penstock.kernels.gpu.windows")

@@ -11,11 +11,11 @@ import numpy as np
 from penstock.errors import ArgumentValueError
 from penstock.operators.support.argument_types import FloatArg, FloatListArg
 from penstock.operators.support.schema import Arg
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.operators.support.operator import Operator
     from penstock.operators.support.planning import PlanContext
-    from penstock.tensors.gpu.queue import Queue
 
 Fills = dict[int, tuple[float, ...]]
 MeanStd = tuple[tuple[float, ...], tuple[float, ...]]

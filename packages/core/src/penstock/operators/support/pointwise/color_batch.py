@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
+from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.color import PixelColors
     from penstock.kernels.gpu.color_steps import Step
     from penstock.kernels.gpu.pointwise_terms import Term
-    from penstock.tensors.gpu.batch import DeviceBatch
-    from penstock.tensors.gpu.queue import Queue
 
 _MOST_STEPS = 16
 _LARGEST_ITEM_BYTES = 4

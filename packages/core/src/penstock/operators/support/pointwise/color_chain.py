@@ -8,12 +8,11 @@ import numpy as np
 
 from penstock.operators.support.pointwise.color_batch import ColorBatch, reads_elements
 from penstock.operators.support.pointwise.pointwise_batch import PointwiseBatch
-from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
+from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.color_steps import Step
-    from penstock.tensors.gpu.batch import LazyBatch
-    from penstock.tensors.gpu.queue import Queue
 
 TAKEN = (ColorBatch, PointwiseBatch, StridedBatch)
 """Recipes that `colored` takes over."""

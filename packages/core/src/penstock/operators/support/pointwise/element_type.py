@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import DataTypeError
+from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
     from penstock.operators.support.schema import Spec
-    from penstock.types import DALIDataType
 
 
 def element_type(args: Any, data: Spec, allowed: Sequence[DALIDataType]) -> DALIDataType:

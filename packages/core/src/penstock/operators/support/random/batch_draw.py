@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.operators.support.operator import BatchContext
 from penstock.operators.support.random.draw import Draw, checked_shape
-from penstock.tensors.gpu.batch import LazyBatch
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch
 
 
 class BatchDraw(Draw):

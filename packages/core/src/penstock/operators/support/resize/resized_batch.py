@@ -17,6 +17,7 @@ from penstock.tensors.gpu.batch import (
     shape_row,
     shape_rows,
 )
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu import resample as _resample
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu.resample_axes import AxesSampling
     from penstock.kernels.gpu.resample_layout import Frames
     from penstock.kernels.gpu.resample_taps import Taps
-    from penstock.tensors.gpu.queue import Queue
 else:
     _resample = lazy_module("penstock.kernels.gpu.resample")
     _resample_layout = lazy_module("penstock.kernels.gpu.resample_layout")

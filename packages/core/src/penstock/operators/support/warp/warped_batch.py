@@ -16,10 +16,10 @@ from penstock.tensors.gpu.batch import (
     same_shapes,
     shape_row,
 )
+from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.pointwise_terms import Term
-    from penstock.tensors.gpu.queue import Queue
 
 
 class WarpedBatch(MappedBatch):

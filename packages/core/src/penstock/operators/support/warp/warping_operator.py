@@ -22,14 +22,13 @@ from penstock.operators.support.operator import (
 )
 from penstock.operators.support.planning import PlanContext, Planned
 from penstock.operators.support.schema import Arg, Spec
-from penstock.tensors.gpu.batch import LazyBatch, as_contiguous, shape_rows
+from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, as_contiguous, shape_rows
 from penstock.types import DALIDataType, DALIInterpType, to_numpy_type
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu import warp as _gpu_warp
     from penstock.kernels.gpu import warp_request as _warp_request
     from penstock.operators.support.warp import warped_batch as _warped_batch
-    from penstock.tensors.gpu.batch import DeviceBatch
 else:
     _gpu_warp = lazy_module("penstock.kernels.gpu.warp")
     _warp_request = lazy_module("penstock.kernels.gpu.warp_request")

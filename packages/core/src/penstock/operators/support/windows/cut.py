@@ -18,7 +18,8 @@ from penstock.operators.support.planning import Planned
 from penstock.operators.support.schema import Arg
 from penstock.operators.support.windows.arguments import OutOfBounds, slices
 from penstock.operators.support.windows.partial_batch import partial_batch, strided_batch
-from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, shape_rows
+from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, shape_rows
+from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
         SampleContext,
     )
     from penstock.operators.support.schema import Spec
-    from penstock.tensors.gpu.batch import LazyBatch
-    from penstock.tensors.rows import Rows
 else:
     _window_kernels = lazy_module("penstock.kernels.gpu.window")
 CUT_DTYPE_ARGS: tuple[Arg, ...] = (

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from penstock.operators.support.windows.arithmetic import FARTHEST
 from penstock.operators.support.windows.partial_batch import seen_through
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu.batch import StridedBatch
+from penstock.tensors.gpu.batch import StridedBatch
 
 
 def spans(

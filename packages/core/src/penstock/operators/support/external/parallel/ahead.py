@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,6 @@ from penstock.operators.support.external.parallel.tasks import (
 from penstock.types import BatchInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from penstock.operators.support.external.parallel.parcel import Part
     from penstock.operators.support.external.parallel.workers import Ticket, Workers
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentTypeError
@@ -17,14 +18,12 @@ from penstock.operators.support.external.feed import (
 )
 from penstock.operators.support.external.parallel.ahead import ForwardAhead, IndexedAhead
 from penstock.operators.support.external.parallel.tasks import traits_of
+from penstock.tensors.gpu.tensor_list import TensorListGPU
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from penstock.operators.support.external.parallel.parcel import Part
     from penstock.operators.support.external.parallel.workers import Workers
-    from penstock.tensors.gpu.tensor_list import TensorListGPU
 
 
 class ParallelFeed(Feed):

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from penstock.errors import DataTypeError
 from penstock.operators.support.external.data import check_uniform, own_copies, samples_of
 from penstock.operators.support.external.device_data import is_on_gpu
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from penstock.tensors.pool import HostPool
+from penstock.tensors.pool import HostPool
 
 _ALIGNMENT_BYTES = 64
 
