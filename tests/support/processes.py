@@ -40,7 +40,7 @@ def kill(pid):
         os.kill(pid, signal.SIGKILL)
 
 
-def numbers(batch_size=8, num_threads=2, **options):
+def numbers(batch_size=8, num_threads=2, workers="processes", **options):
     """A pipeline of increasing numbers, each of them an array."""
     counter = iter(range(10**9))
 
@@ -48,7 +48,7 @@ def numbers(batch_size=8, num_threads=2, **options):
         batch_size=batch_size,
         num_threads=num_threads,
         device_id=None,
-        workers="processes",
+        workers=workers,
         **options,
     )
     def p():

@@ -66,9 +66,10 @@ FULL_TRACEBACK = Switch(
 
 WORKERS = Switch(
     "PENSTOCK_WORKERS",
-    "threads",
-    ("threads", "processes"),
-    "What carries the samples of pipelines that are made without `workers`.",
+    "auto",
+    ("auto", "threads", "processes"),
+    "What carries the samples of pipelines that are made without `workers`. `auto` takes worker "
+    "processes where there are four threads and processors or more, and nothing forbids them.",
 )
 
 SWITCHES = (DECODER, COMPILATION_NOTICE, FULL_TRACEBACK, WORKERS)

@@ -110,7 +110,7 @@ class FakeProgram:
     """Work of a millisecond a sample."""
 
     sample_seconds = processor_seconds = 1e-3
-    is_light = is_joint = False
+    is_light = is_sent = False
 
     def note_time(self, seconds, processor_seconds):
         """Nothing changes."""

@@ -85,16 +85,17 @@ class Engine:
         depth = settings.depth
         if settings.works_ahead and reads_ahead:
             depth += batches_read_ahead(plan)
+        processes = start_processes(settings, plan, self.readers.by_node, run_outputs, device)
         self.executor = Executor(
             plan,
             self.readers.by_node,
-            num_threads=int(settings.num_threads or 1),
+            num_threads=int(settings.num_threads or 1) if processes is None else processes.count,
             fuse=settings.fuse,
             on_bad_sample=settings.on_bad_sample,
             set_affinity=settings.set_affinity,
             device=device,
             depth=depth,
-            processes=start_processes(settings, plan, self.readers.by_node, run_outputs, device),
+            processes=processes,
         )
         number = self.checkpointing.resume(self.readers, self.feeding)
         self.prefetch = Prefetch(self.executor, self.feeding, depth, number)

@@ -104,8 +104,9 @@ class Pipeline(SettingsProperties, Serialization):
     workers : {"threads", "processes"}, optional
         What carries samples through operators on the CPU: threads, or as many worker processes,
         which share no interpreter; all pipelines of a program share them. A graph that cannot
-        travel stays in threads, as `executor_statistics` says. ``PENSTOCK_WORKERS`` decides where
-        it is not given.
+        travel stays in threads, as `executor_statistics` says. Where it is not given,
+        ``PENSTOCK_WORKERS`` decides, and else the engine: processes from four threads and
+        processors on, where all operators are the library's.
     """
 
     def __init__(

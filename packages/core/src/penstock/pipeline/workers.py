@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentTypeError
-from penstock.executor.processes.choice import wants_processes, why_threads
+from penstock.executor.processes.choice import process_count, wanted, why_threads
 from penstock.graph.data_node import DataNode
 from penstock.pipeline.input_queues import is_for_gpu
 from penstock.tensors.gpu.device import Device
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def prepare_processes(settings: Settings) -> None:
-    """Start the server of worker processes where they are wanted, while the graph is defined."""
-    if wants_processes(settings.workers):
+    """Start the server of worker processes where they are asked for, while the graph is defined."""
+    if wanted(settings.workers) == "processes":
         from penstock.executor.processes.server_process import SERVER
 
         SERVER.start()
@@ -33,27 +33,36 @@ def start_processes(
     device: Device | None,
 ) -> WorkerProcesses | None:
     """The processes that carry samples; where there are none, `settings` say why."""
-    settings.why_threads = why_threads(settings.workers, plan)
+    num_threads = int(settings.num_threads or 1)
+    settings.why_threads = why_threads(settings.workers, plan, readers, num_threads)
     if settings.why_threads:
         return None
     from penstock.executor.processes.graph import Graph
     from penstock.executor.processes.remote import WorkerProcesses
+    from penstock.executor.processes.worker_process import LostWorkerError
 
     graph = Graph(plan, readers, settings.fuse, settings.on_bad_sample)
-    count = int(settings.num_threads or 1)
+    is_asked_for = wanted(settings.workers) == "processes"
+    found = None
     try:
         found = WorkerProcesses(
             graph,
             outputs,
-            count,
+            num_threads if is_asked_for else process_count(num_threads),
             bind=settings.set_affinity,
             timeout_seconds=settings.py_worker_timeout_seconds,
             device=device,
+            is_asked_for=is_asked_for,
         )
+        found.start()
     except ArgumentTypeError as error:
         settings.why_threads = str(error)
         return None
-    found.start()
+    except (OSError, MemoryError, LostWorkerError) as error:
+        settings.why_threads = f"worker processes cannot be started here: {error}"
+        if found is not None:
+            found.close()
+        return None
     for node in plan.feeds:
         # What sources give is copied to where workers read it.
         pools = [

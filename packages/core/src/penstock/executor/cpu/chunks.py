@@ -34,15 +34,13 @@ _FEWEST_SENT = 8
 """A chunk that goes to a process costs as much of the interpreter as several that do not."""
 
 
-def chunk_size(iteration: Iteration, program: Program, threads: int, *, sent: bool = False) -> int:
+def chunk_size(iteration: Iteration, program: Program, threads: int) -> int:
     """How many samples of `iteration` one of so many `threads` takes for `program`, at most.
 
     Parameters
     ----------
     iteration, program, threads
         See above.
-    sent
-        Whether the thread sends them to a worker process.
     """
     seconds = program.sample_seconds
     if program.is_light:
@@ -57,6 +55,6 @@ def chunk_size(iteration: Iteration, program: Program, threads: int, *, sent: bo
         fair = max(fair, min(_FEWEST_OF_LITTLE_WORK, -(-iteration.size // (2 * threads))))
     elif seconds < _SHORT_WORK_SECONDS and iteration.size >= 4 * threads:
         fair = max(fair, min(_FEWEST, iteration.size // threads))
-    if sent:  # two batches at a time occupy all threads
+    if program.is_sent:  # two batches at a time occupy all threads
         fair = max(fair, min(_FEWEST_SENT, max(2 * iteration.size // threads, 1)))
     return min(largest, fair)

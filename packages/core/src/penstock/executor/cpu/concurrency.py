@@ -90,7 +90,7 @@ class Concurrency:
         if not self._tries:
             return
         if stage_seconds > _LONG_SECONDS:
-            self._start_over()
+            self.start_over()
             return
         if self._wait:
             self._wait -= 1
@@ -125,7 +125,8 @@ class Concurrency:
         here = self._levels.index(self.limit)
         return self._levels[max(here - 1, 0) : here] + self._levels[here + 1 : here + 2]
 
-    def _start_over(self) -> None:
+    def start_over(self) -> None:
+        """Forget what was measured, since samples are carried in another way."""
         self.limit = self._levels[0]
         self._notes.clear()
         self._rates.clear()

@@ -61,6 +61,8 @@ class Program:
         """About how long one sample takes, on one thread."""
         self.processor_seconds = 1.0
         """The same without what a thread waits for: files, or the interpreter that others have."""
+        self.is_sent = False
+        """Whether worker processes have carried samples."""
         self._timed = False
         self._fuse = fuse
         for node in stage.sample_nodes:

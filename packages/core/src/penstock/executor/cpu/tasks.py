@@ -84,8 +84,8 @@ class CpuTasks:
                 if program.concurrency.is_full():
                     first_is_full |= iteration.stage == 0
                     continue
-                limit, sent = program.concurrency.limit, self._processes is not None
-                samples = iteration.take(chunk_size(iteration, program, limit, sent=sent))
+                limit = program.concurrency.limit
+                samples = iteration.take(chunk_size(iteration, program, limit))
                 if samples:
                     iteration.in_flight += 1
                     program.concurrency.enter()
@@ -128,6 +128,7 @@ class CpuTasks:
         assert program is not None
         failures: list[tuple[int, BaseException]] = []
         failed: BaseException | None = None
+        elsewhere = 0.0
         beside = program.concurrency.busy
         start, worked = time.perf_counter(), time.thread_time()
         try:
@@ -143,15 +144,18 @@ class CpuTasks:
                 failures = runner.run(samples)
             finally:
                 runner.release()
-            worked -= runner.processor_seconds
+            elsewhere = runner.processor_seconds
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             failed = error
-        worked = (time.thread_time() - worked) / len(samples)
+        worked = (time.thread_time() - worked + elsewhere) / len(samples)
         seconds = (time.perf_counter() - start) / len(samples)
         program.note_time(seconds, worked)
         schedule = self._schedule
         with schedule.monitor.lock:
             iteration.in_flight -= 1
+            if elsewhere and not program.is_sent:
+                program.is_sent = True
+                program.concurrency.start_over()
             program.concurrency.leave(beside, seconds, program.processor_seconds)
             if failed is not None and iteration.error is None:
                 iteration.error = failed

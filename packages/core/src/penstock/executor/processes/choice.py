@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.config import WORKERS
 from penstock.errors import ArgumentChoiceError
+from penstock.operators.readers.index import FileIndex
 
 if TYPE_CHECKING:
     from penstock.executor.plan import Plan
+    from penstock.graph.nodes import OpNode
 
 CHOICES = ("threads", "processes")
+_FEWEST = 4
+"""Threads, and processors, from which on the engine takes processes by itself: with fewer, threads
+hardly wait for the interpreter."""
+_PROCESSES_A_PROCESSOR = 2
+"""More of them bring nothing, even where some wait for storage."""
 
 
 def check_workers(workers: str | None) -> str | None:
@@ -31,7 +38,24 @@ def check_workers(workers: str | None) -> str | None:
     return workers
 
 
-def why_threads(workers: str | None, plan: Plan) -> str:
+def wanted(workers: str | None) -> str:
+    """What the user asks for: `workers`, else what the environment says, which may be ``"auto"``:
+    the choice is the engine's.
+    """
+    return workers or WORKERS.value()
+
+
+def processors() -> int:
+    """Number of processors that this process may use; on other systems than Linux, 1."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def process_count(num_threads: int) -> int:
+    """How many worker processes stand in for so many threads."""
+    return min(num_threads, max(_PROCESSES_A_PROCESSOR * processors(), _FEWEST))
+
+
+def why_threads(workers: str | None, plan: Plan, readers: dict[int, Any], num_threads: int) -> str:
     """The reason for which samples are carried by threads; empty for worker processes.
 
     Parameters
@@ -40,19 +64,80 @@ def why_threads(workers: str | None, plan: Plan) -> str:
         What the user asks for.
     plan
         The graph.
+    readers
+        The opened reader of each reader node, by ``id(node)``.
+    num_threads
+        How many threads the user asks for.
     """
-    if not wants_processes(workers):
-        return "as asked for" if workers or WORKERS.value() == "threads" else "the default"
-    if sys.platform != "linux" or not hasattr(os, "memfd_create") or not sys.executable:
+    choice = wanted(workers)
+    if choice == "threads":
+        return "as asked for"
+    if choice == "auto":
+        if num_threads < _FEWEST:
+            return (
+                f"`num_threads` is {num_threads}; worker processes are worth it from {_FEWEST} on"
+            )
+        if processors() < _FEWEST:
+            return (
+                f"the program may use {processors()} processors; worker processes are worth it "
+                f"from {_FEWEST} on"
+            )
+    if sys.platform != "linux" or not hasattr(os, "memfd_create"):
         return "worker processes need Linux, for shared memory without a name"
+    if not sys.executable or getattr(sys, "frozen", False):
+        return "worker processes need a Python interpreter of their own, and there is none to start"
     nodes = [n for s in plan.stages if s.device == "cpu" for n in s.sample_nodes]
     if not nodes:
         return "no operator on the CPU works on single samples"
     if plan.streams and all(node.schema.reader for node in nodes):
         return "nothing but reading is done on the CPU, which threads do without the interpreter"
+    return _why_not_chosen(plan, nodes, readers) if choice == "auto" else ""
+
+
+def _why_not_chosen(plan: Plan, nodes: list[OpNode], readers: dict[int, Any]) -> str:
+    """Why the engine does not take processes by itself; empty if it does."""
+    for node in nodes:
+        if not node.schema.cls.__module__.startswith("penstock."):
+            return (
+                f"`{node.schema.name}` is an operator of the program, and might use what the "
+                'program has in its memory; `workers="processes"` says that it does not'
+            )
+    for reader in readers.values():
+        kind = _kind_of_program(reader.index)
+        if kind:
+            return f"only this process may know how to read addresses that begin with {kind}://"
+    sampled = set(map(id, nodes))
+    known: set[tuple[int, int]] = set()
+    """What is worked out for whole batches, or is a column of a reader."""
+    for node in plan.nodes:
+        if node.schema.reader:
+            count = len(readers[id(node)].index.columns)
+            first = len(node.outputs) - count
+            known |= {(id(node), first + k) for k in range(count)}
+        elif node.attachment is None and all(
+            (id(edge.source), edge.index) in known for edge in node.sources
+        ):
+            known |= {(id(node), k) for k in range(len(node.outputs))}
+        elif id(node) in sampled:
+            return ""
+    return "nothing but reading is done on the CPU, and what is worked out for whole batches"
+
+
+def _kind_of_program(index: Any) -> str:
+    """A kind of addresses, like ``memory``, that fsspec may know from this program alone."""
+    if not isinstance(index, FileIndex) or index.local is not None:
+        return ""
+    kinds = {path.partition("://")[0] for path in (index.root, *index.paths) if "://" in path}
+    kinds.discard("file")
+    if not kinds:
+        return ""
+    from fsspec.config import conf
+    from fsspec.registry import known_implementations, registry
+
+    for kind in sorted(kinds):
+        usual = known_implementations.get(kind, {}).get("class", "")
+        loaded = registry.get(kind)
+        name = usual if loaded is None else f"{loaded.__module__}.{loaded.__qualname__}"
+        if kind == "memory" or kind in conf or not usual or name != usual:
+            return kind
     return ""
-
-
-def wants_processes(workers: str | None) -> bool:
-    """Whether worker processes are to be used, as far as `workers` and the environment tell."""
-    return (workers or WORKERS.value()) == "processes"

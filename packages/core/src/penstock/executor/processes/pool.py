@@ -66,7 +66,8 @@ class WorkerPool:
         timeout_seconds: float | None,
         *,
         again: bool = False,
-    ) -> WorkerProcess:
+        waits: bool = True,
+    ) -> WorkerProcess | None:
         """A process for the calling thread, which gives it back or discards it.
 
         Parameters
@@ -77,6 +78,8 @@ class WorkerPool:
             How long it may neither answer nor compute; any time if None.
         again
             Whether the thread has lost one already: others may have ended with it.
+        waits
+            Whether the thread waits for one that has not begun yet. Else there is `None` for it.
 
         Raises
         ------
@@ -89,6 +92,9 @@ class WorkerPool:
             worker = self._taken(graph.number, processors)
         if worker is None:
             worker = self._started(graph, processors)
+        if not (waits or worker.is_ready()):
+            self._put(worker)
+            return None
         try:
             worker.lend(timeout_seconds)
             worker.know(graph)
@@ -98,9 +104,11 @@ class WorkerPool:
         return worker
 
     def _taken(self, graph: int, processors: tuple[int, ...]) -> WorkerProcess | None:
-        """An idle process, one that knows the graph if there is any."""
+        """An idle process, one that has begun and knows the graph if there is any."""
         with self._locked():
             fitting = [k for k, w in enumerate(self._idle) if w.processors == processors]
+            ready = [k for k in fitting if self._idle[k].is_ready()]
+            fitting = ready or fitting
             knowing = [k for k in fitting if graph in self._idle[k].graphs]
             return self._idle.pop((knowing or fitting)[-1]) if fitting else None
 

@@ -71,11 +71,16 @@ class WorkerProcesses:
         How long a process may neither answer nor compute; any time if None.
     device
         The GPU, for plans that have work for one.
+    is_asked_for
+        Whether the user wants processes. Where the engine has chosen them, threads carry samples
+        until they are there, and wherever threads alone would have none of their faults.
 
     Raises
     ------
     ArgumentTypeError
         If the graph cannot travel.
+    OSError, MemoryError
+        If there is no shared memory.
     """
 
     def __init__(
@@ -87,11 +92,15 @@ class WorkerProcesses:
         bind: bool,
         timeout_seconds: float | None,
         device: Device | None = None,
+        is_asked_for: bool = True,
     ) -> None:
         self.graph = PackedGraph(graph, outputs)
+        self.count = count
+        self.is_asked_for = is_asked_for
         self.policy = graph.policy
         self.pool = SHARED_POOL
         """Where memory for samples comes from."""
+        self.pool.empty((1,), np.uint8)  # which may fail, and shows it here
         self.pinned: HostPool | None = None
         """The same for those that a GPU reads."""
         if device is not None:
@@ -121,11 +130,17 @@ class WorkerProcesses:
         """What has a process carry samples for thread `number`; see `RemoteRunner`."""
         return RemoteRunner(program, self, number, own)
 
-    def lend(self, number: int, *, again: bool) -> WorkerProcess:
+    def lend(self, number: int, *, again: bool) -> WorkerProcess | None:
         """A process for thread `number`, to be given back to `POOL`; see there."""
         if self.is_closed:
             raise UsageError("The pipeline was shut down.")
-        return POOL.lend(self.graph, self._bindings[number], self._timeout, again=again)
+        return POOL.lend(
+            self.graph,
+            self._bindings[number],
+            self._timeout,
+            again=again,
+            waits=self.is_asked_for or again,
+        )
 
     def number_of(self, program: Program) -> int:
         """What a program is called in messages."""
@@ -228,7 +243,11 @@ class RemoteRunner:
         try:
             return self._carried(indices)
         except LostWorkerError as lost:
-            if processes.policy == "raise":
+            if not processes.is_asked_for:
+                if lost.hung or not lost.pid:  # threads may wait for ever, and need no start
+                    processes.refused = f"worker process {lost.pid or ''} {lost}"
+                    return self._carried_here(indices)
+            elif processes.policy == "raise":
                 raise self._lost(lost, indices) from None
         try:  # the end of a process may have nothing to do with the samples it had
             return self._carried(indices, again=True)
@@ -253,7 +272,7 @@ class RemoteRunner:
     def _lost(self, lost: LostWorkerError, indices: list[int]) -> WorkerProcessError:
         several = len(indices) > 1
         why = "."
-        if str(lost) == "ended":
+        if not lost.hung:
             why = (
                 ": it was killed, as by a system that is short of memory, or a library that it "
                 "calls has crashed."
@@ -291,6 +310,8 @@ class RemoteRunner:
         batch = self._batch(inputs)
         task = Task(batch.packed, indices, entries, room)
         worker = processes.lend(self._number, again=again)
+        if worker is None:
+            return self._carried_here(indices)
         try:
             answer = self._answer(worker, batch, task, blocks)
         except BaseException:

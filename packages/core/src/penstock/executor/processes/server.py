@@ -43,7 +43,11 @@ def main(file: int) -> None:
         # What is there now is shared with workers as long as nobody writes to it.
         gc.collect()
         gc.freeze()
-        if os.fork() == 0:
+        try:
+            is_worker = os.fork() == 0
+        except OSError:  # no more processes are allowed: the parent notices that nobody answers
+            is_worker = False
+        if is_worker:
             control.close()
             _work(end)
         os.close(end)

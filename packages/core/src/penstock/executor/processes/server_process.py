@@ -15,7 +15,6 @@ import weakref
 from penstock._forking import no_fork
 from penstock.executor.sources.channel import Channel
 
-_JOIN_SECONDS = 1.0
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Libraries that would start threads when they are imported; a process with threads must not fork,
 and the workers share out the processors among themselves."""
@@ -115,11 +114,8 @@ class ServerProcess:
         if control is None or process is None:
             return
         control.close()
-        try:
-            process.wait(_JOIN_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process.kill()  # it may be importing, and notice late that nobody needs it
+        process.wait()
 
     def forget(self) -> None:
         """Leave the server to the process of which this one is a fork."""

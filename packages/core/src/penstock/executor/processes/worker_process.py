@@ -22,11 +22,20 @@ _END_SECONDS = 10.0
 
 
 class LostWorkerError(Exception):
-    """A worker process has ended, or was ended because it does nothing; the text says how."""
+    """A worker process has ended, or was ended because it does nothing; the text says how.
 
-    def __init__(self, pid: int, how: str) -> None:
+    Attributes
+    ----------
+    pid
+        What the system called it; 0 if it has not begun.
+    hung
+        Whether it did nothing.
+    """
+
+    def __init__(self, pid: int, how: str, *, hung: bool = False) -> None:
         super().__init__(how)
         self.pid = pid
+        self.hung = hung
 
 
 class WorkerProcess:
@@ -114,6 +123,7 @@ class WorkerProcess:
             pid,
             f"{how}, neither answering nor computing for {self.timeout_seconds:g} seconds "
             "(`py_worker_timeout_seconds`), and was killed",
+            hung=True,
         )
 
     def know(self, graph: PackedGraph) -> None:
@@ -154,6 +164,10 @@ class WorkerProcess:
         if timeout_seconds != self.timeout_seconds:
             self.timeout_seconds = timeout_seconds
             self._channel.limit(timeout_seconds)
+
+    def is_ready(self) -> bool:
+        """Whether the process has begun, or has ended."""
+        return bool(self.pid) or self._channel.wait(0)
 
     def has_ended(self) -> bool:
         """Whether the process, which has nothing to do, is gone."""

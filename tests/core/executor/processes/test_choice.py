@@ -1,0 +1,249 @@
+"""The engine chooses threads or worker processes, and no choice makes a program fail."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from penstock import fn, pipeline_def, types
+from penstock.executor.processes import choice
+from penstock.executor.processes.server_process import SERVER
+from penstock.operators import Input, operator
+from tests.support.images import class_folders
+from tests.support.processes import check, kill, numbers, wait_until
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
+
+
+@pytest.fixture(autouse=True)
+def processors(monkeypatch):
+    """Says how many processors there are; four by itself."""
+
+    def set_count(count):
+        monkeypatch.setattr(choice.os, "sched_getaffinity", lambda pid: set(range(count)))
+
+    monkeypatch.delenv("PENSTOCK_WORKERS", raising=False)
+    set_count(4)
+    return set_count
+
+
+def of_choice(**options):
+    return numbers(num_threads=4, workers=None, **options)
+
+
+def built(graph, **options):
+    @pipeline_def(batch_size=4, device_id=None, **({"num_threads": 4} | options))
+    def p():
+        return graph()
+
+    pipe = p()
+    pipe.build()
+    return pipe
+
+
+def reason(pipe):
+    statistics = pipe.executor_statistics()
+    assert (statistics["workers"] == "threads") == bool(statistics["why_threads"])
+    return statistics["why_threads"]
+
+
+def fed():
+    return fn.external_source(lambda: [np.int32(3)] * 4)
+
+
+# -- what is chosen --------------------------------------------------------------------------------
+
+
+def test_processes_are_chosen_from_four_threads_and_processors_on(processors):
+    for count, num_threads, expected in [
+        (4, 4, ""),
+        (16, 4, ""),
+        (4, 64, ""),
+        (4, 3, "`num_threads` is 3"),
+        (3, 16, "may use 3 processors"),
+        (1, 1, "`num_threads` is 1"),
+    ]:
+        processors(count)
+        found = reason(built(lambda: fed() + 1, num_threads=num_threads))
+        assert expected in found
+        assert bool(expected) == bool(found)
+    processors(2)
+    assert reason(built(lambda: fed() + 1, workers="processes")) == ""
+
+
+def test_there_are_not_many_more_processes_than_processors(processors):
+    assert [choice.process_count(k) for k in (4, 8, 500)] == [4, 8, 8]
+    processors(16)
+    assert [choice.process_count(k) for k in (4, 16, 500)] == [4, 16, 32]
+    processors(4)
+    pipe = built(lambda: fed() + 1, num_threads=500)
+    assert pipe._executor.processes.count == 8
+    assert int(np.array(pipe.run()[0][0])) == 4
+
+
+def test_the_environment_may_leave_the_choice_to_the_engine(monkeypatch):
+    monkeypatch.setenv("PENSTOCK_WORKERS", "auto")
+    assert reason(built(lambda: fed() + 1)) == ""
+    monkeypatch.setenv("PENSTOCK_WORKERS", "threads")
+    assert reason(built(lambda: fed() + 1)) == "as asked for"
+
+
+def test_reading_and_draws_stay_in_threads(tmp_path):
+    class_folders(tmp_path, 5)
+
+    def graph(works):
+        jpegs, labels = fn.readers.file(file_root=str(tmp_path))
+        flipped = fn.random.coin_flip() + fn.cast(labels, dtype=types.INT32)
+        return jpegs, flipped, *((fn.peek_image_shape(jpegs),) if works else ())
+
+    assert "nothing but reading" in reason(built(lambda: graph(False)))
+    assert reason(built(lambda: graph(True))) == ""
+
+
+def test_operators_of_the_program_stay_in_threads():
+    seen = []
+
+    @operator("testing.choice_counts", inputs=Input())
+    def counts(xp, x):
+        seen.append(1)
+        return x + xp.int32(1)
+
+    pipe = built(lambda: fn.testing.choice_counts(fed()))
+    assert "`testing.choice_counts` is an operator of the program" in reason(pipe)
+    assert int(np.array(pipe.run()[0][0])) == 4
+    assert seen
+    pipe = built(lambda: fn.testing.choice_counts(fed()), workers="processes")
+    assert reason(pipe) == ""
+
+
+def test_addresses_that_this_program_alone_can_read_stay_in_threads():
+    fsspec = pytest.importorskip("fsspec")
+    storage = fsspec.filesystem("memory")
+    try:
+        for k in range(4):
+            storage.pipe_file(f"/choice/{k}", bytes([k]))
+
+        def graph():
+            files = [f"memory://choice/{k}" for k in range(4)]
+            return fn.readers.file(files=files)[0] + 1
+
+        pipe = built(graph)
+        assert "memory://" in reason(pipe)
+        assert [int(np.array(s)[0]) for s in pipe.run()[0]] == [1, 2, 3, 4]
+    finally:
+        storage.rm("/choice", recursive=True)
+
+
+# -- what is not there -----------------------------------------------------------------------------
+
+
+def refuse(*args, **kwargs):
+    raise OSError(errno.EPERM, "Operation not permitted")
+
+
+def test_where_there_is_no_shared_memory_there_are_threads(monkeypatch):
+    monkeypatch.setattr(os, "memfd_create", refuse)
+    pipe = of_choice()
+    check(pipe, 0)
+    assert "not permitted" in reason(pipe)
+
+
+def test_where_memory_cannot_be_mapped_there_are_threads(monkeypatch):
+    from penstock.executor.processes.shared_pool import SHARED_POOL
+
+    monkeypatch.setattr(type(SHARED_POOL), "empty", refuse)
+    pipe = of_choice()
+    check(pipe, 0)
+    assert "cannot be started here" in reason(pipe)
+
+
+def test_where_no_process_may_be_started_there_are_threads(monkeypatch):
+    monkeypatch.setattr(SERVER, "fork", refuse)
+    pipe = of_choice()
+    check(pipe, 0)
+    assert "not permitted" in reason(pipe)
+
+
+def test_where_an_application_is_the_interpreter_there_are_threads(monkeypatch):
+    monkeypatch.setattr(choice.sys, "frozen", True, raising=False)
+    assert "interpreter" in reason(built(lambda: fed() + 1))
+
+
+def test_where_processes_end_at_once_there_are_threads(monkeypatch):
+    from penstock.executor.sources.channel import Channel
+
+    def fork(modules):
+        ours, theirs = Channel.pair()
+        theirs.shutdown(2)
+        ended.append(theirs)
+        return Channel(ours)
+
+    ended = []
+    monkeypatch.setattr(SERVER, "fork", fork)
+    pipe = of_choice()
+    for k in range(3):
+        check(pipe, 8 * k)
+    assert "ended" in reason(pipe)
+    for theirs in ended:
+        theirs.close()
+
+
+# -- how they begin, and end -----------------------------------------------------------------------
+
+
+def at_work(pipe, checked=0):
+    """Check batches until processes make them; how many numbers there were."""
+    done = [checked]
+
+    def is_sent():
+        check(pipe, done[0])
+        done[0] += 8
+        return any(program.is_sent for program in pipe._executor._programs._programs.values())
+
+    wait_until(is_sent)
+    return done[0]
+
+
+def test_threads_begin_and_processes_go_on():
+    pipe = of_choice()
+    number = at_work(pipe)
+    assert pipe._executor.processes.pids()
+    for k in range(10):
+        check(pipe, number + 8 * k)
+    assert reason(pipe) == ""
+
+
+def test_a_process_that_is_killed_is_made_up_for():
+    pipe = of_choice()
+    number = at_work(pipe)
+    for _ in range(4):
+        for pid in pipe._executor.processes.pids():
+            kill(pid)
+        number = at_work(pipe, number)
+    assert reason(pipe) == ""
+
+
+def test_threads_go_on_where_a_process_waits_too_long():
+    pipe = of_choice(py_worker_timeout_seconds=0.5)
+    number = at_work(pipe)
+    stopped = []
+
+    def is_refused():
+        for pid in set(pipe._executor.processes.pids()) - set(stopped):
+            os.kill(pid, signal.SIGSTOP)
+            stopped.append(pid)
+        check(pipe, number + 8 * is_refused.count)
+        is_refused.count += 1
+        return bool(reason(pipe))
+
+    is_refused.count = 0
+    try:
+        wait_until(is_refused)
+    finally:
+        for pid in stopped:
+            kill(pid)
+    assert "stopped" in reason(pipe)
