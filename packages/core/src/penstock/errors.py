@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -248,6 +249,14 @@ class OperatorError(PenstockError, RuntimeError):
         # attributes that only its own constructor sets.
         return str(self.args[0]) if self.args else ""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        kind = vars(type(self)).get("_located_kind")
+        if kind is None:
+            found: tuple[Any, ...] = super().__reduce__()  # type: ignore[assignment]
+            return found
+        # Its class is made when it is first needed, and has no name to be imported by.
+        return operator_error, (kind, str(self)), vars(self)
+
 
 _located_classes: dict[type[BaseException], type[OperatorError]] = {}
 
@@ -255,7 +264,8 @@ _located_classes: dict[type[BaseException], type[OperatorError]] = {}
 def located(error: BaseException, where: Where) -> OperatorError:
     """Wrap `error` so that it says where it happened and is still an instance of its own class.
 
-    The returned error is to be raised ``from error``.
+    The returned error, whose cause is `error`, is to be raised. One that says where it happened is
+    returned as it is.
     """
     if isinstance(error, OperatorError):
         return error
@@ -263,19 +273,7 @@ def located(error: BaseException, where: Where) -> OperatorError:
     if not isinstance(error, Exception) or isinstance(error, StopIteration):
         # Taken for its own class, it would end the epoch, the thread or the program unnoticed.
         kind = RuntimeError
-    cls = _located_classes.get(kind)
-    if cls is None:
-        try:
-            cls = type(kind.__name__, (OperatorError, kind), {"__module__": kind.__module__})
-            cls("probe")
-        except Exception:  # exceptions with layouts or constructors of their own
-            base = next((b for b in _BUILTIN_BASES if issubclass(kind, b)), RuntimeError)
-            cls = (
-                OperatorError
-                if base is RuntimeError
-                else type(base.__name__, (OperatorError, base), {"__module__": "penstock.errors"})
-            )
-        _located_classes[kind] = cls
+    cls = _located_class(kind)
     text = error.args[0] if isinstance(error, KeyError) and error.args else error
     try:
         message = str(text)
@@ -285,7 +283,28 @@ def located(error: BaseException, where: Where) -> OperatorError:
         message = f"{type(error).__name__}: {message}".removesuffix(": ")
     wrapped = cls(f"{message}\n  {where.describe()}")
     wrapped.where = where
+    wrapped.__cause__ = error
     return wrapped
+
+
+def operator_error(kind: type[BaseException], message: str) -> OperatorError:
+    """An error with this message that is an `OperatorError` and of class `kind`, if that allows."""
+    return _located_class(kind)(message)
+
+
+def _located_class(kind: type[BaseException]) -> type[OperatorError]:
+    """The class of errors that are of class `kind` and say where they happened."""
+    cls = _located_classes.get(kind)
+    if cls is None:
+        content = {"__module__": kind.__module__, "_located_kind": kind}
+        try:
+            cls = type(kind.__name__, (OperatorError, kind), content)
+            cls("probe")
+        except Exception:  # exceptions with layouts or constructors of their own
+            base = next((b for b in _BUILTIN_BASES if issubclass(kind, b)), RuntimeError)
+            cls = OperatorError if base is RuntimeError else _located_class(base)
+        _located_classes[kind] = cls
+    return cls
 
 
 _BUILTIN_BASES = (KeyError, IndexError, ValueError, TypeError, NotImplementedError, MemoryError)

@@ -142,6 +142,19 @@ def raised_at(error: BaseException) -> str:
     return f"{code.co_filename}:{found.tb_lineno} in {code.co_name}"
 
 
+def user_part(error: BaseException) -> TracebackType | None:
+    """The traceback without the frames of the library that called the user's function."""
+    trace = error.__traceback__
+    while trace is not None and _is_ours(trace):
+        trace = trace.tb_next
+    return trace or error.__traceback__
+
+
+def is_expected(error: BaseException) -> bool:
+    """Whether the library has raised `error` on purpose: its frames tell a user nothing."""
+    return isinstance(error, _EXPECTED) and _is_all_ours(error.__traceback__)
+
+
 def _shows_all() -> bool:
     try:
         return FULL_TRACEBACK.value() == "1"

@@ -541,6 +541,6 @@ def _check_count(step: Step, results: tuple[Any, ...]) -> None:
 def _located(error: BaseException, step: Step, index: int, source: str) -> BaseException:
     """`error` with the place where it happened."""
     try:
-        raise located(error, step.node.where(index, source)) from error
+        raise located(error, step.node.where(index, source))
     except BaseException as found:
         return found

@@ -5,13 +5,9 @@ from __future__ import annotations
 import pickle
 import traceback
 from dataclasses import dataclass
-from pathlib import Path
-from types import TracebackType
 
 from penstock.errors import SourceWorkerError
-from penstock.tracebacks import WorkerTraceback
-
-_OURS = str(Path(__file__).parents[2])
+from penstock.tracebacks import WorkerTraceback, user_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +26,7 @@ class Failure:
     def of(cls, error: BaseException, sample: int | None) -> Failure:
         """Prepare `error` for the journey."""
         try:
-            text = "".join(traceback.format_exception(type(error), error, _user_part(error)))
+            text = "".join(traceback.format_exception(type(error), error, user_part(error)))
             headline = "".join(traceback.format_exception_only(error)).strip()
         except Exception:  # an error that cannot be printed is an error still
             text = headline = type(error).__name__
@@ -55,14 +51,6 @@ class Failure:
         except Exception:
             return None
         return error if isinstance(error, Exception) else None
-
-
-def _user_part(error: BaseException) -> TracebackType | None:
-    """The traceback without the frames of this package that called the source."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
-        trace = trace.tb_next
-    return trace or error.__traceback__
 
 
 def _pickled(error: BaseException) -> bytes | None:
