@@ -282,8 +282,10 @@ def buffer_of(delivery: AnyDelivery) -> BatchBuffer | GpuBatch:
         batch = delivery.batch
         access = batch._access
         return GpuBatch(batch._batch, delivery.spec, None, access.event, access.stream)
-    buffer = BatchBuffer(len(delivery.samples), delivery.spec, ShapeStatistics())
-    buffer.rows = list(delivery.samples)
     if delivery.dense is not None:
-        buffer.adopt(delivery.dense)
+        return BatchBuffer.of_values(delivery.dense, delivery.spec, ShapeStatistics())
+    samples = delivery.samples
+    assert samples is not None
+    buffer = BatchBuffer(len(samples), delivery.spec, ShapeStatistics())
+    buffer.rows = list(samples)
     return buffer

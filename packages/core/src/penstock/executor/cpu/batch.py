@@ -90,12 +90,13 @@ class BatchBuffer:
         "_lock",
         "_ndim",
         "_packed",
+        "_pending",
         "_pool",
         "_row_shape",
+        "_rows",
         "_segments",
         "_shared",
         "event",
-        "rows",
         "sources",
         "spec",
     )
@@ -110,7 +111,9 @@ class BatchBuffer:
     def __init__(
         self, size: int, spec: Spec, history: ShapeStatistics, pool: HostPool = HOST_POOL
     ) -> None:
-        self.rows: list[np.ndarray | None] = [None] * size
+        self._rows: list[np.ndarray | None] = [None] * size
+        self._pending = False
+        """Whether rows are `_INSIDE` that are no arrays of their own yet; set after `_in_dense`."""
         self.sources: list[str] | None = None
         self.spec = spec
         self.event: Event | None = None
@@ -142,20 +145,26 @@ class BatchBuffer:
         cls, values: np.ndarray, spec: Spec, history: ShapeStatistics, pool: HostPool = HOST_POOL
     ) -> BatchBuffer:
         """The finished batch `values`, whose outermost axis counts the samples."""
-        self: BatchBuffer = _WholeBatch.__new__(_WholeBatch)
-        self.sources = None
-        self.spec = spec
-        self.event = None
-        self._pool = pool
-        self._dtype = values.dtype
-        self._ndim = values.ndim - 1
-        self._history = history
-        self._lock = threading.Lock()
-        self._shared = None
-        self._packed = None
-        self._segments = []
+        self = cls(len(values), spec, history, pool)
+        self._dtype, self._ndim = values.dtype, values.ndim - 1
         self.adopt(values)
         return self
+
+    @property
+    def rows(self) -> list[np.ndarray | None]:
+        """The samples; `None` where there is none yet. Arrays are made when somebody asks."""
+        if self._pending:
+            self._pending = False
+            dense, inside, rows = self._dense, self._in_dense, self._rows
+            assert dense is not None
+            for index, row in enumerate(rows):
+                if row is None and inside[index] == _INSIDE:
+                    rows[index] = dense[index, ...]
+        return self._rows
+
+    @rows.setter
+    def rows(self, rows: list[np.ndarray | None]) -> None:
+        self._rows, self._pending = rows, False
 
     @property
     def pool(self) -> HostPool:
@@ -243,14 +252,14 @@ class BatchBuffer:
             assert found.begins is not None
             segment = RowSegment(indices[0], found.flat, found.begins, shapes, found.rows)
             self._segments.append(segment)
-        else:
-            begins = np.array(indices, np.int64) * math.prod(shape)
-            found = Rows.of_memory(dense.reshape(-1), begins, shapes)
-            found.rows = [dense[index, ...] for index in indices]
-        inside = _OUTSIDE if dense is None else _INSIDE
-        for index, row in zip(indices, found.rows, strict=True):
-            self.rows[index] = row
-            self._in_dense[index] = inside
+            rows, places = self.rows, self._in_dense
+            for index, row in zip(indices, found.rows, strict=True):
+                rows[index] = row
+                places[index] = _OUTSIDE
+            return found
+        begins = np.array(indices, np.int64) * math.prod(shape)
+        found = Rows.of_memory(dense.reshape(-1), begins, shapes)
+        self.note_rows(indices)
         return found
 
     def adopt(self, values: np.ndarray) -> None:
@@ -258,6 +267,7 @@ class BatchBuffer:
         self._dense = values
         self._row_shape = values.shape[1:]
         self._in_dense = bytearray([_INSIDE]) * len(values)
+        self._rows, self._pending = [None] * len(values), True
 
     def own_rows(self, indices: Sequence[int]) -> list[np.ndarray]:
         """Those of these samples that lie in ordinary memory which this batch has taken."""
@@ -316,11 +326,16 @@ class BatchBuffer:
 
     def note_rows(self, indices: Sequence[int]) -> None:
         """Take note that these samples are in their places of `expect_rows`."""
-        dense = self._dense
-        assert dense is not None or not indices
-        for index in indices:
-            self.rows[index] = dense[index, ...]  # type: ignore[index]
-            self._in_dense[index] = _INSIDE
+        count = len(indices)
+        if count and indices[-1] - indices[0] == count - 1:  # they follow one another
+            part = slice(indices[0], indices[-1] + 1)
+            self._rows[part] = [None] * count
+            self._in_dense[part] = bytes([_INSIDE]) * count
+        else:
+            for index in indices:
+                self._rows[index] = None
+                self._in_dense[index] = _INSIDE
+        self._pending = self._pending or count > 0
 
     def take_rows(self, indices: Sequence[int], values: Sequence[np.ndarray]) -> None:
         """Take `values`, that nobody else writes to, and learn from their shapes.
@@ -452,7 +467,6 @@ class BatchBuffer:
         rows: list[np.ndarray] = self.rows  # type: ignore[assignment]
         dense = self._pool.empty((len(rows), *rows[0].shape), rows[0].dtype)
         np.stack(rows, out=dense)
-        self.rows = [dense[index, ...] for index in range(len(rows))]
         self.adopt(dense)
 
     def _copied_from_gpu(self) -> TensorListCPU:
@@ -516,25 +530,3 @@ class BatchBuffer:
             self.spec.dtype,
             self.sources,
         )
-
-
-class _WholeBatch(BatchBuffer):
-    """A batch that came as one array; its rows are made when somebody asks for them."""
-
-    __slots__ = ("_rows",)
-
-    _rows: list[np.ndarray | None] | None
-
-    @property
-    def rows(self) -> list[np.ndarray | None]:  # type: ignore[override]
-        """The samples."""
-        found = self._rows
-        if found is None:
-            assert self._dense is not None
-            found = self._rows = [self._dense[i, ...] for i in range(len(self._dense))]
-        return found
-
-    def adopt(self, values: np.ndarray) -> None:
-        """Take `values`, the whole batch, as it is."""
-        super().adopt(values)
-        self._rows = None

@@ -25,6 +25,9 @@ microseconds of the interpreter for a step, however many samples there are."""
 _WAIT_SECONDS = 5e-3
 """Where files take so long to come, all threads had better share them."""
 _FEWEST_OF_LITTLE_WORK = 16
+_WORTH_SHARING_SECONDS = 4e-4
+"""Samples that take no longer together are one chunk, however many there are: a chunk costs the
+interpreter some 100 microseconds, which threads cannot share."""
 _SHORT_WORK_SECONDS = 2e-3
 """A chunk costs some 15 microseconds of the interpreter; of work as short as this, single samples
 are not worth it. With eight threads that decode images of a millisecond, on an H200's host, no
@@ -47,12 +50,14 @@ def chunk_size(iteration: Iteration, program: Program, threads: int) -> int:
         fewest = _READ_QUICKLY if seconds < _QUICK_READING_SECONDS else _READ
         return max(fewest, -(-iteration.size // threads))
     is_little = program.processor_seconds < _LITTLE_WORK_SECONDS and seconds < _WAIT_SECONDS
-    largest = _LARGEST_OF_LITTLE_WORK if is_little else _LARGEST
+    together = int(_WORTH_SHARING_SECONDS / max(program.processor_seconds, 1e-7))
+    largest = max(_LARGEST_OF_LITTLE_WORK, together) if is_little else _LARGEST
     if threads == 1:
         return largest  # nobody to share with
     fair = (iteration.size - iteration.next) // (4 * threads) + 1
     if is_little:
-        fair = max(fair, min(_FEWEST_OF_LITTLE_WORK, -(-iteration.size // (2 * threads))))
+        few = min(_FEWEST_OF_LITTLE_WORK, -(-iteration.size // (2 * threads)))
+        fair = max(fair, few, together)
     elif seconds < _SHORT_WORK_SECONDS and iteration.size >= 4 * threads:
         fair = max(fair, min(_FEWEST, iteration.size // threads))
     if program.is_sent:  # two batches at a time occupy all threads

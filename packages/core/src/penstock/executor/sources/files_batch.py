@@ -24,12 +24,12 @@ _finding = threading.Lock()
 class FilesBatch(BatchBuffer):
     """A batch of which a decoder wants to know where in memory each file lies, and no more."""
 
-    __slots__ = ("_files", "_rows")
+    __slots__ = ("_files", "_found")
 
     def __init__(
         self, files: FilesRead, spec: Spec, history: ShapeStatistics, pool: HostPool = HOST_POOL
     ) -> None:
-        self._rows: list[np.ndarray | None] | None = None
+        self._found: list[np.ndarray | None] | None = None
         self._files = files
         super().__init__(len(files.sizes), spec, history, pool)
         self._row_shape = (-1,)  # files of one length are no reason to keep place for all
@@ -39,22 +39,22 @@ class FilesBatch(BatchBuffer):
         """What headers of JPEG files tell, where they were looked at when the files were read;
         `None` where any may lie elsewhere by now.
         """
-        return None if self._rows is not None or self._files.unread else self._files.scanned
+        return None if self._found is not None or self._files.unread else self._files.scanned
 
     @property
     def rows(self) -> list[np.ndarray | None]:
         """The samples."""
-        found = self._rows
+        found = self._found
         if found is None:
             with self._lock:
-                found = self._rows
+                found = self._found
                 if found is None:
-                    found = self._rows = self._files.rows()
+                    found = self._found = self._files.rows()
         return found
 
     @rows.setter
     def rows(self, rows: list[np.ndarray | None]) -> None:
-        """Left to `rows`: they are those of the files until one is replaced."""
+        self._found = rows
 
 
 class Sources(Sequence[str]):

@@ -84,15 +84,13 @@ def _from_numbers(value: Sequence[Any]) -> np.ndarray:
     return array.astype(narrower.get(array.dtype, array.dtype))
 
 
-def samples_of(batch: Any) -> tuple[list[np.ndarray], np.ndarray | None, str]:
-    """Samples of a batch, the one array they are rows of (or `None`), and the layout it came
-    with.
-    """
+def samples_of(batch: Any) -> tuple[list[np.ndarray] | np.ndarray, str]:
+    """Samples of a batch, or the array that they are the rows of; and the layout it came with."""
     if _is_tensor_list(batch):
         layout = batch.layout() or ""
-        return [np.asarray(batch.at(i)) for i in range(len(batch))], None, layout
+        return [np.asarray(batch.at(i)) for i in range(len(batch))], layout
     if isinstance(batch, (list, tuple)):
-        return [as_array(v) for v in batch], None, common_layout(batch)
+        return [as_array(v) for v in batch], common_layout(batch)
     if isinstance(batch, (bool, int, float)) and not isinstance(batch, np.generic):
         raise DataTypeError(
             f"External data came as the number {batch!r} for a batch; expected an array whose "
@@ -106,7 +104,7 @@ def samples_of(batch: Any) -> tuple[list[np.ndarray], np.ndarray | None, str]:
         )
     layout = (batch.layout() or "") if _is_tensor(batch) else ""
     layout = layout[1:] if layout.startswith("N") else ""
-    return [array[i, ...] for i in range(len(array))], array, layout
+    return array, layout
 
 
 def per_output(data: Any, count: int | None) -> list[Any]:

@@ -38,13 +38,13 @@ from penstock.types import BatchInfo, DALIDataType, SampleInfo, to_dali_type
 class Delivery:
     """One batch of one output, on the host."""
 
-    samples: list[np.ndarray]
+    samples: list[np.ndarray] | None
     dense: np.ndarray | None
-    """The array that `samples` are the rows of, if they are."""
+    """All of them as one array, if they lie in one piece; `samples` may be `None` then."""
     spec: Spec
 
     def __len__(self) -> int:
-        return len(self.samples)
+        return len(self.dense if self.samples is None else self.samples)  # type: ignore[arg-type]
 
 
 @dataclass(slots=True)
@@ -240,19 +240,20 @@ class Feed:
         on_gpu = batch_on_gpu(data, stream, copy=self._on_gpu and not self._no_copy)
         if on_gpu is not None:
             return self._delivery_from_gpu(output, on_gpu, layout)
-        samples, dense, own_layout = samples_of(data)
-        if not samples:
+        samples, own_layout = samples_of(data)
+        if not len(samples):
             raise empty_batch()
+        if isinstance(samples, np.ndarray):
+            ndim = samples.ndim - 1
+            spec = self._checked(output, to_dali_type(samples.dtype), ndim, layout, own_layout)
+            if not self._no_copy:
+                samples = self._pools[output].copy_of(samples)
+            return Delivery(None, np.ascontiguousarray(samples), spec)
         check_uniform(samples)
         spec = self._checked_host(output, samples, layout, own_layout)
-        if dense is not None:
-            if not self._no_copy:
-                dense = self._pools[output].copy_of(dense)
-            dense = np.ascontiguousarray(dense)
-            samples = [dense[i, ...] for i in range(len(dense))]
-        elif not self._no_copy:
-            samples, dense = own_copies(samples, self._pools[output])
-        return Delivery(samples, dense, spec)
+        if self._no_copy:
+            return Delivery(samples, None, spec)
+        return Delivery(*own_copies(samples, self._pools[output]), spec)
 
     def _sample_delivery(self, output: int, values: list[Any]) -> AnyDelivery:
         copy = self._on_gpu and not self._no_copy

@@ -39,10 +39,12 @@ def unpack(data: Any) -> Part:
     """
     if is_on_gpu(data):
         return Part([], None, "", data)
-    samples, dense, layout = samples_of(data)
+    samples, layout = samples_of(data)
+    if isinstance(samples, np.ndarray):
+        return Part([samples[i, ...] for i in range(len(samples))], samples, layout)
     if samples:
         check_uniform(samples)
-    return Part(samples, dense, layout)
+    return Part(samples, None, layout)
 
 
 def copied(part: Part, pool: HostPool) -> Part:
