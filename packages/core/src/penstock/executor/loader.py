@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
+from penstock.kernels.cpu import reading_threads
 from penstock.operators.readers.index import specs_of
 from penstock.operators.support.operator import SampleContext
 
 if TYPE_CHECKING:
-    from penstock.kernels.cpu import reading_threads
     from penstock.operators.readers.index import Column, Index
-else:
-    reading_threads = lazy_module("penstock.kernels.cpu.reading_threads")
 
 _ALIGNMENT = 64
 

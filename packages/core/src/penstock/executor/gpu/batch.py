@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.operators.support.schema import Spec
+from penstock.tensors.gpu import tensor_list as _tensor_lists
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.runtime import Event
-
-if TYPE_CHECKING:
-    from penstock.tensors.gpu import tensor_list as _tensor_lists
-else:
-    _tensor_lists = lazy_module("penstock.tensors.gpu.tensor_list")
 
 
 class GpuBatch:

@@ -5,17 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
+from penstock.kernels.cpu import bands_loops
 from penstock.kernels.cpu.rows import read_only
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import bands_loops
-else:
-    bands_loops = lazy_module("penstock.kernels.cpu.bands_loops")
 
 _LANES = 16
 

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from penstock._lazy_module import lazy_module
-from penstock.kernels.cpu import half
+from penstock.kernels.cpu import color_loops, half
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.normalize_pixels import LIMITS
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import color_loops
-else:
-    color_loops = lazy_module("penstock.kernels.cpu.color_loops")
 
 
 def transform_pixels(

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
+from penstock.kernels.cpu import decibel_loops
 from penstock.kernels.cpu.rows import read_only
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import decibel_loops
-else:
-    decibel_loops = lazy_module("penstock.kernels.cpu.decibel_loops")
 
 
 class DecibelScale(NamedTuple):

@@ -5,18 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
+from penstock.kernels.cpu import filter_loops
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.rows import as_rows, read_only
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import filter_loops
-else:
-    filter_loops = lazy_module("penstock.kernels.cpu.filter_loops")
 
 _ONE = np.ones(1, np.float32)
 _DIRECT = (np.dtype(np.uint8), np.dtype(np.float32))

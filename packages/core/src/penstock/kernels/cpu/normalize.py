@@ -5,19 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
+from penstock.kernels.cpu import normalize_loops
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.rows import read_only
 from penstock.tensors.rows import Rows
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import normalize_loops
-else:
-    normalize_loops = lazy_module("penstock.kernels.cpu.normalize_loops")
 
 
 def totals(data: np.ndarray, axes: Sequence[int]) -> np.ndarray:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
+from penstock.kernels.cpu import pad_loops
 from penstock.kernels.cpu.rows import read_only
 from penstock.tensors.rows import Rows
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import pad_loops
-else:
-    pad_loops = lazy_module("penstock.kernels.cpu.pad_loops")
 
 Move = Callable[[np.ndarray, np.ndarray], None]
 """Fills its second argument with its first, converting the type where needed."""

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from penstock._lazy_module import lazy_module
+from penstock.kernels.cpu import pointwise_loops
 from penstock.kernels.cpu.rows import as_rows
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import pointwise_loops
-else:
-    pointwise_loops = lazy_module("penstock.kernels.cpu.pointwise_loops")
 
 
 def scale_and_shift(source: np.ndarray, out: np.ndarray, scale: float, offset: float) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock._lazy_module import lazy_module
+from penstock.kernels.cpu import spectrogram_loops
 from penstock.kernels.cpu.bands import NO_BANDS, Bands, apply_bands
 from penstock.kernels.cpu.decibels import NO_DECIBELS, DecibelScale, to_decibels
 from penstock.kernels.cpu.fourier import spectrum_of
@@ -18,10 +19,8 @@ from penstock.tensors.rows import Rows
 if TYPE_CHECKING:
     from scipy import fft
 
-    from penstock.kernels.cpu import spectrogram_loops
 else:
     fft = lazy_module("scipy.fft")
-    spectrogram_loops = lazy_module("penstock.kernels.cpu.spectrogram_loops")
 
 LANES = 16
 """Frames that are worked on together."""

@@ -9,20 +9,11 @@ to the last bit: positions that are only equal within rounding would move severa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from penstock._lazy_module import lazy_module
+from penstock.kernels.cpu import warp_image, warp_rgb, warp_volume
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.rows import read_only
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import warp_image, warp_rgb, warp_volume
-else:
-    warp_image = lazy_module("penstock.kernels.cpu.warp_image")
-    warp_rgb = lazy_module("penstock.kernels.cpu.warp_rgb")
-    warp_volume = lazy_module("penstock.kernels.cpu.warp_volume")
 
 _CACHE_LINE_BYTES = 64
 _FITS_INTO_CACHE_BYTES = 1 << 20

@@ -4,3 +4,7 @@ The programs are CUDA C++ in ``cuda/``, one file for a family. The modules here 
 launch needs (descriptors of the samples, the grid) with NumPy, for a whole batch at once, and queue
 it. They know batches and numbers; operators and their arguments they do not know.
 """
+
+from penstock._lazy_module import lazy_submodules
+
+__getattr__ = lazy_submodules(__name__)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.arithmetic import IntegerDivisionByZeroError
+from penstock.kernels.gpu import broadcast as _broadcast
+from penstock.kernels.gpu import pointwise_terms as _terms
+from penstock.kernels.gpu import transfer as _transfer
 from penstock.operators.support.argument_types import ObjectArg
 from penstock.operators.support.arithmetic.expression import inputs_of, typed
 from penstock.operators.support.arithmetic.program import ArrayProgram
@@ -37,15 +39,8 @@ from penstock.tensors.rows import Rows
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from penstock.kernels.gpu import broadcast as _broadcast
-    from penstock.kernels.gpu import pointwise_terms as _terms
-    from penstock.kernels.gpu import transfer as _transfer
     from penstock.kernels.gpu.pointwise_terms import Term
     from penstock.operators.support.arithmetic.terms import DeviceProgram
-else:
-    _terms = lazy_module("penstock.kernels.gpu.pointwise_terms")
-    _transfer = lazy_module("penstock.kernels.gpu.transfer")
-    _broadcast = lazy_module("penstock.kernels.gpu.broadcast")
 
 
 @operator(

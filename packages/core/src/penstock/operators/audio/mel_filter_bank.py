@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, LayoutError, ShapeError
 from penstock.kernels.cpu.bands import MEL_SCALES, Bands, apply_bands, mel_bands
+from penstock.kernels.gpu import bands as _gpu_bands
 from penstock.operators.support.argument_types import BoolArg, FloatArg, IntArg, StringArg
 from penstock.operators.support.audio.lazy_spectrum import LazySpectrum, numbers
 from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
@@ -25,10 +25,7 @@ from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu import bands as _gpu_bands
     from penstock.kernels.gpu.spectrogram import DeviceBands
-else:
-    _gpu_bands = lazy_module("penstock.kernels.gpu.bands")
 
 
 @operator(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.decibels import decibel_scale, to_decibels
+from penstock.kernels.gpu import decibels as _gpu_decibels
 from penstock.operators.support.argument_types import FloatArg
 from penstock.operators.support.audio.lazy_spectrum import LazySpectrum
 from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
@@ -23,11 +23,6 @@ from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType
-
-if TYPE_CHECKING:
-    from penstock.kernels.gpu import decibels as _gpu_decibels
-else:
-    _gpu_decibels = lazy_module("penstock.kernels.gpu.decibels")
 
 
 @operator(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ShapeError
+from penstock.kernels.cpu import bbox_paste as _cpu
 from penstock.operators.support.argument_types import BoolArg, FloatArg
 from penstock.operators.support.arguments import scalars
 from penstock.operators.support.operator import ChunkContext, SampleOperator, operator
@@ -16,11 +14,6 @@ from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import volumes
 from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import bbox_paste as _cpu
-else:
-    _cpu = lazy_module("penstock.kernels.cpu.bbox_paste")
 
 
 @operator(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, ShapeError
+from penstock.kernels.cpu import box_encoder as _cpu
+from penstock.kernels.gpu import box_encoder as _gpu
 from penstock.operators.support.argument_types import BoolArg, FloatArg, FloatListArg
 from penstock.operators.support.operator import (
     BatchContext,
@@ -19,13 +18,6 @@ from penstock.operators.support.planning import PlanContext, Planned, Samples, p
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch, volumes
 from penstock.types import DALIDataType
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import box_encoder as _cpu
-    from penstock.kernels.gpu import box_encoder as _gpu
-else:
-    _cpu = lazy_module("penstock.kernels.cpu.box_encoder")
-    _gpu = lazy_module("penstock.kernels.gpu.box_encoder")
 
 
 @operator(

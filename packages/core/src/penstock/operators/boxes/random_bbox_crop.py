@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, LayoutError, MisusedArgumentError, ShapeError
+from penstock.kernels.cpu import bbox_crop as _cpu
 from penstock.kernels.cpu.random import sample_uniforms
 from penstock.operators.support.argument_types import (
     BoolArg,
@@ -22,11 +22,6 @@ from penstock.operators.support.argument_types import (
 from penstock.operators.support.operator import SampleContext, SampleOperator, operator
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import bbox_crop as _cpu
-else:
-    _cpu = lazy_module("penstock.kernels.cpu.bbox_crop")
 
 _BLOCK = 32
 """Attempts that are drawn at a time."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.kernels.cpu.pointwise import scale_and_shift
+from penstock.kernels.gpu import pointwise as _kernels
+from penstock.kernels.plan import adjustments as _adjustments
 from penstock.operators.support.argument_types import DataTypeArg, FloatArg
 from penstock.operators.support.operator import (
     BatchContext,
@@ -28,12 +27,6 @@ from penstock.operators.support.windows.arithmetic import as_float32
 from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
 from penstock.types import DALIDataType, to_numpy_type
 
-if TYPE_CHECKING:
-    from penstock.kernels.gpu import pointwise as _kernels
-    from penstock.kernels.plan import adjustments as _adjustments
-else:
-    _adjustments = lazy_module("penstock.kernels.plan.adjustments")
-    _kernels = lazy_module("penstock.kernels.gpu.pointwise")
 _TYPES = (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.FLOAT)
 _INPUT = Input(
     "data",

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import (
     ArgumentChoiceError,
     ArgumentValueError,
@@ -14,6 +11,8 @@ from penstock.errors import (
     OutOfRangeError,
     ShapeError,
 )
+from penstock.kernels.cpu import correlate as _cpu
+from penstock.kernels.gpu import correlate as _gpu
 from penstock.operators.support.argument_types import DataTypeArg, IntListArg, StringArg
 from penstock.operators.support.filter_windows import data_axes
 from penstock.operators.support.operator import (
@@ -27,12 +26,6 @@ from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, to_numpy_type
 
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import correlate as _cpu
-    from penstock.kernels.gpu import correlate as _gpu
-else:
-    _cpu = lazy_module("penstock.kernels.cpu.correlate")
-    _gpu = lazy_module("penstock.kernels.gpu.correlate")
 _TYPES = (
     DALIDataType.UINT8,
     DALIDataType.INT8,

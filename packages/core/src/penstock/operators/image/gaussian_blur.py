@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import DataTypeError
 from penstock.kernels.cpu.filter import filter_separably, gaussian_window
+from penstock.kernels.gpu import filter as _gpu_filter
 from penstock.operators.support.argument_types import DataTypeArg, FloatListArg, IntListArg
 from penstock.operators.support.filter_windows import data_axes, resolved
 from penstock.operators.support.operator import (
@@ -23,10 +23,7 @@ from penstock.tensors.gpu.batch import DeviceBatch, as_contiguous
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu import filter as _gpu_filter
     from penstock.kernels.gpu.filter import Windows
-else:
-    _gpu_filter = lazy_module("penstock.kernels.gpu.filter")
 _TYPES = tuple(DALIDataType(t) for t in range(DALIDataType.UINT8, DALIDataType.FLOAT64 + 1))
 
 

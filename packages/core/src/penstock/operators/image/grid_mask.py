@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, ShapeError
+from penstock.kernels.cpu import grid_mask as _cpu
+from penstock.kernels.gpu import grid_mask as _gpu
 from penstock.operators.support.argument_types import FloatArg, IntArg
 from penstock.operators.support.arguments import scalars
 from penstock.operators.support.operator import (
@@ -20,13 +19,6 @@ from penstock.operators.support.planning import PlanContext, Planned, Samples, p
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import grid_mask as _cpu
-    from penstock.kernels.gpu import grid_mask as _gpu
-else:
-    _cpu = lazy_module("penstock.kernels.cpu.grid_mask")
-    _gpu = lazy_module("penstock.kernels.gpu.grid_mask")
 
 
 @operator(

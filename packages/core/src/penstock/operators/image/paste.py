@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, ShapeError
+from penstock.kernels.gpu import window as _gpu
 from penstock.operators.support.argument_types import FloatArg, IntArg, IntListArg
 from penstock.operators.support.arguments import scalars
 from penstock.operators.support.operator import (
@@ -20,11 +18,6 @@ from penstock.operators.support.planning import PlanContext, Planned, Samples, p
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
 from penstock.types import DALIDataType
-
-if TYPE_CHECKING:
-    from penstock.kernels.gpu import window as _gpu
-else:
-    _gpu = lazy_module("penstock.kernels.gpu.window")
 
 
 @operator(

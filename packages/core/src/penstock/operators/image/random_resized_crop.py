@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, ShapeError
+from penstock.kernels.plan import random_crop as _random_crop
 from penstock.operators.support.argument_types import IntListArg
 from penstock.operators.support.operator import operator
 from penstock.operators.support.planning import PlanContext
@@ -16,11 +14,6 @@ from penstock.operators.support.resize.resampling import RESAMPLING_ARGS, RESAMP
 from penstock.operators.support.resize.resizing_operator import ResizingOperator
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.operators.support.windows.random_crop import RANDOM_CROP_ARGS, random_crop_ranges
-
-if TYPE_CHECKING:
-    from penstock.kernels.plan import random_crop as _random_crop
-else:
-    _random_crop = lazy_module("penstock.kernels.plan.random_crop")
 
 
 @operator(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError
+from penstock.kernels.plan import rotations as _rotations
 from penstock.operators.support.argument_types import BoolArg, FloatArg, FloatListArg
 from penstock.operators.support.arguments import scalars
 from penstock.operators.support.operator import BatchContext, operator
@@ -22,10 +21,6 @@ from penstock.operators.support.warp.warping_operator import (
 )
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, as_contiguous
 
-if TYPE_CHECKING:
-    from penstock.kernels.plan import rotations as _rotations
-else:
-    _rotations = lazy_module("penstock.kernels.plan.rotations")
 _NO_AXES = np.empty((0, 3))
 
 SLACK = 1e-2

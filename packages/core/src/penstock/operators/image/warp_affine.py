@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
+from penstock.kernels.cpu import affine
 from penstock.operators.support.argument_types import ArgType, BoolArg, FloatListArg
 from penstock.operators.support.arguments import given
 from penstock.operators.support.operator import BatchContext, operator
@@ -22,11 +22,6 @@ from penstock.operators.support.warp.warping_operator import (
 )
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, as_contiguous
 from penstock.types import DALIDataType
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import affine
-else:
-    affine = lazy_module("penstock.kernels.cpu.affine")
 
 _MATRIX = ArgType(
     FloatListArg.name,

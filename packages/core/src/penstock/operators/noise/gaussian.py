@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.random import fill_normal
+from penstock.kernels.gpu import noise as _gpu
 from penstock.operators.noise.salt_and_pepper import NOISY
 from penstock.operators.support.argument_types import FloatArg
 from penstock.operators.support.arguments import scalars
@@ -22,11 +20,6 @@ from penstock.operators.support.planning import PlanContext, Planned, Samples, p
 from penstock.operators.support.schema import Arg, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import to_numpy_type
-
-if TYPE_CHECKING:
-    from penstock.kernels.gpu import noise as _gpu
-else:
-    _gpu = lazy_module("penstock.kernels.gpu.noise")
 
 
 @operator(

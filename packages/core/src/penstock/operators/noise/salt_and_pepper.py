@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, LayoutError
+from penstock.kernels.cpu import noise as _cpu
 from penstock.kernels.cpu.fill import fill_of_type
 from penstock.kernels.cpu.random import fill_uniform
+from penstock.kernels.gpu import noise as _gpu
 from penstock.operators.support.argument_types import BoolArg, FloatArg
 from penstock.operators.support.arguments import scalars
 from penstock.operators.support.operator import (
@@ -22,13 +21,6 @@ from penstock.operators.support.planning import PlanContext, Planned, Samples, p
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch, volumes
 from penstock.types import DALIDataType, to_numpy_type
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import noise as _cpu
-    from penstock.kernels.gpu import noise as _gpu
-else:
-    _cpu = lazy_module("penstock.kernels.cpu.noise")
-    _gpu = lazy_module("penstock.kernels.gpu.noise")
 
 NOISY = Input(
     "data",

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, BadSampleError
+from penstock.kernels.cpu import reading_threads
 from penstock.operators.readers.storage import (
     Allocate,
     is_remote,
@@ -23,10 +23,7 @@ from penstock.operators.support.schema import Spec
 from penstock.types import DALIDataType, to_dali_type
 
 if TYPE_CHECKING:
-    from penstock.kernels.cpu import reading_threads
     from penstock.kernels.cpu.reading_threads import Extents
-else:
-    reading_threads = lazy_module("penstock.kernels.cpu.reading_threads")
 
 
 class RaggedColumn:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
+from penstock.kernels.cpu import reduce as _cpu
+from penstock.kernels.gpu import reduce as _gpu
 from penstock.operators.support.argument_types import IntArg
 from penstock.operators.support.operator import operator
 from penstock.operators.support.reduction import AXES, DATA, Reduction
 from penstock.operators.support.schema import Arg, Input
 from penstock.types import DALIDataType
 
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import reduce as _cpu
-    from penstock.kernels.gpu import reduce as _gpu
-else:
-    _cpu = lazy_module("penstock.kernels.cpu.reduce")
-    _gpu = lazy_module("penstock.kernels.gpu.reduce")
 _INPUTS = (
     DATA,
     Input(

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from penstock._lazy_module import lazy_module
+from penstock.kernels.cpu import reduce as _cpu
+from penstock.kernels.gpu import reduce as _gpu
 from penstock.operators.support.argument_types import DataTypeArg
 from penstock.operators.support.operator import operator
 from penstock.operators.support.reduction import AXES, DATA, Reduction, count_of, widest
 from penstock.operators.support.schema import Arg
 from penstock.types import DALIDataType
 
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import reduce as _cpu
-    from penstock.kernels.gpu import reduce as _gpu
-else:
-    _cpu = lazy_module("penstock.kernels.cpu.reduce")
-    _gpu = lazy_module("penstock.kernels.gpu.reduce")
 _FLOAT = DALIDataType.FLOAT
 _LONG = (DALIDataType.INT64, DALIDataType.UINT64)
 

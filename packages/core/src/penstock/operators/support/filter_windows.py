@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, LayoutError, ShapeError
+from penstock.kernels.plan import blur_windows as _windows
 from penstock.tensors.gpu.batch import as_contiguous
 
 if TYPE_CHECKING:
-    from penstock.kernels.plan import blur_windows as _windows
     from penstock.operators.support.operator import Operator
     from penstock.operators.support.planning import PlanContext
-else:
-    _windows = lazy_module("penstock.kernels.plan.blur_windows")
 
 _HUGE = 1e9
 """Standard deviations whose windows nobody could hold."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import DataTypeError, MisusedArgumentError, ShapeError
+from penstock.kernels.gpu import reduce as _gpu
 from penstock.operators.support.argument_types import BoolArg, IntListArg, LayoutArg
 from penstock.operators.support.axes import checked_axes, named_axes
 from penstock.operators.support.operator import BatchContext, SampleContext, SampleOperator
@@ -17,10 +17,6 @@ from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, to_numpy_type
 
-if TYPE_CHECKING:
-    from penstock.kernels.gpu import reduce as _gpu
-else:
-    _gpu = lazy_module("penstock.kernels.gpu.reduce")
 _UNSIGNED = (DALIDataType.UINT8, DALIDataType.UINT16, DALIDataType.UINT32, DALIDataType.UINT64)
 _INTEGERS = [DALIDataType(t) for t in range(DALIDataType.UINT8, DALIDataType.INT64 + 1)]
 DATA = Input("data", "Numbers of any rank and layout.", dtypes=(*_INTEGERS, DALIDataType.FLOAT))

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, ShapeError
+from penstock.kernels.cpu import affine
 from penstock.operators.support.argument_types import BoolArg, FrameFloatListArg
 from penstock.operators.support.arguments import given
 from penstock.operators.support.operator import SampleOperator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import affine
-else:
-    affine = lazy_module("penstock.kernels.cpu.affine")
 
 MOST_AXES = 6
 """Transforms of spaces of more dimensions are refused, as DALI does."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ShapeError
+from penstock.kernels.cpu import affine
 from penstock.operators.support.operator import SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Spec
@@ -21,11 +20,6 @@ from penstock.operators.support.transform import (
     transform_frames,
     transform_spec,
 )
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import affine
-else:
-    affine = lazy_module("penstock.kernels.cpu.affine")
 
 _NO_CENTER = np.empty((0, 1), np.float32)
 _FIRST = replace(TRANSFORM, optional=False, doc="The transform that is done first.")

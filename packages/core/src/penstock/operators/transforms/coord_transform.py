@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError, UsageError
+from penstock.kernels.cpu import points as points_on_cpu
 from penstock.operators.support.argument_types import DataTypeArg, FrameFloatListArg
 from penstock.operators.support.operator import (
     BatchContext,
@@ -21,11 +20,6 @@ from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.operators.support.transform import MOST_AXES, spread
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, to_numpy_type
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import points as points_on_cpu
-else:
-    points_on_cpu = lazy_module("penstock.kernels.cpu.points")
 
 _TYPES = (
     DALIDataType.FLOAT,

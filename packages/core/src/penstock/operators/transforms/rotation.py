@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError
+from penstock.kernels.cpu import affine
 from penstock.operators.support.argument_types import FrameFloatArg, FrameFloatListArg
 from penstock.operators.support.operator import operator
 from penstock.operators.support.schema import REQUIRED, Arg
@@ -22,11 +20,6 @@ from penstock.operators.support.transform import (
     check_finite,
     no_offset,
 )
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import affine
-else:
-    affine = lazy_module("penstock.kernels.cpu.affine")
 
 
 @operator(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
+from penstock.kernels.cpu import affine
 from penstock.operators.support.argument_types import FrameFloatListArg
 from penstock.operators.support.operator import operator
 from penstock.operators.support.schema import Arg, Spec
@@ -22,11 +20,6 @@ from penstock.operators.support.transform import (
     identities,
     no_offset,
 )
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu import affine
-else:
-    affine = lazy_module("penstock.kernels.cpu.affine")
 
 _ORDER = "(xy, yx), or in space (xy, xz, yx, yz, zx, zy): of the first axis by the second"
 

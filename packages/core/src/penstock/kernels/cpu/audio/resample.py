@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
+from penstock.kernels.cpu.audio import resample_loops
 from penstock.kernels.cpu.audio.sinc_window import SincWindow
 from penstock.kernels.cpu.audio.widening import widen
-
-if TYPE_CHECKING:
-    from penstock.kernels.cpu.audio import resample_loops
-else:
-    resample_loops = lazy_module("penstock.kernels.cpu.audio.resample_loops")
 
 Allocate = Callable[[tuple[int, ...], np.dtype], np.ndarray]
 

@@ -14,3 +14,7 @@ module              job
 `diagnosis`         why an image could not be decoded, in words
 ==================  ==============================================================================
 """
+
+from penstock._lazy_module import lazy_submodules
+
+__getattr__ = lazy_submodules(__name__)

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError
+from penstock.kernels.plan import resampling
 from penstock.operators.support.arguments import scalars
 from penstock.operators.support.audio.decoding import MOST_FRAMES
 from penstock.operators.support.planning import PlanContext
-
-if TYPE_CHECKING:
-    from penstock.kernels.plan import resampling
-else:
-    resampling = lazy_module("penstock.kernels.plan.resampling")
 
 
 def resampled(c: PlanContext, shapes: np.ndarray, by: str) -> tuple[np.ndarray, np.ndarray]:

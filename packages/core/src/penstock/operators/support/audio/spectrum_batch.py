@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
+from penstock.kernels.gpu import spectrogram as _kernels
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, same_shapes
 from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.decibels import DecibelScale
-    from penstock.kernels.gpu import spectrogram as _kernels
     from penstock.kernels.gpu.spectrogram import DeviceBands, DevicePlan
-else:
-    _kernels = lazy_module("penstock.kernels.gpu.spectrogram")
 
 
 class SpectrumBatch(LazyBatch):

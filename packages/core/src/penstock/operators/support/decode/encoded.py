@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ShapeError
+from penstock.kernels.cpu.decode import jpeg_scan
 from penstock.kernels.cpu.decode.header import read_header
 
 if TYPE_CHECKING:
-    from penstock.kernels.cpu.decode import jpeg_scan
     from penstock.kernels.cpu.decode.image_header import ImageHeader
-else:
-    jpeg_scan = lazy_module("penstock.kernels.cpu.decode.jpeg_scan")
 
 
 def check_encoded(ndim: int | None) -> None:

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, DataTypeError
+from penstock.tensors.gpu import foreign_list as _foreign_lists
+from penstock.tensors.gpu import streams as _streams
+from penstock.tensors.gpu import tensor_list as _tensor_lists
 from penstock.tensors.gpu.tensor_list import TensorListGPU
 
-if TYPE_CHECKING:
-    from penstock.tensors.gpu import foreign_list as _foreign_lists
-    from penstock.tensors.gpu import streams as _streams
-    from penstock.tensors.gpu import tensor_list as _tensor_lists
-else:
-    _tensor_lists = lazy_module("penstock.tensors.gpu.tensor_list")
-    _streams = lazy_module("penstock.tensors.gpu.streams")
-    _foreign_lists = lazy_module("penstock.tensors.gpu.foreign_list")
 _PROTOCOLS = ("__dlpack_device__", "__cuda_array_interface__")  # the latter is slow to look at
 _ON_HOST = (np.ndarray, np.generic, bytes, int, float, list, type(None))
 _INTERNAL_STREAM = -1

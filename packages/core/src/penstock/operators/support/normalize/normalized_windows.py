@@ -6,22 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
+from penstock.kernels.gpu import normalize_pixels as _kernels
+from penstock.kernels.gpu import resample_layout as _resample_layout
+from penstock.kernels.gpu import windows as _windows
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, as_contiguous, shape_rows
 from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu import normalize_pixels as _kernels
-    from penstock.kernels.gpu import resample_layout as _resample_layout
-    from penstock.kernels.gpu import windows as _windows
     from penstock.kernels.gpu.color import PixelColors
     from penstock.operators.support.normalize.pixels import NumbersTable
     from penstock.operators.support.resize.resized_batch import ResizedBatch
     from penstock.operators.support.warp.warped_batch import WarpedBatch
-else:
-    _resample_layout = lazy_module("penstock.kernels.gpu.resample_layout")
-    _windows = lazy_module("penstock.kernels.gpu.windows")
-    _kernels = lazy_module("penstock.kernels.gpu.normalize_pixels")
 
 
 class AxisOrder:

@@ -7,20 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
+from penstock.kernels.gpu import pointwise as _kernels
+from penstock.kernels.gpu import pointwise_terms as _terms
 from penstock.operators.support.pointwise.color_batch import ColorBatch
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 from penstock.tensors.gpu.faults import watched
 from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu import pointwise as _kernels
-    from penstock.kernels.gpu import pointwise_terms as _terms
     from penstock.kernels.gpu.pointwise_terms import Term
     from penstock.tensors.gpu.faults import Fault
-else:
-    _kernels = lazy_module("penstock.kernels.gpu.pointwise")
-    _terms = lazy_module("penstock.kernels.gpu.pointwise_terms")
 _DEEPEST = 128
 _MOST_SOURCES = 32
 _NEAR_BYTES = 32

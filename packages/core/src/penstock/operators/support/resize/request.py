@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, UsageError
+from penstock.kernels.plan import resize_axes as _plan
 from penstock.operators.support.argument_types import BoolArg, FloatArg, FloatListArg, StringArg
 from penstock.operators.support.arguments import scalars
 from penstock.operators.support.schema import Arg
 
 if TYPE_CHECKING:
-    from penstock.kernels.plan import resize_axes as _plan
     from penstock.operators.support.operator import Operator
     from penstock.operators.support.planning import PlanContext
-else:
-    _plan = lazy_module("penstock.kernels.plan.resize_axes")
 
 MODES = ("default", "stretch", "not_larger", "not_smaller")
 

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
+from penstock.kernels.gpu import resample as _resample
+from penstock.kernels.gpu import resample_layout as _resample_layout
+from penstock.kernels.gpu import resample_taps as _resample_taps
+from penstock.kernels.gpu import windows as _windows
 from penstock.tensors.gpu.batch import (
     DeviceBatch,
     LazyBatch,
@@ -20,18 +23,9 @@ from penstock.tensors.gpu.batch import (
 from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu import resample as _resample
-    from penstock.kernels.gpu import resample_layout as _resample_layout
-    from penstock.kernels.gpu import resample_taps as _resample_taps
-    from penstock.kernels.gpu import windows as _windows
     from penstock.kernels.gpu.resample_axes import AxesSampling
     from penstock.kernels.gpu.resample_layout import Frames
     from penstock.kernels.gpu.resample_taps import Taps
-else:
-    _resample = lazy_module("penstock.kernels.gpu.resample")
-    _resample_layout = lazy_module("penstock.kernels.gpu.resample_layout")
-    _resample_taps = lazy_module("penstock.kernels.gpu.resample_taps")
-    _windows = lazy_module("penstock.kernels.gpu.windows")
 
 
 class ResizedBatch(LazyBatch):

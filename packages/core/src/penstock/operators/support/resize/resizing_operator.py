@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
+from penstock.kernels.plan import resize_axes as _plan
 from penstock.operators.support.lazy_image import LazyImage
 from penstock.operators.support.operator import (
     BatchContext,
@@ -25,9 +25,6 @@ from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 if TYPE_CHECKING:
     from penstock.kernels.cpu.resample_taps import PlannedAxis
     from penstock.kernels.gpu.resample_axes import AxesSampling
-    from penstock.kernels.plan import resize_axes as _plan
-else:
-    _plan = lazy_module("penstock.kernels.plan.resize_axes")
 
 
 class ResizingOperator(SampleOperator):

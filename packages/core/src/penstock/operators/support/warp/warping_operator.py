@@ -9,6 +9,8 @@ import numpy as np
 from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError, UsageError
 from penstock.kernels.cpu.warp import warp
+from penstock.kernels.gpu import warp as _gpu_warp
+from penstock.kernels.gpu import warp_request as _warp_request
 from penstock.operators.support.argument_types import (
     DataTypeArg,
     FloatArg,
@@ -26,12 +28,8 @@ from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, as_contiguous, sh
 from penstock.types import DALIDataType, DALIInterpType, to_numpy_type
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu import warp as _gpu_warp
-    from penstock.kernels.gpu import warp_request as _warp_request
     from penstock.operators.support.warp import warped_batch as _warped_batch
 else:
-    _gpu_warp = lazy_module("penstock.kernels.gpu.warp")
-    _warp_request = lazy_module("penstock.kernels.gpu.warp_request")
     _warped_batch = lazy_module("penstock.operators.support.warp.warped_batch")
 # Sequences are listed because of their place: 4 axes without a layout are frames.
 WARP_LAYOUTS = ("HWC", "FHWC", "DHWC", "FDHWC")

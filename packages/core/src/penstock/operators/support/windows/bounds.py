@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, OutOfRangeError, ShapeError
+from penstock.kernels.plan import windows as _windows
 from penstock.operators.support.argument_types import FloatListArg, StringArg
 from penstock.operators.support.schema import Arg
 from penstock.operators.support.windows.arithmetic import as_float32
 from penstock.tensors.gpu.batch import as_contiguous
 
 if TYPE_CHECKING:
-    from penstock.kernels.plan import windows as _windows
     from penstock.operators.support.operator import Operator
-else:
-    _windows = lazy_module("penstock.kernels.plan.windows")
 
 _POLICIES = {
     "error": "error",

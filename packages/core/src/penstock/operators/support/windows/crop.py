@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, UsageError
+from penstock.kernels.plan import windows as _windows
 from penstock.operators.support.argument_types import FloatArg, FloatListArg, StringArg
 from penstock.operators.support.arguments import scalars
 from penstock.operators.support.schema import Arg
@@ -17,11 +17,8 @@ from penstock.operators.support.windows.arithmetic import FARTHEST, Windows, as_
 from penstock.tensors.gpu.batch import as_contiguous
 
 if TYPE_CHECKING:
-    from penstock.kernels.plan import windows as _windows
     from penstock.operators.support.operator import Operator
     from penstock.operators.support.planning import PlanContext
-else:
-    _windows = lazy_module("penstock.kernels.plan.windows")
 
 CROP_ARGS: tuple[Arg, ...] = (
     Arg(

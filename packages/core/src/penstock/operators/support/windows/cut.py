@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import DataTypeError, LayoutError, ShapeError, UsageError
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.fill import fill_of_type
 from penstock.kernels.cpu.pad import pad_signals, pad_window
+from penstock.kernels.gpu import window as _window_kernels
 from penstock.operators.support.argument_types import DataTypeArg, ImageTypeArg
 from penstock.operators.support.lazy_image import LazyImage, LazyWindow
 from penstock.operators.support.planning import Planned
@@ -23,7 +23,6 @@ from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu import window as _window_kernels
     from penstock.operators.support.operator import (
         BatchContext,
         ChunkContext,
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
         SampleContext,
     )
     from penstock.operators.support.schema import Spec
-else:
-    _window_kernels = lazy_module("penstock.kernels.gpu.window")
 CUT_DTYPE_ARGS: tuple[Arg, ...] = (
     Arg(
         "dtype",

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import (
     ArgumentValueError,
     DataTypeError,
     ShapeError,
     UsageError,
 )
+from penstock.kernels.plan import windows as _windows
 from penstock.operators.support.argument_types import BoolArg, FloatListArg, IntListArg, LayoutArg
 from penstock.operators.support.axes import checked_axes, named_axes
 from penstock.operators.support.schema import Arg
@@ -25,12 +25,9 @@ from penstock.tensors.gpu.batch import as_contiguous
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
-    from penstock.kernels.plan import windows as _windows
     from penstock.operators.support.operator import Operator
     from penstock.operators.support.planning import PlanContext
     from penstock.operators.support.schema import Spec
-else:
-    _windows = lazy_module("penstock.kernels.plan.windows")
 
 _EXCLUSIVE = "Not to be combined with positional anchor and shape inputs."
 
