@@ -72,7 +72,15 @@ WORKERS = Switch(
     "processes where there are four threads and processors or more, and nothing forbids them.",
 )
 
-SWITCHES = (DECODER, COMPILATION_NOTICE, FULL_TRACEBACK, WORKERS)
+RANDOM_NUMBERS = Switch(
+    "PENSTOCK_RANDOM_NUMBERS",
+    "penstock",
+    ("penstock", "dali"),
+    "Whose numbers random operators draw in pipelines that are made without `random_numbers`: "
+    "`dali` gives the numbers that DALI draws for the same seed.",
+)
+
+SWITCHES = (DECODER, COMPILATION_NOTICE, FULL_TRACEBACK, WORKERS, RANDOM_NUMBERS)
 
 
 def chosen_cache_folder(kind: str) -> Path | None:

@@ -27,12 +27,14 @@ def _mixed(value: int) -> int:
 
 
 @functools.lru_cache(maxsize=16)
-def _reader_words(pipeline_seed: int) -> list[int]:
+def _dali_words(pipeline_seed: int) -> list[int]:
     """The seeds that DALI derives from a pipeline's for its operators, in their order."""
     return seed_sequence([pipeline_seed & 0xFFFFFFFF], 1024)
 
 
-def assign_seeds(nodes: list[OpNode], pipeline_seed: int | None) -> dict[int, int]:
+def assign_seeds(
+    nodes: list[OpNode], pipeline_seed: int | None, *, as_dali: bool = False
+) -> dict[int, int]:
     """The seed of every random operator, by ``id(node)``: its own, or one from the pipeline's.
 
     A pipeline without a seed gets a different one in each run.
@@ -48,6 +50,8 @@ def assign_seeds(nodes: list[OpNode], pipeline_seed: int | None) -> dict[int, in
         The nodes to run, each behind what it reads.
     pipeline_seed
         The seed of the pipeline, if it has one.
+    as_dali
+        Whether all operators get the seeds that DALI would give them.
     """
     base = secrets.randbits(63) if pipeline_seed is None else pipeline_seed
     seeds: dict[int, int] = {}
@@ -58,8 +62,8 @@ def assign_seeds(nodes: list[OpNode], pipeline_seed: int | None) -> dict[int, in
         if node.seed is not None:
             seeds[id(node)] = node.seed
             continue
-        if node.schema.reader:
-            words = _reader_words(base)
+        if as_dali or node.schema.reader:
+            words = _dali_words(base)
             seeds[id(node)] = words[number % len(words)]
         else:
             seeds[id(node)] = _mixed(_mixed(base & _WORD) + number) >> 1

@@ -11,6 +11,7 @@ from penstock.executor.checkpoint import Checkpoint
 from penstock.graph.nodes import OpNode
 from penstock.graph.seeds import assign_seeds
 from penstock.graph.user_line import stack_level
+from penstock.kernels.cpu.philox_state import DrawSeed
 from penstock.pipeline.checkpoint_names import check_same, names_in_checkpoints
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Checkpointing:
         made.
         """
         self._nodes = nodes
+        self._settings = settings
         if not settings.enable_checkpointing:
             if settings.checkpoint is not None:
                 raise UsageError(
@@ -98,7 +100,16 @@ class Checkpointing:
         check_same(self._nodes, names, restored.operators)
         for node in self._nodes:
             name = names.get(node.serial)
-            if node.attachment is None or name is None:
+            if name is None:
+                continue
+            drawn = restored.operators[name].get("random_numbers")
+            if drawn not in (None, self._settings.random_numbers):
+                raise CheckpointError(
+                    f"`fn.{node.schema.name}`, created at {node.user_line}, drew random numbers "
+                    f"as `random_numbers`={drawn!r} says when the checkpoint was made; the "
+                    f"pipeline has {self._settings.random_numbers!r}."
+                )
+            if node.attachment is None:
                 continue
             before = restored.operators[name]["source"]
             if before != node.attachment.kind:
@@ -109,12 +120,19 @@ class Checkpointing:
 
     def seeds(self, nodes: list[OpNode], seed: int | None) -> dict[int, int]:
         """The seeds of random operators, by ``id(node)``; a checkpoint has its own."""
-        seeds = assign_seeds(nodes, seed)
+        as_dali = self._settings.draws_as_dali
+        seeds = assign_seeds(nodes, seed, as_dali=as_dali)
         names, restored = self.names, self.restored
         if restored is not None and names is not None:
             for node in nodes:
                 if id(node) in seeds and node.serial in names:
                     seeds[id(node)] = restored.operators[names[node.serial]]["seed"]
+        if as_dali:
+            assert self._settings.batch_size is not None
+            seeds = {
+                key: DrawSeed.of_pipeline(seed, self._settings.batch_size)
+                for key, seed in seeds.items()
+            }
         return seeds
 
     def resume(self, readers: OpenReaders, feeding: InputQueues) -> int:
@@ -158,6 +176,7 @@ class Checkpointing:
             entry: dict[str, Any] = {"operator": node.schema.name}
             if id(node) in plan.seeds:
                 entry["seed"] = plan.seeds[id(node)]
+                entry["random_numbers"] = self._settings.random_numbers
             if node.attachment is not None:
                 entry["source"] = node.attachment.kind
             elif id(node) in states:

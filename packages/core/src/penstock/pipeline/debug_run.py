@@ -21,6 +21,7 @@ from penstock.graph.nodes import OpNode
 from penstock.graph.scope import GraphScope
 from penstock.graph.seeds import assign_seeds
 from penstock.graph.user_line import user_line
+from penstock.kernels.cpu.philox_state import DrawSeed
 from penstock.operators.external.external_source import make_feed
 from penstock.operators.support.registry import find
 from penstock.pipeline.debug_node import NO_DATA, DataNodeDebug
@@ -42,6 +43,7 @@ class Known:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self._as_dali = settings.draws_as_dali
         self.base = secrets.randbits(63) if settings.seed is None else settings.seed
         self.nodes: list[OpNode] = []
         """In the order of their calls."""
@@ -63,7 +65,7 @@ class Known:
         """Take over what the definition says without data: `order` is as of a normal pipeline."""
         places = {id(node): k for k, node in enumerate(nodes)}
         unused = [node for node in nodes if node not in order]
-        seeds = assign_seeds([*order, *unused], self.base)
+        seeds = assign_seeds([*order, *unused], self.base, as_dali=self._as_dali)
         self.seeds = {places[key]: seed for key, seed in seeds.items()}
         self.nodes = nodes
         self.is_complete = self.is_numbered = True
@@ -92,11 +94,13 @@ class Known:
         node = created[-1]
         if not node.schema.random:
             return None
-        if node.seed is not None:
-            return node.seed
-        if position not in self.seeds:
-            self.seeds[position] = assign_seeds(created, self.base)[id(node)]
-        return self.seeds[position]
+        if node.seed is None and position not in self.seeds:
+            self.seeds[position] = assign_seeds(created, self.base, as_dali=self._as_dali)[id(node)]
+        seed = self.seeds[position] if node.seed is None else node.seed
+        if self._as_dali:
+            assert self.settings.batch_size is not None
+            return DrawSeed.of_pipeline(seed, self.settings.batch_size)
+        return seed
 
 
 class _Handed:

@@ -56,6 +56,7 @@ class PipelineArguments(TypedDict, total=False):
     fuse: bool
     on_bad_sample: str
     workers: str | None
+    random_numbers: str | None
 
 class PipelineDefinition(Generic[_P]):
     """A function that `pipeline_def` decorated: called, it makes a pipeline."""
@@ -151,6 +152,8 @@ class PipelineDefinition(Generic[_P]):
     def __call__(self, *args: Any, on_bad_sample: str, **kwargs: Any) -> Pipeline: ...
     @overload
     def __call__(self, *args: Any, workers: str | None, **kwargs: Any) -> Pipeline: ...
+    @overload
+    def __call__(self, *args: Any, random_numbers: str | None, **kwargs: Any) -> Pipeline: ...
     @overload
     def __call__(self, *args: Any, enable_conditionals: bool, **kwargs: Any) -> Pipeline: ...
     # In a class.

@@ -107,6 +107,10 @@ class Pipeline(SettingsProperties, Serialization):
         travel stays in threads, as `executor_statistics` says. Where it is not given,
         ``PENSTOCK_WORKERS`` decides, and else the engine: processes from four threads and
         processors on, where all operators are the library's.
+    random_numbers : {"penstock", "dali"}, optional
+        Whose numbers random operators draw: those of Penstock, or those that DALI draws for the
+        same seeds, for comparisons with it. ``PENSTOCK_RANDOM_NUMBERS`` decides where it is not
+        given, and Penstock's are the default.
     """
 
     def __init__(
@@ -140,6 +144,7 @@ class Pipeline(SettingsProperties, Serialization):
         fuse: bool = True,
         on_bad_sample: str = "raise",
         workers: str | None = None,
+        random_numbers: str | None = None,
     ) -> None:
         given = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         self._settings = Settings(**given)

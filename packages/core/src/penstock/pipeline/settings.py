@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.config import RANDOM_NUMBERS
 from penstock.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -57,6 +58,7 @@ class Settings:
     fuse: bool = True
     on_bad_sample: str = "raise"
     workers: str | None = None
+    random_numbers: str | None = None
     queue_size: int = field(init=False, default=2)
     """Prefetch depth on the CPU, as asked for."""
     depth: int = field(init=False, default=2)
@@ -75,6 +77,7 @@ class Settings:
         self._check_pickler()
         check_policy(self.on_bad_sample)
         check_workers(self.workers)
+        self._check_random_numbers()
         if self.bytes_per_sample < 0:
             raise ArgumentValueError(
                 f"`bytes_per_sample` is {self.bytes_per_sample}; it cannot be negative."
@@ -114,6 +117,21 @@ class Settings:
                 stacklevel=stack_level(),
             )
             self.seed = None
+
+    def _check_random_numbers(self) -> None:
+        if self.random_numbers is None:
+            self.random_numbers = RANDOM_NUMBERS.value()
+        if self.random_numbers not in RANDOM_NUMBERS.choices:
+            raise ArgumentValueError(
+                f"`random_numbers` is {self.random_numbers!r}; expected one of "
+                f"{', '.join(map(repr, RANDOM_NUMBERS.choices))}, or None for what the environment "
+                f"variable {RANDOM_NUMBERS.name} says."
+            )
+
+    @property
+    def draws_as_dali(self) -> bool:
+        """Whether random operators draw DALI's numbers."""
+        return self.random_numbers == "dali"
 
     def _check_depth(self) -> None:
         depth = self.prefetch_queue_depth

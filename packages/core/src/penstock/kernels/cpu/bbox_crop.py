@@ -70,6 +70,7 @@ def _shaped(window: np.ndarray, data: np.ndarray, aspects: np.ndarray) -> bool:
 def draw_window(
     boxes: np.ndarray,
     units: np.ndarray,
+    packed: bool,
     first: int,
     attempts: int,
     total: int,
@@ -85,14 +86,19 @@ def draw_window(
     window: np.ndarray,
     kept: np.ndarray,
 ) -> int:
-    """Try windows, one for each row of `units`.
+    """Try windows, `len(units) // (1 + 2 * ndim)` of them.
 
     Parameters
     ----------
     boxes
         float32 ``(boxes, 2 * ndim)``: where they begin, and where they end.
     units
-        float64 ``(attempts, 1 + 2 * ndim)``: numbers from 0 to 1.
+        float64 ``(attempts * (1 + 2 * ndim),)``: numbers from 0 to 1.
+    packed
+        Whether windows are DALI's: an attempt takes the numbers behind those that the one before it
+        needed, in place of numbers of its own; the last window found with an option is taken, not
+        the first; and `total` counts when an option is to be chosen. `units` are for all attempts
+        with an option then, or for several times as many.
     first
         How many attempts there have been.
     attempts, total
@@ -100,7 +106,8 @@ def draw_window(
     options
         Thresholds to choose from; a negative one stands for no crop.
     state
-        float32 ``(2 + 2 * ndim,)``: the option, the best window's metric, and the window.
+        float32 ``(3 + 2 * ndim,)``: the option, the best window's metric, the window, and how many
+        numbers were taken.
     scaling, aspects
         Ranges of extents, ``(2,)``, and of their ratios, ``(pairs, 2)``.
     data, crop
@@ -115,14 +122,31 @@ def draw_window(
     """
     ndim = len(data)
     low, high, size = np.empty((3, ndim), np.float32)
-    for row in range(len(units)):
-        if total >= 0 and first + row >= total:
-            window[:] = state[2:]
-            _keep(boxes, state[2 : 2 + ndim], state[2 : 2 + ndim] + state[2 + ndim :], prune, kept)
+    numbers = 1 + 2 * ndim
+    at = 0
+    is_found = False
+    attempted = len(units) // numbers
+    for row in range(attempted + 1):
+        chooses = (first + row) % attempts == 0
+        if is_found and (row == attempted or chooses):
+            _keep(boxes, window[:ndim], window[:ndim] + window[ndim:], prune, kept)
+            return FOUND
+        if row == attempted:
+            break
+        if not packed:
+            at = row * numbers
+        state[-1] = at
+        if total >= 0 and first + row >= total and (chooses or not packed):
+            window[:] = state[2:-1]
+            best = state[2 : 2 + ndim]
+            _keep(boxes, best, best + state[2 + ndim : -1], prune, kept)
             return EXHAUSTED
-        if (first + row) % attempts == 0:
-            choice = min(int(units[row, 0] * len(options)), len(options) - 1)
+        if chooses:
+            choice = min(int(units[at] * len(options)), len(options) - 1)
             state[0] = options[choice]
+            at += 1
+        elif not packed:
+            at += 1
         if state[0] < 0:
             window[:ndim], window[ndim:] = 0, 1
             kept[:] = True
@@ -130,16 +154,27 @@ def draw_window(
         if crop[0] > 0:
             for d in range(ndim):
                 gap = data[d] - crop[d]
-                places = np.floor(units[row, 1 + ndim + d] * (abs(gap) + 1))
-                low[d] = (places if gap > 0 else 0.0 - places) / data[d]
                 size[d] = crop[d] / data[d]
+                if not packed:
+                    places = np.floor(units[at + ndim + d] * (abs(gap) + 1))
+                    low[d] = (places if gap > 0 else 0.0 - places) / data[d]
+                elif gap == 0:
+                    low[d] = 0
+                else:
+                    low[d] = (min(gap, 0) + np.floor(units[at] * (abs(gap) + 1))) / data[d]
+                    at += 1
+            state[-1] = at
         else:
             for d in range(ndim):
-                size[d] = scaling[0] + units[row, 1 + d] * (scaling[1] - scaling[0])
+                size[d] = scaling[0] + units[at + d] * (scaling[1] - scaling[0])
+            at += ndim
+            state[-1] = at
             if not _shaped(size, data, aspects):
                 continue
             for d in range(ndim):
-                low[d] = units[row, 1 + ndim + d] * (1 - size[d])
+                low[d] = units[at + d] * (1 - size[d])
+            at += ndim
+            state[-1] = at
         volume = np.float32(1)
         for d in range(ndim):
             high[d] = low[d] + size[d]
@@ -153,11 +188,13 @@ def draw_window(
         if len(boxes) and not metric >= state[0]:
             good = False
         else:
-            good = _keep(boxes, low, high, prune, kept) > 0 or len(boxes) == 0
+            # In DALI, a window without a box also drops what was found before.
+            is_found = good = _keep(boxes, low, high, prune, kept) > 0 or len(boxes) == 0
         if good:
             window[:ndim], window[ndim:] = low, size
-            return FOUND
+            if not packed:
+                return FOUND
         if metric > state[1]:
             state[1] = metric
-            state[2 : 2 + ndim], state[2 + ndim :] = low, size
+            state[2 : 2 + ndim], state[2 + ndim : -1] = low, size
     return LEFT

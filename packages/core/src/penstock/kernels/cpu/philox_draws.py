@@ -179,6 +179,38 @@ def bernoulli(
 
 
 @njit(nogil=True)
+def below(
+    out: np.ndarray,
+    bounds: np.ndarray,
+    first_sample: np.uint64,
+    key: np.uint64,
+    sequence: np.uint64,
+    offset: np.uint64,
+    phase: np.uint64,
+) -> None:
+    """Fill int64 (samples, elements): each from 0 ... bound - 1, one element behind the other.
+
+    `bounds` are uint64 of the same shape, at most 2**32. Where the bound is 1, no word is taken.
+    """
+    samples, count = out.shape
+    for s in range(samples):
+        stream = sequence + (first_sample + np.uint64(s)) * SAMPLE_STRIDE
+        number = phase
+        for e in range(count):
+            bound = bounds[s, e]
+            out[s, e] = 0
+            if bound < _TWO:
+                continue
+            rejected = (_ONE << HALF) % bound
+            product = word(key, stream, offset, number) * bound
+            number += _ONE
+            while (product & _LOW) < rejected:
+                product = word(key, stream, offset, number) * bound
+                number += _ONE
+            out[s, e] = np.int64(product >> HALF)
+
+
+@njit(nogil=True)
 def index(
     out: np.ndarray,
     choices: np.uint64,

@@ -62,13 +62,17 @@ class PhiloxState(NamedTuple):
 
 
 class DrawSeed(int):
-    """Seed of one draw of a random operator, made of seven words of a generator.
+    """Seed of a random operator whose numbers are DALI's: the state of a generator.
 
-    As an integer it is the key alone, so that it serves wherever a seed does. The random operators
-    of dynamic mode read all of it: the numbers they draw are those of the generator in `state`.
+    As an integer it is the key alone, so that it serves wherever a seed does. Random operators read
+    all of it. A call of dynamic mode has one, made of seven words of a generator; an operator of a
+    pipeline one for all iterations.
     """
 
     state: PhiloxState
+    """The state in iteration 0."""
+    batch_size: int = 0
+    """How much further the sequence is in each iteration."""
     rng: Any = None
     """The generator that gave the words, and how many it had given before them."""
     place: int = 0
@@ -79,6 +83,32 @@ class DrawSeed(int):
         self = int.__new__(cls, w0 | w1 << 32)
         self.state = PhiloxState(int(self), w4 | w5 << 32, w2 | w3 << 32, w6 & 3)
         return self
+
+    @classmethod
+    def of_pipeline(cls, seed: int, batch_size: int) -> Self:
+        """The seed of an operator of a pipeline with batches of `batch_size` samples."""
+        return cls._of_state(PhiloxState(seed & _WORD_64), batch_size)
+
+    @classmethod
+    def _of_state(cls, state: PhiloxState, batch_size: int) -> Self:
+        self = int.__new__(cls, state.key)
+        self.state = state
+        self.batch_size = batch_size
+        return self
+
+    def at(self, iteration: int) -> PhiloxState:
+        """The state in an iteration."""
+        state = self.state
+        sequence = (state.sequence + iteration * self.batch_size) & _WORD_64
+        return state._replace(sequence=sequence)
+
+    def __reduce__(self) -> Any:
+        return DrawSeed._of_state, (self.state, self.batch_size)
+
+
+def is_of_pipeline(seed: Any) -> bool:
+    """Whether `seed` is that of an operator of a pipeline that draws DALI's numbers."""
+    return type(seed) is DrawSeed and seed.batch_size > 0
 
 
 def words_of(state: PhiloxState, blocks: int) -> list[int]:

@@ -4,19 +4,20 @@ The generator is counter based, so that nothing depends on threads, on the size 
 what was drawn before; see `penstock.kernels.cpu.philox` for the generator itself. This module
 holds what other modules import at start-up; the compiled kernels are loaded on the first draw.
 
-A seed may be a `DrawSeed`: the state of a generator, as calls of dynamic mode get it. The numbers
-are then those of `penstock.kernels.cpu.philox_draws`, and do not depend on the iteration.
+A seed may be a `DrawSeed`, which is the state of a generator. The numbers are then those of
+`penstock.kernels.cpu.philox_draws`: DALI's.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from types import ModuleType
 
 import numpy as np
 
 from penstock._forking import no_fork
-from penstock.kernels.cpu.philox_state import DrawSeed
+from penstock.kernels.cpu.philox_state import DrawSeed, words_of
 
 _WORD = 0xFFFFFFFF
 _FEW = 4096
@@ -51,9 +52,9 @@ def _float32(value: float) -> float:
     return float(np.float32(value))
 
 
-def _place(seed: DrawSeed, first_sample: int) -> tuple[np.uint64, ...]:
+def _place(seed: DrawSeed, iteration: int, first_sample: int) -> tuple[np.uint64, ...]:
     """Where the kernels of `philox_draws` begin; all of one type, for one compiled version."""
-    state = seed.state
+    state = seed.at(iteration)
     return (
         np.uint64(first_sample),
         np.uint64(state.key),
@@ -111,7 +112,7 @@ def sample_uniforms(
     if type(seed) is DrawSeed:
         out = np.empty((1, offset + count), np.float64)
         stride = np.uint64(2) if packed else _draws().ELEMENT_STRIDE
-        _draws().unit(out, stride, *_place(seed, sample))
+        _draws().unit(out, stride, *_place(seed, iteration, sample))
         return out[0, offset:]
     return _philox().uniforms(  # type: ignore[no-any-return]
         count,
@@ -127,7 +128,7 @@ def sample_uniforms(
 def fill_unit(out: np.ndarray, seed: int, iteration: int, first_sample: int) -> None:
     """Fill a C-contiguous float64 array (samples, elements) as `sample_uniforms` does a sample."""
     if type(seed) is DrawSeed:
-        _draws().unit(out, _draws().ELEMENT_STRIDE, *_place(seed, first_sample))
+        _draws().unit(out, _draws().ELEMENT_STRIDE, *_place(seed, iteration, first_sample))
     else:
         fill_uniform(out, seed, iteration, first_sample, 0.0, 1.0)
 
@@ -149,7 +150,9 @@ def fill_uniform(
     """
     if type(seed) is DrawSeed:
         single = single or out.dtype == np.float32
-        _draws().uniform(out, _float32(low), _float32(high), single, *_place(seed, first_sample))
+        _draws().uniform(
+            out, _float32(low), _float32(high), single, *_place(seed, iteration, first_sample)
+        )
         return
     kernels = _few() if _are_few(out) else _philox()
     fill = kernels.uniform_float32 if out.dtype == np.float32 else kernels.uniform_float64
@@ -181,7 +184,9 @@ def fill_normal(
     """
     if type(seed) is DrawSeed:
         single = single or out.dtype == np.float32
-        _draws().normal(out, _float32(mean), _float32(stddev), single, *_place(seed, first_sample))
+        _draws().normal(
+            out, _float32(mean), _float32(stddev), single, *_place(seed, iteration, first_sample)
+        )
         return
     kernels = _few() if _are_few(out) else _normal()
     fill = kernels.normal_float32 if out.dtype == np.float32 else kernels.normal_float64
@@ -211,7 +216,7 @@ def fill_index(
     `count` is below 2**32. For `packed` see `sample_uniforms`.
     """
     if type(seed) is DrawSeed:
-        _draws().index(out, np.uint64(count), packed, *_place(seed, first_sample))
+        _draws().index(out, np.uint64(count), packed, *_place(seed, iteration, first_sample))
         return
     kernels = _few() if _are_few(out) else _philox()
     kernels.index_int64(
@@ -225,13 +230,47 @@ def fill_index(
     )
 
 
+def sample_words(
+    seed: DrawSeed, iteration: int, sample: int, count: int, offset: int = 0
+) -> np.ndarray:
+    """The `count` words, as uint64, of a sample's stream behind the first `offset` ones."""
+    state = seed.at(iteration)
+    stream = (state.sequence + sample * int(_draws().SAMPLE_STRIDE)) & (1 << 64) - 1
+    state = state._replace(sequence=stream).advanced(offset)
+    drawn = words_of(state._replace(phase=0), count // 4 + 2)
+    return np.array(drawn[state.phase : state.phase + count], np.uint64)
+
+
+def words_from(seed: DrawSeed, iteration: int) -> Callable[[int], np.ndarray]:
+    """What gives the next words of the first sample of an iteration."""
+    taken = 0
+
+    def words(count: int) -> np.ndarray:
+        nonlocal taken
+        taken += count
+        return sample_words(seed, iteration, 0, count, taken - count)
+
+    return words
+
+
+def draw_below(bounds: np.ndarray, seed: DrawSeed, iteration: int, first_sample: int) -> np.ndarray:
+    """Integers from 0 to each of `bounds` (samples, elements), which are not among them.
+
+    The numbers are DALI's; those of an element follow those of the one before it.
+    """
+    out = np.empty(bounds.shape, np.int64)
+    limits = np.ascontiguousarray(bounds, np.uint64)
+    _draws().below(out, limits, *_place(seed, iteration, first_sample))
+    return out
+
+
 def fill_bernoulli(
     out: np.ndarray, seed: int, iteration: int, first_sample: int, probability: float
 ) -> None:
     """Fill a C-contiguous uint8 array (samples, elements): 1 with `probability`, else 0."""
     if type(seed) is DrawSeed:
         threshold = round(_float32(probability) * 2.0**32)
-        _draws().bernoulli(out, threshold, *_place(seed, first_sample))
+        _draws().bernoulli(out, threshold, *_place(seed, iteration, first_sample))
         return
     kernels = _few() if _are_few(out) else _philox()
     kernels.bernoulli_uint8(
@@ -260,7 +299,7 @@ def fill_beta(
     For `single` see `fill_uniform`.
     """
     if type(seed) is DrawSeed:
-        place = _place(seed, first_sample)
+        place = _place(seed, iteration, first_sample)
         _draws_beta().beta(out, _float32(alpha), _float32(beta), single, *place)
         return
     _beta().beta(

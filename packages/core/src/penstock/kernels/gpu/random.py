@@ -1,7 +1,6 @@
 """Tensors of independent random numbers: the device's side of `penstock.kernels.cpu.random`.
 
-Seeds that are the state of a generator, those of calls of dynamic mode, go to
-`penstock.kernels.gpu.random_state`.
+Seeds that are the state of a generator go to `penstock.kernels.gpu.random_state`.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def fill_uniform(
     `indices` are the numbers of the samples in their batch, on which draws depend.
     """
     if type(seed) is DrawSeed:
-        random_state.fill_uniform(queue, out, seed, low, high)
+        random_state.fill_uniform(queue, out, seed.at(iteration), indices, low, high)
         return
     single = _is_single(out.dtype)
     work = np.float32 if single else np.float64
@@ -78,7 +77,7 @@ def fill_normal(
 ) -> None:
     """Fill a batch with normal distributions of these parameters, float64 ``(samples,)``."""
     if type(seed) is DrawSeed:
-        random_state.fill_normal(queue, out, seed, mean, stddev)
+        random_state.fill_normal(queue, out, seed.at(iteration), indices, mean, stddev)
         return
     records = _records(out, indices)
     records["first"] = mean
@@ -103,7 +102,7 @@ def fill_choices(
         or one a sample.
     """
     if type(seed) is DrawSeed:
-        random_state.fill_choices(queue, out, seed, values)
+        random_state.fill_choices(queue, out, seed.at(iteration), indices, values)
         return
     records = _records(out, indices)
     counts = np.array([len(v) for v in values], np.int64)
@@ -123,7 +122,7 @@ def fill_bernoulli(
 ) -> None:
     """Fill a batch with ones of these probabilities, float64 ``(samples,)``, and zeros."""
     if type(seed) is DrawSeed:
-        random_state.fill_bernoulli(queue, out, seed, probability)
+        random_state.fill_bernoulli(queue, out, seed.at(iteration), indices, probability)
         return
     records = _records(out, indices)
     records["threshold"] = np.rint(probability * 2.0**32)

@@ -14,7 +14,9 @@ from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
-    from penstock.kernels.cpu.philox_state import DrawSeed
+    from collections.abc import Sequence
+
+    from penstock.kernels.cpu.philox_state import PhiloxState
 
 _ROUNDS = 4
 _SAMPLE = record(
@@ -35,10 +37,15 @@ _SAMPLE = record(
 
 
 def fill_uniform(
-    queue: Queue, out: DeviceBatch, seed: DrawSeed, low: np.ndarray, high: np.ndarray
+    queue: Queue,
+    out: DeviceBatch,
+    state: PhiloxState,
+    indices: Sequence[int],
+    low: np.ndarray,
+    high: np.ndarray,
 ) -> None:
     """Fill a batch uniformly from [low, high), float64 ``(samples,)``, lower and upper ends."""
-    records = _records(out)
+    records = _records(out, indices)
     single = _is_single(out.dtype)
     low32, high32 = low.astype(np.float32), high.astype(np.float32)
     records["first"] = low32
@@ -47,14 +54,19 @@ def fill_uniform(
     else:
         first, last = low32.astype(np.float64), high32.astype(np.float64)
         records["second"] = np.nextafter(last, first) - first
-    _draw(queue, out, "StateUniform32" if single else "StateUniform53", records, seed)
+    _draw(queue, out, "StateUniform32" if single else "StateUniform53", records, state)
 
 
 def fill_normal(
-    queue: Queue, out: DeviceBatch, seed: DrawSeed, mean: np.ndarray, stddev: np.ndarray
+    queue: Queue,
+    out: DeviceBatch,
+    state: PhiloxState,
+    indices: Sequence[int],
+    mean: np.ndarray,
+    stddev: np.ndarray,
 ) -> None:
     """Fill a batch with normal distributions of these parameters, float64 ``(samples,)``."""
-    records = _records(out)
+    records = _records(out, indices)
     records["first"] = mean.astype(np.float32)
     records["second"] = stddev.astype(np.float32)
     _draw(
@@ -62,27 +74,37 @@ def fill_normal(
         out,
         "StateNormal32" if _is_single(out.dtype) else "StateNormal53",
         records,
-        seed,
+        state,
     )
 
 
 def fill_choices(
-    queue: Queue, out: DeviceBatch, seed: DrawSeed, values: Sequence[np.ndarray]
+    queue: Queue,
+    out: DeviceBatch,
+    state: PhiloxState,
+    indices: Sequence[int],
+    values: Sequence[np.ndarray],
 ) -> None:
     """Fill a batch with values chosen at random: one array for all samples, or one a sample."""
-    records = _records(out)
+    records = _records(out, indices)
     counts = np.array([len(v) for v in values], np.int64)
     begins = (np.cumsum(counts) - counts) * out.dtype.itemsize
     records["values"] = queue.upload(np.concatenate(values)) + begins.astype(np.uint64)
     records["choices"] = counts
-    _draw(queue, out, "StateChoices", records, seed)
+    _draw(queue, out, "StateChoices", records, state)
 
 
-def fill_bernoulli(queue: Queue, out: DeviceBatch, seed: DrawSeed, probability: np.ndarray) -> None:
+def fill_bernoulli(
+    queue: Queue,
+    out: DeviceBatch,
+    state: PhiloxState,
+    indices: Sequence[int],
+    probability: np.ndarray,
+) -> None:
     """Fill a batch with ones of these probabilities, float64 ``(samples,)``, and zeros."""
-    records = _records(out)
+    records = _records(out, indices)
     records["threshold"] = np.rint(probability.astype(np.float32).astype(np.float64) * 2.0**32)
-    _draw(queue, out, "StateFlips", records, seed)
+    _draw(queue, out, "StateFlips", records, state)
 
 
 def _is_single(dtype: np.dtype) -> bool:
@@ -90,16 +112,17 @@ def _is_single(dtype: np.dtype) -> bool:
     return dtype == np.float32 or dtype.itemsize <= 2
 
 
-def _records(out: DeviceBatch) -> np.ndarray:
+def _records(out: DeviceBatch, indices: Sequence[int]) -> np.ndarray:
     records = np.zeros(len(out), _SAMPLE)
-    records["number"] = np.arange(len(out))
+    records["number"] = indices
     records["out"] = out.pointers
     records["size"] = out.sizes()
     return records
 
 
-def _draw(queue: Queue, out: DeviceBatch, draw: str, records: np.ndarray, seed: DrawSeed) -> None:
-    state = seed.state
+def _draw(
+    queue: Queue, out: DeviceBatch, draw: str, records: np.ndarray, state: PhiloxState
+) -> None:
     launch_records(
         queue,
         kernel("random_state.cu", "draw_state", draw, out.dtype),

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from penstock._forking import no_fork
+from penstock.kernels.cpu.philox_state import is_of_pipeline
 from penstock.kernels.cpu.random import sample_uniforms
 from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
 from penstock.kernels.cpu.random_crop_loops import crop_window
@@ -42,6 +44,21 @@ def random_windows(
     """
     sizes = np.maximum(extents, 1, dtype=np.int64, order="C")
     windows = np.empty((len(sizes), 4), np.int64)
+    if is_of_pipeline(seed):
+        state = seed.at(iteration)
+        with no_fork:
+            from penstock.kernels.cpu.random_crop_state import crop_windows
+        crop_windows(
+            windows,
+            sizes,
+            np.array(area, np.float32),
+            np.array(aspect_ratio, np.float32),
+            num_attempts,
+            np.array(indices, np.int64),
+            np.uint64(state.key),
+            np.uint64(state.sequence),
+        )
+        return windows
     if type(seed) is not int:  # numbers of another stream
         count = uniforms_needed(num_attempts)
         for k, ((height, width), index) in enumerate(zip(sizes.tolist(), indices, strict=True)):

@@ -9,7 +9,8 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, LayoutError, MisusedArgumentError, ShapeError
 from penstock.kernels.cpu import bbox_crop as _cpu
-from penstock.kernels.cpu.random import sample_uniforms
+from penstock.kernels.cpu.philox_state import is_of_pipeline
+from penstock.kernels.cpu.random import sample_uniforms, sample_words
 from penstock.operators.support.argument_types import (
     BoolArg,
     FloatArg,
@@ -286,16 +287,22 @@ class RandomBBoxCrop(SampleOperator):
         numbers = 1 + 2 * ndim
         total = -1 if args.total_num_attempts is None else args.total_num_attempts
         prune = -1.0 if args.bbox_prune_threshold is None else args.bbox_prune_threshold
-        state = np.zeros(2 + 2 * ndim, np.float32)
+        state = np.zeros(3 + 2 * ndim, np.float32)
         state[1] = -1
         window, kept = np.zeros(2 * ndim, np.float32), np.zeros(len(boxes), np.bool_)
-        first, found = 0, _cpu.LEFT
+        first, taken, found = 0, 0, _cpu.LEFT
+        packed = is_of_pipeline(c.seed)
+        block = _BLOCK if not packed else -(-_BLOCK // args.num_attempts) * args.num_attempts
         while found == _cpu.LEFT:
-            count = _BLOCK * numbers
-            units = sample_uniforms(c.seed, c.iteration, c.index, count, first * numbers)
+            count = block * numbers
+            if packed:
+                units = sample_words(c.seed, c.iteration, c.index, count, taken) * 2.0**-32
+            else:
+                units = sample_uniforms(c.seed, c.iteration, c.index, count, first * numbers)
             found = _cpu.draw_window(
                 boxes,
-                units.reshape(_BLOCK, numbers),
+                units,
+                packed,
                 first,
                 args.num_attempts,
                 total,
@@ -311,7 +318,8 @@ class RandomBBoxCrop(SampleOperator):
                 window,
                 kept,
             )
-            first += _BLOCK
+            first += block
+            taken += int(state[-1])
         if found == _cpu.EXHAUSTED and not args.quiet:
             warnings.warn(
                 f"Could not find a valid cropping window in {total} attempts; the best one is "

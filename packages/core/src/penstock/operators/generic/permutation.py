@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, OutOfRangeError, ShapeError
-from penstock.kernels.cpu.random import fill_unit
+from penstock.kernels.cpu.philox_state import is_of_pipeline
+from penstock.kernels.cpu.random import draw_below, fill_unit, words_from
+from penstock.operators.readers.standard_shuffle import shuffle_words, swap_in_turn
 from penstock.operators.support.argument_types import BoolArg, IntListArg
 from penstock.operators.support.operator import BatchContext, BatchOperator, operator
 from penstock.operators.support.planning import PlanContext
@@ -108,6 +110,8 @@ class BatchPermutation(BatchOperator):
             return np.zeros(1, np.int32)
         own = np.arange(size, dtype=np.int32)
         distinct = self.args.no_fixed_points
+        if is_of_pipeline(seed):
+            return self._as_dali(own, seed, iteration)
         tries = _FEW_TRIES if distinct and not self.args.allow_repetitions else 1
         while True:
             units = np.empty((size, tries))
@@ -122,3 +126,19 @@ class BatchPermutation(BatchOperator):
                 if not (distinct and (found == own).any()):
                     return found
             tries *= 2
+
+    def _as_dali(self, own: np.ndarray, seed: Any, iteration: int) -> np.ndarray:
+        """The permutation that DALI draws: of a single cycle, if there are no fixed points."""
+        size, distinct = len(own), self.args.no_fixed_points
+        if self.args.allow_repetitions:
+            bounds = np.full((1, size), size - distinct)
+            found: np.ndarray = draw_below(bounds, seed, iteration, 0)[0].astype(np.int32)
+            found[found >= own] += distinct
+            return found
+        order = own.tolist()
+        if distinct:
+            steps = draw_below(np.arange(size - 1, 0, -1)[None], seed, iteration, 0)[0]
+            swap_in_turn(order, 0, (steps + own[1:]).tolist())
+        else:
+            shuffle_words(order, words_from(seed, iteration))
+        return np.array(order, np.int32)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.errors import ArgumentValueError, MisusedArgumentError, OutOfRangeError, ShapeError
-from penstock.kernels.cpu.random import sample_uniforms
+from penstock.kernels.cpu.philox_state import is_of_pipeline
+from penstock.kernels.cpu.random import draw_below, sample_uniforms
 from penstock.operators.support.argument_types import IntListArg
 from penstock.operators.support.operator import SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
@@ -97,6 +98,13 @@ class ROIRandomCrop(SampleOperator):
                     f"axis {d}, and the input's extent is {shapes[k, d]}."
                 )
             low, high = np.maximum(low, 0), np.minimum(high, shapes - crop)
+        if is_of_pipeline(c.seed):
+            counts = high - low + 1
+            steps = [
+                draw_below(counts[k : k + 1], c.seed, c.iteration, index)
+                for k, index in enumerate(c.indices)
+            ]
+            return Planned(values=low + np.concatenate(steps))
         units = np.array(
             [sample_uniforms(c.seed, c.iteration, index, axes) for index in c.indices]
         ).reshape(c.size, axes)

@@ -42,6 +42,11 @@ def shuffle_64(order: list[int], seed: int) -> None:
     _shuffle(order, _MersenneTwister64(seed & _WORD_64).words, 64)
 
 
+def shuffle_words(order: list[int], words: _Words) -> None:
+    """Shuffle `order` in place like ``std::shuffle`` with a generator of 32-bit words."""
+    _shuffle(order, words, 32)
+
+
 def _shuffle(order: list[int], words: _Words, bits: int) -> None:
     size = len(order)
     if size < 2:
