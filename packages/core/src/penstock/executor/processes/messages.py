@@ -1,8 +1,12 @@
-"""What the parent and a worker process tell each other: columns, not objects for each sample."""
+"""What the parent and a worker process tell each other: columns, not objects for each sample.
+
+A task and what became of it travel as plain tuples: pickle looks classes up, which takes longer
+than all the rest.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -68,20 +72,21 @@ branch has made."""
 class Column(NamedTuple):
     """The samples of one register that a worker has made."""
 
-    blocks: np.ndarray | None
+    blocks: list[int] | None
     """For each the number of the piece of room it is in, or `IN_PLACE`, `EMPTY` or `ABSENT`; `None`
     where all are in their places."""
-    offsets: np.ndarray | None
-    shapes: np.ndarray | None
+    offsets: list[int]
+    shapes: list[tuple[int, ...]]
     sources: list[str] | None
 
 
 class Done(NamedTuple):
     """What became of a task."""
 
-    good: list[int]
-    """Samples that were made."""
-    columns: list[Column]
+    good: list[int] | None
+    """Samples that were made, where these are not all."""
+    columns: list[tuple[Any, ...]]
+    """A `Column` for each register."""
     failures: list[tuple[int, PackedError]]
     """Number of each sample that failed, and why."""
     processor_seconds: float

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from collections import Counter, deque
@@ -11,8 +10,6 @@ from typing import TYPE_CHECKING
 from penstock.executor.processes.worker_process import LostWorkerError, WorkerProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from penstock.executor.processes.graph import PackedGraph
 
 
@@ -48,9 +45,10 @@ class WorkerPool:
         bindings
             For each process the processors it is bound to; empty for any.
         """
-        with self._locked():
+        with self._lock:
             self._wanted[graph.number] = len(bindings)
             there = Counter(worker.processors for worker in self._alive)
+        self._tidy()
         for processors in (Counter(bindings) - there).elements():
             self._put(self._started(graph, processors))
 
@@ -105,45 +103,49 @@ class WorkerPool:
 
     def _taken(self, graph: int, processors: tuple[int, ...]) -> WorkerProcess | None:
         """An idle process, one that has begun and knows the graph if there is any."""
-        with self._locked():
-            fitting = [k for k, w in enumerate(self._idle) if w.processors == processors]
-            ready = [k for k in fitting if self._idle[k].is_ready()]
+        with self._lock:
+            idle = self._idle
+            last = idle[-1] if idle else None
+            if last is not None and last.processors == processors and graph in last.graphs:
+                return idle.pop()  # as a rule
+            fitting = [k for k, w in enumerate(idle) if w.processors == processors]
+            ready = [k for k in fitting if idle[k].is_ready()]
             fitting = ready or fitting
-            knowing = [k for k in fitting if graph in self._idle[k].graphs]
-            return self._idle.pop((knowing or fitting)[-1]) if fitting else None
+            knowing = [k for k in fitting if graph in idle[k].graphs]
+            found = idle.pop((knowing or fitting)[-1]) if fitting else None
+        self._tidy()
+        return found
 
     def _started(self, graph: PackedGraph, processors: tuple[int, ...]) -> WorkerProcess:
         worker = WorkerProcess(graph.modules, processors)
-        with self._locked():
+        with self._lock:
             self._alive.add(worker)
+        self._tidy()
         return worker
 
     def give_back(self, worker: WorkerProcess) -> None:
         """Take back a process that has answered."""
         try:
-            for graph in worker.graphs - self._wanted.keys():
-                worker.forget(graph)
+            if not worker.graphs <= self._wanted.keys():
+                for graph in worker.graphs - self._wanted.keys():
+                    worker.forget(graph)
         except LostWorkerError:
             self.discard(worker)
             return
         self._put(worker)
 
     def _put(self, worker: WorkerProcess) -> None:
-        with self._locked():
+        with self._lock:
             self._idle.append(worker)
             self._end_surplus()
+        self._tidy()
 
     def discard(self, worker: WorkerProcess) -> None:
         """Do without a process, which has ended, or may be in the middle of something."""
-        with self._locked():
-            self._alive.discard(worker)
-        worker.kill()
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
         with self._lock:
-            yield
+            self._alive.discard(worker)
         self._tidy()
+        worker.kill()
 
     def _tidy(self) -> None:
         """Deal with pipelines that were shut down. Whoever has had the lock calls this."""
@@ -166,8 +168,10 @@ class WorkerPool:
 
     def pids(self) -> list[int]:
         """Numbers of the processes that have answered."""
-        with self._locked():
-            return [worker.pid for worker in self._alive if worker.pid]
+        with self._lock:
+            found = [worker.pid for worker in self._alive if worker.pid]
+        self._tidy()
+        return found
 
 
 POOL = WorkerPool()

@@ -7,6 +7,7 @@ here: a process knows only the samples at hand.
 
 from __future__ import annotations
 
+import operator
 import os
 import pickle
 import threading
@@ -31,7 +32,6 @@ from penstock.executor.processes.messages import (
     Batch,
     Column,
     Done,
-    More,
     Output,
     Refused,
     Task,
@@ -166,7 +166,7 @@ class PackedBatch:
     batch
         What is packed.
     state
-        The objects and numbers that it was made of.
+        What it was made of: numbers, and then objects.
     """
 
     __slots__ = ("_state", "packed", "places", "program")
@@ -184,9 +184,7 @@ class PackedBatch:
     def is_of(self, state: tuple[Any, ...]) -> bool:
         """Whether it would be packed from `state`."""
         mine = self._state
-        return len(mine) == len(state) and all(
-            a is b or (type(a) is int and a == b) for a, b in zip(mine, state, strict=True)
-        )
+        return mine[0] == state[0] and all(map(operator.is_, mine[1:], state[1:]))
 
 
 class RemoteRunner:
@@ -304,7 +302,8 @@ class RemoteRunner:
         inputs = [self._input(r) for r in shared_reads(program)]
         for carried in inputs:
             carried.see_to(indices)
-        entries = [iteration.entries[id(node)][indices].tolist() for node in program.plan.readers]
+        span = slice(indices[0], indices[-1] + 1)  # as `Iteration.take` gives them
+        entries = [iteration.entries[id(node)][span].tolist() for node in program.plan.readers]
         blocks: list[np.ndarray] = []
         room = self._block(self._room_bytes * len(indices), blocks)
         batch = self._batch(inputs)
@@ -323,7 +322,8 @@ class RemoteRunner:
             return self._carried_here(indices)
         if isinstance(answer, PackedError):
             raise answer.unpacked()
-        return self._taken(answer, blocks)
+        good = indices if answer.good is None else answer.good
+        return self._taken(answer, good, blocks)
 
     def _answer(
         self, worker: WorkerProcess, batch: PackedBatch, task: Task, blocks: list[np.ndarray]
@@ -337,14 +337,17 @@ class RemoteRunner:
         if not worker.knows_program(batch.program):
             specs = {r: program.specs[r] for r in program.given}
             worker.know_program(batch.program, (program.stage.number, specs, program.is_whole))
-        worker.send(("task", task))
-        while isinstance(answer := worker.receive(), More):
+        worker.send(("task", *task))
+        while True:
+            answer: Any = worker.receive()
+            if type(answer) is tuple:
+                return Done(*answer)
+            if isinstance(answer, (Refused, PackedError)):
+                return answer
             more = self._block(answer.size, blocks)
             assert more is not None
             worker.show(more)
             worker.send(("room", more))
-        found: Done | Refused | PackedError = answer
-        return found
 
     def _block(self, size: int, blocks: list[np.ndarray]) -> Place | None:
         if not size:
@@ -370,7 +373,7 @@ class RemoteRunner:
         program, iteration, processes = self._program, self._iteration, self._processes
         buffers = [iteration.buffers[r] for r, _ in program.written]
         wholes = [buffer.expect_rows() for buffer in buffers]
-        state = *inputs, *wholes, iteration.skipped, iteration.redraws
+        state = ((iteration.skipped, iteration.redraws), *inputs, *wholes)
         known: PackedBatch | None = iteration.packed.get(program)
         if known is None or not known.is_of(state):
             key = processes.graph.number, processes.number_of(program)
@@ -380,20 +383,23 @@ class RemoteRunner:
             known = iteration.packed[program] = PackedBatch(batch, state)
         return known
 
-    def _taken(self, answer: Done, blocks: list[np.ndarray]) -> _Failures:
-        """Make what a worker has made the samples of the iteration; return what failed."""
+    def _taken(self, answer: Done, good: list[int], blocks: list[np.ndarray]) -> _Failures:
+        """Make what a worker has made of the `good` samples those of the iteration; return what
+        failed.
+        """
         self.processor_seconds = answer.processor_seconds
         failures: _Failures = [(k, error.unpacked()) for k, error in answer.failures]
         program = self._program
         used = 0
-        for (r, _), column in zip(program.written, answer.columns, strict=True):
+        for (r, _), content in zip(program.written, answer.columns, strict=True):
+            column = Column(*content)
             buffer = self._iteration.buffers[r]
             if column.sources is not None:
-                buffer.set_sources(answer.good, column.sources)
+                buffer.set_sources(good, column.sources)
             if column.blocks is None:
-                buffer.note_rows(answer.good)
+                buffer.note_rows(good)
                 continue
-            others, rows = _rows(column, buffer, answer.good, blocks)
+            others, rows = _rows(column, buffer, good, blocks)
             used += sum(row.nbytes for row in rows)
             try:
                 if rows:
@@ -404,7 +410,7 @@ class RemoteRunner:
                 break
             buffer.take_rows(others, rows)
         if used or self._room_bytes:
-            each = used // max(len(answer.good), 1)
+            each = used // max(len(good), 1)
             # With the place that is lost to alignment, and to samples larger than most.
             self._room_bytes = max(each * 9 // 8 + 128 if each else 0, self._room_bytes * 15 // 16)
         return failures
@@ -422,16 +428,10 @@ def _rows(
 ) -> tuple[list[int], list[np.ndarray]]:
     """The samples that are not in their places; of those that are, `buffer` takes note."""
     assert column.blocks is not None
-    assert column.offsets is not None
-    assert column.shapes is not None
     dtype = buffer.dtype
     others, rows = [], []
     for index, block, offset, shape in zip(
-        indices,
-        column.blocks.tolist(),
-        column.offsets.tolist(),
-        column.shapes.tolist(),
-        strict=True,
+        indices, column.blocks, column.offsets, column.shapes, strict=True
     ):
         if block == IN_PLACE:
             buffer.note_rows((index,))

@@ -137,17 +137,18 @@ class WorkerBuffer(BatchBuffer):
         sources = None if self.sources is None else [self.sources[index] for index in indices]
         inside = self._in_dense
         if all(map(inside.__getitem__, indices)):
-            return Column(None, None, None, sources)
-        rows = [self.rows[index] for index in indices]
-        ndim = next((row.ndim for row in rows if row is not None), 0)
-        blocks = np.full(len(rows), ABSENT, np.int64)
-        offsets = np.zeros(len(rows), np.int64)
-        shapes = np.zeros((len(rows), ndim), np.int64)
-        for k, (index, row) in enumerate(zip(indices, rows, strict=True)):
-            if row is not None:
-                blocks[k], offsets[k] = (IN_PLACE, 0) if inside[index] else room.find(row)
-                shapes[k] = row.shape
-        return Column(blocks, offsets, shapes, sources)
+            return Column(None, [], [], sources)
+        places: list[tuple[int, int]] = []
+        shapes: list[tuple[int, ...]] = []
+        for index in indices:
+            row = None if inside[index] else self.rows[index]
+            shapes.append(() if row is None else row.shape)
+            if row is None:
+                places.append((IN_PLACE if inside[index] else ABSENT, 0))
+            else:
+                places.append(room.find(row))
+        blocks, offsets = zip(*places, strict=True) if places else ((), ())
+        return Column(list(blocks), list(offsets), shapes, sources)
 
     def share(self, index: int, value: np.ndarray, origin: BatchBuffer) -> bool:
         """Nothing is shared: the other batch may be elsewhere in the parent."""

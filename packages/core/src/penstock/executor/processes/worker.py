@@ -6,6 +6,7 @@ import contextlib
 import os
 import pickle
 import time
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,8 @@ class Worker:
         """What programs are made of, by number of the graph and their own."""
         self._runners: dict[tuple[int, int], tuple[Program, SampleRunner]] = {}
         self._arena = Arena()
+        self._batch: tuple[bytes, Batch | None] = b"", None
+        """The batch that the last task belongs to, as it came, and unpacked."""
 
     def run(self) -> None:
         """Work until the parent closes its end."""
@@ -95,13 +98,18 @@ class Worker:
             found = self._runners[key] = program, runner
         return found
 
-    def _on_task(self, task: Task) -> None:
-        batch: Batch = pickle.loads(task.batch)
+    def _on_task(self, *content: Any) -> None:
+        task = Task(*content)
+        packed, batch = self._batch
+        if batch is None or packed != task.batch:
+            batch = pickle.loads(task.batch)
+            assert batch is not None
+            self._batch = task.batch, batch
         graph = self._graphs.get(batch.program[0])
         if graph is None:  # it has said so
             return
         try:
-            answer: Done | PackedError = self._done(batch, task, graph)
+            answer: Any = tuple(self._done(batch, task, graph))
         except Exception as error:  # of the engine, or of an operator's `infer`
             answer = PackedError.of(error)
         self._channel.send(answer)
@@ -133,10 +141,10 @@ class Worker:
         finally:
             runner.release()
         failed = {index for index, _ in failures}
-        good = [index for index in task.indices if index not in failed]
+        good = [index for index in task.indices if index not in failed] if failed else task.indices
         return Done(
-            good,
-            [buffer.column(good, room) for buffer in written],
+            good if failed else None,
+            [tuple(buffer.column(good, room)) for buffer in written],
             [(index, PackedError.of(error)) for index, error in failures],
             time.thread_time() - started,
         )

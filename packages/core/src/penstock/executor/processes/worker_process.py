@@ -75,7 +75,7 @@ class WorkerProcess:
         """
         try:
             self._channel.send(message, file)
-        except TimeoutError as error:
+        except BlockingIOError as error:
             raise self._hangs(self.pid) from error
         except OSError as error:
             raise LostWorkerError(self.pid, "ended") from error
@@ -98,19 +98,20 @@ class WorkerProcess:
         return message
 
     def _message(self) -> Any:
-        limit = self.timeout_seconds
-        pause = _LOOK_SECONDS if limit is None else min(_LOOK_SECONDS, limit / 4)
         silent, used = 0.0, -1
-        pid = self.pid or SERVER.pid()
-        while not self._channel.wait(pause):
-            if limit is None:
-                continue
+        pid = 0
+        while True:
+            try:
+                return self._channel.answer()
+            except BlockingIOError:
+                limit = self.timeout_seconds
+                assert limit is not None
+            pid = pid or self.pid or SERVER.pid()
             # Time in which this very process is stopped, too, does not count.
             before, (state, used) = used, activity(pid)
-            silent = silent + pause if used == before and state != "R" else 0.0
+            silent = silent + _pause(limit) if used == before and state != "R" else 0.0
             if silent >= limit:
                 raise self._hangs(pid)
-        return self._channel.receive()[0]
 
     def _hangs(self, pid: int) -> LostWorkerError:
         """Kill the process, or the server `pid` that was to fork it; what to raise."""
@@ -163,7 +164,10 @@ class WorkerProcess:
         """Prepare for one thread's use."""
         if timeout_seconds != self.timeout_seconds:
             self.timeout_seconds = timeout_seconds
-            self._channel.limit(timeout_seconds)
+            if timeout_seconds is None:
+                self._channel.limit(0, 0)
+            else:
+                self._channel.limit(timeout_seconds, _pause(timeout_seconds))
 
     def is_ready(self) -> bool:
         """Whether the process has begun, or has ended."""
@@ -173,7 +177,7 @@ class WorkerProcess:
         """Whether the process, which has nothing to do, is gone."""
         try:
             while self._channel.wait(0):
-                self.pid = self._channel.receive()[0]  # else it has nothing to say
+                self.pid = self._channel.answer()  # else it has nothing to say
         except (EOFError, OSError):
             return True
         return False
@@ -187,14 +191,19 @@ class WorkerProcess:
         """End the process, and wait until it cannot write to shared memory any more."""
         with contextlib.suppress(EOFError, OSError):
             while self._channel.wait(0):
-                self._channel.receive()  # it has ended: its number may be another process's by now
+                self._channel.answer()  # it has ended: its number may be another process's by now
             if not self.pid:  # it has not begun with anything
                 self.end()
                 return
             os.kill(self.pid, signal.SIGKILL)
             # The kernel takes its memory from a process before it closes its files.
             while self._channel.wait(_END_SECONDS):
-                self._channel.receive()
+                self._channel.answer()
+
+
+def _pause(timeout_seconds: float) -> float:
+    """After how long a process is looked at that may be silent for `timeout_seconds`."""
+    return min(_LOOK_SECONDS, timeout_seconds / 4)
 
 
 def activity(pid: int) -> tuple[str, int]:

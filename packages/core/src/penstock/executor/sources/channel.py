@@ -11,6 +11,8 @@ import threading
 from typing import Any
 
 _HEADER = struct.Struct("<Q")
+_TIMEVAL = struct.Struct("ll")
+_RECEIVED_BYTES = 1 << 16
 
 
 class Channel:
@@ -33,6 +35,8 @@ class Channel:
         self._socket = connection
         self._sending = threading.Lock()
         """Held while a message is written, so that two threads do not mix theirs."""
+        self._received = b""
+        """What has come of messages that `answer` has not returned yet."""
 
     @staticmethod
     def pair() -> tuple[socket.socket, socket.socket]:
@@ -51,9 +55,16 @@ class Channel:
         """End the connection; the other end notices."""
         self._socket.close()
 
-    def limit(self, timeout_seconds: float | None) -> None:
-        """Change `timeout_seconds`."""
-        self._socket.settimeout(timeout_seconds)
+    def limit(self, send_seconds: float, answer_seconds: float) -> None:
+        """Have the system, at no cost to each call, end `send` and `answer` with a
+        `BlockingIOError` after so long; 0 is forever.
+        """
+        for option, seconds in (
+            (socket.SO_SNDTIMEO, send_seconds),
+            (socket.SO_RCVTIMEO, answer_seconds),
+        ):
+            whole, rest = divmod(round(seconds * 1e6), 10**6)
+            self._socket.setsockopt(socket.SOL_SOCKET, option, _TIMEVAL.pack(whole, rest))
 
     def ready(self) -> bool:
         """Whether a message, or the end of the connection, is there already."""
@@ -61,6 +72,8 @@ class Channel:
 
     def wait(self, seconds: float) -> bool:
         """Wait for a message, or the end of the connection; whether it is there."""
+        if self._received:
+            return True
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         return bool(poll.poll(seconds * 1000))
@@ -115,6 +128,31 @@ class Channel:
                 raise EOFError
             missing = missing[count:]
         return pickle.loads(body), files[0] if files else None
+
+    def answer(self) -> Any:
+        """The next message of an end that sends no files, in one call of the system as a rule.
+
+        Raises
+        ------
+        EOFError
+            If the other end is gone.
+        OSError
+            If the connection failed.
+        BlockingIOError
+            If the message is not there within the time that `limit` sets; call it again.
+        """
+        data, size = self._received, _HEADER.size
+        while True:
+            if len(data) >= _HEADER.size:
+                size = _HEADER.size + _HEADER.unpack_from(data)[0]
+            if len(data) >= size > _HEADER.size:
+                break
+            more = self._socket.recv(max(size - len(data), _RECEIVED_BYTES))
+            if not more:
+                raise EOFError
+            data = self._received = data + more
+        self._received = data[size:]
+        return pickle.loads(memoryview(data)[_HEADER.size : size])
 
     def _some(self, most: int, begun: bool) -> bytes:
         data = self._socket.recv(most) if begun else b""
