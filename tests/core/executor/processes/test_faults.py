@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import random
@@ -57,12 +58,23 @@ def labels_of(batch):
     return found
 
 
+def memory_files():
+    """Numbers of the files in memory that this process has open."""
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            if "memfd:penstock" in os.readlink(f"/proc/self/fd/{name}"):
+                found.add(os.fstat(int(name)).st_ino)
+    return found
+
+
 def check_random_kills(folder, policy, rounds):
     """Kill a worker in so many rounds, and see what comes out meanwhile."""
     from penstock.executor.processes.pool import POOL
     from penstock.executor.processes.shared_pool import SHARED_POOL
 
     rng = random.Random(rounds)
+    files_before = memory_files()
     pipe = files(folder, policy)
     seen: list[int] = []
     ended, goes_on = threading.Event(), threading.Semaphore(0)
@@ -71,7 +83,9 @@ def check_random_kills(folder, policy, rounds):
     def kill_some():
         try:
             for _ in range(rounds):
-                for _ in range(4):  # not the same samples again and again
+                while goes_on.acquire(blocking=False):
+                    pass
+                for _ in range(4):  # not the same samples again: the third time they were bad ones
                     assert goes_on.acquire(timeout=PATIENCE_SECONDS)
                 ended.wait(rng.random() * 0.02)
                 pids = POOL.pids()
@@ -100,15 +114,21 @@ def check_random_kills(folder, policy, rounds):
     assert killed
     assert all("ended while it worked on" in error for error in errors)
     assert policy == "raise" or not errors
+    assert pipe.bad_samples == []
     if policy != "raise":
         for k in range(0, len(seen), FILES):
             assert sorted(seen[k : k + FILES]) == list(range(FILES))
-        assert pipe.bad_samples == []
+    print(f"{policy}: {len(killed)} kills, {batches} batches, {len(errors)} errors")
     del pipe
     gc.collect()
     wait_until(lambda: not POOL.pids())
     wait_until(lambda: not any(map(lives, killed)))
     assert SHARED_POOL.stats().bytes_in_use == 0
+    SHARED_POOL.trim()
+    shared = os.fstat(SHARED_POOL._current.descriptor)  # that of all pipelines of the program
+    assert memory_files() - files_before <= {shared.st_ino}
+    assert shared.st_blocks == 0
+    assert not [name for name in os.listdir("/dev/shm") if "penstock" in name]
 
 
 @pytest.mark.parametrize("policy", ["raise", "skip", "replace"])

@@ -102,7 +102,16 @@ class Executor:
         self._recovery = Recovery(plan, readers, on_bad_sample, self.statistics)
         self._programs = Programs(plan, readers, fuse=fuse, threads=num_threads)
         pools = (HOST_POOL, None) if processes is None else (processes.pool, processes.pinned)
-        self._stages = Stages(plan, self._programs, self._recovery, device, *pools, packs=packs)
+        functions = None if processes is None else processes.functions
+        self._stages = Stages(
+            plan,
+            self._programs,
+            self._recovery,
+            device,
+            *pools,
+            packs=packs,
+            functions=functions,
+        )
         self.processes = processes
         self._schedule = Schedule(
             plan,

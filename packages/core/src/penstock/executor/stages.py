@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.program import Program
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan, Stage
+    from penstock.executor.processes.functions import RemoteFunctions
     from penstock.executor.programs import Programs
     from penstock.executor.recovery import Recovery
 
@@ -44,6 +45,8 @@ class Stages:
     packs
         Whether outputs that are made in a branch have the samples of the branch only; else they
         have a place for every sample, as batches between stages.
+    functions
+        What has worker processes call functions of the user's, if anything.
     """
 
     def __init__(
@@ -56,8 +59,10 @@ class Stages:
         pinned: HostPool | None = None,
         *,
         packs: bool = True,
+        functions: RemoteFunctions | None = None,
     ) -> None:
         self._packs = packs
+        self._functions = functions
         self._plan = plan
         self._programs = programs
         self._recovery = recovery
@@ -102,6 +107,7 @@ class Stages:
                 iteration,
                 self._plan.history,
                 tolerant=self._recovery.tolerates,
+                functions=self._functions,
             )
             if iteration.failures:
                 again = self._recovery.resolve(iteration)

@@ -106,7 +106,8 @@ class Pipeline(SettingsProperties, Serialization):
         which share no interpreter; all pipelines of a program share them. A graph that cannot
         travel stays in threads, as `executor_statistics` says. Where it is not given,
         ``PENSTOCK_WORKERS`` decides, and else the engine: processes from four threads and
-        processors on, where all operators are the library's.
+        processors on, where all operators are the library's. Given here, ``"processes"`` call the
+        functions of `fn.python_function`, too, where these can be pickled.
     random_numbers : {"penstock", "dali"}, optional
         Whose numbers random operators draw: those of Penstock, or those that DALI draws for the
         same seeds, for comparisons with it. ``PENSTOCK_RANDOM_NUMBERS`` decides where it is not
@@ -515,6 +516,8 @@ class Pipeline(SettingsProperties, Serialization):
     def executor_statistics(self) -> dict[str, Any]:
         """Counters since the build, times in seconds; and why ``workers`` are threads, if they are.
 
+        ``functions_not_in_workers`` has the functions of users that worker processes should call
+        and do not: why, by the name of the operator.
         ``consumer_wait_seconds`` near zero says that the pipeline keeps up with its consumer.
         """
         if self._engine is None:

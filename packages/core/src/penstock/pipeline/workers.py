@@ -53,6 +53,7 @@ def start_processes(
             timeout_seconds=settings.py_worker_timeout_seconds,
             device=device,
             is_asked_for=is_asked_for,
+            calls_functions=settings.workers == "processes",
         )
         found.start()
     except ArgumentTypeError as error:
@@ -79,4 +80,9 @@ def what_carries(executor: Executor, settings: Settings) -> dict[str, Any]:
     """What `executor_statistics` says of it."""
     processes = executor.processes
     why = settings.why_threads if processes is None else processes.refused
-    return {"workers": "threads" if why else "processes", "why_threads": why}
+    functions = None if processes is None else processes.functions
+    return {
+        "workers": "threads" if why else "processes",
+        "why_threads": why,
+        "functions_not_in_workers": {} if functions is None else dict(functions.why_here),
+    }

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.executor.cpu.program import Program
     from penstock.executor.iteration import Iteration
+    from penstock.executor.processes.functions import RemoteFunctions
     from penstock.executor.step import Step
 
 
@@ -32,11 +33,12 @@ class HostBatchContext(PlanContext):
     __slots__ = (
         "_arena",
         "_buffers",
-        "_inputs",
         "_iteration",
         "_program",
-        "_step",
         "_tolerant",
+        "batches",
+        "functions",
+        "step",
     )
 
     def __init__(
@@ -49,6 +51,7 @@ class HostBatchContext(PlanContext):
         program: Program,
         *,
         tolerant: bool,
+        functions: RemoteFunctions | None = None,
     ) -> None:
         tensors = {}
         for name, r, convert in step.tensor_args:
@@ -59,11 +62,14 @@ class HostBatchContext(PlanContext):
         sources = next((b.sources for b in inputs if b.sources is not None), None)
         seed, number = iteration.seed_of(step), iteration.number
         super().__init__(step.op.args, tensors, places, seed, number, sources)
-        self._step = step
+        self.step = step
+        self.batches = inputs
+        """What the operator reads: the samples that it works on."""
+        self.functions = functions
+        """What has worker processes call functions of the user's, if anything."""
         self._program = program
         self._iteration = iteration
         self._tolerant = tolerant
-        self._inputs = inputs
         self._buffers = buffers
         self._arena = Arena()
 
@@ -72,18 +78,18 @@ class HostBatchContext(PlanContext):
 
         They are copies where anybody else reads them.
         """
-        given = _given_rows(self._step, self._program, self._iteration, self.indices)
+        given = _given_rows(self.step, self._program, self._iteration, self.indices)
         return [
             row
             if id(row) in given and row.flags.writeable and row.flags.c_contiguous
             else HOST_POOL.copy_of(row)
-            for row in self._inputs[position].rows
+            for row in self.batches[position].rows
             if row is not None
         ]
 
     def declare(self, spec: Spec) -> None:
         """Say what the next output is, of an operator that tells it late."""
-        r = self._step.outputs[len(self._buffers)]
+        r = self.step.outputs[len(self._buffers)]
         buffer = BatchBuffer(self._iteration.size, spec, self._program.plan.history[r])
         self._iteration.buffers[r] = buffer
         self._buffers.append(buffer)
@@ -116,13 +122,13 @@ class HostBatchContext(PlanContext):
         `raised` is the line of a function of the user's that it came from.
         """
         if index is None:
-            return located(error, self._step.node.where(raised=raised))
-        where = self._step.node.where(self.indices[index], self.source(index), raised)
+            return located(error, self.step.node.where(raised=raised))
+        where = self.step.node.where(self.indices[index], self.source(index), raised)
         return located(error, where)
 
     def whole(self, position: int) -> np.ndarray | None:
         """All samples of an input as one array; `None` if they do not lie in one piece."""
-        return self._inputs[position].dense
+        return self.batches[position].dense
 
 
 def run_batch_step(
@@ -132,10 +138,12 @@ def run_batch_step(
     history: list[ShapeStatistics],
     *,
     tolerant: bool = False,
+    functions: RemoteFunctions | None = None,
 ) -> None:
     """Run one whole-batch operator and keep its outputs.
 
     If `tolerant`, it may leave out samples, and records them as failures of the iteration.
+    `functions` have worker processes call functions of the user's.
     """
     late = step.node.schema.data_dependent_type or step.reduces
     places: Sequence[int] = range(iteration.size)
@@ -155,7 +163,11 @@ def run_batch_step(
     inputs = [b for b in (iteration.buffers[r] for r in step.inputs) if b is not None]
     if some is not None and len(some) < iteration.size:
         inputs = [b.taken(some) for b in inputs]
-    context = HostBatchContext(step, iteration, inputs, buffers, places, program, tolerant=tolerant)
+    context = HostBatchContext(
+        *(step, iteration, inputs, buffers, places, program),
+        tolerant=tolerant,
+        functions=functions,
+    )
     began = time.perf_counter()
     try:
         result = step.function(context, *[b.rows for b in inputs])

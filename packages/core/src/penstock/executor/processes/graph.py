@@ -90,6 +90,13 @@ class PackedGraph:
             self.parts.append((begin, part.nbytes))
 
 
+def packed_object(value: Any) -> bytes:
+    """`value`, pickled as part of a graph would be."""
+    stream = io.BytesIO()
+    _pickler()(stream, protocol=5).dump(value)
+    return stream.getvalue()
+
+
 def unpack(file: int, parts: list[tuple[int, int]]) -> Graph:
     """The graph in a file that `PackedGraph` has made."""
     # Private: what is written to, contrary to what operators may do, is nobody else's.
@@ -106,6 +113,10 @@ def unpack(file: int, parts: list[tuple[int, int]]) -> Graph:
     opened = dict(zip(of_readers, readers, strict=True))
     parsers = {k: len(r.parser_inputs()) for k, r in opened.items() if r.parses}
     return Graph(make_plan(nodes, outputs, known, parsers), opened, fuse, policy)
+
+
+def _called_elsewhere(*_: Any) -> None:
+    raise AssertionError("a worker has called a function that it does not have")
 
 
 def _cloudpickle() -> Any:
@@ -125,6 +136,8 @@ def _pickler() -> type[pickle.Pickler]:
                 # Sources are asked in the parent, which owns the pipeline, too.
                 state = {name: getattr(value, name) for name in _FIELDS}
                 state |= {"owner": None, "attachment": value.attachment is not None or None}
+                if value.schema.calls_user:  # the function, which travels apart if at all
+                    state["args"] = {**value.args, "function": _called_elsewhere}
                 return copyreg.__newobj__, (OpNode,), (None, state)  # type: ignore[attr-defined]
             if type(value) is OpSchema and _is_importable(value):
                 return _schema, (value.cls.__module__, value.name)

@@ -102,3 +102,33 @@ class Refused(NamedTuple):
     """The worker cannot work on this pipeline, and why."""
 
     reason: str
+    of_function: bool = False
+    """Whether that holds for a function of it only."""
+
+
+class CallTask(NamedTuple):
+    """Samples that a function of the user's is to be called with."""
+
+    function: tuple[int, int]
+    """Number of the graph, and of the function in it."""
+    indices: list[int]
+    inputs: list[Input]
+    room: Place | None
+    """Memory for what it returns."""
+
+
+class Called(NamedTuple):
+    """What a function has returned."""
+
+    calls: list[tuple[int | None, list[Returned], PackedError | None, str]]
+    """The fields of `Call`."""
+
+
+class Returned(NamedTuple):
+    """An array that a function has returned."""
+
+    block: int
+    """Number of the piece of room it is in, or `EMPTY`."""
+    offset: int
+    shape: tuple[int, ...]
+    dtype: np.dtype

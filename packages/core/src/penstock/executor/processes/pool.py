@@ -65,6 +65,7 @@ class WorkerPool:
         *,
         again: bool = False,
         waits: bool = True,
+        starts: bool = True,
     ) -> WorkerProcess | None:
         """A process for the calling thread, which gives it back or discards it.
 
@@ -78,6 +79,8 @@ class WorkerPool:
             Whether the thread has lost one already: others may have ended with it.
         waits
             Whether the thread waits for one that has not begun yet. Else there is `None` for it.
+        starts
+            Whether one is started where all are in use. Else there is `None` then, too.
 
         Raises
         ------
@@ -89,6 +92,8 @@ class WorkerPool:
             self.discard(worker)
             worker = self._taken(graph.number, processors)
         if worker is None:
+            if not starts:
+                return None
             worker = self._started(graph, processors)
         if not (waits or worker.is_ready()):
             self._put(worker)

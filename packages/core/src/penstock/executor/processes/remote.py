@@ -23,6 +23,7 @@ from penstock.errors import (
     located,
 )
 from penstock.executor.processes.errors import PackedError
+from penstock.executor.processes.functions import RemoteFunctions
 from penstock.executor.processes.graph import Graph, PackedGraph
 from penstock.executor.processes.inputs import Carried
 from penstock.executor.processes.messages import (
@@ -39,7 +40,7 @@ from penstock.executor.processes.messages import (
 from penstock.executor.processes.pool import POOL
 from penstock.executor.processes.shared_pool import SHARED_POOL, Place
 from penstock.executor.processes.worker import shared_reads
-from penstock.executor.processes.worker_process import LostWorkerError, WorkerProcess
+from penstock.executor.processes.worker_process import LostWorkerError, WorkerProcess, lost_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,6 +75,8 @@ class WorkerProcesses:
     is_asked_for
         Whether the user wants processes. Where the engine has chosen them, threads carry samples
         until they are there, and wherever threads alone would have none of their faults.
+    calls_functions
+        Whether they call the functions of the user's that can be pickled.
 
     Raises
     ------
@@ -93,10 +96,12 @@ class WorkerProcesses:
         timeout_seconds: float | None,
         device: Device | None = None,
         is_asked_for: bool = True,
+        calls_functions: bool = False,
     ) -> None:
         self.graph = PackedGraph(graph, outputs)
         self.count = count
         self.is_asked_for = is_asked_for
+        self.functions = RemoteFunctions(self) if calls_functions else None
         self.policy = graph.policy
         self.pool = SHARED_POOL
         """Where memory for samples comes from."""
@@ -130,7 +135,7 @@ class WorkerProcesses:
         """What has a process carry samples for thread `number`; see `RemoteRunner`."""
         return RemoteRunner(program, self, number, own)
 
-    def lend(self, number: int, *, again: bool) -> WorkerProcess | None:
+    def lend(self, number: int, *, again: bool, starts: bool = True) -> WorkerProcess | None:
         """A process for thread `number`, to be given back to `POOL`; see there."""
         if self.is_closed:
             raise UsageError("The pipeline was shut down.")
@@ -139,7 +144,8 @@ class WorkerProcesses:
             self._bindings[number],
             self._timeout,
             again=again,
-            waits=self.is_asked_for or again,
+            waits=starts and (self.is_asked_for or again),
+            starts=starts,
         )
 
     def number_of(self, program: Program) -> int:
@@ -268,18 +274,7 @@ class RemoteRunner:
             self._own.release()
 
     def _lost(self, lost: LostWorkerError, indices: list[int]) -> WorkerProcessError:
-        several = len(indices) > 1
-        why = "."
-        if not lost.hung:
-            why = (
-                ": it was killed, as by a system that is short of memory, or a library that it "
-                "calls has crashed."
-            )
-        return WorkerProcessError(
-            f"Worker process {lost.pid} {lost} while it worked on "
-            f"{'samples' if several else 'sample'} {', '.join(map(str, indices))} of iteration "
-            f"{self._iteration.number}{why} The pipeline goes on with another one."
-        )
+        return lost_error(lost, indices, self._iteration.number)
 
     def _located(self, error: Exception, index: int) -> BaseException:
         step = self._program.steps[0]

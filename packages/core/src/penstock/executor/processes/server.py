@@ -73,12 +73,15 @@ def _import(modules: list[str]) -> None:
 
 
 def _work(end: int) -> None:
+    import numpy as np
+
     from penstock.executor.processes.worker import serve
 
     status = 1
     channel = Channel(socket.socket(fileno=end))
     try:
         end_with_parent()
+        np.random.seed()  # noqa: NPY002 - each worker draws something else, as Python's own random
         serve(channel)
         status = 0
     except (EOFError, OSError):

@@ -10,16 +10,29 @@ from typing import Any
 
 import numpy as np
 
+from penstock.errors import PenstockError
 from penstock.executor.cpu.arena import Arena
 from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.cpu.program import Program
 from penstock.executor.cpu.runner import SampleRunner
 from penstock.executor.processes.errors import PackedError
 from penstock.executor.processes.graph import Graph, unpack
-from penstock.executor.processes.messages import Batch, Done, Input, More, Refused, Task
+from penstock.executor.processes.messages import (
+    Batch,
+    Called,
+    CallTask,
+    Done,
+    Input,
+    More,
+    Refused,
+    Returned,
+    Task,
+)
 from penstock.executor.processes.room import Files, Room, WorkerBuffer
 from penstock.executor.sources.channel import Channel
+from penstock.operators.support.python_function import FunctionCaller
 from penstock.operators.support.schema import Spec
+from penstock.tensors.interop import dali_type
 
 
 class TaskIteration:
@@ -46,6 +59,7 @@ class Worker:
         self._specs: dict[tuple[int, int], tuple[int, dict[int, Spec], bool]] = {}
         """What programs are made of, by number of the graph and their own."""
         self._runners: dict[tuple[int, int], tuple[Program, SampleRunner]] = {}
+        self._functions: dict[tuple[int, int], FunctionCaller] = {}
         self._arena = Arena()
         self._batch: tuple[bytes, Batch | None] = b"", None
         """The batch that the last task belongs to, as it came, and unpacked."""
@@ -72,7 +86,8 @@ class Worker:
 
     def _on_forget(self, number: int) -> None:
         self._graphs.pop(number, None)
-        for known in (self._specs, self._runners):
+        known: dict[tuple[int, int], Any]
+        for known in (self._specs, self._runners, self._functions):
             for key in [key for key in known if key[0] == number]:
                 del known[key]
 
@@ -149,18 +164,66 @@ class Worker:
             time.thread_time() - started,
         )
 
+    def _on_function(self, key: tuple[int, int], packed: bytes) -> None:
+        if key[0] not in self._graphs:  # it has said so
+            return
+        try:
+            self._functions[key] = pickle.loads(packed)
+        except Exception as error:
+            self._channel.send(Refused(f"{type(error).__name__}: {error}", of_function=True))
+
+    def _on_call(self, task: CallTask) -> None:
+        op = self._functions.get(task.function)
+        if op is None:  # it has said so
+            return
+        try:
+            answer: Called | PackedError = self._called(op, task)
+        except Exception as error:  # of the engine
+            answer = PackedError.of(error)
+        self._channel.send(answer)
+
+    def _called(self, op: FunctionCaller, task: CallTask) -> Called:
+        first = None if task.room is None else self._files.memory(task.room)
+        room = Room(len(task.indices), first, self._ask)
+        calls = []
+        # The function may write to what it gets.
+        inputs = [
+            [np.array(row) for row in self._rows(given, task.indices)] for given in task.inputs
+        ]
+        for index, values, error, raised in op.calls(inputs, len(task.indices)):
+            packed = None if error is None else PackedError.of(error)
+            kept: list[Returned] = []
+            if error is None:
+                try:
+                    kept = [_returned(value, room) for value in values]
+                except PenstockError as refused:
+                    packed = PackedError.of(refused)
+            calls.append((None if index is None else task.indices[index], kept, packed, raised))
+        return Called(calls)
+
+    def _rows(self, given: Input, indices: list[int]) -> list[np.ndarray]:
+        if given.values is not None:
+            return [given.values[index] for index in indices]
+        assert given.offsets is not None
+        assert given.shapes is not None
+        return [
+            self._files.array(
+                given.file,
+                int(given.offsets[index]),
+                tuple(given.shapes[index].tolist()),
+                given.dtype,
+            )
+            for index in indices
+        ]
+
     def _input(self, spec: Spec, given: Input, size: int, indices: list[int]) -> BatchBuffer:
         if given.values is not None:
             buffer = BatchBuffer.of_values(given.values, spec, ShapeStatistics())
         else:
-            assert given.offsets is not None
-            assert given.shapes is not None
             buffer = BatchBuffer(size, spec, ShapeStatistics())
             rows = buffer.rows
-            for index in indices:
-                shape = tuple(given.shapes[index].tolist())
-                offset = int(given.offsets[index])
-                rows[index] = self._files.array(given.file, offset, shape, given.dtype)
+            for index, row in zip(indices, self._rows(given, indices), strict=True):
+                rows[index] = row
         if given.sources is not None:
             buffer.set_sources(indices, [given.sources[index] for index in indices])
         return buffer
@@ -172,6 +235,12 @@ class Worker:
             if kind == "room":
                 return self._files.memory(content[0])
             getattr(self, f"_on_{kind}")(*content, *(() if file is None else (file,)))
+
+
+def _returned(value: np.ndarray, room: Room) -> Returned:
+    dali_type(value.dtype)  # what is no number is refused here
+    block, offset = room.find(room.copy_of(value))
+    return Returned(block, offset, value.shape, value.dtype)
 
 
 def shared_reads(program: Program) -> list[int]:

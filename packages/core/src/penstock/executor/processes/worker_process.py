@@ -8,6 +8,7 @@ import signal
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import WorkerProcessError
 from penstock.executor.processes.server_process import SERVER
 from penstock.executor.processes.shared_pool import SHARED_POOL, Place
 
@@ -148,6 +149,11 @@ class WorkerProcess:
         self.send(("program", key, *content))
         self._programs.add(key)
 
+    def know_function(self, key: tuple[int, int], packed: bytes) -> None:
+        """Tell the process about a function, as about a program."""
+        self.send(("function", key, packed))
+        self._programs.add(key)
+
     def show(self, place: Place) -> None:
         """See to it that the process has mapped the file of a place."""
         if place.file in self._files:
@@ -204,6 +210,22 @@ class WorkerProcess:
 def _pause(timeout_seconds: float) -> float:
     """After how long a process is looked at that may be silent for `timeout_seconds`."""
     return min(_LOOK_SECONDS, timeout_seconds / 4)
+
+
+def lost_error(lost: LostWorkerError, indices: list[int], iteration: int) -> WorkerProcessError:
+    """The error for samples that a lost process had to work on."""
+    several = len(indices) > 1
+    why = "."
+    if not lost.hung:
+        why = (
+            ": it was killed, as by a system that is short of memory, or a library that it "
+            "calls has crashed."
+        )
+    return WorkerProcessError(
+        f"Worker process {lost.pid} {lost} while it worked on "
+        f"{'samples' if several else 'sample'} {', '.join(map(str, indices))} of iteration "
+        f"{iteration}{why} The pipeline goes on with another one."
+    )
 
 
 def activity(pid: int) -> tuple[str, int]:

@@ -22,8 +22,7 @@ from penstock.operators.support.pointwise.pointwise_batch import (
 )
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
-from penstock.types import DALIDataType, storage_dtype
-from penstock.types.dtypes import ENUM_TYPES, is_float, is_stored
+from penstock.types import DALIDataType, storage_dtype, to_numpy_type
 
 _OUTPUT_DOC = "The numbers in their new type, in the layout of the input."
 
@@ -32,15 +31,13 @@ class _Conversion(SampleOperator):
     """What `cast` and `cast_like` have in common."""
 
     def _to(self, data: Spec, dtype: DALIDataType) -> Spec:
-        for enum, other in ((data.dtype, dtype), (dtype, data.dtype)):
-            if enum in ENUM_TYPES and is_float(other):
-                raise DataTypeError(
-                    f"Cannot cast from {data.dtype.name} to {dtype.name}. Enums can only "
-                    "participate in casts with integral types, but not floating point types."
-                )
-        if not is_stored(dtype):
-            raise DataTypeError(f"`dtype` must be a type of elements, got {dtype.name}.")
-        source, target = storage_dtype(data.dtype), storage_dtype(dtype)
+        try:
+            target = np.dtype(to_numpy_type(dtype))
+        except KeyError:
+            raise DataTypeError(
+                f"`dtype` must be a type of numbers or BOOL, got {dtype.name}."
+            ) from None
+        source = storage_dtype(data.dtype)
         self._source, self._target = source, target
         self._convert = None if source == target else converter(source, target)
         return data._replace(dtype=dtype)

@@ -105,7 +105,6 @@ def check_predicate(predicate: Spec) -> None:
     """
     if predicate.ndim:
         raise ShapeError(
-            "Conditions inside `if` statements are restricted to scalar (0-d tensors) inputs. Got "
-            f"a {predicate.ndim}-d input as a condition. Take one of the elements, as in "
-            "`data[0]`, or reduce them to one."
+            f"A condition must be a single number for each sample, got {predicate.ndim} "
+            "dimensions. Take one of the elements, as in `data[0]`, or reduce them to one."
         )

@@ -60,6 +60,8 @@ class DLTensorFunction(FunctionCaller):
     Order of calls, shapes and sources are as with `python_function`.
     """
 
+    may_travel = True
+
     def shown(self, row: np.ndarray) -> Any:
         """A capsule of the first version of DLPack, which all libraries know."""
         return row.__dlpack__()

@@ -46,6 +46,8 @@ class PythonFunction(FunctionCaller):
     on the source information of the first input.
     """
 
+    may_travel = True
+
     def taken(self, value: Any) -> np.ndarray:
         """The function's array, without what sub-classes of arrays add."""
         if not isinstance(value, np.ndarray):

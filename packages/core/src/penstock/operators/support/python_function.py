@@ -6,7 +6,7 @@ remember something, and a result never depends on threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -85,6 +85,9 @@ TRAITS: dict[str, Any] = {
 class FunctionCaller(BatchOperator):
     """Calls a function with arrays of some library; sub-classes say of which."""
 
+    may_travel = False
+    """Whether the function may be called in worker processes."""
+
     def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
         """Nothing is known before the function has returned."""
         count: int = self.args.num_outputs
@@ -121,30 +124,41 @@ class FunctionCaller(BatchOperator):
         """A sample that the function has returned on the GPU."""
         raise NotImplementedError
 
+    @property
+    def takes_batches(self) -> bool:
+        """Whether the function is called once for a batch."""
+        return self._batches
+
     # -- the calls ---------------------------------------------------------------------------------
 
     def cpu(self, c: Any, *samples: Sequence[np.ndarray]) -> None:
         """Call the function for a batch in host memory."""
-        inputs = [c.own(position) for position in range(len(samples))]
         kinds = [_Kind(output, layout) for output, layout in enumerate(self._layouts)]
 
-        def keep(index: int, values: Iterable[Any]) -> None:
-            for output, (kind, value) in enumerate(zip(kinds, values, strict=True)):
-                array = self.taken(value)
+        def keep(index: int, values: Sequence[np.ndarray]) -> None:
+            for output, (kind, array) in enumerate(zip(kinds, values, strict=True)):
                 if kind.check(array.dtype, array.ndim):
                     c.declare(kind.spec)
                 np.copyto(c.empty(index, array.shape, array.dtype, output), array)
 
-        self._call_for_all(c, [[self.shown(r) for r in rows] for rows in inputs], keep, c.fail)
+        calls = None if c.functions is None else c.functions.calls(c, self)
+        if calls is None:
+            calls = self.calls([c.own(position) for position in range(len(samples))], c.size)
+        self._keep_all(c, calls, keep, c.fail)
+
+    def calls(self, inputs: list[list[np.ndarray]], size: int) -> Iterator[Call]:
+        """Call the function with samples in host memory, which become its own."""
+        shown = [[self.shown(row) for row in rows] for rows in inputs]
+        return self._calls(shown, size, self.taken)
 
     def gpu(self, c: BatchContext, *batches: DeviceBatch) -> tuple[RuntimeTypedBatch, ...]:
         """Call the function for a batch on the GPU, whose stream its work goes to."""
         queue = c.queue
         found: list[list[GpuArray]] = [[] for _ in range(self.args.num_outputs)]
 
-        def keep(_index: int, values: Iterable[Any]) -> None:
+        def keep(_index: int, values: Sequence[GpuArray]) -> None:
             for output, value in enumerate(values):
-                found[output].append(self.taken_on_gpu(queue, value))
+                found[output].append(value)
 
         def fail(error: Exception, index: int, raised: str = "") -> None:
             located = c.located(error, index, raised)
@@ -156,35 +170,53 @@ class FunctionCaller(BatchOperator):
                 list(self.shown_on_gpu(queue, batch, spec))
                 for batch, spec in zip(batches, self._inputs, strict=True)
             ]
-            self._call_for_all(c, inputs, keep, fail)
+            calls = self._calls(inputs, c.size, lambda value: self.taken_on_gpu(queue, value))
+            self._keep_all(c, calls, keep, fail)
             return tuple(self._late(queue, k, values) for k, values in enumerate(found))
 
-    def _call_for_all(
-        self,
-        c: Any,
-        inputs: list[list[Any]],
-        keep: Callable[[int, Iterable[Any]], None],
-        fail: Callable[..., None],
-    ) -> None:
-        """Call the function for samples or for the batch; hand on what it makes of each sample."""
+    def _calls(
+        self, inputs: list[list[Any]], size: int, taken: Callable[[Any], Any]
+    ) -> Iterator[Call]:
+        """Call the function for samples or for the batch, one after the other."""
         function, count = self.args.function, self.args.num_outputs
+        results: Sequence[Any] = ()
         if self._batches:
             try:
                 results = _as_outputs(function(*inputs), count)
-                _check_lists(results, c.size)
+                _check_lists(results, size)
             except Exception as error:
-                raise c.located(error, None, raised_at(error)) from error
-            for index in range(c.size):
-                try:
-                    keep(index, (values[index] for values in results))
-                except Exception as error:
-                    fail(error, index)
-            return
-        for index in range(c.size):
+                yield Call(None, (), error, raised_at(error))
+                return
+        for index in range(size):
             try:
-                keep(index, _as_outputs(function(*[values[index] for values in inputs]), count))
+                if self._batches:
+                    values = tuple(each[index] for each in results)
+                else:
+                    values = _as_outputs(function(*[each[index] for each in inputs]), count)
+                call = Call(index, tuple(map(taken, values)))
             except Exception as error:
-                fail(error, index, raised_at(error))
+                call = Call(index, (), error, raised_at(error))
+            yield call
+
+    def _keep_all(
+        self,
+        c: Any,
+        calls: Iterable[Call],
+        keep: Callable[[int, Sequence[Any]], None],
+        fail: Callable[..., None],
+    ) -> None:
+        """Hand on what the function has made of each sample."""
+        for index, values, error, raised in calls:
+            if index is None:
+                assert error is not None
+                raise c.located(error, None, raised) from error
+            if error is not None:
+                fail(error, index, raised)
+                continue
+            try:
+                keep(index, values)
+            except Exception as refused:
+                fail(refused, index)
 
     def _late(self, queue: Queue, output: int, arrays: list[GpuArray]) -> RuntimeTypedBatch:
         """A copy of what the function has returned for one output, in one piece of memory."""
@@ -205,6 +237,18 @@ class FunctionCaller(BatchOperator):
         target = queue.empty(source.shapes, kind.dtype)
         queue.copy_strided(StridedBatch.of(source), target)
         return RuntimeTypedBatch(target, kind.spec)
+
+
+class Call(NamedTuple):
+    """What a function has made of a sample."""
+
+    sample: int | None
+    """Which of the batch; `None` where a call for the whole batch has failed."""
+    values: Sequence[Any]
+    """Its outputs."""
+    error: Exception | None = None
+    raised: str = ""
+    """The line of the user's that the error came from."""
 
 
 class GpuArray(NamedTuple):
@@ -328,6 +372,6 @@ def _layouts(given: Any, count: int) -> list[str]:
         )
     if len(given) > count:
         raise MisusedArgumentError(
-            f"The length of `output_layouts`, {len(given)}, is greater than `num_outputs`, {count}."
+            f"`output_layouts` has {len(given)} layouts, but `num_outputs` is {count}."
         )
     return [*given, *[""] * (count - len(given))]

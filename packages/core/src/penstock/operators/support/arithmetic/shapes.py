@@ -10,6 +10,6 @@ from penstock.errors import ShapeError
 def not_broadcastable(shapes: Sequence[tuple[int, ...]]) -> ShapeError:
     """The error for operands of these shapes."""
     return ShapeError(
-        "Can't broadcast shapes of the operands to one: "
+        "The operands' shapes cannot be broadcast to one: "
         f"{', '.join(map(str, shapes))}. Aligned at the last axis, extents must be equal or 1."
     )
