@@ -75,7 +75,11 @@ class SamplePlans:
     def shapes(self) -> Sequence[Sequence[tuple[int, ...]]]:
         """Shapes of each output: a list with a tuple for each sample."""
         if self._shapes is None:
-            self._shapes = tuple(list(map(tuple, each.tolist())) for each in self.planned.shapes)
+            shapes = self.planned.shapes
+            if self.size == 1:
+                self._shapes = [(tuple(each[0].tolist()),) for each in shapes]
+            else:
+                self._shapes = [list(map(tuple, each.tolist())) for each in shapes]
         return self._shapes
 
     def table_of(self, places: Sequence[int]) -> tuple[Any, ...]:
@@ -196,6 +200,12 @@ class Planner:
         if self._remembered is not None and len(inputs) == 1:
             return self._by_shape(inputs[0], indices)
         return self._made(inputs, args or self._args, tensors, indices, seed, iteration, sources)
+
+    def of_sample(
+        self, inputs: Sequence[Samples], tensors: TensorArguments, seed: Any
+    ) -> SamplePlans:
+        """The plan of one sample of each input, where plans are not remembered."""
+        return self._made(inputs, self._args, tensors, (0,), seed, 0, None)
 
     def _by_shape(self, samples: Samples, indices: Sequence[int]) -> SamplePlans:
         remembered = self._remembered

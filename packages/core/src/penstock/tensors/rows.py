@@ -42,6 +42,13 @@ class Rows(Sequence[np.ndarray]):
         return made
 
     @classmethod
+    def of_row(cls, row: np.ndarray, shapes: np.ndarray) -> Rows:
+        """A single contiguous sample, of the only one of `shapes`."""
+        made = cls.of_memory(row.reshape(-1), np.zeros(1, np.int64), shapes)
+        made._rows = [row]
+        return made
+
+    @classmethod
     def of_array(cls, values: np.ndarray) -> Rows:
         """The elements of `values` along its outermost axis."""
         count, shape = len(values), values.shape[1:]

@@ -67,6 +67,8 @@ class Arena:
 
     def reset(self) -> None:
         """Take everything back."""
+        if not self._used and self._peak <= self._size:
+            return
         self.release(0)
         if self._peak > self._size < _LARGEST_BYTES:
             size = min(self._peak + self._peak // 4, _LARGEST_BYTES)

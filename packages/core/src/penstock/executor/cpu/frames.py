@@ -10,11 +10,12 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.executor.planning import Planner, SamplePlans
-from penstock.operators.support.contexts import OutputRow, SampleContext
+from penstock.operators.support.contexts import SampleContext
 from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.operator import SampleOperator
 from penstock.operators.support.planning import Samples
 from penstock.operators.support.schema import Spec, as_specs
+from penstock.tensors.rows import Rows
 from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def _of_frame(spec: Spec) -> Spec:
     )
 
 
-class _Frames(OutputRow):
+class _Frames:
     """Memory of an output sequence, in the places of its frames.
 
     Parameters
@@ -239,9 +240,15 @@ class _Frames(OutputRow):
         self.sequence: np.ndarray | None = None
 
     def check(self, shape: Sequence[int], dtype: DTypeLike) -> None:
+        """Take note of what the operator asks for."""
         self._dtype = dtype
 
+    def rows_for(self, indices: Sequence[int], shapes: np.ndarray) -> Rows:
+        """Memory for the frame at hand, for an operator that takes several samples at a time."""
+        return Rows.of_row(self.row(indices[0], tuple(shapes[0].tolist())), shapes)
+
     def row(self, index: int, shape: tuple[int, ...]) -> np.ndarray:
+        """Memory for the frame at hand: its place in the sequence, if it has that shape."""
         if not self._axis:
             place = self._place(shape, self._dtype)
             # A frame of another shape than the first has no place; `store` says so.

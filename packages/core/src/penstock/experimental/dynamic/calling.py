@@ -203,9 +203,9 @@ def call(
     if on_gpu or where != "cpu":
         slots = placed(schema, where, slots, inputs, move=device is not None)
     if tensors is not None:
-        tensors = [
-            (name, slot if slot.device == "cpu" else copied(slot, "cpu")) for name, slot in tensors
-        ]
+        for number, (name, slot) in enumerate(tensors):
+            if slot.device != "cpu":
+                tensors[number] = name, copied(slot, "cpu")
     seed = resolve_rng(rng).draw_seed() if schema.random else 0
     return invoke(operation, tuple(slots), () if tensors is None else tuple(tensors), size, seed)
 
@@ -249,16 +249,15 @@ def invoke(
             ready = False
         elif value.external:
             external = True
-    types: tuple[Any, ...] = ()
-    if tensors:
-        types = tuple([(name, slot.spec) for name, slot in tensors])
-        for _, slot in tensors:
-            value = slot.value
-            if value is None:
-                ready = False
-            elif value.external:
-                external = True
-    key = (tuple(specs), types)
+    types = []
+    for name, slot in tensors:
+        types.append((name, slot.spec))
+        value = slot.value
+        if value is None:
+            ready = False
+        elif value.external:
+            external = True
+    key = (tuple(specs), tuple(types))
     form = operation.forms.get(key)
     if form is None:
         form = operation.form(*key)
@@ -336,9 +335,9 @@ def _done_at_once(
         if tensors:
             values = solo.run_with(slots, tensors, seed)
         elif len(slots) == 1:
-            values = solo.run((slots[0].value,), (), seed)
+            values = solo.run((slots[0].value,), seed=seed)
         else:
-            values = solo.run(tuple([slot.value for slot in slots]), (), seed)
+            values = solo.run([slot.value for slot in slots], seed=seed)
     except Exception:
         return None
     results = []

@@ -347,7 +347,7 @@ class Evaluator:
                 if invocation.tensors:
                     values = solo.run_with(inputs, invocation.tensors, invocation.seed)
                 else:
-                    values = solo.run(tuple([s.value for s in inputs]), (), invocation.seed)
+                    values = solo.run([s.value for s in inputs], seed=invocation.seed)
             except Exception:  # met again, and told with its place, by the general way
                 self._settle(group[:number], None)
                 return group[number:]

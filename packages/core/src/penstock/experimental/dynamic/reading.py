@@ -360,7 +360,7 @@ class _Loading:
             HostValue([value], spec, [source])
             for value, spec in zip(whole[: self._handed], self._specs, strict=False)
         ]
-        made = self._solo.run(tuple(handed), (), 0)
+        made = self._solo.run(handed)
         return (*[value.rows[0] for value in made], *whole[self._handed :])
 
 

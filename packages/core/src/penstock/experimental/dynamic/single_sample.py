@@ -15,10 +15,11 @@ from penstock.errors import DataTypeError
 from penstock.executor.cpu.arena import Arena
 from penstock.executor.planning import Planner
 from penstock.experimental.dynamic.values import HostValue
-from penstock.operators.support.contexts import OutputRow, SampleContext
+from penstock.operators.support.contexts import SampleContext
 from penstock.operators.support.lazy_value import LazyValue
-from penstock.operators.support.planning import Samples
+from penstock.operators.support.planning import Samples, TensorArguments
 from penstock.tensors.pool import HOST_POOL
+from penstock.tensors.rows import Rows
 from penstock.types import storage_dtype
 
 if TYPE_CHECKING:
@@ -27,8 +28,12 @@ if TYPE_CHECKING:
     from penstock.graph.nodes import OpNode
     from penstock.operators.support.schema import Spec
 
-_SMALL_BYTES = 2048
-"""Outputs up to here are not worth the way to the pool."""
+_SMALL_BYTES = 16384
+"""Outputs up to here are not worth the way to the pool, which takes longer than the system takes
+for new pages.
+"""
+_ONLY = (0,)
+_NO_TENSORS: TensorArguments = {}
 
 
 class _Scratch(threading.local):
@@ -41,31 +46,45 @@ class _Scratch(threading.local):
 SCRATCH = _Scratch()
 
 
-class _Row(OutputRow):
-    """Memory of an output, which the user's `Tensor` will have."""
+class _Context(SampleContext):
+    """The context of a single sample: each output is an array of its own.
 
-    __slots__ = ("_dtype", "handed")
+    Attributes
+    ----------
+    dtypes
+        Element type of each output.
+    handed
+        Memory that the operator has asked for, by output.
+    """
 
-    def __init__(self, dtype: np.dtype) -> None:
-        self._dtype = dtype
-        self.handed: np.ndarray | None = None
+    __slots__ = ("dtypes", "handed")
+    dtypes: list[np.dtype]
+    handed: list[np.ndarray | None]
 
-    def check(self, shape: Sequence[int], dtype: DTypeLike) -> None:
-        """Check what an operator asks for."""
-        if dtype is not self._dtype and np.dtype(dtype) != self._dtype:
+    @property
+    def out(self) -> np.ndarray:
+        plans = self.plans
+        assert plans is not None
+        return self._memory(plans.shapes[0][0], 0)
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
+        if dtype is not self.dtypes[output] and np.dtype(dtype) != self.dtypes[output]:
             raise DataTypeError("another element type than declared")
+        return self._memory(shape, output)
 
-    def row(self, index: int, shape: tuple[int, ...]) -> np.ndarray:
-        """Memory for the sample."""
-        if not shape or math.prod(shape) * self._dtype.itemsize <= _SMALL_BYTES:
-            self.handed = np.empty(shape, self._dtype)
+    def empty_rows(
+        self, indices: Sequence[int], shapes: np.ndarray, dtype: DTypeLike, output: int
+    ) -> Rows:
+        return Rows.of_row(self.empty(tuple(shapes[0].tolist()), dtype, output), shapes)
+
+    def _memory(self, shape: tuple[int, ...], output: int) -> np.ndarray:
+        dtype = self.dtypes[output]
+        if not shape or math.prod(shape) * dtype.itemsize <= _SMALL_BYTES:
+            found = np.empty(shape, dtype)
         else:
-            self.handed = HOST_POOL.empty(shape, self._dtype)
-        return self.handed
-
-    def adopt_row(self, index: int, value: np.ndarray) -> None:
-        """Take `value`, that nobody else writes to, for the sample."""
-        self.handed = value
+            found = HOST_POOL.empty(shape, dtype)
+        self.handed[output] = found
+        return found
 
 
 class SingleSampleRunner:
@@ -85,6 +104,7 @@ class SingleSampleRunner:
         "_node",
         "_only",
         "_planner",
+        "_remembers",
         "_specs",
         "_unplanned",
         "seconds",
@@ -97,25 +117,27 @@ class SingleSampleRunner:
         self._specs = specs
         self._only = specs[0] if len(specs) == 1 and specs[0].ndim is not None else None
         """What the only output is, where its rank is known."""
-        frame_args = op.frame_args
         self._converters = {
-            arg.name: None if arg.name in frame_args else arg.type.sample
-            for arg in node.schema.args.values()
+            name: None if name in op.frame_args else node.schema.args[name].type.sample
+            for name in op.tensor_args
         }
         self._dtypes = [storage_dtype(spec.dtype) for spec in specs]
+        self._unplanned = tuple(op.tensor_args)
+        """Arguments given as tensors that `cpu` looks at."""
         self._planner = None
-        self._unplanned: frozenset[str] = frozenset()
+        self._remembers = False
         if op.plan is not None and op.needs_plan:
-            constant = op.tensor_args.keys() <= set(op.unplanned)
+            self._unplanned = tuple([n for n in op.tensor_args if n in op.unplanned])
+            constant = len(self._unplanned) == len(op.tensor_args)
             self._planner = Planner(op, self._args, specs, constant=constant)
-            self._unplanned = frozenset(op.unplanned)
+            self._remembers = self._planner.remembers
         self.seconds = 1.0
 
     def run(
         self,
-        inputs: tuple[Any, ...],
-        tensors: tuple[tuple[str, Any, Any], ...],
-        seed: Any,
+        inputs: Sequence[Any],
+        tensors: TensorArguments = _NO_TENSORS,
+        seed: Any = 0,
     ) -> list[HostValue]:
         """The outputs for the only sample of each input.
 
@@ -124,7 +146,7 @@ class SingleSampleRunner:
         inputs
             The values of the inputs.
         tensors
-            Arguments given as tensors: name, value, converter.
+            Arguments given as tensors: by name, the value and what converts its sample.
         seed
             What random numbers depend on.
 
@@ -134,36 +156,33 @@ class SingleSampleRunner:
             Whatever the operator raises, as it is.
         """
         start = time.perf_counter()
+        first = inputs[0] if inputs else None
+        sources = None if first is None else first.sources
         plans = None
         planner = self._planner
         if planner is not None:
-            if planner.remembers and len(inputs) == 1:
+            if self._remembers and len(inputs) == 1:
                 plans = planner.of_shape(inputs[0].rows[0].shape)
             else:
-                plans = planner.plan(
-                    [Samples(value.rows) for value in inputs],
-                    {name: (value, convert) for name, value, convert in tensors},
-                    (0,),
-                    seed=seed,
-                )
-            if plans.values is not None:
-                sources = inputs[0].sources if inputs else None
+                samples = [Samples(value.rows) for value in inputs]
+                plans = planner.of_sample(samples, tensors, seed)
+            values = plans.values
+            if values is not None:
                 return [
                     HostValue([each[0, ...]], spec, sources)
-                    for each, spec in zip(plans.values, self._specs, strict=True)
+                    for each, spec in zip(values, self._specs, strict=True)
                 ]
-            tensors = tuple([t for t in tensors if t[0] in self._unplanned])
         arena = SCRATCH.arena
         args = self._args
-        if tensors:
+        if self._unplanned:
             args = SimpleNamespace(**vars(args))
-            for name, value, convert in tensors:
+            for name in self._unplanned:
+                value, convert = tensors[name]
                 row = value.rows[0]
                 setattr(args, name, row if convert is None else convert(row))
-        rows = [_Row(dtype) for dtype in self._dtypes]
-        first = inputs[0] if inputs else None
-        sources = None if first is None else first.sources
-        context = SampleContext(self._node, args, arena, seed, rows, (0,), sources, plans)
+        context = _Context(self._node, args, arena, seed, (), _ONLY, sources, plans)
+        context.dtypes = self._dtypes
+        context.handed = [None] * len(self._dtypes)
         try:
             if len(inputs) == 1:
                 result = self._cpu(context, first.rows[0])  # type: ignore[union-attr]
@@ -171,16 +190,15 @@ class SingleSampleRunner:
                 result = self._cpu(context, *[value.rows[0] for value in inputs])
             if type(result) is not tuple:
                 only = self._only
-                if only is not None and result is not None and result is rows[0].handed:
+                if only is not None and result is not None and result is context.handed[0]:
                     # Its type has been checked, and nobody else has its memory.
-                    own: Any = result
-                    return [HostValue([own], only, sources)]
+                    return [HostValue([context.handed[0]], only, sources)]
                 if isinstance(result, LazyValue):
                     result = result.materialise(context)
                 result = (result,)
             found = [
-                self._value(k, value, row.handed is value, inputs, sources)
-                for k, (value, row) in enumerate(zip(result, rows, strict=True))
+                self._value(k, value, own is value, inputs, sources)
+                for k, (value, own) in enumerate(zip(result, context.handed, strict=True))
             ]
         finally:
             arena.reset()
@@ -193,13 +211,13 @@ class SingleSampleRunner:
         """The outputs where arguments are given as tensors; see `run`."""
         converters = self._converters
         return self.run(
-            tuple([slot.value for slot in slots]),
-            tuple([(name, slot.value, converters[name]) for name, slot in tensors]),
+            [slot.value for slot in slots],
+            {name: (slot.value, converters[name]) for name, slot in tensors},
             seed,
         )
 
     def _value(
-        self, number: int, value: Any, own: bool, inputs: tuple[Any, ...], sources: Any
+        self, number: int, value: Any, own: bool, inputs: Sequence[Any], sources: Any
     ) -> HostValue:
         if value.dtype != self._dtypes[number]:
             raise DataTypeError("another element type than declared")

@@ -44,9 +44,11 @@ class AudioResampling:
     """
 
     def __init__(self, window: SincWindow, *, scaled: bool) -> None:
-        self._lobes, self._taps = window.lobes, window.weights.shape[1]
+        self._lobes, self._taps = window.lobes, window.taps
         # Neighbouring threads are in different phases of the same tap.
-        pairs = np.stack([window.weights.T, window.steps.T], axis=-1)
+        pairs = np.stack(
+            [each.reshape(-1, window.taps).T for each in (window.weights, window.steps)], axis=-1
+        )
         self._weights = DeviceConstant(np.ascontiguousarray(pairs))
         self._scaled = scaled
 

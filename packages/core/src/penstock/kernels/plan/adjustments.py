@@ -11,41 +11,30 @@ _ZERO, _ONE = np.float32(0), np.float32(1)
 
 @compiled
 def scales_and_offsets(
-    brightness: np.ndarray,
-    shift: np.ndarray,
-    contrast: np.ndarray,
-    center: np.ndarray,
-    shift_unit: float,
-    keeps: bool,
-    scales: np.ndarray,
-    offsets: np.ndarray,
-    unchanged: np.ndarray,
+    numbers: np.ndarray, shift_unit: float, keeps: bool, table: np.ndarray
 ) -> None:
     """What elements are multiplied with, and what is added then.
 
     Parameters
     ----------
-    brightness, shift, contrast, center
-        Arguments of the operators, float32, one a sample or one for all.
+    numbers
+        Brightness, its shift, contrast and its centre, float32 ``(samples, 4)``.
     shift_unit
-        The unit of `shift`.
+        The unit of the shift.
     keeps
         Whether a sample without adjustment is to stay what it is, to the last bit.
-    scales, offsets
-        What to fill, float32 ``(samples,)``.
-    unchanged
-        Likewise, bool: whether samples stay what they are.
+    table
+        What to fill, float32 ``(samples, 3)``: factor, summand, and 1 where the sample stays what
+        it is, else 0.
     """
-    for i in range(len(scales)):
-        by = brightness[i if len(brightness) > 1 else 0]
-        added = shift[i if len(shift) > 1 else 0]
-        factor = contrast[i if len(contrast) > 1 else 0]
-        middle = center[i if len(center) > 1 else 0]
+    for i in range(len(table)):
+        by, added, factor, middle = numbers[i, 0], numbers[i, 1], numbers[i, 2], numbers[i, 3]
         # One product and one sum for each element, as DALI does it: rounding follows.
-        scales[i] = by * factor
+        table[i, 0] = by * factor
         in_units = np.float32(np.float64(added) * shift_unit)
-        offsets[i] = in_units + by * (middle - factor * middle)
-        unchanged[i] = keeps and by == _ONE and factor == _ONE and added == _ZERO
-        if unchanged[i]:
+        table[i, 1] = in_units + by * (middle - factor * middle)
+        table[i, 2] = _ZERO
+        if keeps and by == _ONE and factor == _ONE and added == _ZERO:
+            table[i, 2] = _ONE
             # A negative zero, as a sum with it changes no number; one with 0 changes that of -0.
-            offsets[i] = -_ZERO
+            table[i, 1] = -_ZERO

@@ -8,17 +8,15 @@ from penstock.kernels.plan.compiled import compiled
 
 
 @compiled
-def resampled_shapes(
-    shapes: np.ndarray, in_rates: np.ndarray, out_rates: np.ndarray, most: int, steps: np.ndarray
-) -> int:
+def resampled_shapes(shapes: np.ndarray, rates: np.ndarray, most: int, steps: np.ndarray) -> int:
     """Make the shapes of signals those of the resampled ones.
 
     Parameters
     ----------
     shapes
         int64 ``(samples, ndim)``, changed in the first column.
-    in_rates, out_rates
-        float32, one a sample or one for all.
+    rates
+        Those of the signals and of the resampled ones, float32 ``(samples, 2)``.
     most
         Number of samples that is too large to hold.
     steps
@@ -30,8 +28,7 @@ def resampled_shapes(
         The first sample whose rates make no sense; -1 where there is none.
     """
     for i in range(len(shapes)):
-        of = np.float64(in_rates[i if len(in_rates) > 1 else 0])
-        to = np.float64(out_rates[i if len(out_rates) > 1 else 0])
+        of, to = np.float64(rates[i, 0]), np.float64(rates[i, 1])
         exact = shapes[i, 0] * to / of
         if not (0 < of < np.inf and 0 <= to < np.inf and exact < most):
             return i

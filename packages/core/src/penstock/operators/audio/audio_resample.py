@@ -22,7 +22,13 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
-from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.planning import (
+    NumberTable,
+    PlanContext,
+    Planned,
+    Samples,
+    plan_batch,
+)
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, to_numpy_type
@@ -104,6 +110,7 @@ class AudioResample(SampleOperator):
     def infer(self, audio: Spec) -> Spec:
         args = self.args
         _check_axes(audio.ndim)
+        self._is_checked = audio.ndim is not None
         check_quality(args.quality)
         dtype = audio.dtype if args.dtype is None else args.dtype
         if dtype not in _DTYPES:
@@ -136,10 +143,12 @@ class AudioResample(SampleOperator):
                 "`out_length`."
             )
         (self._by,) = ways
+        self._rates = NumberTable(self, {"in_rate": 1.0, self._by: 1.0})
 
     def plan(self, c: PlanContext, audio: Samples) -> Planned:
-        _check_axes(audio.ndim)
-        shapes, steps = resampled(c, audio.shapes, self._by)
+        if not self._is_checked:
+            _check_axes(audio.ndim)
+        shapes, steps = resampled(c, audio.shapes, self._by, self._rates)
         return Planned(shapes, (steps,))
 
     def cpu(self, c: SampleContext, audio: np.ndarray) -> np.ndarray:

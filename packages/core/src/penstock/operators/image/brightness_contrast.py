@@ -14,7 +14,13 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
-from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.planning import (
+    NumberTable,
+    PlanContext,
+    Planned,
+    Samples,
+    plan_batch,
+)
 from penstock.operators.support.pointwise.color_batch import ColorBatch
 from penstock.operators.support.pointwise.element_type import element_type
 from penstock.operators.support.pointwise.pointwise_batch import (
@@ -96,24 +102,26 @@ class _Adjustment(SampleOperator):
             1.0 if self._dtype.kind == "f" else as_float32(2.0 ** _value_bits(self._dtype) - 1)
         )
         self._source = source
-        self._center = 0.5 if source.kind == "f" else 2.0 ** (_value_bits(source) - 1)
+        center = 0.5 if source.kind == "f" else 2.0 ** (_value_bits(source) - 1)
+        self._numbers = NumberTable(
+            self,
+            {
+                "brightness": 1.0,
+                "brightness_shift": 0.0,
+                "contrast": 1.0,
+                "contrast_center": center,
+            },
+        )
         # Even without an adjustment, int32 is rounded to float32 on its way.
         self._unchanged = dtype == data.dtype and dtype != DALIDataType.INT32
         return data._replace(dtype=dtype)
 
     def plan(self, c: PlanContext, data: Samples) -> Planned:
+        """What elements are multiplied with, what is added, and whether neither changes them."""
         shapes = data.shapes
-        count = len(shapes)
-        table = np.empty(count, np.float32), np.empty(count, np.float32), np.empty(count, np.bool_)
-        _adjustments.scales_and_offsets(
-            c.floats("brightness", 1.0),
-            c.floats("brightness_shift", 0.0),
-            c.floats("contrast", 1.0),
-            c.floats("contrast_center", self._center),
-            self._range,
-            self._unchanged,
-            *table,
-        )
+        numbers = self._numbers.rows(c, len(shapes))
+        table = np.empty((len(shapes), 3), np.float32)
+        _adjustments.scales_and_offsets(numbers, self._range, self._unchanged, table)
         return Planned(shapes, table)
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
@@ -128,7 +136,9 @@ class _Adjustment(SampleOperator):
     returns_lazy = (LazyBatch,)
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
-        scale, offset, unchanged = plan_batch(self, c, data).table
+        table = plan_batch(self, c, data).table
+        assert isinstance(table, np.ndarray)
+        scale, offset, unchanged = table.T
         if unchanged.all():
             return data
         term = _kernels.scale_and_shift(self._source, self._dtype)

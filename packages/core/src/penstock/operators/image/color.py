@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.errors import ShapeError
+from penstock.kernels.cpu import color
+from penstock.kernels.plan import color_matrices
 from penstock.operators.support.argument_types import DataTypeArg, FloatArg, ImageTypeArg
 from penstock.operators.support.operator import (
     BatchContext,
@@ -12,11 +14,17 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
-from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.planning import (
+    NumberTable,
+    PlanContext,
+    Planned,
+    Samples,
+    plan_batch,
+)
 from penstock.operators.support.pointwise.color_chain import TAKEN, colored
 from penstock.operators.support.pointwise.element_type import element_type
 from penstock.operators.support.schema import Arg, Input, Spec
-from penstock.tensors.gpu.batch import LazyBatch
+from penstock.tensors.gpu.batch import LazyBatch, as_contiguous
 from penstock.types import DALIDataType, DALIImageType, to_numpy_type
 
 _TYPES = (
@@ -73,30 +81,26 @@ class _ColorTransform(SampleOperator):
     elementwise = True
 
     def infer(self, data: Spec) -> Spec:
-        from penstock.kernels.cpu import color, color_matrices
-
         dtype = element_type(self.args, data, _TYPES)
         self._dtype = np.dtype(to_numpy_type(dtype))
         self._center = 0.5 if np.dtype(to_numpy_type(data.dtype)).kind == "f" else 128.0
-        self._transform = color.transform_pixels
-        self._matrices = color_matrices
+        self._adjustments = NumberTable(self, _NEUTRAL)
         return data._replace(dtype=dtype)
 
     def plan(self, c: PlanContext, data: Samples) -> Planned:
         """Matrix and offsets of each sample, float32 ``(samples, 15)``."""
         shapes = data.shapes
-        wrong = shapes[:, -1] != 3
-        if np.count_nonzero(wrong):
-            raise _not_three_channels(tuple(shapes[wrong][0].tolist()))
         numbers = np.empty((len(shapes), 15), np.float32)
-        values = [c.floats(name, neutral) for name, neutral in _NEUTRAL.items()]
-        made = self._matrices
-        made.color_matrices(*values, self._center, made.FROM_YIQ, made.TO_YIQ, numbers)
+        adjustments = self._adjustments.rows(c, len(shapes))
+        constants = self._center, color_matrices.FROM_YIQ, color_matrices.TO_YIQ
+        bad = color_matrices.color_matrices(as_contiguous(shapes), adjustments, *constants, numbers)
+        if bad >= 0:
+            raise _not_three_channels(tuple(shapes[bad].tolist()))
         return Planned(shapes, (numbers,))
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         out = c.out
-        self._transform(data, c.row[0], out)
+        color.transform_pixels(data, c.row[0], out)
         return out
 
     takes = TAKEN

@@ -19,29 +19,6 @@ if TYPE_CHECKING:
     from penstock.graph.nodes import OpNode
 
 
-class OutputRow:
-    """Memory of an output of one sample, where a context finds it; a sub-class has `row`.
-
-    The batches of a pipeline have the same methods, for the samples at any `index`.
-    """
-
-    __slots__ = ()
-
-    def check(self, shape: Sequence[int], dtype: DTypeLike) -> None:
-        """Check what an operator asks for."""
-
-    def row(self, index: int, shape: tuple[int, ...]) -> np.ndarray:
-        """Memory for the sample."""
-        raise NotImplementedError
-
-    def rows_for(self, indices: Sequence[int], shapes: np.ndarray) -> Rows:
-        """The same for an operator that takes several samples at a time."""
-        row = self.row(indices[0], tuple(shapes[0].tolist()))
-        found = Rows.of_memory(row.reshape(-1), np.zeros(1, np.int64), shapes)
-        found.rows = [row]
-        return found
-
-
 class SampleContext:
     """What an operator is handed, besides its inputs, while it works on one sample.
 
@@ -89,7 +66,7 @@ class SampleContext:
         self.seed = seed
         self.iteration = 0
         self.buffers = buffers
-        """For each output a batch or an `OutputRow`; `None` where scratch memory will do."""
+        """Of each output its batch, or the frames of its sequence; `None` for scratch memory."""
         self.indices = indices
         """Positions in the batch of the samples of the chunk."""
         self.sources = sources
@@ -138,6 +115,16 @@ class SampleContext:
             return self.arena.empty(shape, dtype)
         buffer.check(shape, dtype)
         return buffer.row(self.indices[self.position], shape)  # type: ignore[no-any-return]
+
+    def empty_rows(
+        self, indices: Sequence[int], shapes: np.ndarray, dtype: DTypeLike, output: int
+    ) -> Rows:
+        """The same for several samples of the batch, by their positions in it."""
+        buffer = self.buffers[output]
+        if buffer is None:
+            return pack_rows(shapes, np.dtype(dtype), self.arena.empty)
+        buffer.check(shapes[0], dtype)
+        return buffer.rows_for(indices, shapes)  # type: ignore[no-any-return]
 
     def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """Uninitialised scratch memory that is this sample's until it has left the segment."""
@@ -229,12 +216,7 @@ class ChunkContext:
 
     def empty(self, shapes: np.ndarray, dtype: DTypeLike, output: int = 0) -> Rows:
         """Uninitialised memory for an output of all samples; `shapes` are ``(samples, ndim)``."""
-        buffer = self._context.buffers[output]
-        if buffer is None:
-            found = pack_rows(shapes, np.dtype(dtype), self._context.arena.empty)
-        else:
-            buffer.check(shapes[0], dtype)
-            found = buffer.rows_for(self._indices, shapes)
+        found = self._context.empty_rows(self._indices, shapes, dtype, output)
         self.handed.append(found)
         return found
 

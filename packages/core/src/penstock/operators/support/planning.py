@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from penstock.errors import ArgumentValueError, PenstockError, ShapeError
-from penstock.tensors.gpu.batch import as_contiguous, shape_row, shape_rows
+from penstock.tensors.gpu.batch import shape_row, shape_rows
 
 SMALL_ELEMENTS = 64
 """Samples with no more elements count as small values: they may be computed by `plan`."""
@@ -63,14 +62,10 @@ class Planned:
             return rows
         if not table:
             return [()] * count
+        if count == 1:
+            return [tuple([c[0].tolist() if _is_of_numbers(c) else c[0] for c in table])]
         columns = [c.tolist() if _is_of_numbers(c) else c for c in table]
         return list(zip(*columns, strict=True))
-
-
-@lru_cache(maxsize=1024)
-def _one_float(value: float) -> np.ndarray:
-    """float32 ``(1,)``, not to be written to."""
-    return np.array([value], np.float32)
 
 
 def _is_of_numbers(column: Any) -> bool:
@@ -148,9 +143,15 @@ class Samples:
         ShapeError
             If they have different numbers of dimensions.
         """
-        if not isinstance(self._shapes, np.ndarray):
-            self._shapes = shapes_of(self.shape_tuples)
-        return self._shapes
+        shapes, rows = self._shapes, self._rows
+        if isinstance(shapes, np.ndarray):
+            return shapes
+        if shapes is None and rows is not None and len(rows) == 1:
+            found = shape_row(rows[0].shape)
+        else:
+            found = shapes_of(self.shape_tuples)
+        self._shapes = found
+        return found
 
     @property
     def ndim(self) -> int:
@@ -275,30 +276,6 @@ class PlanContext:
             return whole.astype(dtype, copy=False)
         return _stacked(name, found[0].rows, dtype)
 
-    def floats(self, name: str, default: float) -> np.ndarray:
-        """Argument `name`, one number a sample, as compiled functions expect it: float32
-        ``(samples,)``, or ``(1,)`` for a constant, and for `default` where it is not given.
-
-        Raises
-        ------
-        ArgumentValueError
-            If a sample has not exactly one number.
-        """
-        tensor = self._tensors.get(name)
-        if tensor is not None and self.size == 1:  # dynamic mode is in a hurry
-            found = np.array([tensor[0].rows[0]], np.float32).reshape(-1)
-            if len(found) == 1:
-                return found
-        arguments = vars(self.args)
-        constant = None if tensor is not None else arguments.get(name)
-        if constant is None and name in arguments:
-            numbers = self.array(name, np.float32)
-            if numbers is not None:
-                if numbers.size != len(numbers):
-                    self.values(name)  # says what is wrong
-                return as_contiguous(numbers.reshape(-1))
-        return _one_float(default if constant is None else constant)
-
     def raw(self, name: str) -> Sequence[np.ndarray]:
         """Argument `name`, given as a tensor, of each sample, without conversion."""
         return self._tensors[name][0].rows  # type: ignore[no-any-return]
@@ -306,6 +283,47 @@ class PlanContext:
     def source(self, index: int) -> str:
         """File or key that sample number `index` of those here was read from."""
         return "" if self._sources is None else self._sources[index]
+
+
+class NumberTable:
+    """Arguments of one number each, as the columns of one table.
+
+    Parameters
+    ----------
+    op
+        The operator, whose `infer` makes the table.
+    defaults
+        Names of the arguments, in the order of the columns, and what stands for those that are not
+        given. The operator need not have all of them.
+    """
+
+    __slots__ = ("_constants", "_tensors")
+
+    def __init__(self, op: Any, defaults: Mapping[str, float]) -> None:
+        given = vars(op.args)
+        numbers = [default if given.get(n) is None else given[n] for n, default in defaults.items()]
+        self._constants = np.array([numbers], np.float32)
+        self._tensors = [(k, name) for k, name in enumerate(defaults) if name in op.tensor_args]
+
+    def rows(self, c: PlanContext, count: int) -> np.ndarray:
+        """The numbers of `count` samples, C-contiguous float32 ``(count, columns)``.
+
+        Raises
+        ------
+        ArgumentValueError
+            If a sample does not have exactly one number for an argument.
+        """
+        table = self._constants.copy() if count == 1 else np.repeat(self._constants, count, axis=0)
+        for column, name in self._tensors:
+            try:
+                if count == 1 and name in c._tensors:  # the call of dynamic mode on a single sample
+                    table[0, column] = c._tensors[name][0].rows[0].item()
+                else:
+                    table[:, column] = c.array(name, np.float32).reshape(count)  # type: ignore[union-attr]
+            except ValueError:
+                c.values(name)  # says what is wrong
+                raise
+        return table
 
 
 def plan_batch(op: Any, c: Any, *inputs: Any) -> Planned:

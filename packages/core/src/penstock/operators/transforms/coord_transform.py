@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError, UsageError
 from penstock.kernels.cpu import points as points_on_cpu
+from penstock.kernels.plan import affine_maps
 from penstock.operators.support.argument_types import DataTypeArg, FrameFloatListArg
 from penstock.operators.support.operator import (
     BatchContext,
@@ -17,10 +16,13 @@ from penstock.operators.support.operator import (
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
-from penstock.operators.support.transform import MOST_AXES, spread
-from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.operators.support.transform import MOST_AXES
+from penstock.tensors.gpu.batch import DeviceBatch, as_contiguous
 from penstock.types import DALIDataType, to_numpy_type
 
+_NO_NUMBERS = np.empty((1, 0), np.float32)
+_NO_MATRIX = 1 << 30
+"""Columns of what is not a matrix."""
 _TYPES = (
     DALIDataType.FLOAT,
     DALIDataType.FLOAT64,
@@ -99,53 +101,75 @@ class CoordTransform(SampleOperator):
             raise ShapeError(
                 f"The input has {data.ndim} axes; points are at least ``(points, coordinates)``."
             )
+        self._matrix = "MT" if self.given("MT") else "M"
         self._dtype = np.dtype(to_numpy_type(dtype))
         return data._replace(dtype=dtype)
 
     def plan(self, c: PlanContext, data: Samples) -> Planned:
         """The maps, float32 ``(samples, 6, 7)``: rows, and columns with what is added behind."""
         shapes = data.shapes.copy()
-        size, n = len(shapes), int(shapes[0, -1])
-        if size > 1 and (shapes[:, -1] != n).any():
-            raise ShapeError("Points have different numbers of coordinates.")
-        if not 1 <= n <= MOST_AXES:
-            raise ShapeError(f"Points have {n} coordinates; from 1 to {MOST_AXES} are allowed.")
-        maps = np.zeros((size, MOST_AXES, MOST_AXES + 1), np.float32)
-        maps.reshape(size, -1)[:, : n * (MOST_AXES + 2) : MOST_AXES + 2] = 1  # identities
-        name, columns = ("MT", n + 1) if self.given("MT") else ("M", n)
-        given, offset = c.array(name, np.float32), c.array("T", np.float32)
-        rows = n
-        if given is not None:
-            factors = given[:size].reshape(size, -1)
-            if factors.shape[1] == 1 and not (name in self.tensor_args and given.ndim > 1):
-                maps[:, :n, :n] *= factors[:, :, np.newaxis]
-            else:
-                found = self._matrices(given[:size], name, columns)
-                rows = found.shape[1]
-                maps[:, :rows, :columns] = found
-        if offset is not None:
-            maps[:, :rows, n] = spread(offset[:size].reshape(size, -1), rows, "T")
-        shapes[:, -1] = rows
+        maps = np.empty((len(shapes), MOST_AXES, MOST_AXES + 1), np.float32)
+        factors, shape = self._numbers(c, self._matrix, len(shapes))
+        offsets, added = self._numbers(c, "T", len(shapes))
+        columns = -1
+        if self._matrix in self.tensor_args and shape:
+            columns = (shape[1] if len(shape) == 2 else 0) or _NO_MATRIX
+        elif factors.shape[1] != 1 and shape is not None:
+            columns = 0
+        found = affine_maps.affine_maps(
+            shapes, factors, columns, self._matrix == "MT", offsets, maps
+        )
+        if added is not None and not offsets.shape[1]:
+            found = affine_maps.OFFSET
+        if found < 0:
+            raise self._refused(found, data.shapes, factors, shape, offsets)
         return Planned(shapes, (maps,))
 
-    def _matrices(self, given: np.ndarray, name: str, columns: int) -> np.ndarray:
-        """Matrices of what was given, numbers or tensors: float32 ``(samples, rows, columns)``."""
-        shape = given.shape[1:]
-        if name in self.tensor_args and (len(shape) != 2 or shape[1] != columns):
-            raise ShapeError(
+    def _numbers(
+        self, c: PlanContext, name: str, size: int
+    ) -> tuple[np.ndarray, tuple[int, ...] | None]:
+        """An argument, float32 ``(samples, numbers)``, and the shape of a sample's value; `None`
+        where it is not given.
+        """
+        if not self.given(name):
+            return _NO_NUMBERS, None
+        value = c.array(name, np.float32)
+        assert value is not None
+        return as_contiguous(value[:size].reshape(size, -1)), value.shape[1:]
+
+    def _refused(
+        self,
+        why: int,
+        shapes: np.ndarray,
+        factors: np.ndarray,
+        shape: tuple[int, ...] | None,
+        offsets: np.ndarray,
+    ) -> Exception:
+        """The error for what `affine_maps` has found to be wrong."""
+        name, n, count = self._matrix, int(shapes[0, -1]), factors.shape[1]
+        columns = n + (name == "MT")
+        if why == affine_maps.RAGGED:
+            return ShapeError("Points have different numbers of coordinates.")
+        if why == affine_maps.POINTS:
+            return ShapeError(f"Points have {n} coordinates; from 1 to {MOST_AXES} are allowed.")
+        if why == affine_maps.MATRIX:
+            return ShapeError(
                 f"`{name}` has the shape {shape}; expected a matrix with {columns} columns."
             )
-        count = math.prod(shape)
-        if not count or count % columns:
-            raise ArgumentValueError(
+        if why == affine_maps.NUMBERS:
+            return ArgumentValueError(
                 f"`{name}` has {count} numbers, which make no matrix with {columns} columns."
             )
-        if count // columns > MOST_AXES:
-            raise ArgumentValueError(
+        if why == affine_maps.ROWS:
+            return ArgumentValueError(
                 f"`{name}` has {count // columns} rows; points have at most {MOST_AXES} "
                 "coordinates."
             )
-        return given.reshape(len(given), -1, columns)
+        rows = n if shape is None or count == 1 else count // columns
+        return ArgumentValueError(
+            f"`T` has {offsets.shape[1]} numbers; expected {rows}, one for each axis, or one for "
+            "all."
+        )
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         out = c.out

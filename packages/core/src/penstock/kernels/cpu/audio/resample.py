@@ -66,9 +66,9 @@ def resample(
         source,
         float(step),
         window.lobes,
-        window.weights.shape[1],
-        window.weights.reshape(-1),
-        window.steps.reshape(-1),
+        window.taps,
+        window.weights,
+        window.steps,
         scaled,
         out.reshape(-1, channels),
     )

@@ -25,14 +25,17 @@ class SincWindow(NamedTuple):
     ----------
     lobes
         How far neighbours may be, in samples.
+    taps
+        How many weights a place has, with the zeros at the end.
     weights
-        float32 ``(PHASES + 1, taps)``, rows padded with zeros: row p is for places ``p / PHASES``
-        behind a sample, and begins with the neighbour `lobes` before that sample.
+        float32 ``(PHASES + 1) * taps`` in one row: those number p are for places ``p / PHASES``
+        behind a sample, and begin with the neighbour `lobes` before that sample.
     steps
         float32, as large: what each weight gains if the place moves by ``1 / PHASES`` *back*.
     """
 
     lobes: int
+    taps: int
     weights: np.ndarray
     steps: np.ndarray
 
@@ -47,10 +50,10 @@ def sinc_window(quality: float) -> SincWindow:
     weights = _at(places, lobes)
     # One place further on towards the neighbour, which is where the interpolation goes.
     steps = _at(places + 1, lobes) - weights
-    weights = weights.astype(np.float32)
-    steps = steps.astype(np.float32)
+    weights = weights.astype(np.float32).reshape(-1)
+    steps = steps.astype(np.float32).reshape(-1)
     weights.flags.writeable = steps.flags.writeable = False
-    return SincWindow(lobes, weights, steps)
+    return SincWindow(lobes, taps, weights, steps)
 
 
 def _at(places: np.ndarray, lobes: int) -> np.ndarray:

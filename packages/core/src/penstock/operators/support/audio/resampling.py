@@ -8,10 +8,12 @@ from penstock.errors import ArgumentValueError
 from penstock.kernels.plan import resampling
 from penstock.operators.support.arguments import scalars
 from penstock.operators.support.audio.decoding import MOST_FRAMES
-from penstock.operators.support.planning import PlanContext
+from penstock.operators.support.planning import NumberTable, PlanContext
 
 
-def resampled(c: PlanContext, shapes: np.ndarray, by: str) -> tuple[np.ndarray, np.ndarray]:
+def resampled(
+    c: PlanContext, shapes: np.ndarray, by: str, rates: NumberTable
+) -> tuple[np.ndarray, np.ndarray]:
     """Shapes of the outputs, and how many inputs one output is, float64 ``(samples,)``.
 
     Parameters
@@ -20,6 +22,8 @@ def resampled(c: PlanContext, shapes: np.ndarray, by: str) -> tuple[np.ndarray, 
         Of the signals, int64 ``(samples, ndim)``.
     by
         The argument that says it: ``"out_length"``, ``"scale"``, or ``"out_rate"`` with `in_rate`.
+    rates
+        `in_rate` and the argument that says it.
 
     Raises
     ------
@@ -29,11 +33,11 @@ def resampled(c: PlanContext, shapes: np.ndarray, by: str) -> tuple[np.ndarray, 
     if by == "out_length":
         return _of_lengths(c, shapes)
     made, steps = shapes.copy(), np.empty(len(shapes), np.float64)
-    in_rates, out_rates = c.floats("in_rate", 1.0), c.floats(by, 1.0)
-    bad = resampling.resampled_shapes(made, in_rates, out_rates, MOST_FRAMES, steps)
+    numbers = rates.rows(c, len(shapes))
+    bad = resampling.resampled_shapes(made, numbers, MOST_FRAMES, steps)
     if bad < 0:
         return made, steps
-    out_rate, in_rate = (rates[bad if len(rates) > 1 else 0] for rates in (out_rates, in_rates))
+    in_rate, out_rate = numbers[bad]
     if not 0 <= out_rate < np.inf:
         raise ArgumentValueError(f"`{by}` is {out_rate:g}, but must be a number of at least 0.")
     if not 0 < in_rate < np.inf:

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from penstock.kernels.compilation import njit
+from penstock.kernels.plan.compiled import compiled
 
 TO_YIQ = np.array(
     [[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]], np.float32
@@ -31,7 +31,7 @@ FROM_YIQ = np.array(
 )
 
 
-@njit(nogil=True)
+@compiled
 def _product(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     for i in range(3):
         for j in range(3):
@@ -39,28 +39,25 @@ def _product(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
             out[i, j] = total + a[i, 2] * b[2, j]
 
 
-@njit(nogil=True, error_model="numpy")
+@compiled
 def color_matrices(
-    hue: np.ndarray,
-    saturation: np.ndarray,
-    value: np.ndarray,
-    brightness: np.ndarray,
-    contrast: np.ndarray,
+    shapes: np.ndarray,
+    adjustments: np.ndarray,
     center: float,
     from_yiq: np.ndarray,
     to_yiq: np.ndarray,
     out: np.ndarray,
-) -> None:
+) -> int:
     """Find the matrix, and what is added behind it, for each sample.
 
     Parameters
     ----------
-    hue
-        Angles in degrees, float32. Like all further arguments, one a sample, or one for all.
-    saturation, value
-        Factors of chrominance, and of all of the colour, float32.
-    brightness, contrast
-        Factors, float32, of the result, and of its distance from `center`.
+    shapes
+        Of the samples, int64 ``(samples, ndim)``.
+    adjustments
+        float32 ``(samples, 5)``: the angle of the hue in degrees, factors of chrominance
+        (saturation), of all of the colour (value), of the result (brightness), and of its distance
+        from `center` (contrast).
     center
         The colour that contrast leaves alone.
     from_yiq, to_yiq
@@ -68,16 +65,20 @@ def color_matrices(
     out
         float32 ``(samples, 15)``, to be filled: three rows of the matrix, three offsets, and three
         zeros; see `penstock.kernels.cpu.color.transform_pixels`.
+
+    Returns
+    -------
+    int
+        The first sample that does not have three channels; -1 where all have.
     """
     middle = np.float32(center)
     left, turn, scale = np.empty_like(to_yiq), np.zeros_like(to_yiq), np.zeros_like(to_yiq)
     other = np.empty_like(to_yiq)
     for i in range(len(out)):
-        degrees = hue[i if len(hue) > 1 else 0]
-        stretch = saturation[i if len(saturation) > 1 else 0]
-        factor = value[i if len(value) > 1 else 0]
-        light = brightness[i if len(brightness) > 1 else 0]
-        spread = contrast[i if len(contrast) > 1 else 0]
+        if shapes[i, -1] != 3:
+            return i
+        degrees, stretch, factor = adjustments[i, 0], adjustments[i, 1], adjustments[i, 2]
+        light, spread = adjustments[i, 3], adjustments[i, 4]
         angle = np.float32(np.float64(degrees) * math.pi / 180)
         cosine, sine = np.float32(math.cos(angle)), np.float32(math.sin(angle))
         turn[0, 0] = 1
@@ -97,3 +98,4 @@ def color_matrices(
             out[i, k] = other[k // 3, k % 3]
         out[i, 9:12] = light * (middle - spread * middle)
         out[i, 12:] = 0
+    return -1
