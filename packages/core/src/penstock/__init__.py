@@ -16,6 +16,7 @@ from penstock._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from penstock import backend as backend
+    from penstock import backend_impl as backend_impl
     from penstock import data_node as data_node
     from penstock import errors as errors
     from penstock import fn as fn
@@ -54,6 +55,7 @@ _HOME_OF_NAME = {
 _MODULES = frozenset(
     {
         "backend",
+        "backend_impl",
         "data_node",
         "errors",
         "fn",

@@ -59,7 +59,6 @@ _COMPILED = (
 _INTERNAL = "It is internal to DALI."
 _IN_PYTHON = f"Operators are written in Python: {DOCUMENTS}/operators.md."
 NO_COUNTERPART = {
-    "penstock.backend_impl": _COMPILED,
     "penstock.external_source": "Use `fn.external_source` or `ops.ExternalSource`.",
     "penstock.internal": _INTERNAL,
     "penstock.libdali": _COMPILED,

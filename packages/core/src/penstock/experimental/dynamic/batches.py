@@ -276,6 +276,14 @@ class Batch(calling.TensorHandle):
         found: TensorListCPU = on_host(value).tensor_list()
         return found
 
+    @property
+    def _storage(self) -> Any:
+        """The batch of `penstock.tensors` behind this one, which DALI programs reach for.
+
+        `None` as long as the samples are not there; `evaluate` waits for them.
+        """
+        return None if self._slot.value is None else self._backend()
+
     # -- Python's protocols ----------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> NoReturn:

@@ -321,7 +321,7 @@ def _joined(samples: list[Any], wanted: DType | None, copy: bool) -> tuple[Value
     if not samples:
         if wanted is None or wanted.type_id is None:
             raise ArgumentValueError(
-                "A batch without samples needs its element type: give `dtype`."
+                "Element type unknown: a batch without samples needs `dtype`."
             )
         spec = Spec(wanted.type_id, None)
         return ValueReference(spec, 0, HostValue([], spec)), True

@@ -222,6 +222,23 @@ class Tensor(calling.TensorHandle):
         source = "" if value.sources is None else value.sources[0]
         return TensorCPU._wrap(value.rows[0], spec.layout, spec.dtype, source)
 
+    @property
+    def _storage(self) -> TensorCPU | TensorGPU | None:
+        """The tensor of `penstock.tensors` behind this one, which DALI programs reach for.
+
+        `None` as long as the elements are not there; `evaluate` waits for them.
+        """
+        return None if self._slot.value is None else self._backend()
+
+    def _is_same_tensor(self, other: Tensor) -> bool:
+        """Whether both are views of the same elements: DALI's name for it."""
+        mine, theirs = self._backend(), other._backend()
+        return (
+            mine.data_ptr() == theirs.data_ptr()
+            and mine.shape() == theirs.shape()
+            and mine.dtype == theirs.dtype
+        )
+
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         if self._slot.device != "cpu":
             raise ArgumentTypeError(
