@@ -31,7 +31,7 @@ TOLD = {
     "condition_on_data": (TypeError, ["enable_conditionals=True", "coin_flip"]),
     "loop_over_a_batch": (TypeError, ["'DataNode' object is not iterable"]),
     "numpy_on_data": (TypeError, ["NumPy array", "operators"]),
-    "text_returned": (TypeError, ["output 1 is a str"]),
+    "text_returned": (TypeError, ["output 1 is a `<class 'str'>`"]),
     "nothing_returned": (
         NotImplementedError,
         ["has no outputs", "return them from the definition"],

@@ -76,7 +76,7 @@ OPERATOR_ERRORS = {
 def test_an_error_of_an_operator(case, monkeypatch):
     text = raised_by(OPERATOR_ERRORS[case])
     check_hidden(text)
-    assert text.count("The window leaves the data") == 1
+    assert text.count("Make it smaller or choose") == 1
     assert "direct cause" not in text
     assert len(text.splitlines()) <= 20
     monkeypatch.setenv("PENSTOCK_FULL_TRACEBACK", "1")
@@ -84,7 +84,7 @@ def test_an_error_of_an_operator(case, monkeypatch):
     assert any(f.startswith(own_folders()) for f in files_of(text))
     assert "direct cause" in text
     monkeypatch.setenv("PENSTOCK_FULL_TRACEBACK", "perhaps")  # it must not hide the error
-    assert "The window leaves the data" in raised_by(OPERATOR_ERRORS[case])
+    assert "Make it smaller or choose" in raised_by(OPERATOR_ERRORS[case])
 
 
 def line_of(comment: str) -> int:

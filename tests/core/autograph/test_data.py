@@ -165,7 +165,9 @@ def test_a_place_of_one_branch_only_is_refused(x):
             h.a = x
         return h
 
-    with pytest.raises(errors.UsageError, match=r"'h.a' gets a value in one branch only"):
+    with pytest.raises(
+        errors.UsageError, match=r"'h.a' must also be initialized in the `else` branch"
+    ):
         traced(f, x)
 
 

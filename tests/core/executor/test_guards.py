@@ -253,7 +253,7 @@ def test_a_predicate_is_a_single_number():
         with guarded(x):
             return x + 1
 
-    with pytest.raises(ShapeError, match="single number for each sample, got 1"):
+    with pytest.raises(ShapeError, match="Got a 1-d input as a condition"):
         outputs(definition)
 
 

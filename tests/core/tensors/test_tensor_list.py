@@ -335,11 +335,13 @@ def test_layouts_of_samples(data):
 
 
 def test_samples_that_do_not_fit_together(data):
-    with pytest.raises(TypeError, match="sample 1 is INT32, sample 0 is FLOAT"):
+    with pytest.raises(TypeError, match="position 1 has type 'INT32'"):
         TensorListCPU([data, data.astype(np.int32)])
     with pytest.raises(TypeError, match="sample 1 has 2, sample 0 has 3"):
         TensorListCPU([data, data[0]])
-    with pytest.raises(TypeError, match="Sample 1 cannot be made a tensor: list"):
+    with pytest.raises(
+        TypeError, match="Object at position 1 cannot be converted to TensorCPU: list"
+    ):
         TensorListCPU([data, [1]])
 
 

@@ -166,7 +166,7 @@ def test_lists_that_do_not_fit_together(gpu_runtime, data):
         TensorListGPU([tensor(data[0]), tensor(data)])
     with pytest.raises(errors.ArgumentTypeError, match="layout"):
         TensorListGPU([tensor(data[0], "HW"), tensor(data[0], "WH")])
-    with pytest.raises(errors.ArgumentTypeError, match="Sample 1 cannot be made a tensor"):
+    with pytest.raises(errors.ArgumentTypeError, match="Object at position 1 cannot be converted"):
         TensorListGPU([tensor(data[0]), data[0]])
 
 

@@ -28,7 +28,7 @@ def test_large_shapes_and_fills():
 
 
 def test_axes_that_are_not_there():
-    with pytest.raises(OutOfRangeError, match="`axes` has 3"):
+    with pytest.raises(OutOfRangeError, match="axis 3 of `axes` is out of range"):
         erased(shape=(1, 1), axes=(0, 3))
     with pytest.raises(ArgumentValueError, match="more than once"):
         erased(shape=(1, 1), axes=(0, 0))

@@ -49,8 +49,8 @@ def join(
         if isinstance(value, Missing):
             return Missing(
                 UsageError,
-                f"{name[0].upper()}{name[1:]} gets a value in one branch only of the condition at "
-                f"{line}, which is data: each sample takes one of the branches. It must also be "
+                f"Encountered inconsistent outputs out of the condition at {line}, which is data: "
+                f"each sample takes one of the branches. {name[0].upper()}{name[1:]} must also be "
                 f"initialized in the `{branch}` branch, or before the `if`.",
             )
     if branches.is_data(if_true) or branches.is_data(if_false):

@@ -49,9 +49,9 @@ def checked(schema: OpSchema, position: int, spec: Spec) -> Spec:
     plain = spec.layout.replace("F", "", 1) if schema.frames else spec.layout
     if plain not in layouts:
         raise LayoutError(
-            f'Input {position} (`{declared.name}`) has the layout "{spec.layout}"; expected '
-            f"{_listed(schema, layouts)}. `fn.transpose` moves axes, "
-            "`fn.reshape(..., layout=...)` renames them."
+            f'The layout "{spec.layout}" does not match any of the allowed layouts of input '
+            f"{position} (`{declared.name}`): {_listed(schema, layouts)}. `fn.transpose` moves "
+            "axes, `fn.reshape(..., layout=...)` renames them."
         )
     return spec
 

@@ -49,6 +49,11 @@ def call(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any
     Lists of edges among `inputs` are multiple input sets: one node is made for each element.
     """
     if any(_is_input_set(i) for i in inputs):
+        if schema.calls_user:
+            raise ArgumentTypeError(
+                f"`fn.{schema.name}`, used at {user_line()}, got a list of nodes: operators that "
+                "call functions of Python do not support multiple input sets. Call it for each."
+            )
         return _call_for_each_set(schema, inputs, kwargs)
     node = make_node(schema, inputs, kwargs)
     if not node.outputs:
@@ -142,8 +147,9 @@ def convert_arguments(
         if arg.deprecated is not None:
             if arg.deprecated and kwargs.get(arg.deprecated) is not None:
                 raise ArgumentTypeError(
-                    f"Operator `fn.{schema.name}`, used at {line}, got `{key}` and "
-                    f"`{arg.deprecated}`: the former is an old name of the latter. Leave it out."
+                    f"Operator `fn.{schema.name}`, used at {line}, got an unexpected `{key}` "
+                    f"beside `{arg.deprecated}`: the former is an old name of the latter. Leave "
+                    "it out."
                 )
             instead = f"; use `{arg.deprecated}`" if arg.deprecated else " and has no effect"
             warnings.warn(
@@ -391,8 +397,8 @@ def _call_for_each_set(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str
     lengths = {len(i) for i in inputs if _is_input_set(i)}
     if len(lengths) != 1:
         raise ArgumentValueError(
-            f"All lists of inputs of `fn.{schema.name}`, used at {user_line()}, must have the "
-            f"same length, got {sorted(lengths)}."
+            "All argument lists for multiple input sets used with operator "
+            f"`fn.{schema.name}` must have the same length, got {sorted(lengths)} at {user_line()}."
         )
     count = lengths.pop()
     name = kwargs.get("name")

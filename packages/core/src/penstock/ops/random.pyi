@@ -112,7 +112,8 @@ class Choice(OperatorInstance):
 
         A hint of DALI's that changes no result; it is taken and not needed.
     p : float or list of float of shape (number of choices,), one for each sample allowed, optional
-        Probability of each choice; their sum is 1. All are as likely when not given.
+        Probability of each choice, or one that all have; their sum is 1. All are as likely when
+        not given.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     seed : int, optional

@@ -218,6 +218,11 @@ class InputQueues:
                         f"Expected batch_size <= {self._max_batch_size}, actual: {count}, from the "
                         f"external source {_place(node)}. Give the pipeline a larger `batch_size`."
                     )
+                if origin is node and count != size:
+                    raise ShapeError(
+                        "External source must return outputs with consistent batch size. "
+                        f"{_place(node)}, returned batches of {size} and {count} samples."
+                    )
                 if origin is not None and count != size:
                     raise ShapeError(
                         f"Batch size clash! The external source {_place(node)}, returned a batch "

@@ -35,14 +35,14 @@ def to_output_edges(outputs: tuple[Any, ...]) -> list[DataNode]:
             continue
         if isinstance(value, (list, tuple)) and any(isinstance(v, DataNode) for v in value):
             raise ArgumentTypeError(
-                f"Illegal pipeline output: output {number} contains a nested `DataNode`. Missing "
-                "list/tuple expansion (*) is the likely cause: return a tuple of nodes, "
+                f"Illegal pipeline output type. The output {number} contains a nested `DataNode`. "
+                "Missing list/tuple expansion (*) is the likely cause: return a tuple of nodes, "
                 "`return tuple(nodes)` or `a, b = ...; return a, b`."
             )
         constant = constant_input(value)
         if constant is None:
             raise ArgumentTypeError(
-                f"Illegal output type: output {number} is a {type(value).__name__}; expected a "
+                f"Illegal output type. The output {number} is a `{type(value)}`. Expected a "
                 "`DataNode` or numbers that can be made a constant."
             )
         edges.append(constant)

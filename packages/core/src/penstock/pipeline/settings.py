@@ -258,7 +258,9 @@ def _checked_dtype(name: str, value: Any) -> DALIDataType:
     except ArgumentValueError as error:
         raise ArgumentValueError(f"`{name}`: {error}.") from None
     if found is DALIDataType.NO_TYPE:
-        raise ArgumentValueError(f"`{name}` cannot be NO_TYPE; use None for what is not checked.")
+        raise ArgumentValueError(
+            f"`{name}` cannot be types.NO_TYPE; use None for what is not checked."
+        )
     return found
 
 
@@ -266,7 +268,7 @@ def _checked_ndim(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise ArgumentTypeError(f"`{name}` is {value!r}; expected an integer.")
     if value < 0:
-        raise ArgumentValueError(f"`{name}` is {value}; it cannot be negative.")
+        raise ArgumentValueError(f"`{name}` must be non-negative, got {value}.")
     return int(value)
 
 

@@ -218,7 +218,9 @@ class TensorListBase(Generic[TensorT]):
             )
         number = i.__index__()
         if not -count <= number < count:
-            raise OutOfRangeError(f"There is no sample {number} in a batch of {count}.")
+            raise OutOfRangeError(
+                f"Sample out of range: there is no sample {number} in a batch of {count}."
+            )
         return self._sample(number % count)
 
     def __iter__(self) -> Iterator[TensorT]:
@@ -306,9 +308,9 @@ def check_numbers(dtype: DALIDataType) -> None:
     """Check that elements of `dtype` can be handed to other libraries."""
     if dtype in ENUM_TYPES:
         raise DataTypeError(
-            f"Elements of type {dtype.name} are members of an enumeration, which other libraries "
-            f"do not know. Convert them to integers in the pipeline: "
-            f"`fn.cast(x, dtype=types.INT32)`."
+            "DALI enum types cannot be used with buffer protocol, which has no members of "
+            f"{dtype.name}. Convert them to integers in the pipeline: "
+            "`fn.cast(x, dtype=types.INT32)`."
         )
 
 
@@ -319,8 +321,9 @@ def common_layout(samples: Sequence[TensorBase]) -> str:
     for number, sample in enumerate(samples):
         if sample._dtype != first._dtype:
             raise DataTypeError(
-                f"Samples of a batch have the same type: sample {number} is "
-                f"{sample._dtype.name}, sample 0 is {first._dtype.name}."
+                "Tensors cannot have different data types. Tensor at position "
+                f"{number} has type '{sample._dtype.name}' expected to have type "
+                f"'{first._dtype.name}'."
             )
         if sample.ndim() != first.ndim():
             raise ArgumentTypeError(

@@ -390,4 +390,6 @@ def _as_sample(item: Any, number: int) -> TensorCPU:
     except DataTypeError:
         raise
     except ArgumentTypeError as error:
-        raise ArgumentTypeError(f"Sample {number} cannot be made a tensor: {error}") from None
+        raise ArgumentTypeError(
+            f"Object at position {number} cannot be converted to TensorCPU: {error}"
+        ) from None

@@ -50,8 +50,8 @@ class ScalarConstant:
             value = value.item()
         if isinstance(value, DALIEnum) or not isinstance(value, (bool, int, float)):
             raise ArgumentTypeError(
-                f"A scalar constant is a bool, an int or a float, "
-                f"got {value!r} of type {type(value).__name__}."
+                f"Expected scalar value of type 'bool', 'int' or 'float', "
+                f"got {value!r} of type {type(value)}."
             )
         if dtype is None:
             if isinstance(value, bool):

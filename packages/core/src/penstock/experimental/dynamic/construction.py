@@ -196,7 +196,8 @@ def _with_layout(slot: ValueReference, layout: str) -> ValueReference:
     spec = slot.spec
     if spec.ndim is not None and len(layout) != spec.ndim:
         raise LayoutError(
-            f'`layout`="{layout}" must have one letter for each axis; there are {spec.ndim}.'
+            f'`layout`="{layout}" must have one letter for each axis; there are {spec.ndim} '
+            "dimensions."
         )
     changed = spec._replace(layout=layout)
     if spec == changed:
@@ -320,9 +321,7 @@ def _joined(samples: list[Any], wanted: DType | None, copy: bool) -> tuple[Value
     """The batch of samples that are each what a tensor can be made of."""
     if not samples:
         if wanted is None or wanted.type_id is None:
-            raise ArgumentValueError(
-                "Element type unknown: a batch without samples needs `dtype`."
-            )
+            raise ArgumentValueError("Element type unknown: a batch without samples needs `dtype`.")
         spec = Spec(wanted.type_id, None)
         return ValueReference(spec, 0, HostValue([], spec)), True
     slots = []

@@ -136,7 +136,8 @@ def choice(
     shape_like : Tensor, Batch or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     p : float or list of float of shape (number of choices,), one for each sample allowed, optional
-        Probability of each choice; their sum is 1. All are as likely when not given.
+        Probability of each choice, or one that all have; their sum is 1. All are as likely when
+        not given.
     shape : int or list of int, one for each sample allowed, optional
         Shape of the output. Neither this nor `shape_like` given: one number, without axes.
     batch_size : int, optional

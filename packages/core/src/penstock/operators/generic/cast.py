@@ -22,7 +22,8 @@ from penstock.operators.support.pointwise.pointwise_batch import (
 )
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
-from penstock.types import DALIDataType, storage_dtype, to_numpy_type
+from penstock.types import DALIDataType, storage_dtype
+from penstock.types.dtypes import ENUM_TYPES, is_float, is_stored
 
 _OUTPUT_DOC = "The numbers in their new type, in the layout of the input."
 
@@ -31,13 +32,15 @@ class _Conversion(SampleOperator):
     """What `cast` and `cast_like` have in common."""
 
     def _to(self, data: Spec, dtype: DALIDataType) -> Spec:
-        try:
-            target = np.dtype(to_numpy_type(dtype))
-        except KeyError:
-            raise DataTypeError(
-                f"`dtype` must be a type of numbers or BOOL, got {dtype.name}."
-            ) from None
-        source = storage_dtype(data.dtype)
+        for enum, other in ((data.dtype, dtype), (dtype, data.dtype)):
+            if enum in ENUM_TYPES and is_float(other):
+                raise DataTypeError(
+                    f"Cannot cast from {data.dtype.name} to {dtype.name}. Enums can only "
+                    "participate in casts with integral types, but not floating point types."
+                )
+        if not is_stored(dtype):
+            raise DataTypeError(f"`dtype` must be a type of elements, got {dtype.name}.")
+        source, target = storage_dtype(data.dtype), storage_dtype(dtype)
         self._source, self._target = source, target
         self._convert = None if source == target else converter(source, target)
         return data._replace(dtype=dtype)

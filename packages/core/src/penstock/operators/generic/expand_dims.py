@@ -36,15 +36,15 @@ class ExpandDims(AxesOperator):
 
     def infer(self, data: Spec) -> Spec:
         axes, names = self.args.axes, self.args.new_axis_names
-        if len(set(axes)) != len(axes):
-            raise ArgumentValueError(f"`axes` has an axis more than once: {list(axes)}.")
         if any(axis < 0 for axis in axes):
-            raise OutOfRangeError(f"`axes` must not be negative, got {list(axes)}.")
+            raise OutOfRangeError(f"Axis value can't be negative: `axes` is {list(axes)}.")
         if names and len(names) != len(axes):
             raise ArgumentValueError(
-                f"`new_axis_names` must have a letter for each of the {len(axes)} new axes, got "
-                f'"{names}".'
+                f"Specified {len(axes)} new dimensions, but layout contains only {len(names)} new "
+                f'dimension names: `new_axis_names` is "{names}", `axes` is {list(axes)}.'
             )
+        if len(set(axes)) != len(axes):
+            raise ArgumentValueError(f"`axes` has an axis more than once: {list(axes)}.")
         if data.ndim is None:
             return Spec(data.dtype, None)
         self._checked_axes(data.ndim)
@@ -55,8 +55,8 @@ class ExpandDims(AxesOperator):
             return Spec(data.dtype, ndim)
         if data.ndim and not data.layout:
             raise LayoutError(
-                "`new_axis_names` needs data that has a layout; set one with "
-                "`fn.reshape(..., layout=...)`."
+                "Specifying ``new_axis_names`` requires an input with a proper layout. Set one "
+                "with `fn.reshape(..., layout=...)`."
             )
         letters = list(data.layout)
         for axis, letter in sorted(zip(axes, names, strict=True)):
@@ -76,6 +76,7 @@ class ExpandDims(AxesOperator):
         last = ndim + len(axes) - 1
         if any(axis > last for axis in axes):
             raise OutOfRangeError(
-                f"`axes` must lie in the output, which has axes 0 to {last}, got {list(axes)}."
+                f"`axes` must lie in the output, which has axes 0 to {last}, got {list(axes)}: the "
+                "data has not enough dimensions to add new axes at specified indices."
             )
         return axes

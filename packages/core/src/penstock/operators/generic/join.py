@@ -48,7 +48,9 @@ class Join(SampleOperator):
     def infer(self, *inputs: Spec) -> Spec:
         name = self.args.axis_name
         if name is not None and len(name) != 1:
-            raise LayoutError(f'`axis_name` must be a single character, got "{name}".')
+            raise LayoutError(
+                f'Unsupported axis_name value: it must be a single character, got "{name}".'
+            )
         first = inputs[0]
         for k, other in enumerate(inputs):
             if other.dtype != first.dtype or len({first.ndim, other.ndim} - {None}) > 1:

@@ -105,6 +105,7 @@ def check_predicate(predicate: Spec) -> None:
     """
     if predicate.ndim:
         raise ShapeError(
-            f"A condition must be a single number for each sample, got {predicate.ndim} "
-            "dimensions. Take one of the elements, as in `data[0]`, or reduce them to one."
+            "Conditions inside `if` statements are restricted to scalar (0-d tensors) inputs. Got "
+            f"a {predicate.ndim}-d input as a condition. Take one of the elements, as in "
+            "`data[0]`, or reduce them to one."
         )

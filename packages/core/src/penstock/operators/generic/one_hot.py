@@ -103,7 +103,9 @@ class OneHot(SampleOperator):
             raise ArgumentValueError(f"`num_classes` must not be negative, got {args.num_classes}.")
         name = args.axis_name
         if name is not None and len(name) != 1:
-            raise LayoutError(f'`axis_name` must be a single character, got "{name}".')
+            raise LayoutError(
+                f'Unsupported axis_name value: it must be a single character, got "{name}".'
+            )
         self.dtype = np.dtype(to_numpy_type(args.dtype))
         self.off = fill_of_type([args.off_value], self.dtype)
         self.on = fill_of_type([args.on_value], self.dtype)
@@ -121,8 +123,8 @@ class OneHot(SampleOperator):
         """Check that the output has the axes that its layout has."""
         if not single and not self.layout:
             raise LayoutError(
-                "Naming the new axis with `axis_name` requires that the input has a layout; "
-                "`fn.reshape(layout=...)` sets it."
+                "Input layout mismatch: naming the new axis with `axis_name` requires that the "
+                "input has a layout; `fn.reshape(layout=...)` sets it."
             )
         if single and self.layout:
             raise NotYetSupportedError(

@@ -239,7 +239,9 @@ def _one_each(c: PlanContext, size: int, name: str, count: int) -> np.ndarray | 
         )
     wrong = values <= 0
     if name == "align" and np.count_nonzero(wrong):
-        raise ArgumentValueError(f"`align` must be positive, got {values[wrong][0]}.")
+        raise ArgumentValueError(
+            f"Values of `align` argument must be positive. Got {values[wrong][0]}."
+        )
     return values
 
 

@@ -43,7 +43,7 @@ class PerFrame(SampleOperator):
 
     def infer(self, data: Spec) -> Spec:
         if data.ndim == 0:
-            raise ShapeError("A scalar has no axis that could count frames.")
+            raise ShapeError("Cannot mark zero-dimensional input as a sequence.")
         layout = data.layout
         if not layout:
             # Of data of unknown rank there is no layout to write down.
@@ -51,8 +51,9 @@ class PerFrame(SampleOperator):
         elif layout[0] != "F":
             if not self.args.replace:
                 raise LayoutError(
-                    f'The layout "{layout}" does not start with frames (F); `replace=True` renames '
-                    f'its first axis to make it "F{layout[1:]}".'
+                    "Per-frame argument input must be a sequence. The input layout should start "
+                    f"with 'F', got \"{layout}\"; `replace=True` renames its first axis to make it "
+                    f'"F{layout[1:]}".'
                 )
             layout = "F" + layout[1:]
         return data._replace(layout=layout)

@@ -64,8 +64,8 @@ class PermuteBatch(BatchOperator):
         for k, index in enumerate(indices):
             if not 0 <= index < c.size:
                 raise OutOfRangeError(
-                    f"Sample index out of range: indices[{k}] = {index} is not one of a batch of "
-                    f"{c.size} samples."
+                    f"Sample index out of range. indices[{k}] = {index} is not a valid index for "
+                    f"an input batch of {c.size} tensors."
                 )
         return indices
 

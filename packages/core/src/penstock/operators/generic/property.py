@@ -54,7 +54,7 @@ class GetProperty(SampleOperator):
         key = self.args.key
         if key not in _KEYS:
             allowed = " and ".join(f'"{k}"' for k in _KEYS)
-            raise ArgumentValueError(f'`key` is "{key}", but the properties are {allowed}.')
+            raise ArgumentValueError(f'Unsupported property key: "{key}"; there are {allowed}.')
         self._layout = _characters(data.layout) if key == "layout" else None
         return Spec(DALIDataType.UINT8, 1)
 

@@ -197,8 +197,9 @@ class Reshaping(SampleOperator):
         for k in np.flatnonzero(told.any(axis=1) & (known == 0).any(axis=1))[:1].tolist():
             axis, wanted = int(told[k].argmax()), shapes[k].tolist()
             raise ShapeError(
-                f"The extent of axis {axis} cannot be told: the others, "
-                f"{wanted[:axis] + wanted[axis + 1 :]}, hold no elements."
+                f"Cannot infer the extent of dimension {axis} when the volume of the others, "
+                f"{wanted[:axis] + wanted[axis + 1 :]}, is 0. Input shape: "
+                f"{' x '.join(map(str, extents[k].tolist()))}"
             )
         rest = own_bytes // target_bytes // np.maximum(volumes(known), 1)
         found = np.where(told, rest[:, np.newaxis], shapes)
@@ -207,9 +208,11 @@ class Reshaping(SampleOperator):
         for k in np.flatnonzero(wrong)[:1].tolist():
             shape, source = tuple(found[k].tolist()), tuple(extents[k].tolist())
             raise ShapeError(
-                f"Data of shape {source} ({math.prod(source)} elements of {self.source_size} "
-                f"bytes) does not fill the shape {shape} ({math.prod(shape)} elements of "
-                f"{target_bytes} bytes)."
+                "The volume of the new shape should match the one of the original shape. Requested "
+                f"a shape with {math.prod(shape)} elements but the original shape has "
+                f"{math.prod(source)} elements. Data of shape {source}, of {self.source_size} "
+                f"bytes an element, does not fill the shape {shape}, of {target_bytes} bytes an "
+                "element."
             )
         return found
 
@@ -314,8 +317,8 @@ def _check_wildcards(values: np.ndarray, name: str) -> None:
 def _check_source_axes(axes: np.ndarray, ndim: int) -> None:
     for k, position in np.argwhere((axes < -1) | (axes >= ndim))[:1].tolist():
         raise OutOfRangeError(
-            f"`src_dims[{position}]` is {axes[k, position]}, but it must be an axis of the input, "
-            f"0 to {ndim - 1}, or -1 for a new axis."
+            f"`src_dims[{position}]` is {axes[k, position]}, which is out of bounds. It must be an "
+            f"axis of the input, 0 to {ndim - 1}, or -1 for a new axis."
         )
 
 
@@ -323,8 +326,8 @@ def _check_factor_count(factors: np.ndarray, ndim: int) -> None:
     count = factors.shape[1]
     if count > ndim and (count > ndim + 1 or not (factors[:, -1] < 0).all()):
         raise ArgumentValueError(
-            f"`rel_shape` has {count} values, but the input has {ndim} dimensions. New axes need "
-            "`src_dims`."
+            f"`rel_shape` has more elements ({count}) than there are dimensions in the input "
+            f"({ndim}). To make new ones, use `src_dims`."
         )
 
 

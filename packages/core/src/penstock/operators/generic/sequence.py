@@ -32,7 +32,8 @@ _SEQUENCES = Input(
 def _check_sequence(data: Spec) -> None:
     if data.layout and data.layout[0] != "F":
         raise LayoutError(
-            f'Expected a sequence, whose layout begins with "F", got "{data.layout}". '
+            "Expected sequence as the input, where outermost dimension represents frames dimension "
+            f'`F`, got data with layout = "{data.layout}". '
             "`fn.transpose` brings another axis to the front, `fn.reshape(layout=...)` renames it."
         )
     if data.ndim is not None and data.ndim < 2:
@@ -120,7 +121,10 @@ class SequenceRearrange(SampleOperator):
         _check_sequence(data)
         order = self.tensor_args.get("new_order")
         if order is not None and order.ndim not in (1, None):
-            raise ShapeError(f"`new_order` must have one dimension, got {order.ndim}.")
+            raise ShapeError(
+                "`new_order` has a number of dimensions other than one. Input with dimension "
+                f"{order.ndim} cannot be converted to dimension 1."
+            )
         return data
 
     def plan(self, c: PlanContext, data: Samples) -> Planned:
@@ -128,14 +132,16 @@ class SequenceRearrange(SampleOperator):
         counts = np.array([len(order) for order in orders], np.int64)
         if not counts.all():
             raise ArgumentValueError(
-                "Empty result sequences are not allowed: `new_order` is empty."
+                f"Empty `new_order` for sample {int(counts.argmin())} is not allowed. Empty result "
+                "sequences are not allowed."
             )
-        for order, length in zip(orders, np.broadcast_to(shapes[:, 0], len(orders)), strict=True):
-            wrong = [k for k in order if not 0 <= k < length]
-            if wrong:
+        lengths = np.broadcast_to(shapes[:, 0], len(orders))
+        for sample, (order, length) in enumerate(zip(orders, lengths, strict=True)):
+            wrong = [(k, v) for k, v in enumerate(order) if not 0 <= v < length]
+            for k, value in wrong[:1]:
                 raise OutOfRangeError(
-                    f"`new_order` must be between 0 and {length - 1} for a sequence of {length} "
-                    f"elements, but it has {wrong[0]}."
+                    f"new_order[{k}] must be between 0 and input_sequence_length = {length} for "
+                    f"sample {sample}, but it is: {value}"
                 )
         rest = np.broadcast_to(shapes[:, 1:], (len(orders), shapes.shape[1] - 1))
         return Planned(np.column_stack([counts, rest]), (orders,))

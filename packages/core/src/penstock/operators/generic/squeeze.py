@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from penstock.errors import ArgumentValueError, OutOfRangeError, ShapeError, UsageError
@@ -42,7 +44,8 @@ class Squeeze(AxesOperator):
     def infer(self, data: Spec) -> Spec:
         names = self.args.axis_names
         if self.given("axes") == (names is not None):
-            raise UsageError("Give the axes to remove either as `axes` or as `axis_names`.")
+            how = "Provided both" if names is not None else "Provided neither of the"
+            raise UsageError(f"{how} ``axes`` and ``axis_names`` arguments; one is needed.")
         if "axes" in self.tensor_args:
             # How many axes remain is told by the data.
             self._axes = None
@@ -66,9 +69,14 @@ class Squeeze(AxesOperator):
         wrong = volumes(np.take_along_axis(shapes, kept, axis=1)) != volumes(shapes)
         for k in np.flatnonzero(wrong)[:1].tolist():
             axes = removed[k if len(removed) > 1 else 0].tolist()
+            own, new = (
+                math.prod(shapes[k].tolist()),
+                math.prod(shapes[k, kept[k % len(kept)]].tolist()),
+            )
             raise ShapeError(
                 f"Only axes of extent 1 can be removed, but the axes {sorted(axes)} of data of "
-                f"shape {tuple(shapes[k].tolist())} hold more."
+                f"shape {tuple(shapes[k].tolist())} hold more. Requested a shape with {new} "
+                f"elements but the original shape has {own} elements."
             )
         return kept
 
@@ -80,7 +88,7 @@ def _kept(removed: np.ndarray, ndim: int | None) -> np.ndarray | None:
     """
     ordered = np.sort(removed, axis=1)
     for axes in removed[(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)][:1].tolist():
-        raise ArgumentValueError(f"An axis is to be removed twice: {axes}.")
+        raise ArgumentValueError(f"Specified at least twice same dimension to remove. Got {axes}.")
     wrong = (removed < 0) | (False if ndim is None else removed >= ndim)
     for axis in removed[wrong][:1].tolist():
         last = "" if ndim is None else f", 0 to {ndim - 1}"

@@ -16,12 +16,7 @@ from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
 
 _SUM_TOLERANCE = 1e-4
-_NOT_A_COUNT = (
-    DALIDataType.BOOL,
-    DALIDataType.FLOAT16,
-    DALIDataType.FLOAT,
-    DALIDataType.FLOAT64,
-)
+_COUNTS = tuple(DALIDataType[f"{sign}INT{bits}"] for sign in ("U", "") for bits in (8, 16, 32, 64))
 
 
 @operator(
@@ -35,7 +30,8 @@ _NOT_A_COUNT = (
             "p",
             FloatListArg,
             None,
-            "Probability of each choice; their sum is 1. All are as likely when not given.",
+            "Probability of each choice, or one that all have; their sum is 1. All are as likely "
+            "when not given.",
             per_sample=True,
             shape_of="(number of choices,)",
         ),
@@ -53,10 +49,10 @@ class Choice(Shaped):
     """
 
     def infer(self, a: Spec, shape_like: Spec | None = None) -> Spec:
-        if a.ndim == 0 and a.dtype in _NOT_A_COUNT:
+        if a.ndim == 0 and a.dtype not in _COUNTS:
             raise DataTypeError(
-                f"`a` has no axes and the type {a.dtype.name}: the number of choices must have an "
-                "integer type. `fn.cast` converts it."
+                f"Data type {a.dtype.name.lower()} is not supported for 0D inputs. Supported types "
+                f"are: {', '.join(t.name.lower() for t in _COUNTS)}. `fn.cast` converts to one."
             )
         drawn = self.find_shape(shape_like)
         if drawn is None or a.ndim is None:
@@ -71,13 +67,16 @@ class Choice(Shaped):
         shape = self.sample_shape(c, shape_like)
         count = a.shape[0] if a.ndim else int(a)
         if count <= 0:
-            raise ShapeError(f"There is nothing to choose from: `a` has {count} choices.")
+            raise ShapeError(
+                f"Expected positive number of elements for sampling, got: {count} for sample: "
+                f"{c.index}. There is nothing to choose from."
+            )
         if c.args.p is None:
             indices = c.temp((1, math.prod(shape)), np.int64)
             fill_index(indices, c.seed, c.iteration, c.index, count, packed=a.ndim > 1)
             indices = indices.reshape(shape)
         else:
-            limits = _cumulated(c.args.p, count)
+            limits = _cumulated(c.args.p, count, c.index)
             uniforms = sample_uniforms(
                 c.seed, c.iteration, c.index, math.prod(shape), packed=a.ndim > 1
             )
@@ -91,15 +90,26 @@ class Choice(Shaped):
         return out
 
 
-def _cumulated(p: Sequence[float], count: int) -> np.ndarray:
+def _cumulated(p: Sequence[float], count: int, sample: int) -> np.ndarray:
     """Upper limits of the choices' parts of [0, 1); the last one is 1 and is not among them."""
+    if len(p) == 1:
+        p = tuple(p) * count
     if len(p) != count:
-        raise ArgumentValueError(f"`p` has {len(p)} probabilities for {count} choices.")
-    if not all(0.0 <= value <= 1.0 for value in p):
-        raise ArgumentValueError(f"`p`={tuple(p)} holds numbers that are not from 0 to 1.")
+        raise ArgumentValueError(
+            f'Unexpected shape for argument "p". Expected {{{count}}}, but got {{{len(p)}}}: one '
+            "probability for each choice."
+        )
+    for k, value in enumerate(p):
+        if not 0.0 <= value <= 1.0:
+            raise ArgumentValueError(
+                f"Probabilities must be in range [0, 1], but got: {value:g} for sample: {sample} "
+                f"at index {k}."
+            )
     total = sum(p)
     if abs(total - 1.0) >= _SUM_TOLERANCE:
-        raise ArgumentValueError(f"`p`={tuple(p)} has the sum {total}; it must be 1.")
+        raise ArgumentValueError(
+            f"Sum of probabilities must be 1.0, but got {total:g} for sample: {sample}."
+        )
     limits = np.cumsum(p) / total
     # Rounding must not make the last choices with a probability of zero possible.
     last = count - 1 - next(i for i, value in enumerate(reversed(p)) if value > 0.0)

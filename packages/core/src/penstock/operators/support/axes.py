@@ -19,9 +19,9 @@ def named_axes(names: str, layout: str) -> tuple[int, ...]:
     for letter in names:
         position = layout.find(letter)
         if position < 0:
-            described = f'the layout "{layout}"' if layout else "data without a layout"
+            described = f'the input layout "{layout}"' if layout else "data without a layout"
             raise LayoutError(
-                f'`axis_names` is "{names}" but there is no axis "{letter}" in {described}. '
+                f"`axis_names` is \"{names}\". Axis '{letter}' is not present in {described}. "
                 "Give `axes` or `axis_names`, or set the layout with `reshape(layout=...)`."
             )
         found.append(position)
@@ -42,7 +42,8 @@ def checked_axes(axes: Sequence[int], ndim: int) -> tuple[int, ...]:
     for axis in axes:
         if not -ndim <= axis < ndim:
             raise OutOfRangeError(
-                f"`axes` has {axis}, but {ndim}-dimensional data has axes {-ndim} to {ndim - 1}."
+                f"Axis index out of range: axis {axis} of `axes` is out of range. Expected range "
+                f"is [{-ndim}, {ndim - 1}] for a {ndim}D input."
             )
         resolved.append(axis % ndim)
     if len(set(resolved)) != len(resolved):

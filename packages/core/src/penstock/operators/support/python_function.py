@@ -372,6 +372,6 @@ def _layouts(given: Any, count: int) -> list[str]:
         )
     if len(given) > count:
         raise MisusedArgumentError(
-            f"`output_layouts` has {len(given)} layouts, but `num_outputs` is {count}."
+            f"The length of `output_layouts`, {len(given)}, is greater than `num_outputs`, {count}."
         )
     return [*given, *[""] * (count - len(given))]

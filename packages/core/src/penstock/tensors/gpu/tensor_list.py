@@ -487,4 +487,6 @@ def _as_sample(item: Any, number: int, stream: Any, device_id: int) -> TensorGPU
     except DataTypeError:
         raise
     except ArgumentTypeError as error:
-        raise ArgumentTypeError(f"Sample {number} cannot be made a tensor: {error}") from None
+        raise ArgumentTypeError(
+            f"Object at position {number} cannot be converted to TensorGPU: {error}"
+        ) from None

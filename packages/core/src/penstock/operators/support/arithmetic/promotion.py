@@ -84,8 +84,8 @@ def result_type(name: str, types: Sequence[DALIDataType]) -> DALIDataType:
     if operation.kind in ("bitwise", "shift") and is_float(promoted):
         got = ", ".join(t.name for t in types)
         raise DataTypeError(
-            f"`{operation.shown}` works on the bits of integers and booleans, got {got}. "
-            "`fn.cast` converts real numbers to an integer type."
+            f"Inputs to bitwise operator `{operation.shown}` must be of integral type, got {got}. "
+            "`fn.cast` converts real numbers to one."
         )
     if operation.kind == "comparison":
         return DALIDataType.BOOL
@@ -97,10 +97,10 @@ def result_type(name: str, types: Sequence[DALIDataType]) -> DALIDataType:
 def _no_booleans(operation: Operation) -> str:
     if operation.arity == 1:
         return (
-            f"`{operation.shown}` is not defined for booleans. Use `~` to negate them, or "
-            "`fn.cast` to make numbers of them."
+            f"Input to arithmetic operator `{operation.shown}` cannot be a boolean. Consider using "
+            "bitwise operator `~` to negate it, or `fn.cast` to make a number of it."
         )
     return (
-        f"`{operation.shown}` is not defined for booleans only. Combine booleans with `&`, `|`, "
-        "`^` or `*`, or make one operand a number with `fn.cast`."
+        f"Inputs to arithmetic operator `{operation.shown}` cannot be booleans. Consider using "
+        "bitwise operators `&`, `|`, `^`, or `*`, or make one operand a number with `fn.cast`."
     )

@@ -10,6 +10,6 @@ from penstock.errors import ShapeError
 def not_broadcastable(shapes: Sequence[tuple[int, ...]]) -> ShapeError:
     """The error for operands of these shapes."""
     return ShapeError(
-        "The operands' shapes cannot be broadcast to one: "
+        "Can't broadcast shapes of the operands to one: "
         f"{', '.join(map(str, shapes))}. Aligned at the last axis, extents must be equal or 1."
     )

@@ -135,10 +135,15 @@ class SliceWindow:
     def __init__(self, op: Operator, data: Spec, *positional: Spec) -> None:
         starts = [name for name in ("start", "rel_start") if op.given(name)]
         ends = [name for name in ("end", "rel_end", "shape", "rel_shape") if op.given(name)]
-        for group in (starts, ends):
+        for group, quoted in (
+            (starts, '"start" and "rel_start"'),
+            (ends, '"end", "rel_end", "shape", and "rel_shape"'),
+        ):
             if len(group) > 1:
                 listed = " and ".join(f"`{name}`" for name in group)
-                raise UsageError(f"{listed} exclude each other; give one of them.")
+                raise UsageError(
+                    f"{quoted} arguments are mutually exclusive, got {listed}; give one of them."
+                )
         named = starts + ends
         if named and positional:
             raise UsageError(

@@ -1,0 +1,368 @@
+"""Errors say what DALI's say in the words that programs search their texts for.
+
+A row is a scenario that fails in both libraries, with the words that stand in both texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from penstock.errors import PenstockError
+from tests.parity.outcomes import (
+    DALI,
+    PENSTOCK,
+    Library,
+    assert_same,
+    builtin_class,
+    outcome,
+)
+
+IMAGES = [np.zeros((40, 80, 3), np.uint8)] * 2
+FLOATS = [np.float32([1, 2])] * 2
+WHOLE = [np.int32([1, 2])] * 2
+TRUTHS = [np.array([True, False])] * 2
+ROWS_OF_5 = [np.zeros((5, 1), np.int64)] * 2
+BOX = [np.zeros((10, 20, 30), np.uint8)]
+RAGGED = [np.uint8([1, 2, 3]), np.uint8([1, 2])]
+
+Scenario = Callable[[Library], Any]
+
+
+def on(data: Any, graph: Callable[[Library, Any], Any], layout: str | None = None) -> Scenario:
+    """A pipeline that runs `graph` on `data`."""
+
+    def scenario(lib: Library) -> Any:
+        def define() -> Any:
+            return graph(lib, lib.fn.external_source(lambda: data, layout=layout))
+
+        return lib.pipe(define, len(data)).run()
+
+    return scenario
+
+
+def of(graph: Callable[[Library], Any], **settings: Any) -> Scenario:
+    """A pipeline that runs `graph`, without inputs."""
+    return lambda lib: lib.pipe(lambda: graph(lib), **settings).run()
+
+
+def shaped(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    return [np.zeros(shape, np.uint8) for shape in shapes]
+
+
+def drawn_axes(lib: Library, low: int, high: int) -> Any:
+    return lib.fn.random.uniform(range=(low, high), shape=(2,), dtype=lib.types.INT32)
+
+
+def box(lib: Library) -> Any:
+    return lib.types.Constant(0.0, shape=[10, 10, 3], device="cpu")
+
+
+NO_BOOLEANS = "to arithmetic operator `"
+WINDOW = "slice can't be placed out of bounds with current policy. got:"
+AXES = "out of range. expected range is [-3, 2] for a 3d input"
+TOO_LARGE = {"crop": (80, 160), "out_of_bounds_policy": "error"}
+GENERIC: list[tuple[Scenario, str]] = [
+    (on(WHOLE, lambda lib, x: lib.fn.one_hot(x, axis_name="CD"), "A"), "unsupported axis_name"),
+    (on(WHOLE, lambda lib, x: lib.fn.one_hot(x, axis_name=""), "A"), "unsupported axis_name value"),
+    (on(ROWS_OF_5, lambda lib, x: lib.fn.one_hot(x, axis_name="O")), "input layout mismatch"),
+    (on(IMAGES, lambda lib, x: lib.fn.crop(x, **TOO_LARGE), "HWC"), WINDOW),
+    (on(IMAGES, lambda lib, x: lib.fn.crop_mirror_normalize(x, **TOO_LARGE), "HWC"), WINDOW),
+    (
+        on(IMAGES, lambda lib, x: lib.fn.slice(x, start=[0], end=[4], shape=[3], axes=[0])),
+        '"end", "rel_end", "shape", and "rel_shape" arguments are mutually exclusive',
+    ),
+    (
+        on(IMAGES, lambda lib, x: lib.fn.crop(x, crop=(10, 10)), "ABC"),
+        'the layout "abc" does not match any of the allowed layouts',
+    ),
+    (of(lambda lib: lib.fn.pad(box(lib), axes=drawn_axes(lib, -10, -4))), AXES),
+    (of(lambda lib: lib.fn.pad(box(lib), axes=drawn_axes(lib, 3, 10))), AXES),
+    (
+        of(
+            lambda lib: lib.fn.slice(
+                box(lib), rel_start=[0.1, 0.1], rel_shape=[0.4, 0.5], axes=drawn_axes(lib, 3, 10)
+            )
+        ),
+        AXES,
+    ),
+    (
+        on(IMAGES, lambda lib, x: lib.fn.pad(x, axis_names="H", align=0), "HWC"),
+        "values of `align` argument must be positive.",
+    ),
+    (
+        on(BOX, lambda lib, x: lib.fn.expand_dims(x, axes=[4])),
+        "data has not enough dimensions to add new axes at specified indices.",
+    ),
+    (on(BOX, lambda lib, x: lib.fn.expand_dims(x, axes=[0, -1])), "axis value can't be negative"),
+    (
+        on(BOX, lambda lib, x: lib.fn.expand_dims(x, axes=[2, 0, 2], new_axis_names="AB"), "XYZ"),
+        "specified 3 new dimensions, but layout contains only 2 new dimension names",
+    ),
+    (
+        on(BOX, lambda lib, x: lib.fn.expand_dims(x, axes=[2], new_axis_names="C")),
+        "specifying ``new_axis_names`` requires an input with a proper layout.",
+    ),
+    (
+        on(WHOLE, lambda lib, x: lib.fn.permute_batch(x, indices=[0, 10])),
+        "is not a valid index for an input batch of",
+    ),
+    (
+        on([np.float32(1)] * 2, lambda lib, x: lib.fn.per_frame(x)),
+        "cannot mark zero-dimensional input as a sequence",
+    ),
+    (
+        on(ROWS_OF_5, lambda lib, x: lib.fn.per_frame(x), "XY"),
+        "argument input must be a sequence. the input layout should start with 'f'",
+    ),
+    (on(WHOLE, lambda lib, x: lib.fn.get_property(x, key="size")), "unsupported property key"),
+    (
+        on(WHOLE, lambda lib, x: lib.fn.reductions.sum(x, axes=-100)),
+        "axis index out of range",
+    ),
+    (
+        on(shaped((30, 1, 20), (10, 10, 10)), lambda lib, x: lib.fn.squeeze(x, axes=[1])),
+        "requested a shape with 100 elements but the original shape has 1000 elements.",
+    ),
+    (
+        on(shaped((2, 3, 4)), lambda lib, x: lib.fn.squeeze(x, axis_names="C"), "XYZ"),
+        "axis 'c' is not present in the input layout",
+    ),
+    (
+        on(shaped((1, 10)), lambda lib, x: lib.fn.squeeze(x, axes=[0], axis_names="X"), "XY"),
+        "provided both ``axes`` and ``axis_names`` arguments",
+    ),
+    (
+        on(shaped((3, 1)), lambda lib, x: lib.fn.squeeze(x, axes=[1, 1])),
+        "specified at least twice same dimension to remove.",
+    ),
+    (
+        on(shaped((20, 10, 20)), lambda lib, x: lib.fn.reshape(x, src_dims=[2, 0])),
+        "requested a shape with 400 elements but the original shape has 4000 elements.",
+    ),
+    (on(shaped((1, 2, 3)), lambda lib, x: lib.fn.reshape(x, src_dims=[0, 3])), "is out of bounds"),
+    (
+        on(shaped((4, 6)), lambda lib, x: lib.fn.reshape(x, rel_shape=[1, -1, 1])),
+        "`rel_shape` has more elements (3) than",
+    ),
+    (
+        on(shaped((4, 6), (32, 0)), lambda lib, x: lib.fn.reshape(x, rel_shape=[-1, 1])),
+        "is 0. input shape: 32 x 0",
+    ),
+    (on(RAGGED, lambda lib, x: x[2]), "out of range"),
+    (on(RAGGED, lambda lib, x: x[1, :]), "too many indices"),
+    (on(RAGGED, lambda lib, x: x[::0]), "step cannot be zero"),
+]
+SEQUENCES: list[tuple[Scenario, str]] = [
+    (
+        on(ROWS_OF_5, lambda lib, x: lib.fn.sequence_rearrange(x, new_order=[6, 7])),
+        "new_order[0] must be between",
+    ),
+    (
+        on(ROWS_OF_5, lambda lib, x: lib.fn.sequence_rearrange(x, new_order=[0, -1])),
+        "input_sequence_length = 5 for sample 0, but it is: -1",
+    ),
+    (
+        on(ROWS_OF_5, lambda lib, x: lib.fn.sequence_rearrange(x, new_order=[])),
+        "empty result sequences are not allowed",
+    ),
+    (
+        on(ROWS_OF_5, lambda lib, x: lib.fn.sequence_rearrange(x, new_order=[0]), "HW"),
+        'outermost dimension represents frames dimension `f`, got data with layout = "hw"',
+    ),
+]
+CHOICES: list[tuple[Scenario, str]] = [
+    (
+        of(lambda lib: lib.fn.random.choice(1, p=1.5)),
+        "but got: 1.5 for sample: 0 at index 0.",
+    ),
+    (
+        of(lambda lib: lib.fn.random.choice(3, p=[0.25])),
+        "sum of probabilities must be 1.0, but got 0.75 for sample: 0.",
+    ),
+    (
+        of(lambda lib: lib.fn.random.choice(-5)),
+        "expected positive number of elements for sampling, got: -5 for sample: 0.",
+    ),
+    (
+        of(lambda lib: lib.fn.random.choice(np.float64(5.0))),
+        "is not supported for 0d inputs. supported types are: uint8, uint16, uint32,",
+    ),
+    (
+        of(lambda lib: lib.fn.random.choice(lib.types.INTERP_CUBIC)),
+        "is not supported for 0d inputs.",
+    ),
+    (
+        of(lambda lib: lib.fn.random.choice(5, p=[0.25, 0.5, 0.25])),
+        'argument "p"',
+    ),
+    (
+        of(lambda lib: lib.fn.cast(lib.types.RGB, dtype=lib.types.FLOAT)),
+        "enums can only participate in casts with integral types",
+    ),
+    (
+        of(lambda lib: lib.fn.cast(1.0, dtype=lib.types.DATA_TYPE)),
+        "enums can only participate in casts with integral types",
+    ),
+]
+ARITHMETIC: list[tuple[Scenario, str]] = [
+    *(
+        (on(TRUTHS, lambda lib, x, f=name: getattr(lib.math, f)(x)), NO_BOOLEANS)
+        for name in ("sqrt", "log2", "floor", "sin", "atanh")
+    ),
+    (on(TRUTHS, lambda lib, x: x + x), "cannot be boolean"),
+    (on(TRUTHS, lambda lib, x: x - True), "consider using bitwise operator"),
+    (on(TRUTHS, lambda lib, x: x**x), NO_BOOLEANS),
+    (on(TRUTHS, lambda lib, x: lib.math.clamp(x, x, x)), NO_BOOLEANS),
+    (on(FLOATS, lambda lib, x: x & x), "must be of integral type"),
+    (on(WHOLE, lambda lib, x: x << 2.0), "must be of integral type"),
+    (on(FLOATS, lambda lib, x: ~x), "inputs to bitwise operator `"),
+    (on(RAGGED, lambda lib, x: x + np.zeros((5, 7))), "can't broadcast shapes"),
+]
+
+
+def wrong_branches(lib: Library) -> Any:
+    """A definition with a condition that is not a number."""
+
+    def definition() -> Any:
+        drawn = lib.fn.random.coin_flip(dtype=lib.types.BOOL)
+        if lib.fn.stack(drawn, drawn):
+            found = np.array(1)
+        else:
+            found = np.array(0)
+        return found
+
+    return conditional(lib, definition).run()
+
+
+def one_branch(lib: Library) -> Any:
+    """A definition that gives a variable a value in one branch."""
+
+    def definition() -> Any:
+        if lib.fn.random.coin_flip():
+            output = lib.fn.random.uniform()
+        return output
+
+    return conditional(lib, definition)
+
+
+def conditional(lib: Library, definition: Callable[[], Any]) -> Any:
+    settings = {"batch_size": 4, "num_threads": 1, "device_id": None}
+    return lib.pipeline_def(definition, enable_conditionals=True, **settings)()
+
+
+def typed(**settings: Any) -> Scenario:
+    """A pipeline that returns images, whose outputs are checked."""
+    return lambda lib: lib.source(
+        IMAGES, **{k: v(lib) if callable(v) else v for k, v in settings.items()}
+    ).run()
+
+
+def outputs(graph: Callable[[Library], Any]) -> Scenario:
+    def scenario(lib: Library) -> None:
+        pipe = lib.Pipeline(1, 1, None)
+        pipe.set_outputs(graph(lib))
+        pipe.build()
+
+    return scenario
+
+
+PIPELINES: list[tuple[Scenario, str]] = [
+    (wrong_branches, "restricted to scalar (0-d tensors) inputs"),
+    (one_branch, "'output' must also be initialized in the `else` branch"),
+    (on(WHOLE, lambda lib, x: min(x, x)), '"datanode" was used in conditional context'),
+    (
+        outputs(lambda lib: lib.fn.external_source([[WHOLE, WHOLE]], num_outputs=2)),
+        "illegal pipeline output type. the output 0 contains a nested `datanode`",
+    ),
+    (
+        outputs(lambda lib: "text"),
+        "illegal output type. the output 0 is a `<class 'str'>`.",
+    ),
+    (typed(output_ndim=-1), "must be non-negative"),
+    (typed(output_dtype=lambda lib: lib.types.NO_TYPE), "types.no_type"),
+    (typed(output_dtype=lambda lib: [lib.types.FLOAT]), "data type"),
+    (typed(output_ndim=2), "number of dimensions"),
+    (typed(output_ndim=[3, 3]), "do not match"),
+    (
+        of(lambda lib: lib.fn.cat([lib.fn.copy(1)] * 3, [lib.fn.copy(2)] * 2)[0]),
+        "all argument lists for multiple input sets used with operator `",
+    ),
+    (
+        of(lambda lib: lib.fn.python_function([lib.fn.copy(1)] * 2, function=abs)[0]),
+        "do not support multiple input sets",
+    ),
+    (
+        of(lambda lib: lib.fn.python_function(function=list, output_layouts=["HW", "C"])),
+        "is greater than",
+    ),
+    (
+        on(
+            IMAGES,
+            lambda lib, x: lib.fn.crop_mirror_normalize(
+                x, dtype=lib.types.FLOAT, output_dtype=lib.types.FLOAT
+            ),
+            "HWC",
+        ),
+        "unexpected",
+    ),
+    (lambda lib: lib.TensorListCPU(np.zeros((3, 5)))[3], "out of range"),
+    (lambda lib: lib.TensorListCPU(np.zeros((3, 5)))[-4], "out of range"),
+    (
+        lambda lib: lib.TensorListCPU([lib.TensorCPU(np.zeros(1, t)) for t in "fi"]),
+        "tensors cannot have different data types. tensor at position 1 has type '",
+    ),
+    (
+        lambda lib: lib.TensorListCPU([lib.TensorCPU(np.zeros(1)), object()]),
+        "object at position 1 cannot be converted to tensor",
+    ),
+    (
+        lambda lib: lib.types.ScalarConstant(lib.types.INT16),
+        "expected scalar value of type 'bool', 'int' or 'float', got ",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [GENERIC, SEQUENCES, CHOICES, ARITHMETIC, PIPELINES],
+    ids=["generic", "sequences", "choices", "arithmetic", "pipelines"],
+)
+def test_both_say_it(rows):
+    wrong = []
+    for number, (scenario, words) in enumerate(rows):
+        errors = [outcome(library, scenario).error for library in (DALI, PENSTOCK)]
+        if not all(error is not None and words in str(error).lower() for error in errors):
+            wrong.append(f"row {number}: {words!r} is not in both of {errors}")
+        elif not isinstance(errors[1], builtin_class(errors[0])):
+            wrong.append(f"row {number}: {type(errors[1])} is no {type(errors[0])}")
+        elif not isinstance(errors[1], PenstockError):
+            wrong.append(f"row {number}: {errors[1]!r} is none of Penstock's")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("dtype", ["DATA_TYPE", "INTERP_TYPE", "FLOAT", "INT8", "BOOL", "UINT64"])
+def test_enumerations_are_cast_like_integers(dtype):
+    def scenario(lib):
+        to, image_type = getattr(lib.types, dtype), lib.types.YCbCr
+        values = {"whole": 3, "small": np.int8(1), "member": image_type, "fraction": 1.0}
+        found = {}
+        for name, value in values.items():
+            try:
+                batch = lib.pipe(lambda v=value: lib.fn.cast(v, dtype=to)).run()[0]
+                found[name] = batch.dtype, batch.shape()
+            except Exception as error:
+                found[name] = isinstance(error, RuntimeError) or repr(error)
+        return found
+
+    assert_same(scenario)
+
+
+def test_one_probability_is_that_of_every_choice():
+    for p in (0.25, [0.25], np.float32([0.25])):
+        assert_same(
+            lambda lib, p=p: lib.pipe(lambda: lib.fn.random.choice(4, p=p)).run()[0].shape()
+        )
