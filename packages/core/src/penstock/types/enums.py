@@ -87,7 +87,7 @@ class DALIDataType(DALIEnum):
     def __call__(self) -> str:
         """What `TensorCPU.dtype` was as a method: a code of `struct`, such as ``"=f"``."""
         warnings.warn(
-            "`dtype` is a property; calling '.dtype()' is deprecated, please use '.dtype'.",
+            "Calling '.dtype()' is deprecated, please use '.dtype' instead",
             DeprecationWarning,
             stacklevel=2,
         )

@@ -33,7 +33,7 @@ class _Entry:
     """State kept under one name."""
 
     state: Any
-    type: str | None
+    type_name: str | None
     pending: bool
     """Whether it has yet to be given to its object."""
 
@@ -65,7 +65,7 @@ class Checkpoint:
     def clear(self) -> None:
         """Forget all objects and states."""
         self._objects: dict[str, Any] = {}
-        self._entries: dict[str, _Entry] = {}
+        self._states: dict[str, _Entry] = {}
         self._sequence = 0
         self._complete = False
         self._loaded = False
@@ -148,27 +148,29 @@ class Checkpoint:
         if old is not None:
             if type(old).__name__ != kind:
                 raise ArgumentTypeError(
-                    f"{name!r} is an object of type {type(old).__name__}; it cannot be replaced by "
-                    f"one of type {kind}."
+                    f"Cannot replace operator {name!r}, of type '{type(old).__name__}', by one of "
+                    f"type '{kind}'."
                 )
         elif self._complete:
             raise UsageError(
-                f"States were collected, and {name!r} is not among them; `clear` starts anew."
+                f"The checkpoint is completed: states were collected, and {name!r} is not among "
+                "them; `clear` starts anew."
             )
-        elif self._loaded and name not in self._entries:
+        elif self._loaded and name not in self._states:
             raise UnknownNameError(
-                f"The checkpoint that was loaded has no state {name!r}; its states are "
-                f"{', '.join(map(repr, self._entries))}. Names made by counting depend on the "
+                f"Loaded checkpoint has no state {name!r}; its states are "
+                f"{', '.join(map(repr, self._states))}. Names made by counting depend on the "
                 "order of registration: `register(op, name)` does not."
             )
-        entry = self._entries.get(name)
-        if entry is not None and entry.type is not None and entry.type != kind:
+        entry = self._states.get(name)
+        if entry is not None and entry.type_name is not None and entry.type_name != kind:
             raise ArgumentTypeError(
-                f"The state {name!r} is that of a {entry.type}, but the object is a {kind}."
+                f"Type mismatch: the state {name!r} is that of a '{entry.type_name}', but the "
+                f"object is a '{kind}'."
             )
 
     def _apply(self, name: str) -> None:
-        entry = self._entries.get(name)
+        entry = self._states.get(name)
         if entry is not None and entry.pending:
             self._objects[name].set_state(entry.state)
             entry.pending = False
@@ -183,7 +185,7 @@ class Checkpoint:
         """
         if name not in self._objects:
             raise UnknownNameError(f"No object {name!r} is registered.")
-        entry = self._entries.get(name)
+        entry = self._states.get(name)
         return None if entry is None else entry.state
 
     def set_state(self, name: str, value: Any, op_type: type | str | None = None) -> None:
@@ -212,14 +214,16 @@ class Checkpoint:
         kind = op_type.__name__ if isinstance(op_type, type) else op_type
         if kind is not None:
             kind = kind.rpartition(".")[2]
-        elif name in self._entries:
-            kind = self._entries[name].type
-        self._entries[name] = _Entry(value, kind, pending=True)
+        elif name in self._states:
+            kind = self._states[name].type_name
+        self._states[name] = _Entry(value, kind, pending=True)
 
     def _check_owners(self) -> None:
-        orphans = [name for name in self._entries if name not in self._objects]
+        orphans = [name for name in self._states if name not in self._objects]
         if orphans:
-            raise UsageError(f"There are states of objects that are not registered: {orphans}.")
+            raise UsageError(
+                f"There are states that have no corresponding registered ops: {orphans}."
+            )
 
     def collect(self) -> None:
         """Keep the states that all objects are in now.
@@ -234,7 +238,7 @@ class Checkpoint:
             name: _Entry(op.get_state(), type(op).__name__, pending=False)
             for name, op in self._objects.items()
         }
-        self._entries = collected
+        self._states = collected
         self._complete = True
         self._loaded = False
 
@@ -246,12 +250,12 @@ class Checkpoint:
         UsageError
             If a state has no object or an object no state. With no state at all, nothing happens.
         """
-        if not self._entries:
+        if not self._states:
             return
         self._check_owners()
-        missing = [name for name in self._objects if name not in self._entries]
+        missing = [name for name in self._objects if name not in self._states]
         if missing:
-            raise UsageError(f"There are no states of {missing}.")
+            raise UsageError(f"The checkpoint is incomplete: it has no states of {missing}.")
         for name, op in self._objects.items():
             self._check_type(op, name)
             self._apply(name)
@@ -264,11 +268,11 @@ class Checkpoint:
         UsageError
             If there are none.
         """
-        if not self._entries:
-            raise UsageError("There are no states to save: call `collect` first.")
+        if not self._states:
+            raise UsageError("The checkpoint is empty: call `collect` first.")
         states = {
-            name: {"state": str(entry.state), "type": entry.type}
-            for name, entry in self._entries.items()
+            name: {"state": str(entry.state), "type": entry.type_name}
+            for name, entry in self._states.items()
         }
         return json.dumps({"version": _VERSION, "states": states})
 
@@ -285,7 +289,7 @@ class Checkpoint:
             raise ArgumentValueError("This is no checkpoint: it has no version.")
         if found["version"] != _VERSION:
             raise ArgumentValueError(
-                f"The checkpoint has the format {found['version']!r}; known is {_VERSION}."
+                f"The checkpoint has the version {found['version']!r}; known is {_VERSION}."
             )
         states = found.get("states")
         if not isinstance(states, dict):
@@ -293,9 +297,16 @@ class Checkpoint:
         entries = {}
         for name, entry in states.items():
             if not isinstance(entry, dict) or "state" not in entry or "type" not in entry:
-                raise ArgumentValueError(f"The state {name!r} is not complete.")
+                raise ArgumentValueError(
+                    f"Invalid checkpoint entry {name!r}: it needs a `state` and a `type`."
+                )
+            if not isinstance(entry["type"], (str, type(None))):
+                raise ArgumentValueError(
+                    f"Invalid `type` of the checkpoint entry {name!r}: {entry['type']!r} is no "
+                    "name of a class."
+                )
             entries[name] = _Entry(entry["state"], entry["type"], pending=True)
-        self._entries = entries
+        self._states = entries
         self._loaded = True
         self._complete = False
 

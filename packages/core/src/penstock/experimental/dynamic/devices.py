@@ -57,8 +57,8 @@ class Device:
         if separator:
             if device_id is not None:
                 raise ArgumentValueError(
-                    f"`name`={name!r} says the number of the device already; leave out "
-                    f"`device_id`={device_id}."
+                    f"Invalid device name for a `device_id`: {name!r} says the number of the "
+                    f"device already; leave out `device_id`={device_id}."
                 )
             try:
                 device_id = int(number)
@@ -237,7 +237,9 @@ def _check_id(kind: str, device_id: int) -> None:
     if isinstance(device_id, bool) or not hasattr(device_id, "__index__"):
         raise ArgumentTypeError(f"`device_id` is an integer, got {device_id!r}.")
     if kind == "cpu":
-        raise ArgumentValueError(f"There is one CPU only: leave out the number {device_id}.")
+        raise ArgumentValueError(
+            f"Invalid device id: there is one CPU only, leave out the number {device_id}."
+        )
     if device_id < 0:
         raise ArgumentValueError(f"`device_id` is {device_id}, but must not be negative.")
     from penstock.tensors.gpu.runtime import get_runtime
@@ -245,7 +247,9 @@ def _check_id(kind: str, device_id: int) -> None:
     try:
         get_runtime(device_id)
     except GpuNotAvailableError as error:
-        raise ArgumentValueError(f"There is no GPU number {device_id}: {error}") from error
+        raise ArgumentValueError(
+            f"Invalid device id: there is no GPU number {device_id}: {error}"
+        ) from error
 
 
 def _default_device_type() -> str:

@@ -78,7 +78,7 @@ class ExternalSource:
         self._iterates = kind_of(source, cycle) == "iterable"
         if not self._iterates and _takes_arguments(source):
             raise ArgumentValueError(
-                "`source` takes arguments; in dynamic mode it is called without any."
+                "`source` takes arguments; in dynamic mode it must have no parameters."
             )
         self._source: Any = source
         self._iterator: Iterator[Any] | None = self._begun() if self._iterates else None
@@ -93,7 +93,8 @@ class ExternalSource:
         if isinstance(value, (list, tuple)) and not isinstance(value, single):
             if len(value) != self._num_outputs:
                 raise ArgumentValueError(
-                    f"`{name}` has {len(value)} elements for {self._num_outputs} outputs."
+                    f"`{name}` has {len(value)} elements, expected a sequence of size "
+                    f"{self._num_outputs}: one for each output."
                 )
             return list(value)
         return [value] * self._num_outputs
@@ -191,8 +192,8 @@ class ExternalSource:
         if not isinstance(element, (list, tuple)) or len(element) != self._num_outputs:
             found = f"{len(element)}" if isinstance(element, (list, tuple)) else type(element)
             raise ArgumentValueError(
-                f"`source` gave {found} where {self._num_outputs} outputs were expected: a tuple "
-                "has one element for each."
+                f"`source` gave {found}, expected {self._num_outputs} outputs: a tuple has one "
+                "element for each."
             )
         outputs = tuple([self._output(part, k, batch_size) for k, part in enumerate(element)])
         if len({isinstance(output, Batch) for output in outputs}) > 1:
@@ -213,8 +214,8 @@ class ExternalSource:
         batch = as_batch(part, dtype=dtype, layout=layout)
         if batch_size is not None and batch.batch_size != batch_size:
             raise MisusedArgumentError(
-                f"`source` gave a batch of {batch.batch_size} samples where `batch_size`="
-                f"{batch_size} were expected."
+                f"`source` gave a batch of {batch.batch_size} samples, expected batch size "
+                f"{batch_size}."
             )
         return batch if device is None else batch.to_device(device)
 

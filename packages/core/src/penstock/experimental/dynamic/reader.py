@@ -177,7 +177,7 @@ class Reader:
         if capture:
             size = self._max_batch_size if batch_size is None else batch_size
             if size is None:
-                raise ArgumentValueError("`capture`=True needs a `batch_size`.")
+                raise ArgumentValueError("`capture=True` requires a non-None batch_size.")
             return Loop(Epoch(self, size, ctx, captured=True), size, ctx)
         return Epoch(self, batch_size, ctx)
 
@@ -360,7 +360,8 @@ class Reader:
         if not self._checkpointing:
             raise UsageError(
                 f"`{self._place.shown}` keeps no states: make it with "
-                "`enable_checkpointing=True`, or register it with a checkpoint."
+                "`enable_checkpointing=True`, or register it with a checkpoint, before its first "
+                "iteration."
             )
         if self._state is not None and self._ahead is None:
             return _encoded(self._state)
@@ -523,7 +524,8 @@ def _encoded(state: dict[str, Any]) -> ReaderState:
 def _decoded(state: Any, reader: str) -> dict[str, Any]:
     if not isinstance(state, (str, bytes)):
         raise ArgumentTypeError(
-            f"`state` is what `get_state()` returned, a string; got {type(state).__name__}."
+            "`state` is what `get_state()` returned, a string (DALI's ReaderState); got "
+            f"{type(state).__name__}."
         )
     try:
         found = json.loads(base64.b64decode(state, validate=True))
