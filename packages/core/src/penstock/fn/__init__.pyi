@@ -2602,7 +2602,7 @@ def nonsilent_region(
 
     Parameters
     ----------
-    audio : DataNode or array_like, of FLOAT, UINT8, INT8, UINT16, INT16, UINT32, INT32, UINT64, INT64
+    audio : DataNode or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT
         A signal of one channel.
     bytes_per_sample_hint : int or list of int, optional
         Expected size of an output sample, in bytes.
@@ -3338,7 +3338,7 @@ def preemphasis_filter(
 
     Parameters
     ----------
-    data : DataNode or array_like, of FLOAT, UINT8, INT8, UINT16, INT16, UINT32, INT32, UINT64, INT64, FLOAT64
+    data : DataNode or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT, FLOAT64
         The signal.
     border : str, default "clamp"
         What stands before the first number: ``"clamp"``, itself; ``"zero"``, 0; ``"reflect"``,

@@ -33,8 +33,11 @@ ENUM_TYPES = frozenset((DALIDataType.IMAGE_TYPE, DALIDataType.DATA_TYPE, DALIDat
 """Element types whose elements are members of an enumeration, kept as int32."""
 
 _INT32 = np.dtype(np.int32)
-_INTEGERS = frozenset(DALIDataType(i) for i in range(DALIDataType.UINT8, DALIDataType.INT64 + 1))
-_FLOATS = frozenset((DALIDataType.FLOAT16, DALIDataType.FLOAT, DALIDataType.FLOAT64))
+
+INTEGERS = tuple(DALIDataType(i) for i in range(DALIDataType.UINT8, DALIDataType.INT64 + 1))
+"""Without a sign and with one, from narrow to wide each."""
+FLOATS = (DALIDataType.FLOAT16, DALIDataType.FLOAT, DALIDataType.FLOAT64)
+"""From narrow to wide."""
 
 FRAMEWORK_NAMES: dict[str, DALIDataType] = {
     "bool": DALIDataType.BOOL,
@@ -211,12 +214,12 @@ def to_dali_type(framework_type: Any) -> DALIDataType:
 
 def is_integer(dtype: DALIDataType) -> bool:
     """Whether `dtype` is one of the eight integer types."""
-    return dtype in _INTEGERS
+    return dtype in INTEGERS
 
 
 def is_float(dtype: DALIDataType) -> bool:
     """Whether `dtype` is one of the three floating-point types."""
-    return dtype in _FLOATS
+    return dtype in FLOATS
 
 
 def is_bool(dtype: DALIDataType) -> bool:

@@ -2453,7 +2453,7 @@ def nonsilent_region(
 
     Parameters
     ----------
-    audio : Tensor, Batch or array_like, of FLOAT, UINT8, INT8, UINT16, INT16, UINT32, INT32, UINT64, INT64
+    audio : Tensor, Batch or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT
         A signal of one channel.
     cutoff_db : float, default -60.0
         Power from which on the signal is not silent, in dB relative to the reference.
@@ -3209,7 +3209,7 @@ def preemphasis_filter(
 
     Parameters
     ----------
-    data : Tensor, Batch or array_like, of FLOAT, UINT8, INT8, UINT16, INT16, UINT32, INT32, UINT64, INT64, FLOAT64
+    data : Tensor, Batch or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT, FLOAT64
         The signal.
     border : str, default "clamp"
         What stands before the first number: ``"clamp"``, itself; ``"zero"``, 0; ``"reflect"``,

@@ -17,7 +17,7 @@ Function = Callable[..., Any]
 _EXACT_QUOTIENT = 2.0**29
 
 
-APPROXIMATE = frozenset(
+TRANSCENDENTAL = frozenset(
     {
         "pow",
         "fpow",
@@ -41,7 +41,7 @@ APPROXIMATE = frozenset(
         "cbrt",
     }
 )
-"""Operations whose last bit NumPy computes differently where memory is read backwards."""
+"""Their last bit NumPy computes differently where memory is read backwards."""
 
 
 def _allocates(function: Function) -> Function:

@@ -17,48 +17,40 @@ _normal_float32, _normal_float64 = normal.normal_float32, normal.normal_float64
 
 
 @njit()
-def uniform_float32(
-    out: np.ndarray, low: float, high: float, first: int, i0: int, i1: int, k0: int, k1: int
-) -> None:
+def uniform_float32(out: np.ndarray, low: float, high: float, first: int, key: philox.Key) -> None:
     """`philox.uniform_float32`."""
-    _uniform_float32(out, low, high, first, i0, i1, k0, k1)
+    _uniform_float32(out, low, high, first, key)
 
 
 @njit()
-def uniform_float64(
-    out: np.ndarray, low: float, high: float, first: int, i0: int, i1: int, k0: int, k1: int
-) -> None:
+def uniform_float64(out: np.ndarray, low: float, high: float, first: int, key: philox.Key) -> None:
     """`philox.uniform_float64`."""
-    _uniform_float64(out, low, high, first, i0, i1, k0, k1)
+    _uniform_float64(out, low, high, first, key)
 
 
 @njit()
-def index_int64(
-    out: np.ndarray, choices: int, first: int, i0: int, i1: int, k0: int, k1: int
-) -> None:
+def index_int64(out: np.ndarray, choices: int, first: int, key: philox.Key) -> None:
     """`philox.index_int64`."""
-    _index_int64(out, choices, first, i0, i1, k0, k1)
+    _index_int64(out, choices, first, key)
 
 
 @njit()
-def bernoulli_uint8(
-    out: np.ndarray, threshold: int, first: int, i0: int, i1: int, k0: int, k1: int
-) -> None:
+def bernoulli_uint8(out: np.ndarray, threshold: int, first: int, key: philox.Key) -> None:
     """`philox.bernoulli_uint8`."""
-    _bernoulli_uint8(out, threshold, first, i0, i1, k0, k1)
+    _bernoulli_uint8(out, threshold, first, key)
 
 
 @njit()
 def normal_float32(
-    out: np.ndarray, mean: float, stddev: float, first: int, i0: int, i1: int, k0: int, k1: int
+    out: np.ndarray, mean: float, stddev: float, first: int, key: philox.Key
 ) -> None:
     """`normal.normal_float32`."""
-    _normal_float32(out, mean, stddev, first, i0, i1, k0, k1)
+    _normal_float32(out, mean, stddev, first, key)
 
 
 @njit()
 def normal_float64(
-    out: np.ndarray, mean: float, stddev: float, first: int, i0: int, i1: int, k0: int, k1: int
+    out: np.ndarray, mean: float, stddev: float, first: int, key: philox.Key
 ) -> None:
     """`normal.normal_float64`."""
-    _normal_float64(out, mean, stddev, first, i0, i1, k0, k1)
+    _normal_float64(out, mean, stddev, first, key)

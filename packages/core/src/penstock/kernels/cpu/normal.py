@@ -19,6 +19,7 @@ from penstock.kernels.cpu.philox import (
     TILE_BLOCKS,
     TWO_32,
     TWO_53,
+    Key,
     fill_words,
 )
 
@@ -118,14 +119,7 @@ def box_muller(radius: np.ndarray, angle: np.ndarray, bits: np.ndarray, pairs: i
 
 @njit(nogil=True)
 def normal_float32(
-    out: np.ndarray,
-    mean: float,
-    stddev: float,
-    first_sample: int,
-    iteration_low: int,
-    iteration_high: int,
-    key0: int,
-    key1: int,
+    out: np.ndarray, mean: float, stddev: float, first_sample: int, key: Key
 ) -> None:
     """Fill float32 (samples, elements) with a normal distribution."""
     samples, count = out.shape
@@ -136,16 +130,7 @@ def normal_float32(
     for s in range(samples):
         for start in range(0, count, TILE):
             n = min(TILE, count - start)
-            fill_words(
-                words,
-                (n + 3) // 4,
-                start // 4,
-                first_sample + s,
-                iteration_low,
-                iteration_high,
-                key0,
-                key1,
-            )
+            fill_words(words, (n + 3) // 4, start // 4, first_sample + s, key)
             pairs = (n + 1) // 2
             for i in range(pairs):
                 radius[i] = (np.float64(words[2 * i]) + 1.0) * TWO_32
@@ -160,14 +145,7 @@ def normal_float32(
 
 @njit(nogil=True)
 def normal_float64(
-    out: np.ndarray,
-    mean: float,
-    stddev: float,
-    first_sample: int,
-    iteration_low: int,
-    iteration_high: int,
-    key0: int,
-    key1: int,
+    out: np.ndarray, mean: float, stddev: float, first_sample: int, key: Key
 ) -> None:
     """Fill float64 (samples, elements) with a normal distribution."""
     samples, count = out.shape
@@ -179,16 +157,7 @@ def normal_float64(
         for start in range(0, count, TILE // 2):
             n = min(TILE // 2, count - start)
             pairs = (n + 1) // 2
-            fill_words(
-                words,
-                pairs,
-                start // 2,
-                first_sample + s,
-                iteration_low,
-                iteration_high,
-                key0,
-                key1,
-            )
+            fill_words(words, pairs, start // 2, first_sample + s, key)
             for i in range(pairs):
                 first = (np.uint64(words[4 * i]) << HALF) | np.uint64(words[4 * i + 1])
                 second = (np.uint64(words[4 * i + 2]) << HALF) | np.uint64(words[4 * i + 3])

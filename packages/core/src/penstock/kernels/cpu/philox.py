@@ -34,6 +34,9 @@ TWO_53 = 2.0**-53
 TILE_BLOCKS = 256
 TILE = 4 * TILE_BLOCKS
 
+Key = tuple[int, int, int, int]
+"""The iteration's number and the seed, in two halves of 32 bits each, the lower ones first."""
+
 
 @njit(nogil=True)
 def block(
@@ -59,19 +62,10 @@ def block(
 
 
 @njit(nogil=True)
-def fill_words(
-    words: np.ndarray,
-    blocks: int,
-    first_block: int,
-    sample: int,
-    iteration_low: int,
-    iteration_high: int,
-    key0: int,
-    key1: int,
-) -> None:
+def fill_words(words: np.ndarray, blocks: int, first_block: int, sample: int, key: Key) -> None:
     """The words of `blocks` blocks, four each, from block `first_block` on."""
     for b in range(blocks):
-        w0, w1, w2, w3 = block(first_block + b, sample, iteration_low, iteration_high, key0, key1)
+        w0, w1, w2, w3 = block(first_block + b, sample, key[0], key[1], key[2], key[3])
         words[4 * b] = w0
         words[4 * b + 1] = w1
         words[4 * b + 2] = w2
@@ -79,21 +73,13 @@ def fill_words(
 
 
 @njit(nogil=True)
-def uniforms(
-    count: int,
-    offset: int,
-    sample: int,
-    iteration_low: int,
-    iteration_high: int,
-    key0: int,
-    key1: int,
-) -> np.ndarray:
+def uniforms(count: int, offset: int, sample: int, key: Key) -> np.ndarray:
     """A new float64 array of `count` numbers in [0, 1), after the first `offset` of the stream."""
     first_block = offset // 2
     skip = offset - 2 * first_block
     blocks = (skip + count + 1) // 2
     words = np.empty(4 * blocks, np.uint32)
-    fill_words(words, blocks, first_block, sample, iteration_low, iteration_high, key0, key1)
+    fill_words(words, blocks, first_block, sample, key)
     out = np.empty(count, np.float64)
     for i in range(count):
         j = 2 * (i + skip)
@@ -103,16 +89,7 @@ def uniforms(
 
 
 @njit(nogil=True)
-def uniform_float32(
-    out: np.ndarray,
-    low: float,
-    high: float,
-    first_sample: int,
-    iteration_low: int,
-    iteration_high: int,
-    key0: int,
-    key1: int,
-) -> None:
+def uniform_float32(out: np.ndarray, low: float, high: float, first_sample: int, key: Key) -> None:
     """Fill float32 (samples, elements) from [low, high)."""
     samples, count = out.shape
     words = np.empty(TILE, np.uint32)
@@ -123,32 +100,14 @@ def uniform_float32(
     for s in range(samples):
         for start in range(0, count, TILE):
             n = min(TILE, count - start)
-            fill_words(
-                words,
-                (n + 3) // 4,
-                start // 4,
-                first_sample + s,
-                iteration_low,
-                iteration_high,
-                key0,
-                key1,
-            )
+            fill_words(words, (n + 3) // 4, start // 4, first_sample + s, key)
             for i in range(n):
                 value = np.float32(low + np.float64(words[i]) * TWO_32 * span)
                 out[s, start + i] = last if value >= high32 else value
 
 
 @njit(nogil=True)
-def uniform_float64(
-    out: np.ndarray,
-    low: float,
-    high: float,
-    first_sample: int,
-    iteration_low: int,
-    iteration_high: int,
-    key0: int,
-    key1: int,
-) -> None:
+def uniform_float64(out: np.ndarray, low: float, high: float, first_sample: int, key: Key) -> None:
     """Fill float64 (samples, elements) from [low, high)."""
     samples, count = out.shape
     words = np.empty(TILE, np.uint32)
@@ -157,16 +116,7 @@ def uniform_float64(
     for s in range(samples):
         for start in range(0, count, TILE // 2):
             n = min(TILE // 2, count - start)
-            fill_words(
-                words,
-                (n + 1) // 2,
-                start // 2,
-                first_sample + s,
-                iteration_low,
-                iteration_high,
-                key0,
-                key1,
-            )
+            fill_words(words, (n + 1) // 2, start // 2, first_sample + s, key)
             for i in range(n):
                 bits = (np.uint64(words[2 * i]) << HALF) | np.uint64(words[2 * i + 1])
                 value = low + np.float64(bits >> ELEVEN) * TWO_53 * span
@@ -174,15 +124,7 @@ def uniform_float64(
 
 
 @njit(nogil=True)
-def index_int64(
-    out: np.ndarray,
-    choices: int,
-    first_sample: int,
-    iteration_low: int,
-    iteration_high: int,
-    key0: int,
-    key1: int,
-) -> None:
+def index_int64(out: np.ndarray, choices: int, first_sample: int, key: Key) -> None:
     """Fill int64 (samples, elements) from 0 ... choices - 1.
 
     The high word of word times `choices`: biased by less than choices / 2**32.
@@ -192,45 +134,19 @@ def index_int64(
     for s in range(samples):
         for start in range(0, count, TILE):
             n = min(TILE, count - start)
-            fill_words(
-                words,
-                (n + 3) // 4,
-                start // 4,
-                first_sample + s,
-                iteration_low,
-                iteration_high,
-                key0,
-                key1,
-            )
+            fill_words(words, (n + 3) // 4, start // 4, first_sample + s, key)
             for i in range(n):
                 out[s, start + i] = np.int64((np.uint64(words[i]) * np.uint64(choices)) >> HALF)
 
 
 @njit(nogil=True)
-def bernoulli_uint8(
-    out: np.ndarray,
-    threshold: int,
-    first_sample: int,
-    iteration_low: int,
-    iteration_high: int,
-    key0: int,
-    key1: int,
-) -> None:
+def bernoulli_uint8(out: np.ndarray, threshold: int, first_sample: int, key: Key) -> None:
     """Fill uint8 (samples, elements) with 1 where the word is below `threshold`, else 0."""
     samples, count = out.shape
     words = np.empty(TILE, np.uint32)
     for s in range(samples):
         for start in range(0, count, TILE):
             n = min(TILE, count - start)
-            fill_words(
-                words,
-                (n + 3) // 4,
-                start // 4,
-                first_sample + s,
-                iteration_low,
-                iteration_high,
-                key0,
-                key1,
-            )
+            fill_words(words, (n + 3) // 4, start // 4, first_sample + s, key)
             for i in range(n):
                 out[s, start + i] = np.uint8(1) if np.int64(words[i]) < threshold else np.uint8(0)

@@ -17,6 +17,7 @@ from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.philox_draws import (
     ELEMENT_STRIDE,
     SAMPLE_STRIDE,
+    Place,
     double_unit,
     single_unit,
 )
@@ -97,29 +98,20 @@ def _gamma(
 
 
 @njit(nogil=True)
-def beta(
-    out: np.ndarray,
-    alpha: float,
-    beta: float,
-    single: bool,
-    first_sample: np.uint64,
-    key: np.uint64,
-    sequence: np.uint64,
-    offset: np.uint64,
-    phase: np.uint64,
-) -> None:
+def beta(out: np.ndarray, alpha: float, beta: float, single: bool, place: Place) -> None:
     """Fill float64 (samples, elements) with a beta distribution."""
+    first_sample, key, sequence, offset, phase = place
     samples, count = out.shape
-    place = np.empty(1, np.uint64)
+    word = np.empty(1, np.uint64)
     for s in range(samples):
         stream = sequence + (first_sample + np.uint64(s)) * SAMPLE_STRIDE
         kept_x = np.zeros(2)
         kept_y = np.zeros(2)
         for e in range(count):
-            place[0] = phase + np.uint64(e) * ELEMENT_STRIDE
+            word[0] = phase + np.uint64(e) * ELEMENT_STRIDE
             while True:
-                x = _gamma(alpha, single, key, stream, offset, place, kept_x)
-                y = _gamma(beta, single, key, stream, offset, place, kept_y)
+                x = _gamma(alpha, single, key, stream, offset, word, kept_x)
+                y = _gamma(beta, single, key, stream, offset, word, kept_y)
                 if x + y > 0.0:  # both vanish for tiny parameters only
                     break
             out[s, e] = x / (x + y)

@@ -33,6 +33,9 @@ _TWO = np.uint64(2)
 _ONE = np.uint64(1)
 _TINY = 2.0**-33
 
+Place = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
+"""Number of the first sample, and the state of the generator: key, sequence, offset and phase."""
+
 
 @njit(nogil=True)
 def word(key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint64) -> np.uint64:
@@ -67,21 +70,12 @@ def double_unit(key: np.uint64, sequence: np.uint64, offset: np.uint64, number: 
 
 
 @njit(nogil=True)
-def uniform(
-    out: np.ndarray,
-    low: float,
-    high: float,
-    single: bool,
-    first_sample: np.uint64,
-    key: np.uint64,
-    sequence: np.uint64,
-    offset: np.uint64,
-    phase: np.uint64,
-) -> None:
+def uniform(out: np.ndarray, low: float, high: float, single: bool, place: Place) -> None:
     """Fill float32 or float64 (samples, elements) from [low, high).
 
     `single` draws float32 numbers whatever the type of `out`.
     """
+    first_sample, key, sequence, offset, phase = place
     samples, count = out.shape
     if single:
         low = np.float64(np.float32(low))
@@ -101,16 +95,9 @@ def uniform(
 
 
 @njit(nogil=True)
-def unit(
-    out: np.ndarray,
-    stride: np.uint64,
-    first_sample: np.uint64,
-    key: np.uint64,
-    sequence: np.uint64,
-    offset: np.uint64,
-    phase: np.uint64,
-) -> None:
+def unit(out: np.ndarray, stride: np.uint64, place: Place) -> None:
     """Fill float64 (samples, elements) from [0, 1), elements `stride` words apart."""
+    first_sample, key, sequence, offset, phase = place
     samples, count = out.shape
     for s in range(samples):
         stream = sequence + (first_sample + np.uint64(s)) * SAMPLE_STRIDE
@@ -119,18 +106,9 @@ def unit(
 
 
 @njit(nogil=True)
-def normal(
-    out: np.ndarray,
-    mean: float,
-    stddev: float,
-    single: bool,
-    first_sample: np.uint64,
-    key: np.uint64,
-    sequence: np.uint64,
-    offset: np.uint64,
-    phase: np.uint64,
-) -> None:
+def normal(out: np.ndarray, mean: float, stddev: float, single: bool, place: Place) -> None:
     """Fill float32 or float64 (samples, elements) with a normal distribution."""
+    first_sample, key, sequence, offset, phase = place
     samples, count = out.shape
     tile = min(max(count, 1), TILE)
     radius = np.empty(tile)
@@ -160,16 +138,9 @@ def normal(
 
 
 @njit(nogil=True)
-def bernoulli(
-    out: np.ndarray,
-    threshold: int,
-    first_sample: np.uint64,
-    key: np.uint64,
-    sequence: np.uint64,
-    offset: np.uint64,
-    phase: np.uint64,
-) -> None:
+def bernoulli(out: np.ndarray, threshold: int, place: Place) -> None:
     """Fill uint8 (samples, elements): 1 where the word is below `threshold`, else 0."""
+    first_sample, key, sequence, offset, phase = place
     samples, count = out.shape
     for s in range(samples):
         stream = sequence + (first_sample + np.uint64(s)) * SAMPLE_STRIDE
@@ -179,19 +150,12 @@ def bernoulli(
 
 
 @njit(nogil=True)
-def below(
-    out: np.ndarray,
-    bounds: np.ndarray,
-    first_sample: np.uint64,
-    key: np.uint64,
-    sequence: np.uint64,
-    offset: np.uint64,
-    phase: np.uint64,
-) -> None:
+def below(out: np.ndarray, bounds: np.ndarray, place: Place) -> None:
     """Fill int64 (samples, elements): each from 0 ... bound - 1, one element behind the other.
 
     `bounds` are uint64 of the same shape, at most 2**32. Where the bound is 1, no word is taken.
     """
+    first_sample, key, sequence, offset, phase = place
     samples, count = out.shape
     for s in range(samples):
         stream = sequence + (first_sample + np.uint64(s)) * SAMPLE_STRIDE
@@ -211,20 +175,12 @@ def below(
 
 
 @njit(nogil=True)
-def index(
-    out: np.ndarray,
-    choices: np.uint64,
-    packed: bool,
-    first_sample: np.uint64,
-    key: np.uint64,
-    sequence: np.uint64,
-    offset: np.uint64,
-    phase: np.uint64,
-) -> None:
+def index(out: np.ndarray, choices: np.uint64, packed: bool, place: Place) -> None:
     """Fill int64 (samples, elements) from 0 ... choices - 1, of which there are at most 2**32.
 
     `packed` draws an element behind the other, without a gap.
     """
+    first_sample, key, sequence, offset, phase = place
     samples, count = out.shape
     rejected = (np.uint64(1) << HALF) % choices
     for s in range(samples):

@@ -10,46 +10,26 @@ A seed may be a `DrawSeed`, which is the state of a generator. The numbers are t
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from types import ModuleType
 
 import numpy as np
 
-from penstock._forking import no_fork
+from penstock.kernels.cpu import beta as beta_kernel
+from penstock.kernels.cpu import few_draws, normal, philox, philox_beta, philox_draws
 from penstock.kernels.cpu.philox_state import DrawSeed, words_of
 
 _WORD = 0xFFFFFFFF
 _FEW = 4096
 
 
-@functools.cache
-def _philox() -> ModuleType:
-    with no_fork:
-        from penstock.kernels.cpu import philox
-
-    return philox
-
-
-@functools.cache
-def _draws() -> ModuleType:
-    with no_fork:
-        from penstock.kernels.cpu import philox_draws
-
-    return philox_draws
-
-
-@functools.cache
-def _draws_beta() -> ModuleType:
-    with no_fork:
-        from penstock.kernels.cpu import philox_beta
-
-    return philox_beta
-
-
 def _float32(value: float) -> float:
     """`value` in the precision in which DALI takes arguments, whatever type is drawn."""
     return float(np.float32(value))
+
+
+def _key(seed: int, iteration: int) -> tuple[int, int, int, int]:
+    """A `penstock.kernels.cpu.philox.Key`."""
+    return iteration & _WORD, iteration >> 32, seed & _WORD, (seed >> 32) & _WORD
 
 
 def _place(seed: DrawSeed, iteration: int, first_sample: int) -> tuple[np.uint64, ...]:
@@ -64,33 +44,9 @@ def _place(seed: DrawSeed, iteration: int, first_sample: int) -> tuple[np.uint64
     )
 
 
-@functools.cache
-def _normal() -> ModuleType:
-    with no_fork:
-        from penstock.kernels.cpu import normal
-
-    return normal
-
-
-@functools.cache
-def _few() -> ModuleType:
-    with no_fork:
-        from penstock.kernels.cpu import few_draws
-
-    return few_draws
-
-
 def _are_few(out: np.ndarray) -> bool:
     """Whether to draw without letting other threads have the interpreter meanwhile."""
     return len(out) > 1 and out.size <= _FEW
-
-
-@functools.cache
-def _beta() -> ModuleType:
-    with no_fork:
-        from penstock.kernels.cpu import beta
-
-    return beta
 
 
 def sample_uniforms(
@@ -111,24 +67,18 @@ def sample_uniforms(
     """
     if type(seed) is DrawSeed:
         out = np.empty((1, offset + count), np.float64)
-        stride = np.uint64(2) if packed else _draws().ELEMENT_STRIDE
-        _draws().unit(out, stride, *_place(seed, iteration, sample))
+        stride = np.uint64(2) if packed else philox_draws.ELEMENT_STRIDE
+        philox_draws.unit(out, stride, _place(seed, iteration, sample))
         return out[0, offset:]
-    return _philox().uniforms(  # type: ignore[no-any-return]
-        count,
-        offset,
-        sample,
-        iteration & _WORD,
-        iteration >> 32,
-        seed & _WORD,
-        (seed >> 32) & _WORD,
+    return philox.uniforms(  # type: ignore[no-any-return]
+        count, offset, sample, _key(seed, iteration)
     )
 
 
 def fill_unit(out: np.ndarray, seed: int, iteration: int, first_sample: int) -> None:
     """Fill a C-contiguous float64 array (samples, elements) as `sample_uniforms` does a sample."""
     if type(seed) is DrawSeed:
-        _draws().unit(out, _draws().ELEMENT_STRIDE, *_place(seed, iteration, first_sample))
+        philox_draws.unit(out, philox_draws.ELEMENT_STRIDE, _place(seed, iteration, first_sample))
     else:
         fill_uniform(out, seed, iteration, first_sample, 0.0, 1.0)
 
@@ -150,22 +100,13 @@ def fill_uniform(
     """
     if type(seed) is DrawSeed:
         single = single or out.dtype == np.float32
-        _draws().uniform(
-            out, _float32(low), _float32(high), single, *_place(seed, iteration, first_sample)
+        philox_draws.uniform(
+            out, _float32(low), _float32(high), single, _place(seed, iteration, first_sample)
         )
         return
-    kernels = _few() if _are_few(out) else _philox()
+    kernels = few_draws if _are_few(out) else philox
     fill = kernels.uniform_float32 if out.dtype == np.float32 else kernels.uniform_float64
-    fill(
-        out,
-        float(low),
-        float(high),
-        first_sample,
-        iteration & _WORD,
-        iteration >> 32,
-        seed & _WORD,
-        (seed >> 32) & _WORD,
-    )
+    fill(out, float(low), float(high), first_sample, _key(seed, iteration))
 
 
 def fill_normal(
@@ -184,22 +125,13 @@ def fill_normal(
     """
     if type(seed) is DrawSeed:
         single = single or out.dtype == np.float32
-        _draws().normal(
-            out, _float32(mean), _float32(stddev), single, *_place(seed, iteration, first_sample)
+        philox_draws.normal(
+            out, _float32(mean), _float32(stddev), single, _place(seed, iteration, first_sample)
         )
         return
-    kernels = _few() if _are_few(out) else _normal()
+    kernels = few_draws if _are_few(out) else normal
     fill = kernels.normal_float32 if out.dtype == np.float32 else kernels.normal_float64
-    fill(
-        out,
-        float(mean),
-        float(stddev),
-        first_sample,
-        iteration & _WORD,
-        iteration >> 32,
-        seed & _WORD,
-        (seed >> 32) & _WORD,
-    )
+    fill(out, float(mean), float(stddev), first_sample, _key(seed, iteration))
 
 
 def fill_index(
@@ -216,18 +148,10 @@ def fill_index(
     `count` is below 2**32. For `packed` see `sample_uniforms`.
     """
     if type(seed) is DrawSeed:
-        _draws().index(out, np.uint64(count), packed, *_place(seed, iteration, first_sample))
+        philox_draws.index(out, np.uint64(count), packed, _place(seed, iteration, first_sample))
         return
-    kernels = _few() if _are_few(out) else _philox()
-    kernels.index_int64(
-        out,
-        count,
-        first_sample,
-        iteration & _WORD,
-        iteration >> 32,
-        seed & _WORD,
-        (seed >> 32) & _WORD,
-    )
+    kernels = few_draws if _are_few(out) else philox
+    kernels.index_int64(out, count, first_sample, _key(seed, iteration))
 
 
 def sample_words(
@@ -235,7 +159,7 @@ def sample_words(
 ) -> np.ndarray:
     """The `count` words, as uint64, of a sample's stream behind the first `offset` ones."""
     state = seed.at(iteration)
-    stream = (state.sequence + sample * int(_draws().SAMPLE_STRIDE)) & (1 << 64) - 1
+    stream = (state.sequence + sample * int(philox_draws.SAMPLE_STRIDE)) & (1 << 64) - 1
     state = state._replace(sequence=stream).advanced(offset)
     drawn = words_of(state._replace(phase=0), count // 4 + 2)
     return np.array(drawn[state.phase : state.phase + count], np.uint64)
@@ -260,7 +184,7 @@ def draw_below(bounds: np.ndarray, seed: DrawSeed, iteration: int, first_sample:
     """
     out = np.empty(bounds.shape, np.int64)
     limits = np.ascontiguousarray(bounds, np.uint64)
-    _draws().below(out, limits, *_place(seed, iteration, first_sample))
+    philox_draws.below(out, limits, _place(seed, iteration, first_sample))
     return out
 
 
@@ -270,18 +194,10 @@ def fill_bernoulli(
     """Fill a C-contiguous uint8 array (samples, elements): 1 with `probability`, else 0."""
     if type(seed) is DrawSeed:
         threshold = round(_float32(probability) * 2.0**32)
-        _draws().bernoulli(out, threshold, *_place(seed, iteration, first_sample))
+        philox_draws.bernoulli(out, threshold, _place(seed, iteration, first_sample))
         return
-    kernels = _few() if _are_few(out) else _philox()
-    kernels.bernoulli_uint8(
-        out,
-        round(probability * 2.0**32),
-        first_sample,
-        iteration & _WORD,
-        iteration >> 32,
-        seed & _WORD,
-        (seed >> 32) & _WORD,
-    )
+    kernels = few_draws if _are_few(out) else philox
+    kernels.bernoulli_uint8(out, round(probability * 2.0**32), first_sample, _key(seed, iteration))
 
 
 def fill_beta(
@@ -300,15 +216,6 @@ def fill_beta(
     """
     if type(seed) is DrawSeed:
         place = _place(seed, iteration, first_sample)
-        _draws_beta().beta(out, _float32(alpha), _float32(beta), single, *place)
+        philox_beta.beta(out, _float32(alpha), _float32(beta), single, place)
         return
-    _beta().beta(
-        out,
-        float(alpha),
-        float(beta),
-        first_sample,
-        iteration & _WORD,
-        iteration >> 32,
-        seed & _WORD,
-        (seed >> 32) & _WORD,
-    )
+    beta_kernel.beta(out, float(alpha), float(beta), first_sample, _key(seed, iteration))

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from penstock.kernels.compilation import njit
-from penstock.kernels.cpu.philox import ELEVEN, HALF, TWO_53, block
+from penstock.kernels.cpu.philox import ELEVEN, HALF, TWO_53, Key, block
 
 _FAR = float(1 << 40)
 """More than any image has; what is beyond does not fit, however far."""
@@ -25,7 +25,7 @@ def crop_window(
     aspect_ratio: tuple[float, float],
     num_attempts: int,
     sample: int,
-    key: tuple[int, int, int, int],
+    key: Key,
 ) -> tuple[int, int, int, int]:
     """Row, column, height and width of the window of a sample.
 
@@ -38,7 +38,7 @@ def crop_window(
     sample
         Its number in the batch.
     key
-        The iteration's number and the seed, in two halves of 32 bits each, the lower ones first.
+        As of `penstock.kernels.cpu.philox`.
     """
     rows, columns = _choose(height, width, area, aspect_ratio, num_attempts, sample, key)
     first, second = _two_uniforms(max(num_attempts, 0), sample, key)
@@ -53,7 +53,7 @@ def _choose(
     aspect_ratio: tuple[float, float],
     num_attempts: int,
     sample: int,
-    key: tuple[int, int, int, int],
+    key: Key,
 ) -> tuple[int, int]:
     """Height and width of a window; see `choose_crop`."""
     smallest_ratio, largest_ratio = aspect_ratio
@@ -85,7 +85,7 @@ def _choose(
 
 
 @njit(error_model="numpy")
-def _two_uniforms(place: int, sample: int, key: tuple[int, int, int, int]) -> tuple[float, float]:
+def _two_uniforms(place: int, sample: int, key: Key) -> tuple[float, float]:
     """Numbers ``2 * place`` and ``2 * place + 1`` of a sample: those of one block."""
     w0, w1, w2, w3 = block(place, sample, *key)
     first = (np.uint64(w0) << HALF) | np.uint64(w1)

@@ -100,7 +100,7 @@ class SpectrumPlan:
         self.spectrum = spectrum = spectrum_of(length)
         """`None` where there are too large factors; SciPy then finds it."""
         self._tables: tuple[Any, ...] | None = None
-        """Arguments of the compiled loop between `reflect` and `squared`."""
+        """What the compiled loop calls `spectrum`."""
         self._scratch_numbers = 0
         """Of the compiled loop, without a filter bank."""
         if spectrum is not None:
@@ -170,11 +170,10 @@ class SpectrumPlan:
             frames.start,
             frames.step,
             frames.reflect,
-            *self._tables,
+            self._tables,
             self.squared,
-            *bands,
-            scale is not None,
-            *(scale or NO_DECIBELS),
+            (*bands,),
+            (scale is not None, *(scale or NO_DECIBELS)),
             time_first,
             frame_counts,
             out.flat,
@@ -192,8 +191,6 @@ class SpectrumPlan:
         scale: DecibelScale | None,
     ) -> None:
         """The same for lengths with large prime factors, for which SciPy knows a way."""
-        rfft = fft.rfft
-
         frames = self.frames
         size = signal.size
         places = np.arange(count)[:, None] * frames.step + frames.start + np.arange(frames.length)
@@ -203,7 +200,7 @@ class SpectrumPlan:
             cut = signal[np.minimum(places, period - places) if size > 1 else places * 0]
         else:
             cut = np.where((places >= 0) & (places < size), signal[np.clip(places, 0, size - 1)], 0)
-        spectra = rfft(cut * frames.window, self.length, axis=1)
+        spectra = fft.rfft(cut * frames.window, self.length, axis=1)
         sizes = spectra.real * spectra.real + spectra.imag * spectra.imag
         if not self.squared:
             np.sqrt(sizes, out=sizes)

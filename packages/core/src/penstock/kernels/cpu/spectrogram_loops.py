@@ -62,15 +62,7 @@ def _spectra(
     step: int,
     lanes: int,
     reflect: bool,
-    window: Any,
-    length: int,
-    size: int,
-    steps: Any,
-    cosines: Any,
-    sines: Any,
-    places: Any,
-    joint_cosines: Any,
-    joint_sines: Any,
+    spectrum: Any,
     squared: bool,
     frames: Any,
     z: Any,
@@ -80,6 +72,7 @@ def _spectra(
     pitch: int,
 ) -> None:
     """Sizes of the spectra of up to sixteen frames, the first of which starts at `begin`."""
+    window, length, size, steps, cosines, sines, places, joint_cosines, joint_sines = spectrum
     window_length = window.size
     whole = -(-window_length // LANES) * LANES
     is_odd = length % 2 == 1
@@ -124,22 +117,10 @@ def _spectrogram(
     start: int,
     step: int,
     reflect: bool,
-    window: Any,
-    length: int,
-    size: int,
-    steps: Any,
-    cosines: Any,
-    sines: Any,
-    places: Any,
-    joint_cosines: Any,
-    joint_sines: Any,
+    spectrum: Any,
     squared: bool,
-    bands: Any,
-    weights: Any,
-    in_decibels: bool,
-    reference: np.float32,
-    smallest: np.float32,
-    factor: np.float32,
+    bank: Any,
+    scale: Any,
     time_first: bool,
     frame_count: int,
     out: Any,
@@ -155,18 +136,17 @@ def _spectrogram(
         Where the first frame starts, which may be before the signal, and how far apart frames are.
     reflect
         Whether the signal is mirrored beyond its ends; otherwise it is 0 there.
-    window
-        float32, half of the weights of a frame's elements.
-    length
-        Of the transform; elements behind the window are 0.
-    size, steps, cosines, sines, places, joint_cosines, joint_sines
-        Those of the `Spectrum` and its `Transform`; see `penstock.kernels.cpu.fourier`.
+    spectrum
+        The window, float32, half of the weights of a frame's elements; the length of the transform,
+        in which elements behind the window are 0; and size, steps, cosines, sines, places, and
+        joint cosines and sines of the `Spectrum` and its `Transform`: see
+        `penstock.kernels.cpu.fourier`.
     squared
         Whether powers are wanted, not magnitudes.
-    bands, weights
-        The filter bank as for `sum_bands`; without bands there is none.
-    in_decibels, reference, smallest, factor
-        Whether decibels are wanted, and as for `decibels`.
+    bank
+        Bands and weights of the filter bank, as for `sum_bands`; without bands there is none.
+    scale
+        Whether decibels are wanted; and reference, smallest and factor, as for `decibels`.
     time_first
         Whether the values of a frame are neighbours; otherwise those of a frequency are.
     frame_count
@@ -178,6 +158,8 @@ def _spectrogram(
         of each element of the transform, each frequency, each band, 32 more, and what the transform
         wants for odd factors.
     """
+    (window, length, size), (bands, weights) = spectrum[:3], bank
+    in_decibels, reference, smallest, factor = scale
     bins = length // 2 + 1
     band_count = bands.shape[0]
     rows_out = band_count if band_count else bins
@@ -204,8 +186,7 @@ def _spectrogram(
         if direct:
             spectra, at, apart = out, to, pitch
         _spectra(
-            signal, start + first * step, step, lanes, reflect, window, length, size, steps,
-            cosines, sines, places, joint_cosines, joint_sines, squared, frames, z, odd,
+            signal, start + first * step, step, lanes, reflect, spectrum, squared, frames, z, odd,
             spectra, at, apart,
         )  # fmt: skip
         if direct:
@@ -234,22 +215,10 @@ def spectrograms(
     start: int,
     step: int,
     reflect: bool,
-    window: Any,
-    length: int,
-    size: int,
-    steps: Any,
-    cosines: Any,
-    sines: Any,
-    places: Any,
-    joint_cosines: Any,
-    joint_sines: Any,
+    spectrum: Any,
     squared: bool,
-    bands: Any,
-    weights: Any,
-    in_decibels: bool,
-    reference: np.float32,
-    smallest: np.float32,
-    factor: np.float32,
+    bank: Any,
+    scale: Any,
     time_first: bool,
     frame_counts: Any,
     out: Any,
@@ -267,12 +236,10 @@ def spectrograms(
     out, begins
         float32, flat, and the element of it with which each spectrogram begins.
     """
-    rows = bands.shape[0] if bands.shape[0] else length // 2 + 1
+    rows = bank[0].shape[0] if bank[0].shape[0] else spectrum[1] // 2 + 1
     for k in range(len(addresses)):
         signal = numba.carray(pointer(addresses[k]), sizes[k], np.float32)
         _spectrogram(
-            signal, start, step, reflect, window, length, size, steps, cosines, sines, places,
-            joint_cosines, joint_sines, squared, bands, weights, in_decibels, reference, smallest,
-            factor, time_first, frame_counts[k],
-            out[begins[k] : begins[k] + frame_counts[k] * rows], scratch,
+            signal, start, step, reflect, spectrum, squared, bank, scale, time_first,
+            frame_counts[k], out[begins[k] : begins[k] + frame_counts[k] * rows], scratch,
         )  # fmt: skip

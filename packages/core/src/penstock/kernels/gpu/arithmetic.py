@@ -8,33 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from penstock.kernels.cpu.arithmetic import TRANSCENDENTAL
 from penstock.kernels.gpu.pointwise_terms import Call, Constant, Fault, Term
 from penstock.kernels.gpu.program import C_TYPES
 
-_HEAVY = frozenset(
-    [
-        "pow",
-        "fpow",
-        "cbrt",
-        "exp",
-        "log",
-        "log2",
-        "log10",
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "atan2",
-        "sinh",
-        "cosh",
-        "tanh",
-        "asinh",
-        "acosh",
-        "atanh",
-    ]
-)
 _MOST_NEGATIVE = -(1 << 63)
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
@@ -82,7 +59,7 @@ def operation(
     # Each type that differs from the one before is a parameter of the template of its own.
     arguments = types[:2] if name in _COMPARISONS else types[:1]
     written = f"{function}<{', '.join(C_TYPES[t] for t in arguments)}>"
-    return Call(written, given, dtype, heavy=name in _HEAVY)
+    return Call(written, given, dtype, heavy=name in TRANSCENDENTAL)
 
 
 def may_fault(name: str, dtype: np.dtype, last: Any) -> bool:

@@ -15,23 +15,12 @@ from penstock.operators.support.operator import (
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType
-
-_DTYPES = (
-    DALIDataType.FLOAT,
-    DALIDataType.UINT8,
-    DALIDataType.INT8,
-    DALIDataType.UINT16,
-    DALIDataType.INT16,
-    DALIDataType.UINT32,
-    DALIDataType.INT32,
-    DALIDataType.UINT64,
-    DALIDataType.INT64,
-)
+from penstock.types.dtypes import INTEGERS
 
 
 @operator(
     "nonsilent_region",
-    inputs=Input("audio", "A signal of one channel.", dtypes=_DTYPES),
+    inputs=Input("audio", "A signal of one channel.", dtypes=(*INTEGERS, DALIDataType.FLOAT)),
     args=(
         Arg(
             "cutoff_db",

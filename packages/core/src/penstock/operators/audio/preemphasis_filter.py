@@ -17,20 +17,9 @@ from penstock.operators.support.operator import (
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, to_numpy_type
+from penstock.types.dtypes import INTEGERS
 
-_DTYPES = (
-    DALIDataType.FLOAT,
-    DALIDataType.UINT8,
-    DALIDataType.INT8,
-    DALIDataType.UINT16,
-    DALIDataType.INT16,
-    DALIDataType.UINT32,
-    DALIDataType.INT32,
-    DALIDataType.UINT64,
-    DALIDataType.INT64,
-    DALIDataType.FLOAT64,
-)
-
+_DTYPES = (*INTEGERS, DALIDataType.FLOAT, DALIDataType.FLOAT64)
 _BORDERS = {border.name.lower(): border for border in Border}
 
 

@@ -15,6 +15,17 @@ from penstock.tensors.gpu.batch import volumes
 from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType
 
+PASTE_ARGS = tuple(
+    Arg(
+        f"paste_{axis}",
+        FloatArg,
+        0.5,
+        f"Where the image is on the canvas, from 0 ({first}) to 1 ({last}).",
+        per_sample=True,
+    )
+    for axis, first, last in (("x", "left", "right"), ("y", "top", "bottom"))
+)
+
 
 @operator(
     "bbox_paste",
@@ -31,20 +42,7 @@ from penstock.types import DALIDataType
             "Extents of the canvas, in those of the image.",
             per_sample=True,
         ),
-        Arg(
-            "paste_x",
-            FloatArg,
-            0.5,
-            "Where the image is on the canvas, from 0 (left) to 1 (right).",
-            per_sample=True,
-        ),
-        Arg(
-            "paste_y",
-            FloatArg,
-            0.5,
-            "Where the image is on the canvas, from 0 (top) to 1 (bottom).",
-            per_sample=True,
-        ),
+        *PASTE_ARGS,
         Arg(
             "ltrb",
             BoolArg,

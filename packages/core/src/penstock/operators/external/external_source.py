@@ -190,16 +190,13 @@ def make_feed(args: dict[str, Any], name: str | None) -> Feed:
         _declare(outputs, what, args[what], single=count is None)
     for declared in outputs:
         _check_declared(declared)
+    common = {name: args[name] for name in ("cycle", "batch", "batch_info", "cuda_stream")}
+    common |= {"single": count is None, "no_copy": bool(args["no_copy"])}
     if args["parallel"]:
         return ParallelFeed(
             source,
             outputs,
-            single=count is None,
-            cycle=args["cycle"],
-            batch=args["batch"],
-            batch_info=args["batch_info"],
-            no_copy=bool(args["no_copy"]),
-            cuda_stream=args["cuda_stream"],
+            **common,
             threads=args["parallel"] == "threads",
             depth=args["prefetch_queue_depth"],
             bytes_per_sample=_bytes_per_sample(args),
@@ -207,14 +204,9 @@ def make_feed(args: dict[str, Any], name: str | None) -> Feed:
     return Feed(
         source,
         outputs,
-        single=count is None,
-        cycle=args["cycle"],
-        batch=args["batch"],
-        batch_info=args["batch_info"],
-        no_copy=bool(args["no_copy"]),
+        **common,
         repeat_last=args["repeat_last"],
         blocking=args["blocking"],
-        cuda_stream=args["cuda_stream"],
     )
 
 

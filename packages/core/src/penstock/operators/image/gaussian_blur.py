@@ -21,10 +21,10 @@ from penstock.operators.support.planning import PlanContext, Planned, Samples, p
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch, as_contiguous
 from penstock.types import DALIDataType, to_numpy_type
+from penstock.types.dtypes import FLOATS, INTEGERS
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.filter import Windows
-_TYPES = tuple(DALIDataType(t) for t in range(DALIDataType.UINT8, DALIDataType.FLOAT64 + 1))
 
 
 @operator(
@@ -33,7 +33,7 @@ _TYPES = tuple(DALIDataType(t) for t in range(DALIDataType.UINT8, DALIDataType.F
         "data",
         "Data with one to three axes to blur along: all but channels (C, first or last) and "
         "frames (F). Without a layout, every axis.",
-        dtypes=_TYPES,
+        dtypes=(*INTEGERS, *FLOATS),
     ),
     args=(
         Arg(

@@ -6,6 +6,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.gpu import window as _gpu
+from penstock.operators.boxes.bbox_paste import PASTE_ARGS
 from penstock.operators.support.argument_types import FloatArg, IntArg, IntListArg
 from penstock.operators.support.arguments import scalars
 from penstock.operators.support.operator import (
@@ -39,20 +40,7 @@ from penstock.types import DALIDataType
             "keeps its lowest bits.",
         ),
         Arg("n_channels", IntArg, 3, "Number of channels."),
-        Arg(
-            "paste_x",
-            FloatArg,
-            0.5,
-            "Where the image is on the canvas, from 0 (left) to 1 (right).",
-            per_sample=True,
-        ),
-        Arg(
-            "paste_y",
-            FloatArg,
-            0.5,
-            "Where the image is on the canvas, from 0 (top) to 1 (bottom).",
-            per_sample=True,
-        ),
+        *PASTE_ARGS,
         Arg(
             "min_canvas_size",
             FloatArg,

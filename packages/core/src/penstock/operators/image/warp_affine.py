@@ -196,10 +196,8 @@ def _wrong_shape(shape: tuple[int, ...], rank: int) -> ShapeError:
 
 
 def _inverse(matrix: np.ndarray) -> np.ndarray:
-    inverted = affine.inverted
-
     out = np.empty_like(matrix)
-    if not inverted(matrix, out):
+    if not affine.inverted(matrix, out):
         raise _singular()
     return out
 

@@ -21,22 +21,9 @@ from penstock.operators.support.planning import PlanContext, Planned, Samples, p
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch, volumes
 from penstock.types import DALIDataType, to_numpy_type
+from penstock.types.dtypes import INTEGERS
 
-NOISY = Input(
-    "data",
-    "Data of any shape and layout.",
-    dtypes=(
-        DALIDataType.UINT8,
-        DALIDataType.UINT16,
-        DALIDataType.UINT32,
-        DALIDataType.UINT64,
-        DALIDataType.INT8,
-        DALIDataType.INT16,
-        DALIDataType.INT32,
-        DALIDataType.INT64,
-        DALIDataType.FLOAT,
-    ),
-)
+NOISY = Input("data", "Data of any shape and layout.", dtypes=(*INTEGERS, DALIDataType.FLOAT))
 
 
 @operator(

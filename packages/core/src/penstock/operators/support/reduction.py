@@ -16,10 +16,10 @@ from penstock.operators.support.planning import PlanContext, Planned, Samples, p
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, to_numpy_type
+from penstock.types.dtypes import INTEGERS
 
 _UNSIGNED = (DALIDataType.UINT8, DALIDataType.UINT16, DALIDataType.UINT32, DALIDataType.UINT64)
-_INTEGERS = [DALIDataType(t) for t in range(DALIDataType.UINT8, DALIDataType.INT64 + 1)]
-DATA = Input("data", "Numbers of any rank and layout.", dtypes=(*_INTEGERS, DALIDataType.FLOAT))
+DATA = Input("data", "Numbers of any rank and layout.", dtypes=(*INTEGERS, DALIDataType.FLOAT))
 AXES = (
     Arg(
         "axes",

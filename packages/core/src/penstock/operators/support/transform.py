@@ -162,8 +162,6 @@ class Transform(SampleOperator):
         """Raise if a tensor argument, of one frame, has a shape that means nothing."""
 
     def _made(self, values: Values, given: np.ndarray | None, frames: int) -> np.ndarray:
-        placed = affine.placed
-
         rank = 0 if given is None else given.shape[1]
         values = dict(values)
         linear, offset = self.parts(values, rank)
@@ -182,7 +180,8 @@ class Transform(SampleOperator):
             center = spread(values["center"], n, "center")
         out = np.empty((frames, n, n + 1), np.float32)
         reverse = bool(self.args.reverse_order)
-        placed(linear, offset, center, _NO_TRANSFORM if given is None else given, reverse, out)
+        given = _NO_TRANSFORM if given is None else given
+        affine.placed(linear, offset, center, given, reverse, out)
         return out
 
     def _count(self, values: Values, given: np.ndarray | None) -> int:

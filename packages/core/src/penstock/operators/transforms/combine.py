@@ -69,8 +69,6 @@ class Combine(SampleOperator):
         return Planned(values=in_samples(found, c.size, frames=self._frames))
 
     def _combined(self, stacks: list[np.ndarray]) -> np.ndarray:
-        placed = affine.placed
-
         found = stacks[0]
         n = found.shape[1]
         if any(stack.shape[1] != n for stack in stacks):
@@ -82,6 +80,6 @@ class Combine(SampleOperator):
             made = np.empty((len(found), n, n + 1), np.float32)
             linear = np.ascontiguousarray(stack[..., :n])
             offset = np.ascontiguousarray(stack[..., n])
-            placed(linear, offset, _NO_CENTER, found, bool(self.args.reverse_order), made)
+            affine.placed(linear, offset, _NO_CENTER, found, bool(self.args.reverse_order), made)
             found = made
         return found

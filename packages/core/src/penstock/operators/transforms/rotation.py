@@ -62,9 +62,6 @@ class Rotation(Transform):
     numbers = ("angle", "axis", "center")
 
     def parts(self, values: Values, rank: int) -> Parts:
-        turns = affine.turns
-        turns_about = affine.turns_about
-
         angles = values["angle"]
         if angles.shape[1] != 1:
             raise ArgumentValueError(
@@ -75,14 +72,14 @@ class Rotation(Transform):
         directions = values.get("axis")
         if directions is None:
             linear = np.empty((len(angles), 2, 2), np.float32)
-            turns(angles, linear)
+            affine.turns(angles, linear)
             return linear, no_offset(2)
         if directions.shape[1] != 3:
             raise ArgumentValueError(
                 f"`axis` must be 3 numbers (x, y, z), got {directions.shape[1]}."
             )
         linear = np.empty((max(len(angles), len(directions)), 3, 3), np.float32)
-        if not turns_about(angles, directions, linear):
+        if not affine.turns_about(angles, directions, linear):
             raise ArgumentValueError(
                 "`axis` must be 3 finite numbers (x, y, z) that are not all 0, got "
                 f"{directions.tolist()}."

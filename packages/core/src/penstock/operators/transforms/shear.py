@@ -74,8 +74,6 @@ class Shear(Transform):
             )
 
     def parts(self, values: Values, rank: int) -> Parts:
-        tangents = affine.tangents
-
         name = "shear" if "shear" in values else "angles"
         given = values[name]
         count = given.shape[1]
@@ -89,7 +87,7 @@ class Shear(Transform):
                     f"`angles` must be from -90 to 90 degrees, got {given.tolist()}."
                 )
             slopes = np.empty_like(given)
-            tangents(given.reshape(-1), slopes.reshape(-1))
+            affine.tangents(given.reshape(-1), slopes.reshape(-1))
             given = slopes
         n = 2 if count == 2 else 3
         linear = identities(len(given), n)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from penstock.kernels.cpu.arithmetic import APPROXIMATE, allocates, array_function
+from penstock.kernels.cpu.arithmetic import TRANSCENDENTAL, allocates, array_function
 from penstock.kernels.cpu.broadcast import common_shape, run_tiled
 from penstock.operators.support.arithmetic.scalars import ScalarFunction, compile_scalar, constant
 from penstock.operators.support.arithmetic.shapes import not_broadcastable
@@ -207,7 +207,7 @@ class ArrayProgram:
                 self._unused.append((narrow, operand.dtype))
                 sources.append(self._convert(narrow, own))
         self._unused.extend(lent)
-        self._forward |= node.kind in APPROXIMATE
+        self._forward |= node.kind in TRANSCENDENTAL
         first = node.operands[0].dtype
         natural = first.kind in "bu" and (
             first.itemsize < types[0].itemsize or types[0].kind == "u"

@@ -9,28 +9,15 @@ import numpy as np
 from penstock.errors import DataTypeError
 from penstock.operators.support.arithmetic.operations import OPERATIONS, Operation
 from penstock.types import DALIDataType, to_dali_type, to_numpy_type
+from penstock.types.dtypes import FLOATS, INTEGERS
 
-NUMERIC = (
-    DALIDataType.BOOL,
-    DALIDataType.UINT8,
-    DALIDataType.UINT16,
-    DALIDataType.UINT32,
-    DALIDataType.UINT64,
-    DALIDataType.INT8,
-    DALIDataType.INT16,
-    DALIDataType.INT32,
-    DALIDataType.INT64,
-    DALIDataType.FLOAT16,
-    DALIDataType.FLOAT,
-    DALIDataType.FLOAT64,
-)
-_FLOATS = (DALIDataType.FLOAT16, DALIDataType.FLOAT, DALIDataType.FLOAT64)
+NUMERIC = (DALIDataType.BOOL, *INTEGERS, *FLOATS)
 _WIDEST_SIGNED = 8
 
 
 def is_float(dtype: DALIDataType) -> bool:
     """Whether `dtype` holds real numbers."""
-    return dtype in _FLOATS
+    return dtype in FLOATS
 
 
 def promote(left: DALIDataType, right: DALIDataType) -> DALIDataType:
@@ -46,7 +33,7 @@ def promote(left: DALIDataType, right: DALIDataType) -> DALIDataType:
     if left is DALIDataType.BOOL:
         return right
     if is_float(left) or is_float(right):
-        return max((t for t in (left, right) if is_float(t)), key=_FLOATS.index)
+        return max((t for t in (left, right) if is_float(t)), key=FLOATS.index)
     a, b = np.dtype(to_numpy_type(left)), np.dtype(to_numpy_type(right))
     if a.kind == b.kind:
         return left if a.itemsize >= b.itemsize else right

@@ -92,19 +92,9 @@ class Callback:
         self._classify(adapted(source), cycle)
 
     @property
-    def rewinds(self) -> bool:
-        """Whether a new epoch starts at the beginning again after the end was reached."""
-        return self._takes_position or self._cycle == "raise"
-
-    @property
     def ends_for_good(self) -> bool:
         """Whether the source is an iterable of which nobody has said what is behind its end."""
         return self._iterable is not None and self._cycle_is_open
-
-    @property
-    def takes_position(self) -> bool:
-        """Whether the source is a function of the position."""
-        return self._takes_position
 
     def _classify(self, source: Any, cycle: Any) -> None:
         kind = kind_of(source, cycle)

@@ -14,6 +14,7 @@ from penstock.operators.support.operator import SampleContext, SampleOperator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, to_numpy_type
+from penstock.types.dtypes import FLOATS, INTEGERS
 
 SHAPE_LIKE = Input(
     "shape_like",
@@ -37,19 +38,7 @@ DTYPE_ARG = Arg(
 )
 
 _LARGE = 1024
-DRAWABLE = (
-    DALIDataType.UINT8,
-    DALIDataType.UINT16,
-    DALIDataType.UINT32,
-    DALIDataType.UINT64,
-    DALIDataType.INT8,
-    DALIDataType.INT16,
-    DALIDataType.INT32,
-    DALIDataType.INT64,
-    DALIDataType.FLOAT16,
-    DALIDataType.FLOAT,
-    DALIDataType.FLOAT64,
-)
+DRAWABLE = (*INTEGERS, *FLOATS)
 
 
 class Shaped(SampleOperator):
