@@ -55,11 +55,10 @@ def manifest() -> str:
     ]
     for name, schema in sorted(recorded.items()):
         code = recorded.modules[name].removeprefix("penstock.operators.")
-        traits = [
-            f"{trait}={getattr(schema, trait)!r}"
-            for trait in ("class_name", "hidden", "deprecated", "reader", "dynamic")
-            if getattr(schema, trait) != Listed._field_defaults[trait]
-        ]
+        found = {t: getattr(schema, t) for t in ("class_name", "deprecated", "reader", "dynamic")}
+        found["internal"] = schema.hidden and schema.deprecated is None
+        traits = [f"{t}={v!r}" for t, v in found.items() if v != Listed._field_defaults[t]]
+        assert schema.hidden or schema.deprecated is None, "a deprecated name is hidden"
         call = f"Listed({', '.join([_quoted(name), _quoted(code), *map(_requoted, traits)])}),"
         if len(call) + 8 > 100:
             own = [_quoted(name), _quoted(code), *map(_requoted, traits)]

@@ -44,6 +44,26 @@ class _Prepared(NamedTuple):
     """Registers that nobody reads behind the step, so that its memory serves the next ones."""
 
 
+class _Run(NamedTuple):
+    """One iteration of a stage while its work is queued."""
+
+    iteration: Iteration
+    queue: Queue
+    selection: Selection
+    values: dict[int, Any]
+    """What registers hold."""
+    sources: dict[int, list[str] | None]
+    """Where the samples of the iteration were read from that registers hold."""
+    waited: set[int]
+    """The ``id`` of events that the stream waits for already."""
+
+    def wait(self, event: Event) -> None:
+        """Have the stream wait for an event, once."""
+        if id(event) not in self.waited:
+            self.waited.add(id(event))
+            self.queue.runtime.wait(self.queue.stream, event)
+
+
 class GpuProgram:
     """The steps of a stage, each one operator on whole batches.
 
@@ -123,17 +143,16 @@ class GpuProgram:
         with where the samples of the iteration were read from, and which of them it has, if not
         all.
         """
-        values: dict[int, Any] = {}
-        sources: dict[int, list[str] | None] = {}
-        waited: set[int] = set()
         selection = Selection(iteration.buffers, iteration.size)
+        run = _Run(iteration, queue, selection, {}, {}, set())
+        values = run.values
         for prepared in self._prepared:
             step = prepared.step
             try:
                 if step.op is None:
-                    self._take_fed(step, iteration, queue, values, sources, waited)
+                    self._take_fed(step, run)
                     continue
-                self._do(prepared, iteration, queue, values, sources, waited, selection)
+                self._do(prepared, run)
             except (BadSamplesError, OperatorError):
                 raise
             except BaseException as error:
@@ -142,20 +161,12 @@ class GpuProgram:
                 values.pop(r, None)
         guards = self.plan.guards
         return {
-            r: (values[r], sources.get(r), selection.of(guards[r]) if r in guards else None)
+            r: (values[r], run.sources.get(r), selection.of(guards[r]) if r in guards else None)
             for r in self._leaving
         }
 
-    def _do(
-        self,
-        prepared: _Prepared,
-        iteration: Iteration,
-        queue: Queue,
-        values: dict[int, Any],
-        sources: dict[int, list[str] | None],
-        waited: set[int],
-        selection: Selection,
-    ) -> None:
+    def _do(self, prepared: _Prepared, run: _Run) -> None:
+        iteration, queue, selection, values, sources, _ = run
         step, takes = prepared.step, prepared.takes
         indices: Sequence[int] = range(iteration.size)
         if step.guard:
@@ -166,7 +177,7 @@ class GpuProgram:
         for position, r in enumerate(step.inputs):
             value = values.get(r)
             if value is None:
-                value = self._from_outside(r, iteration, queue, values, sources, waited)
+                value = self._from_outside(r, run)
             elif type(value) is not DeviceBatch and not isinstance(value, takes):
                 value = values[r] = value.materialise(queue)
             if self._guarded:
@@ -263,31 +274,20 @@ class GpuProgram:
             merged[k] = origin[k]
         return merged
 
-    def _from_outside(
-        self,
-        r: int,
-        iteration: Iteration,
-        queue: Queue,
-        values: dict[int, Any],
-        sources: dict[int, list[str] | None],
-        waited: set[int],
-    ) -> Any:
+    def _from_outside(self, r: int, run: _Run) -> Any:
         """What another stage has put on register `r`: samples in memory, which the stream waits
         for, or a batch on the host.
         """
-        buffer = iteration.buffers[r]
+        buffer = run.iteration.buffers[r]
         if buffer is None:  # of a branch that no sample took, and only its data would tell its type
             return None
-        sources[r] = buffer.sources
+        run.sources[r] = buffer.sources
         batch = buffer.batch
         if batch is None:
             return buffer
-        event: Event = buffer.event
-        if id(event) not in waited:
-            waited.add(id(event))
-            queue.runtime.wait(queue.stream, event)
-        note_use(batch.owners, queue.stream)
-        values[r] = batch
+        run.wait(buffer.event)
+        note_use(batch.owners, run.queue.stream)
+        run.values[r] = batch
         return batch
 
     def _checked(self, value: Any, r: int, queue: Queue) -> Any:
@@ -307,29 +307,20 @@ class GpuProgram:
             return value
         return value.materialise(queue)
 
-    def _take_fed(
-        self,
-        step: Step,
-        iteration: Iteration,
-        queue: Queue,
-        values: dict[int, Any],
-        sources: dict[int, list[str] | None],
-        waited: set[int],
-    ) -> None:
+    def _take_fed(self, step: Step, run: _Run) -> None:
         """Take in what was fed: batches on the host are uploaded, others waited for."""
         for r in step.outputs:
-            buffer: Any = iteration.fed[r]
+            buffer: Any = run.iteration.fed[r]
             batch = buffer.batch
             if batch is None:
                 rows: list[np.ndarray] = buffer.rows
-                values[r] = to_device(queue, rows, buffer.dense)
+                run.values[r] = to_device(run.queue, rows, buffer.dense)
             else:
-                if buffer.event is not None and id(buffer.event) not in waited:
-                    waited.add(id(buffer.event))
-                    queue.runtime.wait(queue.stream, buffer.event)
-                queue.keep(batch)
-                values[r] = batch
-            sources[r] = buffer.sources
+                if buffer.event is not None:
+                    run.wait(buffer.event)
+                run.queue.keep(batch)
+                run.values[r] = batch
+            run.sources[r] = buffer.sources
 
 
 def _read_by(step: Step, position: int) -> Guard:

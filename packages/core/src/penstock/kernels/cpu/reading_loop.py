@@ -23,6 +23,7 @@ from numba.extending import intrinsic
 
 from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.decode.jpeg_scan import scan_one
+from penstock.kernels.cpu.pointers import pointer
 from penstock.kernels.cpu.semaphores import SEMAPHORE_NUMBERS, post, wait
 
 SLOTS = 64
@@ -100,26 +101,6 @@ _unlock: Any = types.ExternalFunction("pthread_mutex_unlock", types.int32(types.
 
 
 @intrinsic  # type: ignore[misc]
-def _numbers(typing: Any, address: Any) -> Any:
-    """Pointer to 64-bit numbers at an address."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
-
-    return types.CPointer(types.int64)(types.int64), generate
-
-
-@intrinsic  # type: ignore[misc]
-def _bytes(typing: Any, address: Any) -> Any:
-    """Pointer to the bytes at an address."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
-
-    return types.CPointer(types.uint8)(types.int64), generate
-
-
-@intrinsic  # type: ignore[misc]
 def _add(typing: Any, address: Any, value: Any) -> Any:
     """Add to the 64-bit number at an address, which other threads may do at once; what it was."""
 
@@ -149,7 +130,7 @@ def serve(board: np.ndarray) -> None:
                 return
             if not address:
                 break
-            job = numba.carray(_numbers(address), (JOB_NUMBERS,))
+            job = numba.carray(pointer(address), (JOB_NUMBERS,), np.int64)
             _read_extents(address, job, board, clock)
             _lock(mutex)
             if _add(address + 8 * READERS, np.int64(-1)) == 1:
@@ -235,7 +216,7 @@ def sum_up(
 @njit()
 def call_all(board: np.ndarray, address: int) -> None:
     """Call all threads to a job, which may be done by now, of which somebody keeps the numbers."""
-    job = numba.carray(_numbers(address), (JOB_NUMBERS,))
+    job = numba.carray(pointer(address), (JOB_NUMBERS,), np.int64)
     for _ in range(min(board[THREADS], job[COUNT]) - 1):
         if _add(address + 8 * CALLED, np.int64(1)) < board[THREADS]:
             post(board.ctypes.data + 8 * WAKE)
@@ -250,7 +231,7 @@ def stop(board: np.ndarray, wanted: int) -> None:
     while k < SLOTS and board[_JOBS + k]:
         address = board[_JOBS + k]
         if wanted == 0 or address == wanted:
-            job = numba.carray(_numbers(address), (JOB_NUMBERS,))
+            job = numba.carray(pointer(address), (JOB_NUMBERS,), np.int64)
             _add(address + 8 * NEXT, job[COUNT])
             if job[READERS] == 0:
                 _take_down(board, address)
@@ -278,7 +259,7 @@ def _job_to_read(board: np.ndarray) -> Any:
         address = board[_JOBS + k]
         if not address:
             break
-        job = numba.carray(_numbers(address), (JOB_NUMBERS,))
+        job = numba.carray(pointer(address), (JOB_NUMBERS,), np.int64)
         if job[NEXT] < job[COUNT]:
             return address
     return np.int64(0)
@@ -299,10 +280,10 @@ def _take_down(board: np.ndarray, address: int) -> None:
 def _read_extents(address: int, job: np.ndarray, board: np.ndarray, clock: np.ndarray) -> None:
     """Read extents of a job until all are taken."""
     count = job[COUNT]
-    found = numba.carray(_numbers(job[FOUND]), (count, 2))
+    found = numba.carray(pointer(job[FOUND]), (count, 2), np.int64)
     path = np.empty(job[LONGEST] + 1, np.uint8)
     root_bytes = job[ROOT_BYTES]
-    root = numba.carray(_bytes(job[ROOT]), (root_bytes,))
+    root = numba.carray(pointer(job[ROOT]), (root_bytes,), np.uint8)
     for k_root in range(root_bytes):  # a slice takes two seconds more to compile
         path[k_root] = root[k_root]
     began = np.int64(0)
@@ -324,8 +305,8 @@ def _read_extents(address: int, job: np.ndarray, board: np.ndarray, clock: np.nd
             wanted = _number(job[SIZES], number) if job[SIZES] else np.int64(-1)
             place, size = _content(address, job, descriptor, offset, wanted)
             if job[FACTS] and place >= 0:
-                data = numba.carray(_bytes(place), (size,))
-                scan_one(data, numba.carray(_numbers(job[FACTS] + 40 * k), (5,)))
+                data = numba.carray(pointer(place), (size,), np.uint8)
+                scan_one(data, numba.carray(pointer(job[FACTS] + 40 * k), (5,), np.int64))
             found[k, 0], found[k, 1] = place, size
         done += 1
         left = count - job[NEXT]
@@ -344,14 +325,14 @@ def _read_extents(address: int, job: np.ndarray, board: np.ndarray, clock: np.nd
 @njit(nogil=True)
 def _number(address: int, k: int) -> Any:
     """Number `k` of those at an address."""
-    return numba.carray(_numbers(address + 8 * k), (1,))[0]
+    return numba.carray(pointer(address + 8 * k), (1,), np.int64)[0]
 
 
 @njit(nogil=True)
 def _opened(job: np.ndarray, file: int, path: np.ndarray) -> Any:
     """A descriptor of a file, negative where it cannot be opened; `path` begins with the root."""
     begin = _number(job[BEGINS], file)
-    name = numba.carray(_bytes(job[NAMES] + begin), (job[LONGEST] + 1,))
+    name = numba.carray(pointer(job[NAMES] + begin), (job[LONGEST] + 1,), np.uint8)
     if name[0] == _SLASH:
         return _open(name.ctypes.data, _FLAGS, 0)
     k_name, k_path = 0, job[ROOT_BYTES]

@@ -31,15 +31,15 @@ other, of all channels, or 0 where pixels are not normalised.
 
 
 @dataclass(slots=True)
-class Frames:
-    """Images of a batch that are read.
+class _Images:
+    """Images of a batch.
 
     Attributes
     ----------
     pointers
         uint64 ``(samples,)``.
     layout
-        `FRAMES`, one a sample or one for all.
+        One a sample or one for all.
     """
 
     dtype: np.dtype
@@ -47,21 +47,12 @@ class Frames:
     layout: np.ndarray
 
 
-@dataclass(slots=True)
-class Target:
-    """Images of a batch that are written.
+class Frames(_Images):
+    """Images of a batch that are read; the layout is of type `FRAMES`."""
 
-    Attributes
-    ----------
-    pointers
-        uint64 ``(samples,)``.
-    layout
-        `PLACES`, one a sample or one for all.
-    """
 
-    dtype: np.dtype
-    pointers: np.ndarray
-    layout: np.ndarray
+class Target(_Images):
+    """Images of a batch that are written; the layout is of type `PLACES`."""
 
 
 def contiguous_frames(

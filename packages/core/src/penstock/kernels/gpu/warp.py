@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from penstock.kernels.cpu.warp import saturated_number
@@ -100,6 +102,38 @@ def warp(
 
 
 @compiled
+def common_channels(shapes: np.ndarray, in_strips: bool, most_channels: int) -> tuple[int, bool]:
+    """The number of channels of all samples, 0 where the kernel has to look; and whether kernels
+    that work by strips, if there are some, take all images.
+    """
+    rank = shapes.shape[1] - 1
+    common = shapes[0, rank]
+    for i in range(len(shapes)):
+        size = 1
+        for k in range(rank + 1):
+            size *= shapes[i, k]
+        in_strips &= size > 0 and size < 1 << 31 and shapes[i, rank - 1] >= 4
+        if shapes[i, rank] != common:
+            common = 0
+    if common > most_channels:
+        common = 0
+    return common, in_strips and common > 0
+
+
+@compiled
+def place_matrix(sample: Any, matrix: np.ndarray) -> None:
+    """Write a matrix ``(rank, rank + 1)`` to a sample; what it does not say is 0."""
+    rank = len(matrix)
+    for k in range(3):
+        for j in range(4):
+            sample.matrix[k, j] = 0
+    for k in range(rank):
+        for j in range(rank):
+            sample.matrix[k, j] = matrix[k, j]
+        sample.matrix[k, 3] = matrix[k, rank]
+
+
+@compiled
 def _describe(
     samples: np.ndarray,
     pointers: np.ndarray,
@@ -130,18 +164,8 @@ def _describe(
     """
     rank = shapes.shape[1] - 1
     absent = 3 - rank
-    most, common = 0, shapes[0, rank]
-    some, in_strips = False, strip_width > 0
-    for i in range(len(shapes)):
-        size = 1
-        for k in range(rank + 1):
-            size *= shapes[i, k]
-        in_strips &= size > 0 and size < 1 << 31 and shapes[i, rank - 1] >= 4
-        if shapes[i, rank] != common:
-            common = 0
-    if common > most_channels:
-        common = 0
-    in_strips &= common > 0
+    most, some = 0, False
+    common, in_strips = common_channels(shapes, strip_width > 0, most_channels)
     width = strip_width if in_strips else tile_width
     for i in range(len(samples)):
         sample = samples[i]
@@ -151,15 +175,10 @@ def _describe(
         sample.source = pointers[i]
         sample.out = out[i]
         elements, made, lines = 1, 1, 1
-        for k in range(3):
-            for j in range(4):
-                sample.matrix[k, j] = 0
+        place_matrix(sample, matrix)
         for k in range(absent):
             sample.extent[k] = sample.canvas[k] = 1
         for k in range(rank):
-            for j in range(rank):
-                sample.matrix[k, j] = matrix[k, j]
-            sample.matrix[k, 3] = matrix[k, rank]
             sample.canvas[absent + k] = out_shape[k]
             if k < rank - 1:
                 lines *= out_shape[k]

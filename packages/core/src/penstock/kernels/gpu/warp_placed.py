@@ -19,7 +19,9 @@ from penstock.kernels.gpu.warp import (
     THREADS,
     TILE_ROWS,
     TILE_WIDTH,
+    common_channels,
     fills,
+    place_matrix,
 )
 from penstock.kernels.gpu.warp_chain import chain_kernel, chain_of
 from penstock.kernels.gpu.warp_matrices import DeviceMatrices
@@ -175,18 +177,7 @@ def _describe(
     """
     rank = shapes.shape[1] - 1
     absent = 3 - rank
-    common = shapes[0, rank]
-    in_strips = strip_width > 0
-    for i in range(len(shapes)):
-        size = 1
-        for k in range(rank + 1):
-            size *= shapes[i, k]
-        in_strips &= size > 0 and size < 1 << 31 and shapes[i, rank - 1] >= 4
-        if shapes[i, rank] != common:
-            common = 0
-    if common > most_channels:
-        common = 0
-    in_strips &= common > 0
+    common, in_strips = common_channels(shapes, strip_width > 0, most_channels)
     for i in range(len(places)):
         place = places[i]
         in_planes = place.pixel == 1
@@ -208,9 +199,7 @@ def _describe(
         sample.table = place.table
         sample.out_channels = place.channels
         sample.out_channel = place.channel
-        for k in range(3):
-            for j in range(4):
-                sample.matrix[k, j] = 0
+        place_matrix(sample, matrix)
         for k in range(absent):
             sample.extent[k] = sample.canvas[k] = sample.size[k] = 1
             sample.first[k] = 0
@@ -220,9 +209,6 @@ def _describe(
         sample.out_pixel = place.pixel
         offset = 0
         for k in range(rank):
-            for j in range(rank):
-                sample.matrix[k, j] = matrix[k, j]
-            sample.matrix[k, 3] = matrix[k, rank]
             sample.canvas[absent + k] = own_canvas[k]
             sample.first[absent + k] = begin[k]
             sample.size[absent + k] = size[k]

@@ -12,10 +12,16 @@ class Listed(NamedTuple):
     code: str
     """Module that declares the operator, below `penstock.operators`."""
     class_name: str | None = None
-    hidden: bool = False
+    internal: bool = False
+    """Whether it is hidden without being deprecated."""
     deprecated: str | None = None
     reader: bool = False
     dynamic: bool = True
+
+    @property
+    def hidden(self) -> bool:
+        """Whether listings leave it out."""
+        return self.internal or self.deprecated is not None
 
     @property
     def module(self) -> str:

@@ -22,6 +22,7 @@ from penstock.kernels.cpu.decode.exif import UPRIGHT
 from penstock.kernels.cpu.decode.header import MOST_PIXELS
 from penstock.kernels.cpu.decode.image_header import U8, ImageHeader
 from penstock.kernels.cpu.decode.jpeg_header import MOST_PIXELS_A_BYTE
+from penstock.kernels.cpu.pointers import pointer
 from penstock.tensors.addresses import addresses_of
 
 SAMPLINGS = ("", "gray", "4:4:4", "4:2:2", "4:2:0", "4:4:0")
@@ -123,16 +124,6 @@ def _arrays_are_known() -> bool:
 
 
 @intrinsic  # type: ignore[misc]
-def _pointer(typing: Any, address: Any) -> Any:
-    """Pointer to the bytes at an address."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
-
-    return types.CPointer(types.uint8)(types.uint64), generate
-
-
-@intrinsic  # type: ignore[misc]
 def _number_at(typing: Any, address: Any) -> Any:
     """The 64-bit number at an address."""
 
@@ -168,7 +159,7 @@ def _scan(addresses: np.ndarray, sizes: np.ndarray, facts: np.ndarray) -> int:
     plain = 0
     for i in range(addresses.size):
         if sizes[i] >= _SHORTEST:
-            scan_one(numba.carray(_pointer(addresses[i]), (np.int64(sizes[i]),)), facts[i])
+            scan_one(numba.carray(pointer(addresses[i]), (np.int64(sizes[i]),), np.uint8), facts[i])
             plain += facts[i, 3] != 0
     return plain
 

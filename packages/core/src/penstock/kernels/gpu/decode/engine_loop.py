@@ -20,6 +20,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from penstock.kernels.compilation import njit
+from penstock.kernels.cpu.pointers import pointer
 from penstock.kernels.cpu.semaphores import SEMAPHORE_NUMBERS, post, wait
 from penstock.kernels.gpu.decode.turns import begin_turn, end_turn
 
@@ -54,16 +55,6 @@ BATCH, OTHER = 0, 1
 
 INITIALIZE, DECODE, DECODE_REGIONS, SET_REGION, RECORD, SYNCHRONIZE = range(6)
 """The functions."""
-
-
-@intrinsic  # type: ignore[misc]
-def _numbers(typing: Any, address: Any) -> Any:
-    """Pointer to 64-bit numbers at an address."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
-
-    return types.CPointer(types.uint64)(types.uint64), generate
 
 
 @intrinsic  # type: ignore[misc]
@@ -107,7 +98,7 @@ def serve(ring: np.ndarray, wake: np.ndarray, position: int, lock: np.ndarray) -
             pass  # a signal came
         address = ring[position % RING]
         position += 1
-        job = numba.carray(_numbers(address), (JOB_NUMBERS,))
+        job = numba.carray(pointer(address), (JOB_NUMBERS,), np.uint64)
         if job[KIND] != BATCH:
             return position
         begin_turn(lock)
@@ -118,7 +109,7 @@ def serve(ring: np.ndarray, wake: np.ndarray, position: int, lock: np.ndarray) -
 
 @njit(nogil=True)
 def _decode(job: np.ndarray) -> None:
-    functions = numba.carray(_numbers(job[FUNCTIONS]), (6,))
+    functions = numba.carray(pointer(job[FUNCTIONS]), (6,), np.uint64)
     event = job[EVENT]
     if event:
         _call(functions[SYNCHRONIZE], (event,))
@@ -142,8 +133,8 @@ def _decode(job: np.ndarray) -> None:
 
 @njit(nogil=True)
 def _set_regions(function: Any, params: Any, regions: Any, count: Any) -> Any:
-    handles = numba.carray(_numbers(params), (np.int64(count),))
-    extents = numba.carray(_numbers(regions), (4 * np.int64(count),))
+    handles = numba.carray(pointer(params), (np.int64(count),), np.uint64)
+    extents = numba.carray(pointer(regions), (4 * np.int64(count),), np.uint64)
     status = np.int32(0)
     for i in range(np.int64(count)):
         k = 4 * i

@@ -31,7 +31,7 @@ class ParallelFeed(Feed):
 
     Parameters
     ----------
-    source, outputs, single, batch, batch_info, no_copy, cuda_stream
+    source, outputs
         As of `Feed`.
     threads
         Whether the workers are threads.
@@ -40,6 +40,8 @@ class ParallelFeed(Feed):
         workers, one for each worker otherwise, when None.
     bytes_per_sample
         A guess of how much shared memory is needed.
+    **how
+        `single`, `cycle`, `batch`, `batch_info`, `no_copy` and `cuda_stream`, as of `Feed`.
     """
 
     def __init__(
@@ -47,33 +49,19 @@ class ParallelFeed(Feed):
         source: Any,
         outputs: list[Declared],
         *,
-        single: bool,
-        cycle: Any,
-        batch: bool,
-        batch_info: bool,
-        no_copy: bool,
-        cuda_stream: Any,
         threads: bool,
         depth: int | None,
         bytes_per_sample: int,
+        **how: Any,
     ) -> None:
-        super().__init__(
-            None,
-            outputs,
-            single=single,
-            cycle=None,
-            batch=batch,
-            batch_info=batch_info,
-            no_copy=no_copy,
-            repeat_last=False,
-            cuda_stream=cuda_stream,
-        )
+        cycle, single = how.pop("cycle"), how["single"]
+        super().__init__(None, outputs, cycle=None, repeat_last=False, **how)
         self.source = source
         self.traits = traits_of(
             source,
             cycle=cycle,
-            batch=batch,
-            batch_info=batch_info,
+            batch=how["batch"],
+            batch_info=how["batch_info"],
             num_outputs=None if single else len(outputs),
             bytes_per_sample=bytes_per_sample,
         )
