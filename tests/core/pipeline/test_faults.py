@@ -458,10 +458,12 @@ def test_memory_of_outputs_is_used_again():
     assert len(addresses) < 10
     kept = [pipe.run() for _ in range(10)]
     assert len({k[0].as_array().ctypes.data for k in kept}) == 10
-    in_use = HOST_POOL.stats().bytes_in_use
+    processes = pipe._executor.processes
+    pool = HOST_POOL if processes is None else processes.pool
+    in_use = pool.stats().bytes_in_use
     del kept
     gc.collect()
-    assert HOST_POOL.stats().bytes_in_use <= in_use - 9 * (4 << 16)
+    assert pool.stats().bytes_in_use <= in_use - 9 * (4 << 16)
 
 
 def test_an_error_does_not_keep_the_batch_alive(declare):
@@ -686,11 +688,11 @@ INTERRUPTED = {
         import penstock.pipeline.pipeline as module
         from penstock.operators.support.operator import Operator, SampleOperator, operator
         from penstock.operators.support.schema import Input
-        module.EXIT_SECONDS = 0.1
+        module.EXIT_SECONDS, home = 0.1, os.getpid()
         @operator("testing.stuck", inputs=Input("data"))
         class Stuck(SampleOperator):
             def cpu(self, c, data):
-                os.kill(os.getpid(), signal.SIGINT)  # the consumer waits for this sample
+                os.kill(home, signal.SIGINT)  # the consumer waits for this sample
                 threading.Event().wait()
         pipe = Pipeline(1, 1)
         with pipe:
@@ -752,7 +754,7 @@ def test_an_operator_that_never_returns_does_not_keep_the_program():
         import penstock.pipeline.pipeline as module
         from penstock.operators.support.operator import Operator, SampleOperator, operator
         from penstock.operators.support.schema import Input
-        module.EXIT_SECONDS = 0.1
+        module.EXIT_SECONDS, home = 0.1, os.getpid()
         begun = threading.Event()
         @operator("testing.stuck", inputs=Input("data"))
         class Stuck(SampleOperator):

@@ -250,7 +250,7 @@ class Executor:
             while True:
                 with monitor.lock:
                     iteration = queue[0]
-                    while iteration.state is not DONE:
+                    while iteration.state is not DONE or self._is_to_end():
                         self._check_open()
                         if inline is not None and inline.may_run(iteration):
                             break
@@ -276,11 +276,13 @@ class Executor:
         return iteration
 
     def _check_open(self) -> None:
-        monitor = self.monitor
-        at_exit = monitor.exiting and threading.current_thread() is not threading.main_thread()
-        # A daemon thread that consumes while the program ends is to end with it, silently.
-        if monitor.closed and not at_exit:
+        if self.monitor.closed and not self._is_to_end():
             raise UsageError("The pipeline was shut down while its outputs were awaited.")
+
+    def _is_to_end(self) -> bool:
+        """Whether this is a daemon thread that is to end with the program, silently."""
+        is_main = threading.current_thread() is threading.main_thread()
+        return self.monitor.exiting and not is_main
 
     def states(self) -> tuple[Iteration | None, dict[int, Any]]:
         """The oldest iteration in progress, and the readers' states from before it."""

@@ -25,7 +25,7 @@ from penstock.pipeline.properties import SettingsProperties
 from penstock.pipeline.serialization import Serialization
 from penstock.pipeline.settings import Settings
 from penstock.pipeline.source_workers import SourceWorkers
-from penstock.pipeline.workers import prepare_processes, what_carries
+from penstock.pipeline.workers import end_processes, prepare_processes, what_carries
 from penstock.tensors.pool import HOST_POOL
 from penstock.tracebacks import public_methods
 from penstock.types import (
@@ -584,4 +584,5 @@ def _shut_down_all() -> None:
     # Threads that still run while the interpreter is torn down could crash it; but an operator that
     # never returns must not keep the program from ending.
     shut_down_all()
+    end_processes()
     join_all(EXIT_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentTypeError
@@ -23,6 +24,15 @@ def prepare_processes(settings: Settings) -> None:
         from penstock.executor.processes.server_process import SERVER
 
         SERVER.start()
+
+
+def end_processes() -> None:
+    """End all worker processes, because the program ends. Pipelines were shut down before: what
+    becomes of their samples is nobody's concern.
+    """
+    module = sys.modules.get("penstock.executor.processes.server_process")
+    if module is not None:
+        module.SERVER.close()
 
 
 def start_processes(

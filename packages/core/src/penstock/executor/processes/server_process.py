@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import multiprocessing.spawn
 import os
@@ -78,14 +77,18 @@ class ServerProcess:
             What the server imports before.
         """
         ours, theirs = Channel.pair()
-        with theirs, no_fork, self._lock:
-            for _ in range(2):
-                control = self._start()
-                try:
-                    control.send(modules, theirs.fileno())
-                    break
-                except OSError:  # it was killed
-                    self._end()
+        try:
+            with theirs, no_fork, self._lock:
+                for _ in range(2):
+                    control = self._start()
+                    try:
+                        control.send(modules, theirs.fileno())
+                        break
+                    except OSError:  # it was killed
+                        self._end()
+        except BaseException:
+            ours.close()
+            raise
         return keep_from_forks(Channel(ours))
 
     def pid(self) -> int:
@@ -146,4 +149,3 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-atexit.register(SERVER.close)
