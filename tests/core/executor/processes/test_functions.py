@@ -126,7 +126,8 @@ def test_bad_samples_are_replaced_as_in_threads():
         pipe = built(picky, workers, on_bad_sample="replace")
         shapes = [value.shape[0] for value, _ in found(pipe, 1)]
         assert 2 not in shapes
-        assert [bad.index for bad in pipe.bad_samples] == [2, 6, 10]
+        # Those of iterations that are worked on ahead are among them.
+        assert [bad.index for bad in pipe.bad_samples if bad.iteration == 0] == [2, 6, 10]
 
 
 def test_what_cannot_be_pickled_is_called_in_the_program():
@@ -178,7 +179,7 @@ def test_workers_that_end(policy, batch_processing, tmp_path):
         with pytest.raises(WorkerProcessError, match="ended while it worked on samples"):
             pipe.run()
     assert [value.shape[0] for value, _ in found(pipe, 1)] == [k % 4 for k in range(BATCH)]
-    assert pipe.bad_samples == []
+    assert not pipe.bad_samples
 
 
 def test_a_sample_that_ends_each_worker_is_a_bad_one():
@@ -189,7 +190,7 @@ def test_a_sample_that_ends_each_worker_is_a_bad_one():
 
     pipe = built(crashes, on_bad_sample="replace")
     values = [value for value, _ in found(pipe, 1)]
-    (bad,) = pipe.bad_samples
+    (bad,) = [bad for bad in pipe.bad_samples if bad.iteration == 0]
     assert "ended while it worked on sample 3 of iteration 0" in bad.reason
     assert values[3].shape[0] != 3
     wait_until(lambda: pipe.executor_statistics()["workers"] == "processes")
