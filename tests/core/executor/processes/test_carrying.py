@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def, types
+from penstock.executor.plan import batches_for_processes
 from penstock.operators import Arg, Input, Spec, operator
 from penstock.operators.support.argument_types import ObjectArg
 from tests.support.images import class_folders, encoded, picture
@@ -131,6 +133,42 @@ def test_a_reader_with_labels(tmp_path):
         )
 
     check_same(graph, iterations=5)
+
+
+def test_small_batches_are_begun_earlier_and_nothing_else_changes(tmp_path):
+    class_folders(tmp_path, 23)
+
+    def graph():
+        jpegs, labels = fn.readers.file(file_root=str(tmp_path), random_shuffle=True)
+        image = fn.resize(fn.decoders.image(jpegs), size=(8, 8))
+        return image + fn.random.uniform(range=(0, 9), dtype=types.UINT8), labels
+
+    options = {"num_threads": 4, "enable_checkpointing": True, "batch_size": 5}
+    pipe = check_same(graph, **options)
+    assert pipe._executor.pending() >= 5
+    expected = built(graph, "threads", **options)
+    assert batches(expected, 3)
+    assert expected._executor.pending() <= 2
+    checkpoint = pipe.checkpoint()
+    assert checkpoint == expected.checkpoint()
+    rest = batches(expected, 6)
+    for found in (
+        batches(pipe, 6),
+        batches(built(graph, "processes", checkpoint=checkpoint, **options), 6),
+    ):
+        for (a, *_), (b, *_) in zip(rest, found, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("processes", "batch_size", "depth", "expected"),
+    [(16, 64, 2, 4), (16, 256, 2, 0), (16, 128, 2, 1), (16, 1, 2, 4), (16, 1, 5, 10), (2, 1, 2, 0)],
+)
+def test_how_many_batches_are_begun_earlier(processes, batch_size, depth, expected):
+    plan = SimpleNamespace(feeds=[], streams=set())
+    assert batches_for_processes(plan, processes, batch_size, depth) == expected
+    plan.feeds = ["a source is not asked for more"]
+    assert batches_for_processes(plan, processes, batch_size, depth) == 0
 
 
 def test_operators_of_whole_batches_between_two_stages():

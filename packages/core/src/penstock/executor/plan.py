@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from penstock.executor.guards import Guard
 
 
+_MANY_PROCESSES = 4
+_SAMPLES_A_PROCESS = 24
+"""Samples in progress for each worker process: a chunk of 16, and half as many for the next."""
+
+
 @dataclass(slots=True)
 class Stage:
     """Operators that run sample by sample, then those that take the finished batch."""
@@ -90,6 +95,18 @@ def batches_read_ahead(plan: Plan) -> int:
     if plan.feeds or not decodes:
         return 0
     return max((int(n.args.get("prefetch_queue_depth", 1)) for n in plan.readers), default=0)
+
+
+def batches_for_processes(plan: Plan, processes: int, batch_size: int, depth: int) -> int:
+    """How many iterations more are worth beginning early, so that each of many worker processes has
+    a chunk of samples that is worth a message, and the next one is there when it is done.
+
+    Large batches hold enough; of small ones there are up to three times `depth`.
+    """
+    if processes < _MANY_PROCESSES or plan.feeds or plan.streams:
+        return 0
+    wanted = -(-_SAMPLES_A_PROCESS * processes // batch_size)
+    return max(min(wanted, 3 * depth) - depth, 0)
 
 
 def class_of(node: OpNode) -> type[Operator]:

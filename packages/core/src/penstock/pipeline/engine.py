@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import GpuNotAvailableError, UsageError
 from penstock.executor.executor import Executor
-from penstock.executor.plan import batches_read_ahead, check_outputs, make_plan
+from penstock.executor.plan import (
+    batches_for_processes,
+    batches_read_ahead,
+    check_outputs,
+    make_plan,
+)
 from penstock.graph.data_node import DataNode
 from penstock.graph.fuse import merge_expressions
 from penstock.graph.nodes import OpNode
@@ -82,10 +87,12 @@ class Engine:
         device = device_for(settings, plan)
         self.feeding = InputQueues(plan, batch_size, device, self.checkpointing.names)
         workers.start_threads()
+        processes = start_processes(settings, plan, self.readers.by_node, run_outputs, device)
         depth = settings.depth
         if settings.works_ahead and reads_ahead:
             depth += batches_read_ahead(plan)
-        processes = start_processes(settings, plan, self.readers.by_node, run_outputs, device)
+            if processes is not None:
+                depth += batches_for_processes(plan, processes.count, batch_size, depth)
         self.executor = Executor(
             plan,
             self.readers.by_node,

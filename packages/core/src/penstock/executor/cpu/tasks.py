@@ -84,8 +84,10 @@ class CpuTasks:
                 if program.concurrency.is_full():
                     first_is_full |= iteration.stage == 0
                     continue
-                limit = program.concurrency.limit
-                samples = iteration.take(chunk_size(iteration, program, limit))
+                if iteration.next >= iteration.size and not iteration.queue:
+                    continue
+                limit, batches = program.concurrency.limit, len(schedule.queue)
+                samples = iteration.take(chunk_size(iteration, program, limit, batches))
                 if samples:
                     iteration.in_flight += 1
                     program.concurrency.enter()
