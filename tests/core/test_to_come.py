@@ -98,8 +98,7 @@ def test_attributes_of_the_package():
 
 def test_a_program_can_ask():
     for name in (*MODULES, *NO_COUNTERPART):
-        if name != "penstock.plugin.tf":  # it is there, to say that it is to come
-            assert importlib.util.find_spec(name) is None
+        assert importlib.util.find_spec(name) is None
 
 
 def test_other_names_are_python_s_own_errors():

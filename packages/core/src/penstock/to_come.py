@@ -37,6 +37,7 @@ PLUGINS = {
     "penstock.plugin.jax": ("penstock-jax", "JAX and Flax iterators"),
     "penstock.plugin.pytorch": ("penstock-torch", "PyTorch iterators"),
     "penstock.plugin.squirrel": ("penstock-squirrel", "Squirrel data sets as sources"),
+    "penstock.plugin.tf": ("penstock-tf", "TensorFlow datasets"),
 }
 """Modules that distributions of their own bring: their names, and what is in them."""
 
@@ -44,10 +45,6 @@ MODULES = {
     "penstock.experimental.torchvision": Absent(
         "transforms with the interface of torchvision",
         "The operators below `fn` and dynamic mode do the same work.",
-    ),
-    "penstock.plugin.tf": Absent(
-        "TensorFlow data sets",
-        "Wrap `Pipeline.run()` in `tf.data.Dataset.from_generator`.",
     ),
 }
 """Modules that are to come; those below them come with them."""

@@ -7,7 +7,7 @@ wanted elsewhere than it is made.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -169,19 +169,74 @@ def rebuild(content: dict[str, Any], *names: str) -> list[list[DataNode]]:
 
 
 def _created(entry: dict[str, Any], inputs: list[DataNode], arguments: dict[str, Any]) -> OpNode:
-    schema = _schema(entry)
-    given = {**arguments, "name": entry["name"], "device": entry.get("device", "cpu")}
+    node = _made(_schema(entry), entry["name"], entry.get("device", "cpu"), inputs, arguments)
+    node.explicit_name = bool(entry.get("named"))
+    node.user_stack = tuple(entry["created at"])
+    return node
+
+
+def _made(
+    schema: OpSchema, name: str, device: str, inputs: list[DataNode], arguments: dict[str, Any]
+) -> OpNode:
     with warnings.catch_warnings():  # deprecated names were warned of where they were written
         warnings.simplefilter("ignore")
         feed = None
         if schema.name == "external_source":
-            feed = make_feed(convert_arguments(schema, arguments, "a file")[0], entry["name"])
+            known = None if arguments.get("num_outputs") is not None else name
+            feed = make_feed(convert_arguments(schema, arguments, "a file")[0], known)
+        given = {**arguments, "name": name, "device": device}
         node = make_node(schema, inputs, given, attachment=feed)
     if feed is not None:
         feed.name = node.name
-    node.explicit_name = bool(entry.get("named"))
-    node.user_stack = tuple(entry["created at"])
     return node
+
+
+def copied(
+    nodes: list[OpNode],
+    edges: Sequence[Sequence[DataNode]],
+    changed: Mapping[str, Mapping[str, Any]],
+) -> list[list[DataNode]]:
+    """Create the operators of another graph once more, in the current scope.
+
+    Functions and other objects among their arguments are shared. Sources begin anew, apart from
+    generators, which go on where they are.
+
+    Parameters
+    ----------
+    nodes
+        The operators.
+    edges
+        Lists of their edges.
+    changed
+        By the names of operators, arguments that replace theirs.
+
+    Returns
+    -------
+    For each of the lists, the edges of the new graph that correspond to it.
+    """
+    made: dict[int, OpNode] = {}
+
+    def edge(old: DataNode) -> DataNode:
+        source = old.source
+        assert source is not None
+        found: DataNode = made[id(source)].outputs[old.index]
+        return found if old.device == source.output_device else found._on(old.device)
+
+    outside = guards.current()
+    try:
+        for node in sorted(nodes, key=lambda node: node.serial):
+            schema = node.schema
+            guards.set_current(tuple([Term(edge(t.predicate), t.holds) for t in node.guard]))
+            arguments = {k: v for k, v in node.args.items() if not _is_default(schema, k, v)}
+            arguments |= {k: edge(e) for k, e in node.tensor_args.items()}
+            arguments |= changed.get(node.name, {})
+            inputs = [edge(e) for e in node.inputs]
+            new = _made(schema, node.name, node.device, inputs, arguments)
+            new.explicit_name, new.user_stack = node.explicit_name, node.user_stack
+            made[id(node)] = new
+        return [[edge(old) for old in each] for each in edges]
+    finally:
+        guards.set_current(outside)
 
 
 def _schema(entry: dict[str, Any]) -> OpSchema:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.errors import UsageError
 from penstock.graph import scope
-from penstock.graph.serialization import described, rebuild
+from penstock.graph.serialization import copied, described, rebuild
 from penstock.pipeline.checkpointing import write_whole
-from penstock.pipeline.serialized import chosen_data, overridden, packed, unpacked
+from penstock.pipeline.serialized import as_given, chosen_data, overridden, packed, unpacked
 from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
@@ -121,6 +121,40 @@ class Serialization:
         self._settings.complete(settings)
         self._begin_definition()
         self._load(graph)
+
+    @classmethod
+    def _copy_of(
+        cls,
+        other: Serialization,
+        changed: Mapping[str, Mapping[str, Any]],
+        settings: Mapping[str, Any],
+    ) -> Self:
+        """A pipeline with the definition of another one, Python code included; not built yet.
+
+        Parameters
+        ----------
+        other
+            The pipeline.
+        changed
+            By the names of its operators, arguments that replace theirs.
+        settings
+            Arguments of `Pipeline` that replace those of the other one.
+        """
+        given = as_given(other._settings)
+        # Of these the user was warned; the first is in `exec_dynamic` by now.
+        for old in ("experimental_exec_dynamic", "max_streams", "default_cuda_stream_priority"):
+            given[old] = None
+        pipeline = cls(**{**given, **settings})
+        theirs = other._definition
+        nodes = theirs.complete(other.define_graph)
+        scope.push(pipeline._definition.scope)
+        try:
+            outputs, sinks = copied(nodes, (theirs.outputs or (), theirs.sinks), changed)
+        finally:
+            scope.pop()
+        pipeline._definition.set_outputs(tuple(outputs))
+        pipeline._definition.sinks += sinks
+        return pipeline
 
     def _load(self, graph: dict[str, Any]) -> None:
         """Create the operators of a serialized graph, and build the pipeline."""

@@ -37,9 +37,8 @@ def packed(settings: Settings, graph: dict[str, Any]) -> bytes:
     """
     stored = {
         name: to_plain(value)
-        for name, field in type(settings).__dataclass_fields__.items()
-        if field.init and name not in _NOT_STORED
-        if (value := _as_given(settings, name)) != field.default
+        for name, value in as_given(settings).items()
+        if name not in _NOT_STORED and value != type(settings).__dataclass_fields__[name].default
     }
     body = {"settings": stored, "graph": graph}
     head = {_MARK: FORMAT_VERSION, "written by": __version__, "checksum": _checksum(body)}
@@ -51,9 +50,11 @@ def packed(settings: Settings, graph: dict[str, Any]) -> bytes:
     ).encode()
 
 
-def _as_given(settings: Settings, name: str) -> Any:
-    """A setting, before it was completed for this machine."""
-    return getattr(settings, "threads_given" if name == "num_threads" else name)
+def as_given(settings: Settings) -> dict[str, Any]:
+    """All settings by their names, before they were completed for this machine."""
+    names = [name for name, field in type(settings).__dataclass_fields__.items() if field.init]
+    given = {name: getattr(settings, name) for name in names}
+    return {**given, "num_threads": settings.threads_given}
 
 
 def unpacked(data: Any) -> tuple[dict[str, Any], dict[str, Any]]:

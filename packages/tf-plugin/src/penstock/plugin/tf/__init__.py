@@ -1,10 +1,23 @@
-"""TensorFlow datasets: announced here, to come in a later version."""
+"""TensorFlow datasets of pipelines, under the names DALI gives them."""
 
 from __future__ import annotations
 
-from penstock.to_come import missing_module
+from penstock.plugin.base_iterator import LastBatchPolicy
+from penstock.plugin.tf.dataset import DALIDataset
+from penstock.plugin.tf.versions import (
+    dataset_compatible_tensorflow,
+    dataset_distributed_compatible_tensorflow,
+    dataset_inputs_compatible_tensorflow,
+)
 
-_error = missing_module(__name__)
-assert _error is not None
-_error.name = None  # `from penstock.plugin import tf` would drop an error of that name
-raise _error
+__all__ = [
+    "DALIDataset",
+    "LastBatchPolicy",
+    "dataset_compatible_tensorflow",
+    "dataset_distributed_compatible_tensorflow",
+    "dataset_inputs_compatible_tensorflow",
+]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

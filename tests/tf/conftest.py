@@ -1,0 +1,25 @@
+"""Files for the tests of the TensorFlow plugin, which run where there is TensorFlow."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+pytest.importorskip("tensorflow")
+
+FILES = 21
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    """Files that hold nothing but their numbers, which are their labels, too."""
+    folder = tmp_path_factory.mktemp("files")
+    names = []
+    for k in range(FILES):
+        path = folder / f"{k:02}.bin"
+        path.write_bytes(bytes([k]) * 64)
+        names.append(str(path))
+    return names
