@@ -206,13 +206,3 @@ def test_plugins_bring_no_init_above_their_own():
         if package.name != "core":
             assert not (package / "src/penstock/__init__.py").exists()
             assert not (package / "src/penstock/plugin/__init__.py").exists()
-
-
-@pytest.mark.parametrize("plugin", ["tf"])
-def test_plugins_to_come_say_so(plugin):
-    message = run_python(
-        f"try:\n import penstock.plugin.{plugin}\n"
-        "except ImportError as error:\n assert isinstance(error, NotImplementedError)\n"
-        " print(error)"
-    )
-    assert "is to come" in message

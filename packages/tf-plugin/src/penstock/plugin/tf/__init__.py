@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.plugin.base_iterator import LastBatchPolicy
+from penstock.plugin.tf import experimental
 from penstock.plugin.tf.dataset import DALIDataset
 from penstock.plugin.tf.versions import (
     dataset_compatible_tensorflow,
@@ -16,6 +17,7 @@ __all__ = [
     "dataset_compatible_tensorflow",
     "dataset_distributed_compatible_tensorflow",
     "dataset_inputs_compatible_tensorflow",
+    "experimental",
 ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,9 +78,6 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
         If the pipeline needs to be fed, or has outputs on the GPU.
     """
 
-    _changed: Mapping[str, Mapping[str, Any]] = {}
-    """By their names, what external sources are to have in place of their arguments."""
-
     def __init__(
         self,
         pipeline: Pipeline,
@@ -110,7 +106,7 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
                 "function that `pipeline_def` has decorated makes one when it is called."
             )
         nodes = pipeline._define()
-        self._check_inputs(nodes)
+        sources = self._sources(pipeline, nodes)
         depth: int | dict[str, int] = prefetch_queue_depth
         if exec_separated:
             depth = {"cpu_size": cpu_prefetch_queue_depth, "gpu_size": gpu_prefetch_queue_depth}
@@ -129,11 +125,10 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
                 f"{on_gpu[0]}. Datasets of TensorFlow are in the host's memory: return `.cpu()` of "
                 "the output, or give `fail_on_device_mismatch=False`, which copies it."
             )
-        changed = self._changed
 
         def make_session() -> Session:
             return Session(
-                Pipeline._copy_of(pipeline, changed, settings), reader_name, last_batch_policy
+                Pipeline._copy_of(pipeline, sources, settings), reader_name, last_batch_policy
             )
 
         structure = checked_dtypes(output_dtypes, len(edges))
@@ -150,7 +145,8 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
         self._stepper = stepper
         super().__init__(inner._variant_tensor)
 
-    def _check_inputs(self, nodes: list[OpNode]) -> None:
+    def _sources(self, pipeline: Pipeline, nodes: list[OpNode]) -> dict[str, dict[str, Any]]:
+        """By their names, what external sources are to have in place of their arguments."""
         fed = [n.name for n in nodes if n.attachment is not None and not n.attachment.has_source]
         if fed:
             raise ArgumentValueError(
@@ -158,6 +154,7 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
                 f"`source`: {', '.join(fed)}. Give datasets for them to "
                 "`experimental.DALIDatasetWithInputs`."
             )
+        return {}
 
     def _inputs(self) -> list[Any]:
         return [self._inner]
