@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +142,7 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
         elif any(node.attachment is not None for node in nodes):
             length = None
         inner = _elements(stepper, structure, length)
+        self._process = os.getpid()
         self._inner = inner
         self._stepper = stepper
         super().__init__(inner._variant_tensor)
@@ -158,6 +160,23 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
 
     def _inputs(self) -> list[Any]:
         return [self._inner]
+
+    def __iter__(self) -> Any:
+        """An iterator over the batches.
+
+        Raises
+        ------
+        UsageError
+            In a process that was forked behind the dataset's making: TensorFlow has no threads
+            there, and would wait for them for ever.
+        """
+        if os.getpid() != self._process:
+            raise UsageError(
+                "The process was forked from the one that made this DALIDataset, and TensorFlow "
+                'does not work in forked processes. Start processes with the method "spawn", and '
+                "make the dataset in them."
+            )
+        return super().__iter__()
 
     @property
     def element_spec(self) -> Any:
