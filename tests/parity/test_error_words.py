@@ -1,27 +1,15 @@
-"""Errors say what DALI's say in the words that programs search their texts for.
-
-A row is a scenario that fails in both libraries, with the words that stand in both texts.
-"""
+"""Errors say what DALI's say in the words that programs search their texts for."""
 
 from __future__ import annotations
 
-import importlib
-import json
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from penstock.errors import PenstockError
-from tests.parity.outcomes import (
-    DALI,
-    PENSTOCK,
-    Library,
-    assert_same,
-    builtin_class,
-    outcome,
-)
+from tests.parity.outcomes import Library, assert_same
+from tests.parity.words import Rows, Scenario, check_words, conditional, of, on
 
 IMAGES = [np.zeros((40, 80, 3), np.uint8)] * 2
 FLOATS = [np.float32([1, 2])] * 2
@@ -30,25 +18,6 @@ TRUTHS = [np.array([True, False])] * 2
 ROWS_OF_5 = [np.zeros((5, 1), np.int64)] * 2
 BOX = [np.zeros((10, 20, 30), np.uint8)]
 RAGGED = [np.uint8([1, 2, 3]), np.uint8([1, 2])]
-
-Scenario = Callable[[Library], Any]
-
-
-def on(data: Any, graph: Callable[[Library, Any], Any], layout: str | None = None) -> Scenario:
-    """A pipeline that runs `graph` on `data`."""
-
-    def scenario(lib: Library) -> Any:
-        def define() -> Any:
-            return graph(lib, lib.fn.external_source(lambda: data, layout=layout))
-
-        return lib.pipe(define, len(data)).run()
-
-    return scenario
-
-
-def of(graph: Callable[[Library], Any], **settings: Any) -> Scenario:
-    """A pipeline that runs `graph`, without inputs."""
-    return lambda lib: lib.pipe(lambda: graph(lib), **settings).run()
 
 
 def shaped(*shapes: tuple[int, ...]) -> list[np.ndarray]:
@@ -67,7 +36,7 @@ NO_BOOLEANS = "to arithmetic operator `"
 WINDOW = "slice can't be placed out of bounds with current policy. got:"
 AXES = "out of range. expected range is [-3, 2] for a 3d input"
 TOO_LARGE = {"crop": (80, 160), "out_of_bounds_policy": "error"}
-GENERIC: list[tuple[Scenario, str]] = [
+GENERIC: Rows = [
     (on(WHOLE, lambda lib, x: lib.fn.one_hot(x, axis_name="CD"), "A"), "unsupported axis_name"),
     (on(WHOLE, lambda lib, x: lib.fn.one_hot(x, axis_name=""), "A"), "unsupported axis_name value"),
     (on(ROWS_OF_5, lambda lib, x: lib.fn.one_hot(x, axis_name="O")), "input layout mismatch"),
@@ -158,7 +127,7 @@ GENERIC: list[tuple[Scenario, str]] = [
     (on(RAGGED, lambda lib, x: x[1, :]), "too many indices"),
     (on(RAGGED, lambda lib, x: x[::0]), "step cannot be zero"),
 ]
-SEQUENCES: list[tuple[Scenario, str]] = [
+SEQUENCES: Rows = [
     (
         on(ROWS_OF_5, lambda lib, x: lib.fn.sequence_rearrange(x, new_order=[6, 7])),
         "new_order[0] must be between",
@@ -176,7 +145,7 @@ SEQUENCES: list[tuple[Scenario, str]] = [
         'outermost dimension represents frames dimension `f`, got data with layout = "hw"',
     ),
 ]
-CHOICES: list[tuple[Scenario, str]] = [
+CHOICES: Rows = [
     (
         of(lambda lib: lib.fn.random.choice(1, p=1.5)),
         "but got: 1.5 for sample: 0 at index 0.",
@@ -210,7 +179,7 @@ CHOICES: list[tuple[Scenario, str]] = [
         "enums can only participate in casts with integral types",
     ),
 ]
-ARITHMETIC: list[tuple[Scenario, str]] = [
+ARITHMETIC: Rows = [
     *(
         (on(TRUTHS, lambda lib, x, f=name: getattr(lib.math, f)(x)), NO_BOOLEANS)
         for name in ("sqrt", "log2", "floor", "sin", "atanh")
@@ -251,11 +220,6 @@ def one_branch(lib: Library) -> Any:
     return conditional(lib, definition)
 
 
-def conditional(lib: Library, definition: Callable[[], Any]) -> Any:
-    settings = {"batch_size": 4, "num_threads": 1, "device_id": None}
-    return lib.pipeline_def(definition, enable_conditionals=True, **settings)()
-
-
 def typed(**settings: Any) -> Scenario:
     """A pipeline that returns images, whose outputs are checked."""
     return lambda lib: lib.source(
@@ -272,7 +236,7 @@ def outputs(graph: Callable[[Library], Any]) -> Scenario:
     return scenario
 
 
-PIPELINES: list[tuple[Scenario, str]] = [
+PIPELINES: Rows = [
     (wrong_branches, "restricted to scalar (0-d tensors) inputs"),
     (one_branch, "'output' must also be initialized in the `else` branch"),
     (on(WHOLE, lambda lib, x: min(x, x)), '"datanode" was used in conditional context'),
@@ -328,117 +292,13 @@ PIPELINES: list[tuple[Scenario, str]] = [
 ]
 
 
-def dynamic(lib: Library) -> Any:
-    return importlib.import_module(f"{lib.module.__name__}.experimental.dynamic")
-
-
-def called(source: Any, **settings: Any) -> Scenario:
-    """A source of dynamic mode, asked once."""
-    return lambda lib: dynamic(lib).ExternalSource(source, **settings)()
-
-
-def loaded(entry: Any, version: int = 2) -> Scenario:
-    """A checkpoint with one entry, read."""
-    text = json.dumps({"version": version, "states": {"rng": entry}})
-    return lambda lib: dynamic(lib).checkpoint.Checkpoint().deserialize(text)
-
-
-def registered(first: str | None, second: str | None, *, collected: bool) -> Scenario:
-    """A checkpoint of which a generator of another name is registered after it has states."""
-
-    def scenario(lib: Library) -> None:
-        ndd = dynamic(lib)
-        saved = ndd.checkpoint.Checkpoint()
-        saved.register(ndd.random.RNG(seed=1), first)
-        saved.collect()
-        if not collected:
-            text, saved = saved.serialize(), ndd.checkpoint.Checkpoint()
-            saved.deserialize(text)
-        saved.register(ndd.random.RNG(seed=2), second)
-
-    return scenario
-
-
-def of_another_type(how: str) -> Scenario:
-    def scenario(lib: Library) -> None:
-        ndd = dynamic(lib)
-        saved = ndd.checkpoint.Checkpoint()
-        if how == "state":
-            saved.set_state("x", "", op_type=ndd.readers.File)
-        else:
-            saved.register(ndd.readers.File(files=["a"]), "x")
-        saved.register(ndd.random.RNG(seed=1), "x")
-
-    return scenario
-
-
-def reader(lib: Library) -> Any:
-    return dynamic(lib).readers.File(files=[__file__] * 3)
-
-
-PAIR = (np.zeros(3), np.zeros(3))
-DYNAMIC: list[tuple[Scenario, str]] = [
-    (called(lambda: PAIR[:1], num_outputs=2), "expected 2 outputs"),
-    (called(lambda info: PAIR[0]), "no parameters"),
-    (called(lambda: PAIR, num_outputs=2, layout=["A"]), "expected a sequence of size 2"),
-    (
-        lambda lib: dynamic(lib).ExternalSource(lambda: dynamic(lib).batch([[1], [2]]))(
-            batch_size=5
-        ),
-        "expected batch size 5",
-    ),
-    (lambda lib: dynamic(lib).Device("cpu:99"), "invalid device id"),
-    (lambda lib: dynamic(lib).Device("gpu:0", 0), "invalid device name"),
-    (lambda lib: dynamic(lib).batch([]), "element type"),
-    (lambda lib: dynamic(lib).tensor(np.zeros((2, 3)), layout="ABC"), "dimensions"),
-    (lambda lib: list(reader(lib).next_epoch(capture=True)), "requires a non-none batch_size"),
-    (lambda lib: reader(lib).get_state(), "before its first iteration"),
-    (lambda lib: reader(lib).set_state(42), "readerstate"),
-    (loaded({"state": "", "type": "RNG"}, version=1), "version"),
-    (loaded("text"), "invalid checkpoint entry"),
-    (loaded({"type": "RNG"}), "invalid checkpoint entry"),
-    (loaded({"state": "", "type": 42}), "invalid `type`"),
-    (registered("a", None, collected=False), "loaded checkpoint has no state"),
-    (registered("a", None, collected=True), "completed"),
-    (of_another_type("state"), "type mismatch"),
-    (of_another_type("object"), "cannot replace operator"),
-    (lambda lib: dynamic(lib).checkpoint.Checkpoint().serialize(), "empty"),
-]
-
-
-def test_what_is_behind_tensors_of_dynamic_mode():
-    def scenario(lib):
-        ndd = dynamic(lib)
-        with ndd.EvalMode.sync_cpu:
-            tensor = ndd.tensor([1, 2, 3], layout="A")
-            batch = ndd.batch([[1.0], [2.0, 3.0]], layout="B")
-        with ndd.EvalMode.deferred:
-            waiting = tensor + 1
-            before = waiting._storage
-        found = [tensor._storage, ndd.as_tensor(tensor._storage)._storage, batch._storage]
-        same = tensor._is_same_tensor(tensor), tensor._is_same_tensor(ndd.tensor(tensor))
-        kinds = [isinstance(each, lib.TensorCPU) for each in found]
-        return found, same, kinds, before, waiting.evaluate()._storage
-
-    assert_same(scenario)
-
-
 @pytest.mark.parametrize(
     "rows",
-    [GENERIC, SEQUENCES, CHOICES, ARITHMETIC, PIPELINES, DYNAMIC],
-    ids=["generic", "sequences", "choices", "arithmetic", "pipelines", "dynamic"],
+    [GENERIC, SEQUENCES, CHOICES, ARITHMETIC, PIPELINES],
+    ids=["generic", "sequences", "choices", "arithmetic", "pipelines"],
 )
 def test_both_say_it(rows):
-    wrong = []
-    for number, (scenario, words) in enumerate(rows):
-        errors = [outcome(library, scenario).error for library in (DALI, PENSTOCK)]
-        if not all(error is not None and words in str(error).lower() for error in errors):
-            wrong.append(f"row {number}: {words!r} is not in both of {errors}")
-        elif not isinstance(errors[1], builtin_class(errors[0])):
-            wrong.append(f"row {number}: {type(errors[1])} is no {type(errors[0])}")
-        elif not isinstance(errors[1], PenstockError):
-            wrong.append(f"row {number}: {errors[1]!r} is none of Penstock's")
-    assert not wrong, "\n".join(wrong)
+    check_words(rows)
 
 
 @pytest.mark.parametrize("dtype", ["DATA_TYPE", "INTERP_TYPE", "FLOAT", "INT8", "BOOL", "UINT64"])

@@ -71,7 +71,7 @@ def check_bins(num_magnitude_bins: int) -> None:
     """Complain of a number of bins that is not positive."""
     if not isinstance(num_magnitude_bins, int) or num_magnitude_bins < 1:
         raise ArgumentValueError(
-            f"`num_magnitude_bins` must be a positive integer, got {num_magnitude_bins!r}."
+            f"The `num_magnitude_bins` must be a positive integer, got {num_magnitude_bins!r}."
         )
 
 

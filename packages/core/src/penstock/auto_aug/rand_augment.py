@@ -80,12 +80,16 @@ def apply_rand_augment(
     Further arguments are passed on to the augmentations that take them.
     """
     if not augmentations:
-        raise ArgumentValueError("There is no augmentation to draw from.")
+        raise ArgumentValueError("The `augmentations` list cannot be empty.")
     check_bins(num_magnitude_bins)
     if not isinstance(n, int) or n < 0:
-        raise ArgumentValueError(f"`n` must be an integer of at least 0, got {n!r}.")
+        raise ArgumentValueError(
+            f"The number of operations to apply `n` must be a non-negative integer, got {n!r}."
+        )
     if not 0 <= m < num_magnitude_bins:
-        raise ArgumentValueError(f"`m` is {m}; allowed are 0 to {num_magnitude_bins - 1}.")
+        raise ArgumentValueError(
+            f"`m` must be an integer from `[0, {num_magnitude_bins - 1}]` range. Got {m}."
+        )
     check_kwargs(augmentations, kwargs)
     for stage in range(n):
         index = drawn(len(augmentations), seed, 2 * stage)

@@ -49,7 +49,7 @@ def apply_trivial_augment(
     Further arguments are passed on to the augmentations that take them.
     """
     if not augmentations:
-        raise ArgumentValueError("There is no augmentation to draw from.")
+        raise ArgumentValueError("The `augmentations` list cannot be empty.")
     check_bins(num_magnitude_bins)
     check_kwargs(augmentations, kwargs)
     index = drawn(len(augmentations), seed, 0)

@@ -108,11 +108,14 @@ class Augmentation:
         return f"Augmentation({', '.join(parts)})"
 
     def augmentation(self, **changes: Any) -> Augmentation:
-        """A copy with other settings: those of `penstock.auto_aug.core.augmentation`."""
+        """A copy with other settings: those of `penstock.auto_aug.core.augmentation`.
+
+        `None` sets one back to its default.
+        """
         names = ("mag_range", "mag_to_param", "randomly_negate", "param_device", "name")
         cls = changes.pop("augmentation_cls", None) or type(self)
         settings: dict[str, Any] = dict(zip(names, self._given, strict=True))
-        settings.update({key: value for key, value in changes.items() if value is not None})
+        settings.update(changes)
         made: Augmentation = cls(self._op, **settings)
         return made
 
@@ -141,7 +144,10 @@ class Augmentation:
             raise UnusedArgException(f"The augmentation `{self.name}` takes no `{unused[0]}`.")
         missing = [key for key, needed in takes.items() if needed and key not in kwargs]
         if missing:
-            raise MissingArgException(f"The augmentation `{self.name}` needs `{missing[0]}`.")
+            raise MissingArgException(
+                f"The augmentation `{self.name}` requires `{missing[0]}` argument. Arguments that "
+                f"were not provided to the call: {', '.join(missing)}."
+            )
         param = self._param(data, magnitude_bin, num_magnitude_bins)
         found: DataNode = self._op(data, param, **kwargs)
         return found
@@ -196,12 +202,22 @@ class Augmentation:
         return np.linspace(given[0], given[1], bins, dtype=np.float32)
 
     def _params(self, magnitudes: np.ndarray) -> np.ndarray:
-        made = [np.asarray(to_numpy(self.mag_to_param(magnitude))) for magnitude in magnitudes]
-        if any(each.shape != made[0].shape or each.dtype != made[0].dtype for each in made):
+        found = [self.mag_to_param(magnitude) for magnitude in magnitudes]
+        if any(isinstance(each, DataNode) for each in found):
             raise ArgumentTypeError(
-                f"`mag_to_param` of the augmentation `{self.name}` returns arrays of different "
-                "shapes or types; all magnitudes need parameters of one."
+                f"`mag_to_param` of the augmentation `{self.name}` returns a `DataNode`; the "
+                "callback must return parameter that is `np.ndarray` or can be made one."
             )
+        made = [np.asarray(to_numpy(each)) for each in found]
+        first = made[0]
+        for each in made:
+            if each.shape != first.shape or each.dtype != first.dtype:
+                raise ArgumentTypeError(
+                    f"`mag_to_param` of the `{self.name}` augmentation must return the arrays of "
+                    f"the same type and shape for all magnitudes. That of the first has shape "
+                    f"{first.shape} and type {first.dtype}, another has shape {each.shape} and "
+                    f"type {each.dtype}."
+                )
         return np.stack(made)
 
 
@@ -234,4 +250,5 @@ def check_kwargs(augmentations: Iterable[Augmentation], kwargs: dict[str, Any]) 
     known = {name for each in augmentations for name in accepted(each.op)}
     unused = sorted(set(kwargs) - known)
     if unused:
-        raise UnusedArgException(f"No augmentation takes {', '.join(f'`{n}`' for n in unused)}.")
+        which = f"kwargs `{', '.join(unused)}` are" if unused[1:] else f"kwarg `{unused[0]}` is"
+        raise UnusedArgException(f"The {which} not used by any of the augmentations.")

@@ -59,7 +59,8 @@ def augmentation(
     def make(function: Callable[..., Any]) -> Augmentation:
         if isinstance(function, Augmentation):
             raise ArgumentTypeError(
-                "The function is an augmentation already; use its method `augmentation`."
+                "The `@augmentation` was applied to already decorated Augmentation. Its method "
+                "`augmentation` makes others of it."
             )
         if not callable(function):
             raise ArgumentTypeError(f"An augmentation is a function, got {function!r}.")
@@ -70,7 +71,8 @@ def augmentation(
         ]
         if len(positional) < 2:
             raise ArgumentTypeError(
-                "The function of an augmentation takes data and a parameter by position, got "
+                f"The function accepts {len(positional)} positional argument(s), but the functions "
+                "decorated by `@augmentation` take data and a parameter by position; got "
                 f"{inspect.signature(function)}."
             )
         cls = augmentation_cls or Augmentation

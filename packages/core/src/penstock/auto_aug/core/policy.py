@@ -30,7 +30,11 @@ class Policy:
     ) -> None:
         if not isinstance(num_magnitude_bins, int) or num_magnitude_bins < 1:
             raise ArgumentValueError(
-                f"`num_magnitude_bins` must be a positive integer, got {num_magnitude_bins!r}."
+                f"The `num_magnitude_bins` must be a positive integer, got {num_magnitude_bins!r}."
+            )
+        if not isinstance(sub_policies, (list, tuple)):
+            raise ArgumentTypeError(
+                f"The `sub_policies` must be a list or tuple of sub policies, got {sub_policies!r}."
             )
         self.name = name
         self.num_magnitude_bins = num_magnitude_bins
@@ -69,13 +73,17 @@ def _step(step: Any, bins: int) -> Step:
         augment, probability, magnitude_bin = step
     except (TypeError, ValueError):
         raise ArgumentTypeError(
-            f"A step of a policy is (augmentation, probability, magnitude bin), got {step!r}."
+            "An operation of a sub policy is given as a triple, (augmentation, probability, "
+            f"magnitude bin), got {step!r}."
         ) from None
     if not isinstance(augment, Augmentation):
-        raise ArgumentTypeError(f"A step of a policy has an augmentation, got {augment!r}.")
+        raise ArgumentTypeError(
+            f"The first of a triple must be an instance of Augmentation, got {augment!r}."
+        )
     if not 0 <= probability <= 1:
         raise ArgumentValueError(
-            f"The probability of `{augment.name}` must be from 0 to 1, got {probability}."
+            f"Probability of `{augment.name}` must be a number from `[0, 1]` range, got "
+            f"{probability}."
         )
     if probability == 0:
         warnings.warn(f"The probability of `{augment.name}` is 0.", stacklevel=4)
