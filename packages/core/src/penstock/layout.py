@@ -22,12 +22,7 @@ def check_layout(layout: str, ndim: int) -> str:
     return layout
 
 
-def axis(layout: str, letter: str) -> int:
-    """Position of axis `letter`, or -1."""
-    return layout.find(letter)
-
-
-def axes_of(layout: str, letters: str, *, what: str = "axis_names") -> tuple[int, ...]:
+def axes_of(layout: str, letters: str) -> tuple[int, ...]:
     """Positions of every axis in `letters`, in their order.
 
     Raises
@@ -40,26 +35,8 @@ def axes_of(layout: str, letters: str, *, what: str = "axis_names") -> tuple[int
         position = layout.find(letter)
         if position < 0:
             raise ArgumentValueError(
-                f'`{what}`="{letters}" names axis "{letter}", which does not occur '
+                f'`axis_names`="{letters}" names axis "{letter}", which does not occur '
                 f'in the layout "{layout}".'
             )
         found.append(position)
     return tuple(found)
-
-
-def permutation(source: str, target: str) -> tuple[int, ...]:
-    """The permutation that turns data of layout `source` into layout `target`.
-
-    Raises
-    ------
-    LayoutError
-        If one is not a permutation of the other.
-    """
-    if sorted(source) != sorted(target):
-        raise LayoutError(f'The layout "{target}" is not a permutation of "{source}".')
-    return tuple(source.index(letter) for letter in target)
-
-
-def without(layout: str, letter: str) -> str:
-    """`layout` with axis `letter` removed."""
-    return layout.replace(letter, "")

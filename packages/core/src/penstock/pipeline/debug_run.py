@@ -54,8 +54,6 @@ class Known:
         self.inputs: list[Inputs] = []
         self.is_complete = False
         """Whether `nodes` are those of a whole iteration."""
-        self.is_numbered = False
-        """Whether `seeds` are those that the pipeline has without debug mode."""
         self.number = 0
         """Of the next iteration."""
         self.pending: list[tuple[str, tuple[Any, ...]]] = []
@@ -68,7 +66,7 @@ class Known:
         seeds = assign_seeds([*order, *unused], self.base, as_dali=self._as_dali)
         self.seeds = {places[key]: seed for key, seed in seeds.items()}
         self.nodes = nodes
-        self.is_complete = self.is_numbered = True
+        self.is_complete = True
         sources = [n for n in nodes if n.attachment and not isinstance(n.attachment, _Handed)]
         self.add_inputs(sources)
 

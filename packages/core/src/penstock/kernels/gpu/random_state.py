@@ -14,8 +14,6 @@ from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from penstock.kernels.cpu.philox_state import PhiloxState
 
 _ROUNDS = 4

@@ -188,8 +188,8 @@ def _describe(
             # A word tells where it is; six more are for pixels that follow the last.
             spans = one_an_x
             pitch = min(pixel_span_bytes, (a_extent * unit + 15 + 15) // 16 * 16)
-            x = _even_part(x_extent, (stage_bytes - 16 - 24) // (pitch + 3 + 4), 1)
-            a = _even_part(a_extent, (pitch - 15) // unit, 1)
+            x = _even_part(x_extent, (stage_bytes - 16 - 24) // (pitch + 3 + 4))
+            a = _even_part(a_extent, (pitch - 15) // unit)
             own = x * pitch + x * 3 // 16 * 16 + 16 + 4 * (x + 6)
             shared = max(shared, own)
         elif fast_axis == x_axis:
@@ -275,8 +275,7 @@ def _describe(
 
 
 @compiled
-def _even_part(extent: int, most: int, multiple: int) -> int:
-    """What parts of up to `most`, of about the same size, have in common: one of the multiples."""
+def _even_part(extent: int, most: int) -> int:
+    """The extent of parts of up to `most`, of about the same size."""
     parts = max(-(-extent // most), 1)
-    each = -(-extent // parts)
-    return -(-each // multiple) * multiple
+    return -(-extent // parts)

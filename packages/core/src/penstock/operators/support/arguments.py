@@ -39,23 +39,8 @@ def scalars(c: PlanContext, name: str, dtype: DTypeLike) -> np.ndarray | None:
     return np.array(values, dtype)
 
 
-def vectors(
-    c: BatchContext,
-    name: str,
-    count: int,
-    dtype: DTypeLike = np.float64,
-    *,
-    repeat: bool = False,
-    spread: bool = True,
-) -> np.ndarray | None:
-    """Argument `name`, which is given, as an array ``(samples, count)``.
-
-    Parameters
-    ----------
-    repeat
-        Whether a single number stands for `count` equal ones.
-    spread
-        Whether a constant has a row a sample, too, and not only one.
+def vectors(c: BatchContext, name: str, count: int) -> np.ndarray | None:
+    """Argument `name`, which is given, as a float64 array ``(samples, count)``.
 
     Returns
     -------
@@ -64,14 +49,10 @@ def vectors(
         sample by sample.
     """
     try:
-        found = c.array(name, dtype)
+        found = c.array(name, np.float64)
     except ShapeError:
         return None
     if found is None or not c.size:
         return None
-    if not spread and getattr(c.args, name) is not None:
-        found = found[:1]
     found = found.reshape(len(found), -1)
-    if repeat and found.shape[1] == 1 != count:
-        return np.broadcast_to(found, (len(found), count))
     return found if found.shape[1] == count else None

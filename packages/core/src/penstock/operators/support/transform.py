@@ -235,7 +235,7 @@ def no_offset(n: int) -> np.ndarray:
     return np.zeros((1, n), np.float32)
 
 
-def check_finite(values: np.ndarray, name: str) -> None:
-    """Raise if a number is infinite or none."""
-    if not all(map(math.isfinite, values.reshape(-1).tolist())):
-        raise ArgumentValueError(f"`{name}` must be finite numbers, got {values.tolist()}.")
+def check_finite(angles: np.ndarray) -> None:
+    """Raise if an angle is infinite or none."""
+    if not all(map(math.isfinite, angles.reshape(-1).tolist())):
+        raise ArgumentValueError(f"`angle` must be finite numbers, got {angles.tolist()}.")

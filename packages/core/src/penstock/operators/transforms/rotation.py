@@ -68,7 +68,7 @@ class Rotation(Transform):
                 f"`angle` must be one number (for each frame), got {angles.shape[1]}."
             )
         angles = np.ascontiguousarray(angles[:, 0])
-        check_finite(angles, "angle")
+        check_finite(angles)
         directions = values.get("axis")
         if directions is None:
             linear = np.empty((len(angles), 2, 2), np.float32)
