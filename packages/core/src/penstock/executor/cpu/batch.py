@@ -12,6 +12,7 @@ import numpy as np
 
 from penstock.errors import DataTypeError, ShapeError
 from penstock.executor.cpu.packed_rows import PackedRows
+from penstock.kernels.cpu import copy_rows
 from penstock.operators.support.schema import Spec
 from penstock.tensors.gpu.runtime import Event
 from penstock.tensors.pool import HOST_POOL, HostPool
@@ -283,13 +284,20 @@ class BatchBuffer:
             rows[index] = value
             inside[index] = _OUTSIDE
 
-    def put_rows(self, indices: Sequence[int], values: np.ndarray | list[np.ndarray]) -> None:
+    def put_rows(self, indices: Sequence[int], values: Sequence[np.ndarray] | np.ndarray) -> None:
         """Make copies of `values`, one a sample, these samples."""
-        if isinstance(values, np.ndarray):
+        given = values if isinstance(values, Rows) else None
+        if given is not None:
+            shapes = given.shapes
+        elif isinstance(values, np.ndarray):
             shapes = np.full((len(indices), values.ndim - 1), values.shape[1:], np.int64)
         else:
             shapes = np.array([value.shape for value in values], np.int64)
         rows = self.rows_for(indices, shapes)
+        if given is not None:
+            sizes = rows.sizes * self._dtype.itemsize
+            copy_rows.copy_pieces(given.addresses, rows.addresses, sizes)
+            return
         dense = rows.dense
         if dense is not None:
             dense[...] = values

@@ -348,8 +348,13 @@ class SampleRunner:
             if buffer is None or any(rows is own for own in several.handed):
                 continue
             origin = self._iteration.buffers[step.inputs[0]] if step.inputs else None
-            for index, value in zip(indices, rows, strict=True):
-                if origin is None or not buffer.share(index, value, origin):
+            if origin is None or not buffer.share(indices[0], rows[0], origin):
+                for value in rows if rows.flat is None else rows[:1]:
+                    buffer.check(value.shape, value.dtype)
+                buffer.put_rows(indices, rows)
+                continue
+            for index, value in zip(indices[1:], rows[1:], strict=True):
+                if not buffer.share(index, value, origin):
                     buffer.put(index, value)
         return results
 

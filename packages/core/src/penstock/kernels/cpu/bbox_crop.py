@@ -67,7 +67,7 @@ def _shaped(window: np.ndarray, data: np.ndarray, aspects: np.ndarray) -> bool:
 
 
 @njit(nogil=True)
-def draw_window(
+def _draw_window(
     boxes: np.ndarray,
     units: np.ndarray,
     packed: bool,
@@ -198,3 +198,59 @@ def draw_window(
             state[1] = metric
             state[2 : 2 + ndim], state[2 + ndim : -1] = low, size
     return LEFT
+
+
+@njit(nogil=True)
+def draw_windows(
+    left: np.ndarray,
+    boxes: np.ndarray,
+    firsts: np.ndarray,
+    units: np.ndarray,
+    packed: bool,
+    first: int,
+    attempts: int,
+    total: int,
+    options: np.ndarray,
+    states: np.ndarray,
+    scaling: np.ndarray,
+    aspects: np.ndarray,
+    data: np.ndarray,
+    crop: np.ndarray,
+    overlap: bool,
+    every: bool,
+    prune: float,
+    windows: np.ndarray,
+    kept: np.ndarray,
+    found: np.ndarray,
+) -> None:
+    """`_draw_window` for some samples; those of boxes are from row ``firsts[k]`` on.
+
+    Parameters
+    ----------
+    left
+        int64: the samples that have no window yet; `units` has a row for each of them.
+    found
+        What came of it, for each sample.
+    """
+    for place in range(len(left)):
+        k = left[place]
+        begin, end = firsts[k], firsts[k + 1]
+        found[k] = _draw_window(
+            boxes[begin:end],
+            units[place],
+            packed,
+            first,
+            attempts,
+            total,
+            options,
+            states[k],
+            scaling,
+            aspects,
+            data[k],
+            crop[k],
+            overlap,
+            every,
+            prune,
+            windows[k],
+            kept[begin:end],
+        )

@@ -89,6 +89,14 @@ def uniforms(count: int, offset: int, sample: int, key: Key) -> np.ndarray:
 
 
 @njit(nogil=True)
+def uniforms_of(out: np.ndarray, offset: int, numbers: np.ndarray, key: Key) -> None:
+    """Fill float64 (samples, elements) as `uniforms` gives them for samples of these `numbers`."""
+    count = out.shape[1]
+    for k in range(len(numbers)):
+        out[k] = uniforms(count, offset, numbers[k], key)
+
+
+@njit(nogil=True)
 def uniform_float32(out: np.ndarray, low: float, high: float, first_sample: int, key: Key) -> None:
     """Fill float32 (samples, elements) from [low, high)."""
     samples, count = out.shape

@@ -75,6 +75,18 @@ def sample_uniforms(
     )
 
 
+def uniforms_of(
+    seed: int, iteration: int, samples: np.ndarray, count: int, offset: int = 0
+) -> np.ndarray:
+    """What `sample_uniforms` gives for each of `samples`, int64: float64 ``(samples, count)``."""
+    if type(seed) is DrawSeed:
+        found = [sample_uniforms(seed, iteration, k, count, offset) for k in samples.tolist()]
+        return np.array(found).reshape(len(samples), count)
+    out = np.empty((len(samples), count))
+    philox.uniforms_of(out, offset, samples, _key(seed, iteration))
+    return out
+
+
 def fill_unit(out: np.ndarray, seed: int, iteration: int, first_sample: int) -> None:
     """Fill a C-contiguous float64 array (samples, elements) as `sample_uniforms` does a sample."""
     if type(seed) is DrawSeed:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from penstock.errors import ArgumentValueError, LayoutError, MisusedArgumentError, ShapeError
+from penstock.errors import ArgumentValueError, MisusedArgumentError, ShapeError
 from penstock.kernels.cpu import bbox_crop as _cpu
+from penstock.kernels.cpu import bbox_rows as _rows
 from penstock.kernels.cpu.philox_state import is_of_pipeline
-from penstock.kernels.cpu.random import sample_uniforms, sample_words
+from penstock.kernels.cpu.random import sample_words, uniforms_of
 from penstock.operators.support.argument_types import (
     BoolArg,
     FloatArg,
@@ -20,12 +22,15 @@ from penstock.operators.support.argument_types import (
     LayoutArg,
     StringArg,
 )
-from penstock.operators.support.operator import SampleContext, SampleOperator, operator
+from penstock.operators.support.box_arguments import columns, extents, ranges
+from penstock.operators.support.operator import ChunkContext, SampleOperator, operator
 from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.tensors.gpu.batch import volumes
+from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType
 
-_BLOCK = 32
-"""Attempts that are drawn at a time."""
+_FIRST_BLOCK, _BLOCK = 12, 64
+"""Attempts that are drawn at once, for a sample, and then for those that have no window yet."""
 
 
 @operator(
@@ -188,8 +193,8 @@ class RandomBBoxCrop(SampleOperator):
         elif args.allow_no_crop:
             options.append(-1.0)
         self._options = np.array(options, np.float32)
-        self._scaling = _range("scaling", args.scaling, (2,))[0]
-        aspects = _range("aspect_ratio", args.aspect_ratio, (2, 6))
+        self._scaling = ranges("scaling", args.scaling, (2,))[0]
+        aspects = ranges("aspect_ratio", args.aspect_ratio, (2, 6))
         self._pairs = len(aspects)
         self._aspects = np.resize(aspects, (3, 2))
         outputs = [Spec(DALIDataType.FLOAT, 1), Spec(DALIDataType.FLOAT, 1), boxes]
@@ -199,149 +204,137 @@ class RandomBBoxCrop(SampleOperator):
             outputs.append(Spec(DALIDataType.INT32, 1))
         return tuple(outputs)
 
-    def _columns(self, ndim: int) -> tuple[list[int], list[int], bool]:
-        """Which numbers of a box are where it begins and ends, and whether the latter extents."""
-        layout = self.args.bbox_layout
-        axes, ends, extents = "xyz"[:ndim], "XYZ"[:ndim], "WHD"[:ndim]
-        if layout is None:
-            layout = axes + (extents if self.args.ltrb is False else ends)
-        if sorted(layout) not in (sorted(axes + ends), sorted(axes + extents)):
-            raise LayoutError(
-                f'`bbox_layout` should be a permutation of "{axes + ends}" or "{axes + extents}", '
-                f'got "{layout}".'
-            )
-        shaped = "W" in layout
-        last = extents if shaped else ends
-        return [layout.index(a) for a in axes], [layout.index(a) for a in last], shaped
+    chunked = True
 
-    def _extents(self, c: SampleContext, name: str, ndim: int) -> np.ndarray | None:
-        """Argument `name` as float32 ``(ndim,)``, in the order x, y, z; `None` if not given."""
-        found = getattr(c.args if name in self.tensor_args else self.args, name)
-        if found is None:
-            return None
-        order = self.args.shape_layout or "WHD"[:ndim]
-        if sorted(order) != sorted("WHD"[:ndim]):
-            raise LayoutError(
-                f'`shape_layout` should be a permutation of "{"WHD"[:ndim]}", got "{order}".'
-            )
-        if len(found) != ndim:
-            raise ShapeError(f"`{name}` must have {ndim} elements, got {len(found)}.")
-        if min(found) <= 0:
-            raise ArgumentValueError(f"`{name}` must be positive, got {found}.")
-        return np.array([found[order.index(a)] for a in "WHD"[:ndim]], np.float32)
+    def cpu_chunk(self, c: ChunkContext, boxes: Rows, labels: Rows | None = None) -> Any:
+        return self.cropped(c, boxes, labels, c.empty)
 
-    def cpu(self, c: SampleContext, boxes: np.ndarray, labels: Any = None) -> tuple[Any, ...]:
-        ndim = boxes.shape[1] // 2
-        if boxes.shape[1] not in (4, 6):
+    def cropped(
+        self, c: ChunkContext, boxes: Rows, labels: Rows | None, empty: Callable[..., Rows]
+    ) -> tuple[Rows, ...]:
+        """The outputs, in memory that ``empty(shapes, dtype, output)`` gives."""
+        shapes = boxes.shapes
+        count, counts = len(shapes), np.ascontiguousarray(shapes[:, 0])
+        numbers = int(shapes[0, 1])
+        ndim = numbers // 2
+        if numbers not in (4, 6) or (shapes[:, 1] != numbers).any():
             raise ShapeError(
-                f"Unexpected number of coordinates of bounding boxes: {boxes.shape[1]}, not 4 or 6."
+                f"Unexpected number of coordinates of bounding boxes: {numbers}, not 4 or 6."
             )
-        if labels is not None and len(labels) != len(boxes):
-            raise ShapeError(f"There are {len(labels)} labels for {len(boxes)} boxes.")
+        if labels is not None and (labels.shapes[:, 0] != counts).any():
+            raise ShapeError(f"There are {labels.shapes[0, 0]} labels for {counts[0]} boxes.")
         if self._pairs > 1 and ndim != 3:
             raise ShapeError("`aspect_ratio` of 6 elements is for boxes of volumes.")
-        begins, ends, shaped = self._columns(ndim)
-        given = np.empty((len(boxes), 2 * ndim), np.float32)
-        given[:, :ndim], given[:, ndim:] = boxes[:, begins], boxes[:, ends]
-        if shaped:
-            given[:, ndim:] += given[:, :ndim]
-        slack = np.float32(1e-6)  # of what has been divided and added
-        wrong = (given[:, :ndim] < 0).any(axis=1) | (given[:, ndim:] > 1 + slack).any(axis=1)
-        if wrong.any():
+        begins, ends, shaped = columns(self.args.bbox_layout, ndim, ltrb=self.args.ltrb)
+        firsts = np.zeros(count + 1, np.int64)
+        np.cumsum(counts, out=firsts[1:])
+        given = np.empty((firsts[-1], numbers), np.float32)
+        wrong = _rows.read_boxes(boxes.addresses, firsts, begins, ends, shaped, given)
+        if wrong >= 0:
+            sample = int(np.searchsorted(firsts, wrong, side="right")) - 1
             raise ArgumentValueError(
-                f"The box {boxes[wrong.argmax()].tolist()} is out of bounds: it must lie between 0 "
-                "and 1. What its numbers are says `bbox_layout`."
+                f"The box {boxes[sample][wrong - firsts[sample]].tolist()} is out of bounds: it "
+                "must lie between 0 and 1. What its numbers are says `bbox_layout`."
             )
-        data, crop = self._extents(c, "input_shape", ndim), self._extents(c, "crop_shape", ndim)
-        window, kept = self._drawn(c, given, data, crop, ndim)
-        low, size = window[:ndim], window[ndim:]
-        own = given[kept]
-        if own.size:
-            parts = own.reshape(-1, 2, ndim)  # begins and ends
-            parts -= low
-            parts /= size
-            np.maximum(parts, 0, out=parts)
-            np.minimum(parts, 1, out=parts)
-        out = np.empty((len(own), 2 * ndim), np.float32)
-        out[:, begins] = own[:, :ndim]
-        out[:, ends] = own[:, ndim:] - own[:, :ndim] if shaped else own[:, ndim:]
+        data, crop = [
+            None
+            if not self.given(name)
+            else extents(name, self._each(c, name), self.args.shape_layout, ndim, count)
+            for name in ("input_shape", "crop_shape")
+        ]
+        windows, kept = self._drawn(c, given, firsts, data, crop, ndim)
+        low, size = windows[:, :ndim], windows[:, ndim:]
         if crop is not None:
+            assert data is not None  # `infer` asks for it
             low, size = np.rint(low * data), crop
-        outputs = [low, size, out]
+        outputs: list[Rows] = []
+        for values in (low, size):
+            outputs.append(empty(np.full((count, 1), ndim), np.float32, len(outputs)))
+            _rows.scatter_rows(values, outputs[-1].flat, outputs[-1].begins)
+        left = _rows.counts(kept, firsts)
+        out = empty(np.column_stack([left, shapes[:, 1]]), np.float32, 2)
+        _rows.crop_boxes(given, firsts, kept, windows, begins, ends, shaped, out.flat, out.begins)
+        outputs.append(out)
         if labels is not None:
-            outputs.append(labels[kept])
+            shapes = labels.shapes.copy()
+            shapes[:, 0] = left
+            out = empty(shapes, np.int32, 3)
+            widths = volumes(labels.shapes[:, 1:])
+            _rows.keep_labels(labels.addresses, widths, firsts, kept, out.flat, out.begins)
+            outputs.append(out)
         if self.args.output_bbox_indices:
-            outputs.append(np.flatnonzero(kept).astype(np.int32))
+            out = empty(left[:, None], np.int32, len(outputs))
+            _rows.keep_numbers(firsts, kept, out.flat, out.begins)
+            outputs.append(out)
         return tuple(outputs)
+
+    def _each(self, c: ChunkContext, name: str) -> list[Any]:
+        """Argument `name` of each sample, or its constant."""
+        return c.values(name) if name in self.tensor_args else [getattr(self.args, name)]
 
     def _drawn(
         self,
-        c: SampleContext,
+        c: ChunkContext,
         boxes: np.ndarray,
+        firsts: np.ndarray,
         data: np.ndarray | None,
         crop: np.ndarray | None,
         ndim: int,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The window, begins and extents, and which boxes stay with it."""
+        """The windows, begins and extents, and which boxes stay with them."""
         args = self.args
-        numbers = 1 + 2 * ndim
+        numbers, count = 1 + 2 * ndim, len(firsts) - 1
         total = -1 if args.total_num_attempts is None else args.total_num_attempts
         prune = -1.0 if args.bbox_prune_threshold is None else args.bbox_prune_threshold
-        state = np.zeros(3 + 2 * ndim, np.float32)
-        state[1] = -1
-        window, kept = np.zeros(2 * ndim, np.float32), np.zeros(len(boxes), np.bool_)
-        first, taken, found = 0, 0, _cpu.LEFT
+        states = np.zeros((count, 3 + 2 * ndim), np.float32)
+        states[:, 1] = -1
+        windows = np.zeros((count, 2 * ndim), np.float32)
+        kept, found = np.zeros(len(boxes), np.bool_), np.zeros(count, np.int64)
+        indices, taken = np.array(c.indices, np.int64), np.zeros(count, np.int64)
         packed = is_of_pipeline(c.seed)
-        block = _BLOCK if not packed else -(-_BLOCK // args.num_attempts) * args.num_attempts
-        while found == _cpu.LEFT:
-            count = block * numbers
+        first, block, left = 0, _FIRST_BLOCK, np.arange(count)
+        while len(left):
             if packed:
-                units = sample_words(c.seed, c.iteration, c.index, count, taken) * 2.0**-32
+                block = -(-_BLOCK // args.num_attempts) * args.num_attempts
+                places = zip(indices[left].tolist(), taken[left].tolist(), strict=True)
+                words = [
+                    sample_words(c.seed, c.iteration, index, block * numbers, offset)
+                    for index, offset in places
+                ]
+                units = np.array(words) * 2.0**-32
             else:
-                units = sample_uniforms(c.seed, c.iteration, c.index, count, first * numbers)
-            found = _cpu.draw_window(
+                units = uniforms_of(
+                    c.seed, c.iteration, indices[left], block * numbers, first * numbers
+                )
+            _cpu.draw_windows(
+                left,
                 boxes,
+                firsts,
                 units,
                 packed,
                 first,
                 args.num_attempts,
                 total,
                 self._options,
-                state,
+                states,
                 self._scaling,
                 self._aspects,
-                np.ones(ndim, np.float32) if data is None else data,
-                np.zeros(ndim, np.float32) if crop is None else crop,
+                np.ones((count, ndim), np.float32) if data is None else data,
+                np.zeros((count, ndim), np.float32) if crop is None else crop,
                 args.threshold_type == "overlap",
                 args.all_boxes_above_threshold,
                 prune,
-                window,
+                windows,
                 kept,
+                found,
             )
-            first += block
-            taken += int(state[-1])
-        if found == _cpu.EXHAUSTED and not args.quiet:
+            taken[left] += states[left, -1].astype(np.int64)
+            first, block, left = first + block, _BLOCK, np.flatnonzero(found == _cpu.LEFT)
+        if not args.quiet and (found == _cpu.EXHAUSTED).any():
             warnings.warn(
                 f"Could not find a valid cropping window in {total} attempts; the best one is "
                 "taken. `quiet=True` suppresses this warning.",
                 UserWarning,
                 stacklevel=2,
             )
-        return window, kept
-
-
-def _range(name: str, values: Any, counts: tuple[int, ...]) -> np.ndarray:
-    """Ranges, smallest and largest, float32 ``(ranges, 2)``; (1, 1) where nothing is given."""
-    if values is None:
-        return np.ones((1, 2), np.float32)
-    if len(values) not in counts:
-        raise ArgumentValueError(
-            f"`{name}` must be a range, [min, max], or three of them for volumes; got "
-            f"{len(values)} values."
-        )
-    ranges = np.array(values, np.float32).reshape(-1, 2)
-    if not ((ranges >= 0).all() and (ranges[:, 0] <= ranges[:, 1]).all()):
-        raise ArgumentValueError(
-            f"`{name}` range must be positive and min <= max, got {list(values)}."
-        )
-    return ranges
+        return windows, kept

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from penstock.errors import ShapeError
@@ -9,6 +11,7 @@ from penstock.operators.boxes.random_bbox_crop import RandomBBoxCrop
 from penstock.operators.support.argument_types import IntArg
 from penstock.operators.support.operator import SampleContext, SampleOperator, operator
 from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.tensors.rows import Rows, pack_rows
 from penstock.types import DALIDataType
 
 _ARGUMENTS = {
@@ -60,8 +63,13 @@ class SSDRandomCrop(SampleOperator):
             raise ShapeError(f"Boxes must have the shape (boxes, 4), got {boxes.shape}.")
         if not len(boxes):
             return image, boxes, labels
-        low, size, kept_boxes, kept_labels = self._windows.cpu(c, boxes, labels)
+        found = self._windows.cropped(c.alone(), Rows([boxes]), Rows([labels]), _own_memory)
+        low, size, kept_boxes, kept_labels = [rows[0] for rows in found]
         extents = np.array(image.shape[1::-1])
         x, y = np.rint(low * extents).astype(int).tolist()
         right, bottom = np.rint((low + size) * extents).astype(int).tolist()
         return image[y:bottom, x:right], kept_boxes, kept_labels
+
+
+def _own_memory(shapes: np.ndarray, dtype: Any, output: int) -> Rows:
+    return pack_rows(shapes, np.dtype(dtype), np.empty)

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, LayoutError, OutOfRangeError, ShapeError
+from penstock.kernels.cpu import copy_rows as _cpu
+from penstock.kernels.gpu import strided_copy as _gpu
 from penstock.operators.support.argument_types import IntListArg
 from penstock.operators.support.operator import (
     BatchContext,
-    SampleContext,
+    ChunkContext,
     SampleOperator,
     operator,
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch, volumes
-
-if TYPE_CHECKING:
-    from penstock.kernels.gpu import strided_copy as _gpu
-else:
-    _gpu = lazy_module("penstock.kernels.gpu.strided_copy")
+from penstock.tensors.rows import Rows
 
 _SEQUENCES = Input(
     "sequences", 'Data of two dimensions or more, whose first axis is "F", if it has a layout.'
@@ -86,8 +84,15 @@ class ElementExtract(SampleOperator):
             )
         return Planned((shapes[:, 1:],) * len(self.args.element_map))
 
-    def cpu(self, c: SampleContext, data: np.ndarray) -> tuple[np.ndarray, ...]:
-        return tuple([data[k, ...] for k in self.args.element_map])
+    chunked = True
+
+    def cpu_chunk(self, c: ChunkContext, data: Rows) -> tuple[Rows, ...]:
+        elements = self.args.element_map
+        if data.flat is None or data.begins is None:
+            return tuple([Rows([row[k, ...] for row in data.rows]) for k in elements])
+        shapes = data.shapes[:, 1:]
+        steps = volumes(shapes)
+        return tuple([Rows.of_memory(data.flat, data.begins + k * steps, shapes) for k in elements])
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> tuple[DeviceBatch, ...]:
         shapes = plan_batch(self, c, data).shapes[0]
@@ -146,22 +151,39 @@ class SequenceRearrange(SampleOperator):
         rest = np.broadcast_to(shapes[:, 1:], (len(orders), shapes.shape[1] - 1))
         return Planned(np.column_stack([counts, rest]), (orders,))
 
-    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
-        # Indices are good; any other mode makes NumPy take a buffer first.
-        return data.take(c.row[0], axis=0, out=c.out, mode="clip")
+    chunked = True
+
+    def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows:
+        out = c.out()
+        step = volumes(out.shapes[:, 1:]) * out.dtype.itemsize
+        pieces = _pieces(c.table[0], step, data.addresses, out.addresses)
+        _cpu.copy_pieces(*pieces)
+        return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
         planned = plan_batch(self, c, data)
         shapes = np.broadcast_to(planned.shapes[0], (c.size, data.ndim))
         orders = planned.table[0] if len(planned.table[0]) == c.size else planned.table[0] * c.size
         out = c.empty(shapes, data.dtype)
-        counts, sizes = shapes[:, 0], volumes(shapes[:, 1:]) * data.dtype.itemsize
-        # Each element is a piece of memory of its own.
-        places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        step = np.repeat(sizes, counts)
-        taken = np.concatenate([np.asarray(order, np.int64) for order in orders])
-        sources = np.repeat(data.pointers, counts) + (taken * step).astype(np.uint64)
-        targets = np.repeat(out.pointers, counts) + (places * step).astype(np.uint64)
-        pieces = DeviceBatch(c.queue.runtime, out.owners, targets, step[:, None], np.dtype("u1"))
-        _gpu.gather(c.queue, sources, step, pieces)
+        step = volumes(shapes[:, 1:]) * data.dtype.itemsize
+        sources, targets, sizes = _pieces(orders, step, data.pointers, out.pointers)
+        pieces = DeviceBatch(c.queue.runtime, out.owners, targets, sizes[:, None], np.dtype("u1"))
+        _gpu.gather(c.queue, sources, sizes, pieces)
         return out
+
+
+def _pieces(
+    orders: Sequence[Sequence[int]], step: np.ndarray, sources: np.ndarray, targets: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where each element of the outputs is read from and written to, uint64, and its bytes.
+
+    Each element is a piece of memory of its own; ``step[k]`` bytes of sample `k`, whose input and
+    output begin at `sources` and `targets`.
+    """
+    counts = np.array([len(order) for order in orders], np.int64)
+    places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    taken = np.concatenate([np.asarray(order, np.int64) for order in orders])
+    sizes = np.repeat(step, counts)
+    sources = np.repeat(sources, counts) + (taken * sizes).astype(np.uint64)
+    targets = np.repeat(targets, counts) + (places * sizes).astype(np.uint64)
+    return sources, targets, sizes

@@ -163,11 +163,25 @@ class ChunkContext:
     ----------
     args
         Constant arguments by name, converted.
+    indices
+        As above.
+    seed, iteration
+        As of `SampleContext`.
     handed
         Memory of outputs that has been handed out.
     """
 
-    __slots__ = ("_context", "_indices", "_places", "_read", "_values", "args", "handed")
+    __slots__ = (
+        "_context",
+        "_places",
+        "_read",
+        "_values",
+        "args",
+        "handed",
+        "indices",
+        "iteration",
+        "seed",
+    )
 
     def __init__(
         self,
@@ -178,7 +192,8 @@ class ChunkContext:
         read: Sequence[bool] | None,
     ) -> None:
         self._context = context
-        self._indices = indices
+        self.indices = indices
+        self.seed, self.iteration = context.seed, context.iteration
         self._places = places
         self._values = values
         self._read = read
@@ -195,7 +210,7 @@ class ChunkContext:
     def values(self, name: str) -> list[Any]:
         """Argument `name` of each sample, converted; of those that `plan` does not look at."""
         found = self._values.get(name)
-        return [getattr(self.args, name)] * len(self._indices) if found is None else found
+        return [getattr(self.args, name)] * len(self.indices) if found is None else found
 
     def is_read(self, output: int) -> bool:
         """Whether anybody reads an output; of one that nobody reads, `None` may be returned."""
@@ -216,7 +231,7 @@ class ChunkContext:
 
     def empty(self, shapes: np.ndarray, dtype: DTypeLike, output: int = 0) -> Rows:
         """Uninitialised memory for an output of all samples; `shapes` are ``(samples, ndim)``."""
-        found = self._context.empty_rows(self._indices, shapes, dtype, output)
+        found = self._context.empty_rows(self.indices, shapes, dtype, output)
         self.handed.append(found)
         return found
 

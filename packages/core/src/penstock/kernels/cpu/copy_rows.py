@@ -1,0 +1,33 @@
+"""Copies of many pieces of memory in one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from penstock.kernels.compilation import njit
+
+
+@intrinsic  # type: ignore[misc]
+def _copy(typing: Any, target: Any, source: Any, size: Any) -> Any:
+    """Copy bytes from one address to another."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        to, origin = [builder.inttoptr(each, cgutils.voidptr_t) for each in args[:2]]
+        cgutils.raw_memcpy(builder, to, origin, args[2], 1)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64, types.int64), generate
+
+
+@njit(nogil=True)
+def copy_pieces(sources: np.ndarray, targets: np.ndarray, sizes: np.ndarray) -> None:
+    """Copy ``sizes[k]`` bytes from address ``sources[k]`` to ``targets[k]``; none overlap.
+
+    Addresses are uint64, sizes int64.
+    """
+    for k in range(len(sizes)):
+        _copy(targets[k], sources[k], sizes[k])
