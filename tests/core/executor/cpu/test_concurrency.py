@@ -78,6 +78,13 @@ def test_long_samples_are_shared_without_a_trial():
     assert concurrency.limit == 3
 
 
+def test_chunks_in_new_memory_decide_nothing():
+    concurrency = Concurrency(2)
+    work(concurrency, 24, lambda threads: 4e-4)
+    work(concurrency, 100, independent)
+    assert concurrency.limit == 2
+
+
 def test_consumers_that_are_slow_decide_nothing():
     concurrency = Concurrency(3)
     assert work(concurrency, 500, behind_one_lock, full=False) == [(3, 500)]

@@ -35,6 +35,7 @@ class Concurrency:
     """
 
     __slots__ = (
+        "_cold",
         "_levels",
         "_notes",
         "_rates",
@@ -60,6 +61,9 @@ class Concurrency:
         """Samples a second with each number of threads tried so far."""
         self._untried = self._levels[1:]
         self._wait = 0
+        self._cold = _CHUNKS_TRIED
+        """Chunks that do not count yet: memory is new, and its pages come one by one; kernels are
+        loaded. They take twice as long as later ones, which would count against all threads."""
         self._rest = _FIRST_REST
 
     def is_full(self) -> bool:
@@ -100,6 +104,9 @@ class Concurrency:
             return
         # What far fewer threads do than may be at work says nothing about so many.
         if 4 * beside < 3 * self.limit:
+            return
+        if self._cold:
+            self._cold -= 1
             return
         self._notes.append(seconds / beside)
         if len(self._notes) < _CHUNKS_TRIED:

@@ -60,6 +60,8 @@ def _reduced(data: np.ndarray, axes: Axes, ufunc: np.ufunc, start: Any) -> np.nd
     else:
         found = ufunc.reduce(blocks, axis=1, initial=start)
     rest = tuple(k for k in axes if shape[k] != 1)
+    if not rest:
+        return found.reshape(shape)
     return np.asarray(ufunc.reduce(found.reshape(shape), axis=rest, keepdims=True, initial=start))
 
 

@@ -72,9 +72,10 @@ class Reduction(SampleOperator):
         self._source = np.dtype(to_numpy_type(data.dtype))
         self._dtype = np.dtype(to_numpy_type(dtype))
         self._layout = data.layout
+        self._known_axes: tuple[int, ...] | None = None
         if data.ndim is None:
             return Spec(dtype, None)
-        axes = self._axes(data.ndim)
+        axes = self._known_axes = self._axes(data.ndim)
         if args.keep_dims:
             return data._replace(dtype=dtype)
         layout = "".join(c for k, c in enumerate(data.layout) if k not in axes)
@@ -82,6 +83,8 @@ class Reduction(SampleOperator):
 
     def _axes(self, ndim: int) -> tuple[int, ...]:
         """The axes that are reduced, ascending."""
+        if self._known_axes is not None:
+            return self._known_axes
         args = self.args
         if args.axis_names is not None:
             return tuple(sorted(set(named_axes(args.axis_names, self._layout))))
