@@ -7,6 +7,7 @@ import pytest
 
 import penstock.experimental.dynamic as ndd
 from penstock import fn, types
+from penstock.experimental.dynamic import evaluators
 from penstock.experimental.dynamic.functions import is_offered
 from penstock.operators.support.registry import all_schemas, find
 from penstock.pipeline import Pipeline
@@ -97,6 +98,21 @@ def test_single_tensors_in_every_mode_are_what_a_pipeline_gives(case):
                 assert (tensor.layout or "") == layout
                 assert np.asarray(tensor).tobytes() == samples[0].tobytes()
                 assert tensor.shape == samples[0].shape
+
+
+def test_what_reduces_its_batch_needs_no_program_for_a_single_tensor(monkeypatch):
+    image = np.arange(30, dtype=np.uint8).reshape(5, 2, 3)
+    calls = [
+        lambda data: ndd.pad(data, fill_value=7),
+        lambda data: ndd.pad(data, axes=(0, 1), shape=(6, -1), align=4),
+        lambda data: ndd.normalize(data, batch=True),
+        lambda data: ndd.one_hot(data, num_classes=30),  # which works on chunks
+    ]
+    with ndd.EvalMode.sync_cpu:
+        expected = [np.asarray(call(ndd.as_batch([image])).tensors[0]) for call in calls]
+        monkeypatch.setattr(evaluators, "run_chain", None)
+        for call, wanted in zip(calls, expected, strict=True):
+            np.testing.assert_array_equal(np.asarray(call(ndd.as_tensor(image))), wanted)
 
 
 def test_every_operator_has_a_case():

@@ -86,7 +86,7 @@ def make_node(
     target = scope.current()
     auto = ""
     if name is None:
-        class_name = "Constant" if schema.name == _CONSTANT else class_name_of(schema)
+        class_name = "Constant" if schema.is_constant else class_name_of(schema)
         auto = (
             target.auto_name(class_name)
             if target is not None

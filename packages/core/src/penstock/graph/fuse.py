@@ -11,7 +11,6 @@ from penstock.graph.guards import Term
 from penstock.graph.nodes import OpNode
 from penstock.operators.support.arithmetic.expression import merge
 
-_EXPRESSION = "_arithmetic_generic_op"
 _Edge = tuple[int, int]
 _DEEPEST = 64
 """Levels of one merged expression. Expressions are worked on recursively, and what a generated
@@ -40,10 +39,10 @@ def merge_expressions(
     edges: dict[_Edge, DataNode] = {}  # from edges of the given graph to those of the copy
     merged = []
     for node in nodes:
-        if node.schema.name == _EXPRESSION and (id(node), 0) in inner:
+        if node.schema.is_expression and (id(node), 0) in inner:
             continue
         args, inputs = node.args, [_key(e) for e in node.inputs]
-        if node.schema.name == _EXPRESSION:
+        if node.schema.is_expression:
             expression, labels = merge(args["expression"], inputs, replacements)
             args, inputs = {**args, "expression": expression}, labels  # type: ignore[assignment]
         copy = replace(
@@ -74,7 +73,7 @@ def _expressions_read_once_by_expressions(
     inner: dict[_Edge, OpNode] = {}
     depths: dict[_Edge, int] = {}
     for node in nodes:
-        if node.schema.name != _EXPRESSION:
+        if not node.schema.is_expression:
             continue
         key = id(node), 0
         depths[key] = 1 + max(depths[k] if (k := _key(e)) in inner else 0 for e in node.inputs)
@@ -83,7 +82,7 @@ def _expressions_read_once_by_expressions(
             not node.preserve
             and len(found) == 1
             and found[0] is not None
-            and found[0].schema.name == _EXPRESSION
+            and found[0].schema.is_expression
             and found[0].device == node.device
             and _same_samples(found[0], node)
             and depths[key] < _DEEPEST

@@ -181,7 +181,7 @@ def _made(
     with warnings.catch_warnings():  # deprecated names were warned of where they were written
         warnings.simplefilter("ignore")
         feed = None
-        if schema.name == "external_source":
+        if schema.fed:
             known = None if arguments.get("num_outputs") is not None else name
             feed = make_feed(convert_arguments(schema, arguments, "a file")[0], known)
         given = {**arguments, "name": name, "device": device}

@@ -11,8 +11,6 @@ from penstock.graph.guards import Term
 from penstock.graph.nodes import OpNode
 from penstock.operators.support.registry import find
 
-_CONSTANTS = ("constant", "_constant_tensor")
-
 
 def insert_transfers(
     nodes: list[OpNode], outputs: list[DataNode]
@@ -84,7 +82,7 @@ class _Placed:
         return found
 
     def _moved(self, original: DataNode, source: OpNode, device: str) -> DataNode:
-        if source.schema.name in _CONSTANTS and source.schema.cls.has_gpu():
+        if source.schema.is_constant and source.schema.cls.has_gpu():
             node = replace(source, device="gpu" if device == "gpu" else "cpu", outputs=[])
         else:
             here = self._edges[id(source), original.index, source.output_device]

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from penstock.operators.support.schema import OpSchema
 
 _deferred, _eager = EvalMode.deferred, EvalMode.eager
-EXPRESSION = "_arithmetic_generic_op"
 _KNOWN = frozenset((*PLAIN, float, list, tuple, np.ndarray))
 """Types that are nothing but constants."""
 _TRIFLE_SECONDS = 1e-5
@@ -429,7 +428,7 @@ def placed(
     for position, slot in enumerate(slots):
         wanted = wanted_device(schema, kind, position)
         here = "cpu" if slot.device == "cpu" else "gpu"
-        if wanted == "any" and schema.name == EXPRESSION:
+        if wanted == "any" and schema.is_expression:
             wanted = kind
         if wanted not in ("any", here):
             literal = isinstance(values[position], (bool, int, float, list, tuple))

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from penstock.experimental.dynamic.streams import Stream
     from penstock.experimental.dynamic.thread_pools import ThreadPool
 
-_EXPRESSION = "_arithmetic_generic_op"
 _AHEAD_ON_GPU = 64
 """Chains that may be queued on the GPU before the host waits for it."""
 _MOST_TOGETHER = 64
@@ -437,7 +436,7 @@ def _pays_to_fuse(group: Sequence[Invocation]) -> bool:
         form = invocation.form
         if any(issubclass(kind, LazyValue) for kind in form.op.returns_lazy):
             return True
-        if form.operation.schema.name == _EXPRESSION and invocation.form.specs[0].ndim != 0:
+        if form.operation.schema.is_expression and invocation.form.specs[0].ndim != 0:
             expressions += 1
     return expressions > 1
 

@@ -55,18 +55,19 @@ class BoundOperator:
         The instance, shared by all threads.
     specs
         Types of the outputs.
-    whole
-        Whether it works on whole batches.
     """
 
-    __slots__ = ("op", "operation", "solo", "specs", "whole")
+    __slots__ = ("op", "operation", "solo", "specs")
 
-    def __init__(self, operation: Operation, op: Any, specs: tuple[Spec, ...], whole: bool) -> None:
+    def __init__(self, operation: Operation, op: Any, specs: tuple[Spec, ...]) -> None:
         self.operation = operation
         self.op = op
         self.specs = specs
-        self.whole = whole
-        alone = operation.device == "cpu" and not whole
+        # An operator of whole batches works on a sample alone where it makes the batch's numbers of
+        # it first.
+        alone = operation.device == "cpu" and (
+            not isinstance(op, BatchOperator) or op.reduce is not None
+        )
         self.solo = SingleSampleRunner(operation.node(), op, specs) if alone else None
         """How it is applied to one sample alone."""
 
@@ -134,8 +135,7 @@ class Operation:
         if is_for_frames(schema, inputs):
             op = _frame_loop(self.device)(op, inputs, {k: s.layout for k, s in tensors.items()})
         specs = as_specs(op.infer(*inputs))
-        whole = self.device == "cpu" and issubclass(cls, BatchOperator)
-        return BoundOperator(self, op, specs, whole)
+        return BoundOperator(self, op, specs)
 
 
 def _frame_loop(device: str) -> Any:

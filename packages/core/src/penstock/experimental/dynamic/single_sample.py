@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,8 @@ from penstock.executor.planning import Planner
 from penstock.experimental.dynamic.values import HostValue
 from penstock.operators.support.contexts import SampleContext
 from penstock.operators.support.lazy_value import LazyValue
-from penstock.operators.support.planning import Samples, TensorArguments
+from penstock.operators.support.operator import BatchOperator, run_chunk_of_one
+from penstock.operators.support.planning import PlanContext, Samples, TensorArguments
 from penstock.tensors.pool import HOST_POOL
 from penstock.tensors.rows import Rows
 from penstock.types import storage_dtype
@@ -104,6 +106,7 @@ class SingleSampleRunner:
         "_node",
         "_only",
         "_planner",
+        "_reduce",
         "_remembers",
         "_specs",
         "_unplanned",
@@ -112,7 +115,11 @@ class SingleSampleRunner:
 
     def __init__(self, node: OpNode, op: Any, specs: tuple[Spec, ...]) -> None:
         self._node = node
-        self._cpu = op.cpu
+        self._reduce = op.reduce if isinstance(op, BatchOperator) else None
+        """What a batch operator finds out about its batch, which is the sample alone."""
+        self._cpu = op.cpu if self._reduce is None else op.apply
+        if self._reduce is not None and op.chunked:
+            self._cpu = partial(run_chunk_of_one, op.apply)
         self._args = op.args
         self._specs = specs
         self._only = specs[0] if len(specs) == 1 and specs[0].ndim is not None else None
@@ -130,7 +137,7 @@ class SingleSampleRunner:
             self._unplanned = tuple([n for n in op.tensor_args if n in op.unplanned])
             constant = len(self._unplanned) == len(op.tensor_args)
             self._planner = Planner(op, self._args, specs, constant=constant)
-            self._remembers = self._planner.remembers
+            self._remembers = self._planner.remembers and self._reduce is None
         self.seconds = 1.0
 
     def run(
@@ -158,6 +165,12 @@ class SingleSampleRunner:
         start = time.perf_counter()
         first = inputs[0] if inputs else None
         sources = None if first is None else first.sources
+        reduced: tuple[np.ndarray, ...] = ()
+        if self._reduce is not None:
+            found = self._reduce(
+                PlanContext(self._args, tensors, _ONLY, seed), *[value.rows for value in inputs]
+            )
+            reduced = tuple(map(np.asarray, found if isinstance(found, tuple) else (found,)))
         plans = None
         planner = self._planner
         if planner is not None:
@@ -165,6 +178,7 @@ class SingleSampleRunner:
                 plans = planner.of_shape(inputs[0].rows[0].shape)
             else:
                 samples = [Samples(value.rows) for value in inputs]
+                samples += [Samples([array]) for array in reduced]
                 plans = planner.of_sample(samples, tensors, seed)
             values = plans.values
             if values is not None:
@@ -184,10 +198,10 @@ class SingleSampleRunner:
         context.dtypes = self._dtypes
         context.handed = [None] * len(self._dtypes)
         try:
-            if len(inputs) == 1:
+            if len(inputs) == 1 and not reduced:
                 result = self._cpu(context, first.rows[0])  # type: ignore[union-attr]
             else:
-                result = self._cpu(context, *[value.rows[0] for value in inputs])
+                result = self._cpu(context, *[value.rows[0] for value in inputs], *reduced)
             if type(result) is not tuple:
                 only = self._only
                 if only is not None and result is not None and result is context.handed[0]:
@@ -196,14 +210,13 @@ class SingleSampleRunner:
                 if isinstance(result, LazyValue):
                     result = result.materialise(context)
                 result = (result,)
-            found = [
+            return [
                 self._value(k, value, own is value, inputs, sources)
                 for k, (value, own) in enumerate(zip(result, context.handed, strict=True))
             ]
         finally:
             arena.reset()
             self.seconds += (time.perf_counter() - start - self.seconds) / 4
-        return found
 
     def run_with(
         self, slots: Sequence[Any], tensors: Sequence[tuple[str, Any]], seed: Any

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     max_inputs=64,
     hidden=True,
     written="arithmetic",
+    is_expression=True,
 )
 class ArithmeticGenericOp(SampleOperator):
     """Compute an expression of the inputs, element by element.

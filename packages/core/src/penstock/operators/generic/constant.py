@@ -76,6 +76,7 @@ class _SameForAll(SampleOperator):
     ),
     dynamic=False,
     hidden=True,
+    is_constant=True,
 )
 class Constant(_SameForAll):
     """Give every sample the same tensor.
@@ -112,6 +113,7 @@ class Constant(_SameForAll):
     ),
     hidden=True,
     written="a constant",
+    is_constant=True,
 )
 class ConstantTensor(_SameForAll):
     """Give every sample the same NumPy array: what arrays and lists in a graph are made into."""

@@ -89,7 +89,6 @@ class PermuteBatch(BatchOperator):
     ),
     output_docs=("The number of a sample of the batch for each, int32, without axes.",),
     random=True,
-    keeps_metadata=False,
     devices=("cpu",),
 )
 class BatchPermutation(BatchOperator):

@@ -34,7 +34,6 @@ def _extents(name: str, default: object, doc: str) -> Arg:
     ),
     output_docs=("Where the window begins, int64, shape (axes,).",),
     random=True,
-    keeps_metadata=False,
     devices=("cpu",),
 )
 class ROIRandomCrop(SampleOperator):

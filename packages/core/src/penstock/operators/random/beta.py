@@ -38,7 +38,6 @@ from penstock.types import DALIDataType
         DTYPE_ARG,
     ),
     random=True,
-    keeps_metadata=False,
     devices=("cpu",),
 )
 class Beta(Draw):

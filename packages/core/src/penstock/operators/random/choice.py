@@ -38,7 +38,6 @@ _COUNTS = tuple(DALIDataType[f"{sign}INT{bits}"] for sign in ("U", "") for bits 
         SHAPE,
     ),
     random=True,
-    keeps_metadata=False,
     devices=("cpu",),
 )
 class Choice(Shaped):

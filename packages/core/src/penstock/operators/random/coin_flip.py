@@ -28,7 +28,6 @@ from penstock.types import DALIDataType
         DTYPE_ARG,
     ),
     random=True,
-    keeps_metadata=False,
 )
 class CoinFlip(BatchDraw):
     """Draw ones with a given probability, and zeros otherwise (int32 unless `dtype` is given)."""

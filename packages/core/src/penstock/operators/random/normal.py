@@ -27,7 +27,6 @@ from penstock.tensors.gpu.batch import DeviceBatch
         DTYPE_ARG,
     ),
     random=True,
-    keeps_metadata=False,
 )
 class Normal(BatchDraw):
     """Draw random numbers from a normal distribution."""

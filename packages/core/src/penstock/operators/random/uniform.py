@@ -52,7 +52,6 @@ _DEFAULT_RANGE = (-1.0, 1.0)
         DTYPE_ARG,
     ),
     random=True,
-    keeps_metadata=False,
 )
 class Uniform(BatchDraw):
     """Draw random numbers from a range, or from a list of values, uniformly."""

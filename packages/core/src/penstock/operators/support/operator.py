@@ -178,13 +178,7 @@ class SampleOperator(Operator):
         Inputs may be views with any strides and must not be written to. Outputs may be views of
         inputs. Memory for outputs comes from ``c.empty``, scratch from ``c.temp``.
         """
-        one = c.alone()
-        found = self.cpu_chunk(one, *[Rows([data]) for data in inputs])
-        if isinstance(found, LazyValue):
-            found = found.materialise(one)
-        if isinstance(found, tuple):
-            return tuple([each[0] for each in found])
-        return found[0]
+        return run_chunk_of_one(self.cpu_chunk, c, *inputs)
 
     def cpu_chunk(self, c: ChunkContext, *inputs: Any, **no: Any) -> Any:
         """Work on several samples in one call; return a `Rows` for each output.
@@ -200,6 +194,17 @@ class SampleOperator(Operator):
         raise NotYetSupportedError(f"`{self.schema.name}` has no CPU implementation.")
 
 
+def run_chunk_of_one(function: Callable[..., Any], c: SampleContext, *inputs: Any) -> Any:
+    """What `function`, which takes chunks as `SampleOperator.cpu_chunk` does, makes of a sample."""
+    one = c.alone()
+    found = function(one, *[Rows([data]) for data in inputs])
+    if isinstance(found, LazyValue):
+        found = found.materialise(one)
+    if isinstance(found, tuple):
+        return tuple([each[0] for each in found])
+    return found[0]
+
+
 class BatchOperator(Operator):
     """An operator that needs all samples of a batch at once; on the CPU it ends a stage."""
 
@@ -210,9 +215,10 @@ class BatchOperator(Operator):
 
     reduce: ClassVar[Callable[..., Any] | None] = None
     """A method ``reduce(c, *inputs)``, for work that needs to know no more of the batch than a few
-    numbers. It is given what `cpu` would be, and returns an array, or a tuple of them. Then a
-    method ``apply(c, *inputs, *arrays)`` works on one sample, as `SampleOperator.cpu` does, in
-    whatever worker: so all threads have a part. There is no `cpu` then."""
+    numbers. It is given a `PlanContext` and the inputs as `cpu` would be, and returns an array, or
+    a tuple of them. Then a method ``apply(c, *inputs, *arrays)`` works on one sample, as
+    `SampleOperator.cpu` does, in whatever worker: so all threads have a part. There is no `cpu`
+    then."""
 
     chunked: ClassVar[bool] = False
     """Whether `apply` works on several samples at a time, as `SampleOperator.cpu_chunk` does."""

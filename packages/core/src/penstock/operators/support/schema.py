@@ -151,8 +151,14 @@ class OpSchema:
     """Joins branches: it is given its first input for samples with a true predicate, which is the
     third, and its second one for the others.
     """
-    keeps_metadata: bool = True
-    """Output samples carry on the source information of the first input."""
+    is_expression: bool = False
+    """Computes the expression that is its argument `expression`: where one of these reads another,
+    both become one.
+    """
+    is_constant: bool = False
+    """Has one output, the same for all samples: it is made anew on a device that wants it, and not
+    copied there.
+    """
     positional: tuple[str, ...] = ()
     """Arguments, and ``device``, that may also be given by position, in this order; where there are
     inputs, to the operator's class only."""

@@ -191,7 +191,7 @@ class SchemaView:
     def IsStateful(self) -> bool:
         """Whether an iteration depends on those before: readers, sources, random operators."""
         schema = self._schema
-        return schema.reader or schema.random or schema.in_order or schema.name == "external_source"
+        return schema.reader or schema.random or schema.in_order or schema.fed
 
     def HasRandomSeedArg(self) -> bool:
         """Whether it has a `seed`."""
