@@ -128,6 +128,13 @@ def test_determinism(run_page):
     assert not np.array_equal(names["a"].at(0), names["a"].at(1)), "there is something to compare"
 
 
+def test_auto_aug(run_page):
+    names = run_page("auto-aug.md")
+    for name in ("training", "own_policy"):
+        images, labels = names[name](device_id=None, batch_size=4).run()
+        assert len(images) == len(labels) == 4
+
+
 def test_pytorch(run_page, monkeypatch):
     with socket.socket() as free:
         free.bind(("localhost", 0))

@@ -28,3 +28,16 @@ def test_policies():
         for got, wanted in zip(run(0, graph), run(None, graph), strict=True):
             difference = np.abs(got.astype(int) - wanted)
             assert np.mean(difference > 1) < 0.02
+
+
+def test_efficientnet():
+    def graph(images):
+        images = fn.flip(images, horizontal=fn.random.coin_flip())
+        images = auto_augment.auto_augment(images, "reduced_image_net", seed=4)
+        return fn.crop_mirror_normalize(
+            images, output_layout="CHW", mean=[99.0] * 3, std=[50.0] * 3
+        )
+
+    for got, wanted in zip(run(0, graph), run(None, graph), strict=True):
+        assert got.shape == wanted.shape
+        assert np.mean(np.abs(got - wanted) > 1 / 40) < 0.02

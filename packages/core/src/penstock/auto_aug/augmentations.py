@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from penstock import fn
+from penstock import fn, types
 from penstock.auto_aug.core import augmentation
+from penstock.graph.capture import make_node
 from penstock.graph.data_node import DataNode
+from penstock.operators.support.registry import find
 from penstock.types import DALIDataType
 
 _UINT8, _FLOAT, _INT16 = DALIDataType.UINT8, DALIDataType.FLOAT, DALIDataType.INT16
+_LEVELS = np.arange(256, dtype=np.uint8).reshape(256, 1, 1)
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 
 
@@ -53,6 +57,14 @@ def poster_mask_uint8(magnitude: float) -> np.ndarray:
 def solarize_add_shift(shift: float) -> np.ndarray:
     """What is added to dark pixels."""
     return np.array(min(int(shift), 255), np.uint8)
+
+
+def _by_level(function: Callable[[Any], Any], data: DataNode) -> Any:
+    """``function(data)``, of single pixels: on the CPU computed for each level, once a sample."""
+    if data.device != "cpu":
+        return function(data)
+    table = function(fn.copy(types.Constant(_LEVELS, device="cpu")))
+    return make_node(find("_map_levels"), (data, table), {}).outputs[0]
 
 
 def _warp(data: DataNode, matrix: Any, fill_value: Any, interp_type: Any) -> DataNode:
@@ -143,7 +155,9 @@ def contrast(data: DataNode, parameter: Any) -> Any:
     center = fn.reductions.sum(means * _LUMA, axis_names="C", keep_dims=True)
     if data.device == "gpu" and isinstance(parameter, DataNode):
         parameter = parameter.gpu()
-    return fn.cast(center + (data - center) * parameter, dtype=_UINT8)
+    return _by_level(
+        lambda levels: fn.cast(center + (levels - center) * parameter, dtype=_UINT8), data
+    )
 
 
 @augmentation(mag_range=(0, 0.9), randomly_negate=True, mag_to_param=shift_enhance_range)
@@ -169,21 +183,29 @@ def posterize(data: DataNode, mask: Any) -> Any:
 @augmentation(mag_range=(256, 0), param_device="auto")
 def solarize(data: DataNode, threshold: Any) -> Any:
     """Invert levels from a threshold on."""
-    dark = data < threshold
-    return fn.cast(dark * data + (dark ^ True) * (255 - data), dtype=_UINT8)
+
+    def solarized(levels: Any) -> Any:
+        dark = levels < threshold
+        return fn.cast(dark * levels + (dark ^ True) * (255 - levels), dtype=_UINT8)
+
+    return _by_level(solarized, data)
 
 
 @augmentation(mag_range=(0, 110), mag_to_param=solarize_add_shift, param_device="auto")
 def solarize_add(data: DataNode, shift: Any) -> Any:
     """Add to levels below 128."""
-    dark = data < 128
-    return fn.cast(fn.cast(data, dtype=_INT16) + dark * shift, dtype=_UINT8)
+
+    def shifted(levels: Any) -> Any:
+        dark = levels < 128
+        return fn.cast(fn.cast(levels, dtype=_INT16) + dark * shift, dtype=_UINT8)
+
+    return _by_level(shifted, data)
 
 
 @augmentation
 def invert(data: DataNode, _: Any) -> Any:
     """Invert levels."""
-    return fn.cast(255 - data, dtype=_UINT8)
+    return _by_level(lambda levels: fn.cast(255 - levels, dtype=_UINT8), data)
 
 
 @augmentation
@@ -200,8 +222,11 @@ def auto_contrast(data: DataNode, _: Any) -> Any:
     extent = high - low
     flat = fn.cast(extent == 0, dtype=_FLOAT)
     scale = 255.0 / (extent + flat)
-    stretched = (data - low) * scale
-    return fn.cast(stretched * (1 - flat) + data * flat, dtype=_UINT8)
+
+    def stretched(levels: Any) -> Any:
+        return fn.cast((levels - low) * scale * (1 - flat) + levels * flat, dtype=_UINT8)
+
+    return _by_level(stretched, data)
 
 
 @augmentation

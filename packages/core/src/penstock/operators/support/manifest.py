@@ -14,6 +14,7 @@ OPERATORS: dict[str, Listed] = {
         Listed("_constant_tensor", "generic.constant", internal=True),
         Listed("_copy_to_cpu", "transfer.copy_between_devices", internal=True),
         Listed("_copy_to_gpu", "transfer.copy_between_devices", internal=True),
+        Listed("_map_levels", "generic.levels", internal=True),
         Listed("_shape", "generic.shape", internal=True),
         Listed("_subscript_dim_check", "generic.subscript", internal=True),
         Listed("_tensor_subscript", "generic.subscript", internal=True),

@@ -1,0 +1,70 @@
+"""Functions of single pixels, computed for 256 levels and looked up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from penstock import Pipeline, fn
+from penstock.auto_aug import augmentations as a
+from penstock.errors import DataTypeError, ShapeError
+from penstock.kernels.cpu.levels import map_levels
+
+RANDOM = np.random.default_rng(0)
+
+
+def run(graph, data, layout="HWC"):
+    pipe = Pipeline(1, 1, None)
+    with pipe:
+        pipe.set_outputs(graph(fn.external_source(lambda: [data], layout=layout)))
+    (batch,) = pipe.run()
+    return np.asarray(batch[0])
+
+
+def test_tables_of_levels_and_of_channels():
+    for shape in ((7, 9, 3), (7, 9, 2), (1, 1, 3), (0, 4, 3), (5, 4, 20)):
+        data = RANDOM.integers(0, 256, shape, np.uint8)
+        for channels in {1, shape[-1]}:
+            table = RANDOM.integers(0, 256, (256, channels), np.uint8)
+            for source in (data, data[::-1]):
+                out = np.full(shape, 7, np.uint8)
+                map_levels(source, table, out)
+                wanted = np.take_along_axis(
+                    np.broadcast_to(table, (256, shape[-1])), source.reshape(-1, shape[-1]), 0
+                )
+                np.testing.assert_array_equal(out, wanted.reshape(shape))
+
+
+@pytest.mark.parametrize(
+    ("op", "function"),
+    [
+        (a.invert, lambda x: 255 - x),
+        (a.solarize, lambda x: np.where(x < 100, x, 255 - x)),
+        (a.solarize_add, lambda x: np.where(x < 128, np.minimum(x + 100, 255), x)),
+    ],
+)
+def test_what_becomes_of_pixels(op, function):
+    frames = RANDOM.integers(0, 256, (2, 9, 8, 3), np.uint8)
+    argument = None if op is a.invert else 100
+    for data, layout in ((frames[0], "HWC"), (frames, "FHWC"), (frames[0, :, :, :1], "HWC")):
+        parameter = None if argument is None else np.uint8(argument)
+        got = run(lambda x, p=parameter: op.op(x, p), data, layout)
+        np.testing.assert_array_equal(got, function(data.astype(int)))
+
+
+def test_frames_have_tables_of_their_own():
+    frames = RANDOM.integers(0, 100, (3, 9, 8, 3), np.uint8)
+    frames[1] //= 2
+    whole = run(lambda x: a.auto_contrast.op(x, None), frames, "FHWC")
+    for frame, got in zip(frames, whole, strict=True):
+        np.testing.assert_array_equal(run(lambda x: a.auto_contrast.op(x, None), frame), got)
+        assert got.min() == 0
+        assert got.max() == 255
+
+
+def test_what_has_no_levels():
+    with pytest.raises(DataTypeError, match=r"UINT8.*\n.*an augmentation"):
+        run(lambda x: a.invert.op(x, None), np.zeros((2, 3, 3), np.float32))
+    planes = RANDOM.integers(0, 256, (3, 9, 8), np.uint8)
+    with pytest.raises(ShapeError):
+        run(lambda x: a.auto_contrast.op(x, None), planes, "CHW")
