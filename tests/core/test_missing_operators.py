@@ -28,6 +28,15 @@ def test_operators_to_come_say_so(name):
             follow(root, path)
 
 
+@pytest.mark.parametrize(
+    ("root", "name"),
+    [(fn, "coco_reader"), (ops, "COCOReader"), (fn, "video_reader_resize"), (ops, "MXNetReader")],
+)
+def test_second_names_of_readers_to_come_say_so(root, name):
+    with pytest.raises(errors.OperatorNotReleasedError, match=f"{name}` is to come"):
+        getattr(root, name)
+
+
 def test_everything_else_is_there():
     for name in set(DALI_CLASSES) - set(missing()):
         assert callable(follow(fn, name))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import nvidia.dali
 import nvidia.dali.types as dali_types
 import pytest
 
@@ -281,3 +282,4 @@ def test_lists_of_operators():
         assert all(n.endswith("PythonFunction") for n in ours - theirs)
         assert len(ours & theirs) > 3
     assert penstock.__cuda_version__ == penstock.backend.GetCudaVersion()
+    assert isinstance(penstock.__git_sha__, type(nvidia.dali.__git_sha__))

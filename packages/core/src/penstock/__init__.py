@@ -69,7 +69,10 @@ _MODULES = frozenset(
         "types",
     }
 )
-_PUBLIC = sorted({"__cuda_version__", "__version__", *_HOME_OF_NAME, *_MODULES})
+__git_sha__ = ""
+"""The commit that DALI was built from; not known of Penstock, whose wheels are made of sources."""
+
+_PUBLIC = sorted({"__cuda_version__", "__git_sha__", "__version__", *_HOME_OF_NAME, *_MODULES})
 
 
 def __getattr__(name: str) -> Any:

@@ -13,17 +13,35 @@ from penstock.operators.support.listed import Listed
 from penstock.operators.support.schema import OpSchema
 from penstock.tracebacks import public
 
+_OLD_READERS = {
+    "caffe_reader": "CaffeReader",
+    "caffe2_reader": "Caffe2Reader",
+    "coco_reader": "COCOReader",
+    "mxnet_reader": "MXNetReader",
+    "numpy_reader": "NumpyReader",
+    "sequence_reader": "SequenceReader",
+    "tfrecord_reader": "TFRecordReader",
+    "video_reader": "VideoReader",
+    "video_reader_resize": "VideoReaderResize",
+}
+"""Second names that readers have in DALI, in `fn` and in `ops`."""
+
 
 def _to_come(module: str, name: str, root: str) -> OperatorNotReleasedError | None:
     """The error for a name that is an operator of DALI's."""
     from penstock.dali_names import DALI_CLASSES
 
-    known = [f"penstock.fn.{operator}" for operator in DALI_CLASSES]
+    classes = (
+        DALI_CLASSES
+        if root not in ("penstock.fn", "penstock.ops")
+        else {**DALI_CLASSES, **_OLD_READERS}
+    )
+    known = [f"penstock.fn.{operator}" for operator in classes]
     if root == "penstock.ops":
-        functions = zip(known, DALI_CLASSES.values(), strict=True)
+        functions = zip(known, classes.values(), strict=True)
         known = [f"{f.rpartition('.')[0]}.{c}".replace(".fn", ".ops") for f, c in functions]
     elif root != "penstock.fn":
-        known = [f"{root}.{operator}" for operator in DALI_CLASSES]
+        known = [f"{root}.{operator}" for operator in classes]
     wanted = f"{module}.{name}"
     if any(k == wanted or k.startswith(f"{wanted}.") for k in known):
         return OperatorNotReleasedError(
