@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from tests.parity.outcomes import DALI, assert_same, outcome
 from tests.parity.support import LIBRARIES, assert_both_raise, assert_parity, run_graph
 
 BATCH = [np.full((k + 1, 2), k, np.int32) for k in range(4)]
@@ -107,3 +108,21 @@ def test_what_is_drawn(repeated, distinct):
 def test_types_of_what_is_drawn():
     outputs = [run_graph(lib, lambda lib: lib.fn.batch_permutation())[0][0] for lib in LIBRARIES]
     assert len({(o.dtype, o.layout, o.samples[0].shape) for o in outputs}) == 1
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8])
+def test_a_branch_permutes_its_own_samples(count):
+    def scenario(lib):
+        def definition():
+            found = lib.fn.external_source(lambda info: np.int32(info.idx_in_batch), batch=False)
+            if found < count:
+                found = lib.fn.batch_permutation()
+            return found
+
+        settings = {"batch_size": 8, "num_threads": 1, "device_id": None}
+        pipe = lib.pipeline_def(definition, enable_conditionals=True, **settings)()
+        batches = [pipe.run()[0].as_array() for _ in range(3)]
+        return [[*sorted(each[:count].tolist()), *each[count:].tolist()] for each in batches]
+
+    assert outcome(DALI, scenario).value == [[*range(8)]] * 3
+    assert_same(scenario)

@@ -23,10 +23,11 @@ from penstock.errors import (
 )
 from penstock.graph import scope
 from penstock.graph.data_node import DataNode
-from penstock.graph.guards import Guard, Term, guard_of
+from penstock.graph.guards import Guard, Term, current, guard_of
 from penstock.graph.nodes import OpNode
 from penstock.graph.user_line import stack_level, user_line, user_stack
 from penstock.operators.support.argument_types import FloatArg
+from penstock.operators.support.operator import BatchOperator
 from penstock.operators.support.registry import find
 from penstock.operators.support.schema import Arg, OpSchema
 from penstock.operators.support.signature import class_name as class_name_of
@@ -117,6 +118,8 @@ def make_node(
 
 
 def _guard(schema: OpSchema, inputs: list[DataNode], tensors: dict[str, DataNode]) -> Guard:
+    if not (inputs or tensors or schema.calls_user) and issubclass(schema.cls, BatchOperator):
+        return current()  # what it makes depends on how many samples the branch has
     branches = {}
     if schema.merges:
         branches = {0: Term(inputs[2], True), 1: Term(inputs[2], False)}
