@@ -213,7 +213,7 @@ def test_what_is_converted_in_between_is_kept_though_nobody_holds_it_yet():
     from penstock.experimental.dynamic import construction
 
     context = ndd.EvalContext.current()
-    with context._evaluator._turn:  # so that both calls are done in one chain
+    with context._evaluator._work_lock:  # so that both calls are done in one chain
         slot = construction._called("cast", ndd.batch([1.5, 2.0])._slot, dtype=ndd.uint8)
         other = ndd.batch([1.0, 2.0]) + 1
     context.evaluate_all()

@@ -69,7 +69,7 @@ def apply(operation: Operation, operands: tuple[Any, ...]) -> Any:
         key[1] = None
     if on_gpu:
         given = [operand for operand, part in zip(operands, key[1:], strict=True) if part is None]
-        slots = calling.placed(_schema(), "gpu", slots, given, move=False)
+        slots = calling.on_device(_schema(), "gpu", slots, given, move=False)
         key.append("gpu")
     structure = tuple(key)
     found = CALLED.get(structure)

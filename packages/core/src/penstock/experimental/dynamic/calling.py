@@ -1,4 +1,4 @@
-"""What happens when an operator is called: checks, types of the results, who does the work."""
+"""Calls operators: checks arguments, infers types of results, and evaluates now or later."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _as_input: Any = None
 
 
 def install(tensor_class: Any, batch_class: Any, as_input: Any) -> None:
-    """Say what slots become for users, and how other data becomes an input."""
+    """Set the classes of results, and the function that makes an input of other data."""
     global _tensor_class, _batch_class, _as_input
     _tensor_class, _batch_class, _as_input = tensor_class, batch_class, as_input
 
@@ -97,7 +97,7 @@ def holder_of(slot: ValueReference) -> Any:
 
 
 def kept(holder: Any) -> ValueReference:
-    """The slot of `holder`, whose value is wanted even where nobody holds a result of it yet."""
+    """The slot of `holder`; its value is stored even where no result refers to it yet."""
     holder._hold()
     return holder._slot  # type: ignore[no-any-return]
 
@@ -200,7 +200,7 @@ def call(
         if structure:
             operation = OPERATIONS.add(structure, operation)
     if on_gpu or where != "cpu":
-        slots = placed(schema, where, slots, inputs, move=device is not None)
+        slots = on_device(schema, where, slots, inputs, move=device is not None)
     if tensors is not None:
         for number, (name, slot) in enumerate(tensors):
             if slot.device != "cpu":
@@ -403,7 +403,7 @@ def _device(schema: OpSchema, device: Any) -> str:
     return kind
 
 
-def placed(
+def on_device(
     schema: OpSchema, kind: str, slots: list[ValueReference], given: Sequence[Any], *, move: bool
 ) -> list[ValueReference]:
     """The inputs, each where an operator wants it.

@@ -1,4 +1,4 @@
-"""Who does the work of calls: in order, in the background or in the thread that wants a result."""
+"""Evaluates calls in their order: in a background thread, or in the thread that wants a result."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _MOST_QUEUED = 512
 
 
 class Evaluator:
-    """Does the work of the calls of one context.
+    """Evaluates the calls of one context.
 
-    Whoever takes calls out of the queue takes all there are: calls on batches of one size become
-    one chain, through which each sample goes while it is hot in the cache. That is the background
-    thread or, if it is quicker, the thread that wants a result.
+    A thread that works takes all calls out of the queue. Calls on batches of one size become one
+    chain: each sample goes through all of it while it is hot in the cache. The background thread
+    works, or the thread that wants a result, if it is quicker.
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ class Evaluator:
         self._stream_executor: StreamExecutor | None = None
         self._stream: Stream | None = None
         self._stream_lock = threading.RLock()
-        """Held by whoever gives work to the GPU."""
-        self._turn = threading.Lock()
-        """Held by whoever works on the queue, so that calls are done in their order."""
+        """A thread holds it while it gives work to the GPU."""
+        self._work_lock = threading.Lock()
+        """A thread holds it while it works on the queue, so that calls are done in their order."""
 
     # -- those who call ------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ class Evaluator:
         queue = self._queue
         queue.append(invocation)
         if self._idle:
-            self._rouse()
+            self._wake_thread()
         elif self._thread is None:
             self._start()
         if len(queue) > _MOST_QUEUED:
@@ -84,7 +84,7 @@ class Evaluator:
             invocation.state = QUEUED
         self._queue.extend(invocations)
         if self._idle:
-            self._rouse()
+            self._wake_thread()
         elif self._thread is None:
             self._start()
 
@@ -102,21 +102,21 @@ class Evaluator:
         """Return when a call is done, one way or the other."""
         if invocation.state == NEW:
             self._run_deferred(invocation)
-        if invocation.state == QUEUED and self._turn.acquire(blocking=False):
+        if invocation.state == QUEUED and self._work_lock.acquire(blocking=False):
             try:
                 while invocation.state == QUEUED:
                     self._do(self._taken())
             finally:
-                self._turn.release()
+                self._work_lock.release()
         if invocation.state < DONE:
             self._wait(invocation)
 
     def drain(self) -> None:
         """Return when all calls in the queue are done."""
         while self._queue:
-            with self._turn:
+            with self._work_lock:
                 self._do(self._taken())
-        with self._turn:  # what was taken before is done as well
+        with self._work_lock:  # what was taken before is done as well
             pass
 
     def close(self) -> None:
@@ -124,7 +124,7 @@ class Evaluator:
         self._closed = True
         if self._thread is None:
             self._close_stream_executor()
-        self._rouse()
+        self._wake_thread()
 
     def stop(self) -> list[threading.Thread]:
         """Drop what has not been begun and let the background thread end; return it."""
@@ -138,7 +138,7 @@ class Evaluator:
         What waits in the queue is done here as well. What was under way is lost.
         """
         self._lock = threading.Lock()
-        self._turn = threading.Lock()
+        self._work_lock = threading.Lock()
         self._stream_lock = threading.RLock()
         self._wake = threading.Lock()
         self._wake.acquire()
@@ -146,7 +146,7 @@ class Evaluator:
         self._thread = None
         lost = [i for group in self._active for i in group if i.state < DONE]
         self._active = []
-        self._settle(
+        self._complete(
             lost, UsageError("This was being worked on when the process was forked; do it again.")
         )
 
@@ -164,7 +164,7 @@ class Evaluator:
             self._thread.start()
             lifetime.track(self)
 
-    def _rouse(self) -> None:
+    def _wake_thread(self) -> None:
         with self._lock:
             if self._idle:
                 self._idle = False
@@ -178,10 +178,10 @@ class Evaluator:
                         break
                     self._idle = True
                 if self._queue:  # it came before anybody could see that this thread is idle
-                    self._rouse()
+                    self._wake_thread()
                 self._wake.acquire()
                 continue
-            with self._turn:
+            with self._work_lock:
                 self._do(self._taken())
         self._close_stream_executor()
 
@@ -248,7 +248,7 @@ class Evaluator:
             self._do_in_groups(invocations)
         except BaseException:
             left = [i for i in invocations if i.state < DONE]
-            self._settle(left, UsageError("The program was interrupted before this was done."))
+            self._complete(left, UsageError("The program was interrupted before this was done."))
             raise
         finally:
             self._active.remove(invocations)
@@ -295,7 +295,7 @@ class Evaluator:
         """Let a call fail because what it reads has."""
         if isinstance(cause, Invocation):
             cause = cause.error
-        self._settle([invocation], cause)
+        self._complete([invocation], cause)
 
     def _flush(
         self, groups: dict[int, list[Invocation]], group_of: dict[int, int], size: int
@@ -318,7 +318,7 @@ class Evaluator:
             if interruption is not None:
                 raise interruption from None
             if len(group) == 1:
-                self._settle(group, group[0].placed(error))
+                self._complete(group, group[0].located_here(error))
                 return
             # Which of them failed, and which do not depend on it, shows when each is done alone.
             for invocation in group:
@@ -348,11 +348,11 @@ class Evaluator:
                 else:
                     values = solo.run([s.value for s in inputs], seed=invocation.seed)
             except Exception:  # met again, and told with its place, by the general way
-                self._settle(group[:number], None)
+                self._complete(group[:number], None)
                 return group[number:]
             for slot, value in zip(invocation.slots, values, strict=True):
                 slot.value = value
-        self._settle(group, None)
+        self._complete(group, None)
         return []
 
     def _run(self, group: list[Invocation], size: int) -> None:
@@ -379,9 +379,9 @@ class Evaluator:
             results = run_chain(chain, values, size, group, self.pool, None)
         for slot, value in zip(slots, results, strict=True):
             slot.value = value
-        self._settle(group, None)
+        self._complete(group, None)
 
-    def _settle(self, invocations: Sequence[Invocation], error: BaseException | None) -> None:
+    def _complete(self, invocations: Sequence[Invocation], error: BaseException | None) -> None:
         """Mark calls as done and wake those who wait for them."""
         with self._lock:
             for invocation in invocations:

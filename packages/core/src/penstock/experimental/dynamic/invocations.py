@@ -24,7 +24,7 @@ NEW, QUEUED, RUNNING, DONE, FAILED = range(5)
 
 
 class Finisher(Protocol):
-    """Who does the work of calls: an `Evaluator`."""
+    """What an invocation asks of its `Evaluator`."""
 
     device_id: int | None
 
@@ -129,7 +129,7 @@ class Invocation:
         what = f"{when} of `{self.form.operation.shown}`"
         return raised_at(error, what, described(self.code, self.instruction))
 
-    def placed(self, error: BaseException) -> BaseException:
+    def located_here(self, error: BaseException) -> BaseException:
         """`error` of the operator, told of the user's line that called it.
 
         Programs are shared by all calls of one kind, so that what comes out of them cannot know.

@@ -433,11 +433,11 @@ class Epoch:
 
     def __next__(self) -> Any:
         if self._left <= 0:
-            self._turn()
+            self._begin_or_end()
         self._left -= 1
         return self._reader._next(self._size, user_frame(sys._getframe(1)))
 
-    def _turn(self) -> None:
+    def _begin_or_end(self) -> None:
         """Begin or end the epoch."""
         reader = self._reader
         if self._left == 0:
@@ -471,7 +471,7 @@ class Epoch:
 
     def shorten(self, left: int) -> None:
         """Begin the epoch where only `left` steps are left of it."""
-        self._turn()
+        self._begin_or_end()
         self._left = min(left, self._left)
 
     def close(self) -> None:

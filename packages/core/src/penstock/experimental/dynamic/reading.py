@@ -100,7 +100,7 @@ class Reading:
             latch.release()  # for the next one who waits
 
     @property
-    def is_settled(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the outputs are there, or something went wrong."""
         return self._latch is None
 
@@ -224,7 +224,7 @@ class ReadAhead:
         tasks = self._tasks = queue.SimpleQueue()
         weakref.finalize(self, tasks.put, None).atexit = False
         for number, (reading, slots) in enumerate(self._ahead):
-            if not reading.is_settled:
+            if not reading.is_complete:
                 size = slots[0].size
                 specs = self._loading.specs
                 again = Reading(reading.entries, reading.state, specs, size, self._place)
