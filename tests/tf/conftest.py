@@ -8,7 +8,12 @@ import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-pytest.importorskip("tensorflow")
+tf = pytest.importorskip("tensorflow")
+
+# Two devices, for the tests of strategies.
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+)
 
 FILES = 21
 

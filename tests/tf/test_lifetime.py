@@ -1,0 +1,178 @@
+"""Errors, the end of iterators, datasets and programs, and what is left behind."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from penstock import Pipeline, errors, fn
+from penstock.plugin.tf import DALIDataset
+from penstock.tensors.pool import HOST_POOL
+from tests.e2e.support import REPOSITORY
+from tests.jax.pipelines import file_pipeline
+from tests.support.processes import wait_until
+
+
+def threads():
+    """Threads of pipelines."""
+    gc.collect()
+    return [t for t in threading.enumerate() if t.name.startswith("penstock")]
+
+
+def failing_pipeline(good):
+    """A pipeline that fails in each batch behind so many."""
+    pipe = Pipeline(2, 1, None)
+    with pipe:
+        data = fn.external_source(
+            source=[np.ones((2, 3 if k < good else 5), np.float32) for k in range(good + 2)]
+        )
+        pipe.set_outputs(fn.reshape(data, shape=[3]), fn.zeros(shape=[1]))
+    return pipe
+
+
+def test_an_error_of_the_pipeline_is_that_of_fit():
+    model = tf.keras.Sequential([tf.keras.Input([3]), tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    ds = DALIDataset(failing_pipeline(2), batch_size=2, device_id=None)
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        model.fit(ds.prefetch(2), shuffle=False, verbose=0)
+    line = f"{__file__}:{failing_pipeline.__code__.co_firstlineno + 7}"
+    for part in ("ShapeError: ", "Data of shape (5,)", "`fn.reshape`, at sample 0", line):
+        assert part in str(caught.value)
+
+
+def test_an_iterator_goes_on_behind_an_error():
+    ds = DALIDataset(failing_pipeline(1), batch_size=2, device_id=None)
+    assert len(list(ds.ignore_errors())) == 1
+    iterator = iter(ds)
+    next(iterator)
+    for _ in range(2):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"fn\.reshape"):
+            next(iterator)
+    with pytest.raises(StopIteration):
+        next(iterator)
+
+
+def test_errors_by_class():
+    """The class of TensorFlow's error follows from what the class of Python's is."""
+
+    def of(error):
+        def source():
+            raise error
+
+        pipe = Pipeline(2, 1, None)
+        with pipe:
+            pipe.set_outputs(fn.external_source(source=source, batch=True))
+        iterator = iter(DALIDataset(pipe, tf.int32, ((2,),), batch_size=2, device_id=None))
+        with pytest.raises(tf.errors.OpError, match=f"{type(error).__name__}: mine") as caught:
+            next(iterator)
+        return type(caught.value)
+
+    assert of(ValueError("mine")) is of(TypeError("mine")) is tf.errors.InvalidArgumentError
+    assert of(MemoryError("mine")) is tf.errors.ResourceExhaustedError
+    assert of(NotImplementedError("mine")) is tf.errors.UnimplementedError
+    assert of(OSError("mine")) is of(RuntimeError("mine")) is tf.errors.UnknownError
+
+
+def test_threads_end_with_iterators_and_datasets(files):
+    before = len(threads())
+    ds = DALIDataset(file_pipeline(files), batch_size=4, device_id=None)
+    iterators = [iter(ds) for _ in range(3)]
+    for iterator in iterators:
+        next(iterator)
+    many = len(threads())
+    assert many > before
+    del iterator, iterators[1:]
+    wait_until(lambda: before < len(threads()) < many)
+    next(iterators[0])
+    del iterators, ds
+    wait_until(lambda: len(threads()) == before)
+    for _ in range(5):  # iterators that are left before their end do not pile up
+        for _ in DALIDataset(file_pipeline(files), batch_size=4, device_id=None).prefetch(1):
+            break
+    wait_until(lambda: len(threads()) == before)
+
+
+def test_nothing_grows_over_2000_batches():
+    pipe = Pipeline(2, 1, None, enable_checkpointing=True)
+    with pipe:
+        number = fn.external_source(
+            source=lambda n: np.full((2, 1), n.iteration, np.int32), batch_info=True
+        )
+        pipe.set_outputs(fn.cat(*[number] * 64, axis=0))
+    ds = DALIDataset(pipe, batch_size=2, device_id=None)
+    iterator = iter(ds)
+
+    def grown(steps):
+        for _ in range(steps):
+            last = next(iterator)
+        del last
+        gc.collect()
+        return (
+            len(gc.get_objects()),
+            HOST_POOL.stats().bytes_in_use + HOST_POOL.stats().bytes_idle,
+            len(ds._stepper._by_key),
+            threading.active_count(),
+        )
+
+    grown(200)
+    objects, memory, sessions, running = grown(100)
+    after = grown(2000)
+    assert after[0] < objects + 500
+    assert after[1] <= memory + 2**20
+    assert after[2:] == (sessions, running) == (1, running)
+
+
+PROGRAM = """
+import numpy as np
+import tensorflow as tf
+from penstock import fn, Pipeline
+from penstock.plugin.tf import DALIDataset
+pipe = Pipeline(2, 1, None)
+with pipe:
+    pipe.set_outputs(fn.external_source(source=lambda: np.ones((2, 3), np.float32)))
+iterator = iter(DALIDataset(pipe, batch_size=2, device_id=None).prefetch(2))
+next(iterator)
+{more}
+print("end", flush=True)
+"""
+
+
+@pytest.mark.parametrize("more", ["", "raise SystemExit(0)"])
+def test_a_program_ends_while_its_iterators_live(more):
+    """With `from_generator` it hangs here: a thread of TensorFlow calls Python, which is gone."""
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM.format(more=more)],
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "Error" not in done.stderr
+
+
+def test_forked_processes_are_told(files):
+    ds = DALIDataset(file_pipeline(files), batch_size=4, device_id=None)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            iter(ds)
+        except errors.UsageError as error:
+            os.write(write, str(error).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(write)
+    with os.fdopen(read) as answer:
+        assert "was forked" in answer.read()
