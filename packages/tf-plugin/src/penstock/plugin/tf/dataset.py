@@ -106,7 +106,7 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
                 f"`pipeline` is a {type(pipeline).__name__}; expected a `penstock.Pipeline`. A "
                 "function that `pipeline_def` has decorated makes one when it is called."
             )
-        nodes = pipeline._define()
+        nodes = pipeline._definition.complete(pipeline.define_graph)
         sources = self._sources(pipeline, nodes)
         depth: int | dict[str, int] = prefetch_queue_depth
         if exec_separated:

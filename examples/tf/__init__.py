@@ -1,0 +1,1 @@
+"""Penstock feeding TensorFlow and Keras."""
