@@ -98,9 +98,9 @@ def test_wrong_elements(layout, elements, match):
     [
         ("HWC", [0], "sequence"),
         ("HFW", [0], "sequence"),
-        ("FHW", [-1], "between 0 and 3"),
-        ("FHW", [4], "between 0 and 3"),
-        ("FHW", [], "empty"),
+        ("FHW", [-1], "last frame is 3"),
+        ("FHW", [4], "last frame is 3"),
+        ("FHW", [], "Empty"),
     ],
 )
 def test_wrong_orders(layout, order, match):
@@ -117,7 +117,7 @@ def test_wrong_orders_and_data_a_sample():
         return lib.fn.sequence_rearrange(x, new_order=each)
 
     for each, match in (
-        (orders([1], []), "empty"),
+        (orders([1], []), "Empty"),
         (orders([1], [4]), "sample 1"),
         (orders(1, 2), "one dimension"),
         (orders([[1]], [[2]]), "one dimension"),

@@ -95,6 +95,17 @@ def test_stages_that_are_not_tried():
     assert work(concurrency, 500, behind_one_lock) == [(3, 500)]
 
 
+def test_samples_that_processes_carry_are_not_tried():
+    concurrency = Concurrency(16)
+    work(concurrency, 400, behind_one_lock)
+    assert concurrency.limit == 1
+    concurrency.start_over(tries=False)
+    assert work(concurrency, 400, behind_one_lock) == [(16, 400)]
+    concurrency.start_over()  # threads carry them again
+    work(concurrency, 400, behind_one_lock)
+    assert concurrency.limit == 1
+
+
 def test_no_more_than_the_limit_may_begin():
     concurrency = Concurrency(2)
     concurrency.enter()

@@ -145,7 +145,7 @@ class FakeClock:
 def test_as_many_threads_take_part_as_do_a_batch_soonest(monkeypatch, one, several, best):
     clock, workers, program = FakeClock(one, several), WorkerThreads(2), FakeProgram()
     monkeypatch.setattr(module, "time", clock)
-    for _ in range(60):
+    for _ in range(100):
         limits = workers._limits.get(program)
         clock.threads = 2 if limits is None else limits.limit
         clock.done.clear()

@@ -28,7 +28,8 @@ def guarded(predicate: DataNode, *, holds: bool = True) -> Iterator[None]:
     """Run the nodes that are created in the block only for samples with a true `predicate`.
 
     Nodes that read nothing (readers, sources, constants, draws without inputs) run for all
-    samples, so what they read or draw does not depend on predicates.
+    samples, so what they read or draw does not depend on predicates. `batch_permutation` is the
+    exception: it permutes the samples of its branch.
 
     Parameters
     ----------

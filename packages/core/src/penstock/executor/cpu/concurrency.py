@@ -5,6 +5,8 @@ nothing: they hand its lock to and fro, and each time costs more than the work t
 meanwhile. Where pixels are the work, each thread counts. No figure that is known beforehand tells
 how many are best, so a stage is run with all threads, with half of them, and so on, for a while
 each, and with the best number from then on. What is computed does not depend on it.
+
+Worker processes have interpreters of their own: where they carry the samples, nothing is tried.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ class Concurrency:
     __slots__ = (
         "_cold",
         "_levels",
+        "_may_try",
         "_notes",
         "_rates",
         "_rest",
@@ -52,7 +55,8 @@ class Concurrency:
         """How many may be at work."""
         self.busy = 0
         """How many are."""
-        self._tries = tries and threads > 1
+        self._may_try = tries and threads > 1
+        self._tries = self._may_try
         self._levels = _halved(threads)
         """The numbers of threads that are tried, the largest first."""
         self._notes: list[float] = []
@@ -132,8 +136,9 @@ class Concurrency:
         here = self._levels.index(self.limit)
         return self._levels[max(here - 1, 0) : here] + self._levels[here + 1 : here + 2]
 
-    def start_over(self) -> None:
-        """Forget what was measured, since samples are carried in another way."""
+    def start_over(self, *, tries: bool = True) -> None:
+        """Forget what was measured, and have all threads work; measure again if it `tries`."""
+        self._tries = self._may_try and tries
         self.limit = self._levels[0]
         self._notes.clear()
         self._rates.clear()

@@ -62,7 +62,7 @@ class Program:
         self.processor_seconds = 1.0
         """The same without what a thread waits for: files, or the interpreter that others have."""
         self.is_sent = False
-        """Whether worker processes have carried samples."""
+        """Whether worker processes carried the samples that were done last."""
         self._timed = False
         self._fuse = fuse
         for node in stage.sample_nodes:

@@ -155,9 +155,9 @@ class CpuTasks:
         schedule = self._schedule
         with schedule.monitor.lock:
             iteration.in_flight -= 1
-            if elsewhere and not program.is_sent:
-                program.is_sent = True
-                program.concurrency.start_over()
+            if program.is_sent != bool(elsewhere):
+                program.is_sent = bool(elsewhere)
+                program.concurrency.start_over(tries=not elsewhere)
             program.concurrency.leave(beside, seconds, program.processor_seconds)
             if failed is not None and iteration.error is None:
                 iteration.error = failed

@@ -1,9 +1,9 @@
 """Windows of random crops out of the state of a generator: DALI's, number by number.
 
-What a pipeline of DALI draws was found by comparison with its windows: the key of the operator's
-generator is mixed with a constant, and a sample takes one word after the other. Each attempt takes
-one for the area and one for the aspect ratio; row and column of the window that fits take at least
-one each. All arithmetic is float32.
+The key of the operator's generator is mixed with a constant, which DALI's published source names,
+and a sample takes one word after the other; the rest was found by comparison with DALI's windows.
+Each attempt takes one for the area and one for the aspect ratio; row and column of the window that
+fits take at least one each. All arithmetic is float32.
 """
 
 from __future__ import annotations

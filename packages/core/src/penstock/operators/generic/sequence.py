@@ -127,8 +127,8 @@ class SequenceRearrange(SampleOperator):
         order = self.tensor_args.get("new_order")
         if order is not None and order.ndim not in (1, None):
             raise ShapeError(
-                "`new_order` has a number of dimensions other than one. Input with dimension "
-                f"{order.ndim} cannot be converted to dimension 1."
+                f"`new_order` must have one dimension. Input with dimension {order.ndim} cannot be "
+                "converted to dimension 1."
             )
         return data
 
@@ -146,7 +146,7 @@ class SequenceRearrange(SampleOperator):
             for k, value in wrong[:1]:
                 raise OutOfRangeError(
                     f"new_order[{k}] must be between 0 and input_sequence_length = {length} for "
-                    f"sample {sample}, but it is: {value}"
+                    f"sample {sample}, but it is: {value}. The last frame is {length - 1}."
                 )
         rest = np.broadcast_to(shapes[:, 1:], (len(orders), shapes.shape[1] - 1))
         return Planned(np.column_stack([counts, rest]), (orders,))
