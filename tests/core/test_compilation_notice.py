@@ -61,6 +61,14 @@ def test_nothing_when_it_is_short(logged):
     assert logged.lines == []
 
 
+def test_a_silenced_one_waits_for_nothing(logged):
+    notice = CompilationNotice(0.0)
+    notice.silence()
+    with notice:
+        assert not timers()
+    assert logged.lines == []
+
+
 def test_short_ones_add_up(logged):
     notice = CompilationNotice(SHORT)
     while not logged.lines:

@@ -54,6 +54,10 @@ class CompilationNotice:
             timer.cancel()
             timer.join()
 
+    def silence(self) -> None:
+        """Tell nothing: another process tells the user."""
+        self._told = True
+
     def _tell(self) -> None:
         with self._lock:
             if self._timer is None:  # it ended just now

@@ -17,6 +17,7 @@ import sys
 from typing import Any
 
 from penstock._lazy_module import _LazyModule
+from penstock.compilation_notice import compiling
 from penstock.executor.sources.channel import Channel
 
 _LIBRARIES = ("numpy", "cv2", "numba", "penstock.executor.processes.worker")
@@ -32,6 +33,7 @@ def main(file: int) -> None:
     for name in _LIBRARIES:
         importlib.import_module(name)
     _prepare_kernels()
+    tells = True
     while True:
         try:
             modules, end = control.receive()
@@ -49,7 +51,10 @@ def main(file: int) -> None:
             is_worker = False
         if is_worker:
             control.close()
+            if not tells:  # the first worker tells the user, who is told once
+                compiling.silence()
             _work(end)
+        tells = False
         os.close(end)
 
 
