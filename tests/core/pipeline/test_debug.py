@@ -232,12 +232,20 @@ def test_operators_must_not_change():
     def feed():
         return fn.external_source(lambda: np.ones((3, 2), np.float32), name="x")
 
+    def one():
+        return fn.constant(idata=[1])
+
+    def same_elsewhere():
+        return fn.constant(idata=[1])
+
     for define, words in (
         (lambda k: fn.copy(feed()) if k < 1 else fn.cast(feed(), dtype=types.INT32), "fn.cast"),
         (lambda k: feed() if k < 1 else feed() + 1, "Unexpected operator"),
         (lambda k: feed() + 1 if k < 1 else feed(), "called 1 operators, and 2 before"),
         (lambda k: fn.cast(feed(), dtype=types.INT32 if k < 1 else types.INT8), "`dtype`"),
         (lambda k: fn.pad(feed(), fill_value=float(k > 0)), "changed value from 0.0 to 1.0"),
+        (lambda k: fn.constant(idata=[int(k > 0)]), "`idata`.*changed value"),
+        (lambda k: (one, same_elsewhere)[k > 0](), "Unexpected operator `fn.constant`"),
         (
             lambda k: fn.pad(feed(), fill_value=fn.random.uniform() if k < 1 else 1),
             "Unexpected operator|but had one for",

@@ -18,7 +18,9 @@ from penstock.graph.order import needed_nodes
 from penstock.graph.scope import GraphScope
 from penstock.graph.seeds import assign_seeds
 from penstock.graph.user_line import stack_level
-from penstock.pipeline.debug_run import ORDER, Known, Run, Trace
+from penstock.pipeline.debug_comparison import ORDER
+from penstock.pipeline.debug_known import Known
+from penstock.pipeline.debug_run import Run, Trace
 from penstock.pipeline.input_queues import source_name, unknown_source
 from penstock.pipeline.output_checks import OutputChecks
 from penstock.pipeline.outputs import to_output_edges

@@ -1,125 +1,29 @@
-"""What a pipeline in debug mode knows of its operators, and one iteration of it."""
+"""One iteration of a pipeline in debug mode."""
 
 from __future__ import annotations
 
-import secrets
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from penstock.errors import (
-    MisusedArgumentError,
     ShapeError,
     UsageError,
 )
 from penstock.executor.cpu.batch import BatchBuffer
 from penstock.executor.guards import members
-from penstock.graph import guards
-from penstock.graph.capture import make_node
 from penstock.graph.data_node import DataNode
 from penstock.graph.nodes import OpNode
 from penstock.graph.scope import GraphScope
-from penstock.graph.seeds import assign_seeds
-from penstock.graph.user_line import user_line
-from penstock.kernels.cpu.philox_state import DrawSeed
 from penstock.operators.external.external_source import make_feed
 from penstock.operators.support.registry import find
+from penstock.pipeline.debug_comparison import can_run, check_same
+from penstock.pipeline.debug_handed import Handed
+from penstock.pipeline.debug_known import Known
 from penstock.pipeline.debug_node import NO_DATA, DataNodeDebug
 from penstock.pipeline.debug_parts import Inputs, Key, Part, key_of
 from penstock.pipeline.input_queues import buffer_of
 from penstock.tensors.gpu.tensor_list import TensorListGPU
 from penstock.tensors.tensor_list import TensorListCPU
 from penstock.types.arrays import is_array
-from penstock.types.enums import DALIEnum
-
-if TYPE_CHECKING:
-    from penstock.pipeline.settings import Settings
-
-ORDER = "Debug mode does not support changing the order of operators between iterations."
-
-
-class Known:
-    """What a pipeline keeps of its operators, from one iteration to the next."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self._as_dali = settings.draws_as_dali
-        self.base = secrets.randbits(63) if settings.seed is None else settings.seed
-        self.nodes: list[OpNode] = []
-        """In the order of their calls."""
-        self.parts: dict[Any, Part] = {}
-        """By the position of the call, or by position, output and device of what is moved."""
-        self.seeds: dict[int, int] = {}
-        """By the position of the call."""
-        self.inputs: list[Inputs] = []
-        self.is_complete = False
-        """Whether `nodes` are those of a whole iteration."""
-        self.number = 0
-        """Of the next iteration."""
-        self.pending: list[tuple[str, tuple[Any, ...]]] = []
-        """What was fed to sources that nobody has met yet."""
-
-    def take_traced(self, nodes: list[OpNode], order: list[OpNode]) -> None:
-        """Take over what the definition says without data: `order` is as of a normal pipeline."""
-        places = {id(node): k for k, node in enumerate(nodes)}
-        unused = [node for node in nodes if node not in order]
-        seeds = assign_seeds([*order, *unused], self.base, as_dali=self._as_dali)
-        self.seeds = {places[key]: seed for key, seed in seeds.items()}
-        self.nodes = nodes
-        self.is_complete = True
-        sources = [n for n in nodes if n.attachment and not isinstance(n.attachment, _Handed)]
-        self.add_inputs(sources)
-
-    def add_inputs(self, sources: list[OpNode]) -> Inputs:
-        """Sources that are asked together; feed them what waits for them."""
-        inputs = Inputs(self.settings, sources)
-        self.inputs.append(inputs)
-        names = {node.name for node in sources}
-        for name, arguments in self.pending:
-            if name in names:
-                self.feed(inputs, name, arguments)
-        self.pending = [entry for entry in self.pending if entry[0] not in names]
-        return inputs
-
-    def feed(self, inputs: Inputs, name: str, arguments: tuple[Any, ...]) -> None:
-        """Give a batch to a source."""
-        feed = inputs.feeding.feed(name)
-        feed.append(feed.prepare(*arguments))
-        inputs.feeding.note_change()
-
-    def seed(self, position: int, created: list[OpNode]) -> int | None:
-        """The seed of the operator called at `position`; `created` ends with it."""
-        node = created[-1]
-        if not node.schema.random:
-            return None
-        if node.seed is None and position not in self.seeds:
-            self.seeds[position] = assign_seeds(created, self.base, as_dali=self._as_dali)[id(node)]
-        seed = self.seeds[position] if node.seed is None else node.seed
-        if self._as_dali:
-            assert self.settings.batch_size is not None
-            return DrawSeed.of_pipeline(seed, self.settings.batch_size)
-        return seed
-
-
-class _Handed:
-    """The batch behind an input that is no node, in place of the supply line of a source."""
-
-    name = ""
-
-    def __init__(self, batch: Any) -> None:
-        self.batch = batch
-
-    @classmethod
-    def edge(cls, value: Any, batch: Any) -> DataNode:
-        """The edge of such an input."""
-        if guards.current():
-            raise MisusedArgumentError(
-                f"A batch that no operator made is used in a branch, at {user_line()}. Debug mode "
-                "cannot tell which samples it has: hand it to an operator outside of the branch."
-            )
-        on_gpu = isinstance(value, TensorListGPU)
-        arguments = {"device": "gpu" if on_gpu else "cpu"}
-        return make_node(find("external_source"), (), arguments, cls(batch)).outputs[0]
 
 
 class Trace(GraphScope):
@@ -127,7 +31,7 @@ class Trace(GraphScope):
 
     def edge_of(self, value: object) -> DataNode | None:
         """The edge of what was made of data."""
-        return _Handed.edge(value, None) if value is NO_DATA else None
+        return Handed.edge(value, None) if value is NO_DATA else None
 
     def add(self, node: OpNode) -> None:
         """Take `node` in."""
@@ -179,7 +83,7 @@ class Run(GraphScope):
             return None
         arguments = {a.name: a.default for a in find("external_source").args.values()}
         (delivery,) = make_feed(arguments, None).prepare(value)
-        return _Handed.edge(value, buffer_of(delivery))
+        return Handed.edge(value, buffer_of(delivery))
 
     def add(self, node: OpNode) -> None:
         """Take `node` in, and run it."""
@@ -187,14 +91,15 @@ class Run(GraphScope):
         _name_feed(node)
         known, position = self._known, len(self.nodes) - 1
         if known.is_complete:
-            self._check_same(node, position)
-        if isinstance(node.attachment, _Handed):
+            first = known.nodes[position] if position < len(known.nodes) else None
+            check_same(first, node)
+        if isinstance(node.attachment, Handed):
             self._take_size(len(node.attachment.batch), node)
             self._batches[id(node), 0] = node.attachment.batch
         elif node.attachment is not None:
             self._take_source(node, position)
         part = known.parts.get(position)
-        if part is not None and not _is_same(part.node, node):
+        if part is not None and not can_run(part.node, node):
             part.executor.shutdown()
             part = None
         if part is None:
@@ -224,44 +129,6 @@ class Run(GraphScope):
             self._fed(*inputs.next(), inputs)
         for k in range(len(node.outputs)):
             self._batches[id(node), k] = self._batches[id(first), k]
-
-    def _check_same(self, node: OpNode, position: int) -> None:
-        """Check that the operator is the one that was called here before."""
-        nodes = self._known.nodes
-        first = nodes[position] if position < len(nodes) else None
-        what = f"Unexpected operator `fn.{node.schema.name}`, called at {node.user_line}"
-        if first is None:
-            raise UsageError(f"{what}: the iterations before had no operators any more. {ORDER}")
-        constant = node.schema.name == "_constant_tensor"  # an output may be one, without a line
-        if first.schema.name != node.schema.name or not (
-            constant or first.user_line == node.user_line
-        ):
-            raise UsageError(
-                f"{what}, in the place of `fn.{first.schema.name}`, called at {first.user_line}. "
-                f"{ORDER}"
-            )
-        if constant:
-            return
-        place = f"`fn.{node.schema.name}`, called at {node.user_line}"
-        if first.device != node.device:
-            raise UsageError(f'{place}, is on "{node.device}" but was on "{first.device}" before.')
-        if len(first.inputs) != len(node.inputs):
-            raise UsageError(
-                f"{place}, has {len(node.inputs)} inputs but had {len(first.inputs)} before."
-            )
-        if first.tensor_args.keys() != node.tensor_args.keys():
-            raise UsageError(
-                f"{place}, has a batch for the arguments {sorted(node.tensor_args)} but had one "
-                f"for {sorted(first.tensor_args)} before."
-            )
-        for name, value in node.args.items():
-            if node.attachment is None and (isinstance(value, DALIEnum) or not callable(value)):
-                before = first.args.get(name)
-                if not _is_equal(value, before):
-                    raise UsageError(
-                        f"Argument `{name}` of {place}, unexpectedly changed value from "
-                        f"{before!r} to {value!r}."
-                    )
 
     # -- what is looked at -----------------------------------------------------------------------
 
@@ -309,23 +176,3 @@ class Run(GraphScope):
 def _name_feed(node: OpNode) -> None:
     if node.attachment is not None:
         node.attachment.name = node.name
-
-
-def _is_same(first: OpNode | None, node: OpNode) -> bool:
-    """Whether what runs `first` can run `node`."""
-    if first is None or node.schema.reader or node.attachment is not None:
-        return first is not None
-    same = first.schema is node.schema and _sharing(first) == _sharing(node)
-    return same and all(_is_equal(value, first.args.get(name)) for name, value in node.args.items())
-
-
-def _sharing(node: OpNode) -> list[int]:
-    """Which of the edges that a node reads are the same ones."""
-    keys = [key_of(edge) for edge in node.sources]
-    return [keys.index(key) for key in keys]
-
-
-def _is_equal(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return np.array_equal(one, other, equal_nan=np.asarray(one).dtype.kind == "f")
-    return one is other or bool(one == other) or (one != one and other != other)

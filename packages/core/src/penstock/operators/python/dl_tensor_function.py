@@ -7,14 +7,9 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.support.argument_types import BoolArg
+from penstock.operators.support.function_results import GpuArray, not_an_array
 from penstock.operators.support.operator import operator
-from penstock.operators.support.python_function import (
-    TRAITS,
-    FunctionCaller,
-    GpuArray,
-    function_args,
-    not_an_array,
-)
+from penstock.operators.support.python_function import TRAITS, FunctionCaller, function_args
 from penstock.operators.support.schema import Arg
 from penstock.tensors.interop import from_dlpack, is_dlpack_capsule
 

@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.operators.support.function_operator import address_of
+from penstock.operators.support.function_results import GpuArray, not_an_array
 from penstock.operators.support.operator import operator
-from penstock.operators.support.python_function import (
-    TRAITS,
-    FunctionCaller,
-    GpuArray,
-    function_args,
-    not_an_array,
-)
+from penstock.operators.support.python_function import TRAITS, FunctionCaller, function_args
 from penstock.tensors.gpu.foreign_memory import ForeignMemory
 
 if TYPE_CHECKING:

@@ -14,18 +14,20 @@ import numpy as np
 
 from penstock.errors import (
     ArgumentTypeError,
-    ArgumentValueError,
     BadSamplesError,
-    DataTypeError,
-    LayoutError,
     MisusedArgumentError,
-    ShapeError,
 )
 from penstock.operators.support.argument_types import BoolArg, IntArg, ObjectArg
+from penstock.operators.support.function_results import (
+    GpuArray,
+    OutputKind,
+    as_outputs,
+    check_lists,
+    layouts_of,
+)
 from penstock.operators.support.operator import BatchOperator
 from penstock.operators.support.runtime_typed_batch import RuntimeTypedBatch
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
-from penstock.tensors.interop import dali_type
 from penstock.tracebacks import raised_at
 from penstock.types import DALIDataType
 
@@ -98,7 +100,7 @@ class FunctionCaller(BatchOperator):
                 f"`function` is a {type(self.args.function).__name__}, which cannot be called."
             )
         self._batches = self.args.batch_processing in (True, None)
-        self._layouts = _layouts(self.args.output_layouts, count)
+        self._layouts = layouts_of(self.args.output_layouts, count)
         self._inputs = inputs
         return (Spec(DALIDataType.NO_TYPE, None),) * count
 
@@ -133,7 +135,7 @@ class FunctionCaller(BatchOperator):
 
     def cpu(self, c: Any, *samples: Sequence[np.ndarray]) -> None:
         """Call the function for a batch in host memory."""
-        kinds = [_Kind(output, layout) for output, layout in enumerate(self._layouts)]
+        kinds = [OutputKind(output, layout) for output, layout in enumerate(self._layouts)]
 
         def keep(index: int, values: Sequence[np.ndarray]) -> None:
             for output, (kind, array) in enumerate(zip(kinds, values, strict=True)):
@@ -182,8 +184,8 @@ class FunctionCaller(BatchOperator):
         results: Sequence[Any] = ()
         if self._batches:
             try:
-                results = _as_outputs(function(*inputs), count)
-                _check_lists(results, size)
+                results = as_outputs(function(*inputs), count)
+                check_lists(results, size)
             except Exception as error:
                 yield Call(None, (), error, raised_at(error))
                 return
@@ -192,7 +194,7 @@ class FunctionCaller(BatchOperator):
                 if self._batches:
                     values = tuple(each[index] for each in results)
                 else:
-                    values = _as_outputs(function(*[each[index] for each in inputs]), count)
+                    values = as_outputs(function(*[each[index] for each in inputs]), count)
                 call = Call(index, tuple(map(taken, values)))
             except Exception as error:
                 call = Call(index, (), error, raised_at(error))
@@ -222,7 +224,7 @@ class FunctionCaller(BatchOperator):
         """A copy of what the function has returned for one output, in one piece of memory."""
         from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
 
-        kind = _Kind(output, self._layouts[output])
+        kind = OutputKind(output, self._layouts[output])
         for array in arrays:
             kind.check(array.dtype, len(array.shape))
         shapes = np.array([array.shape for array in arrays], np.int64)
@@ -249,129 +251,3 @@ class Call(NamedTuple):
     error: Exception | None = None
     raised: str = ""
     """The line of the user's that the error came from."""
-
-
-class GpuArray(NamedTuple):
-    """C-contiguous memory on the GPU that a function has returned."""
-
-    address: int
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    owners: tuple[Any, ...]
-
-    @classmethod
-    def of(cls, value: Any, queue: Queue) -> GpuArray:
-        """The memory of an array of any library, behind whose work the queue's stream comes."""
-        from penstock.tensors.gpu.foreign import on_gpu
-
-        found = on_gpu(value, queue.stream)
-        return cls(found.address, found.shape, found.dtype, found.access.owners)
-
-
-class _Kind:
-    """What all samples of an output have in common: those of its first one."""
-
-    def __init__(self, output: int, layout: str) -> None:
-        self._output = output
-        self._layout = layout
-        self.dtype: Any = None
-        self.ndim = -1
-
-    def check(self, dtype: np.dtype, ndim: int) -> bool:
-        """Check one sample; return whether it is the first."""
-        if self.dtype is None:
-            if self._layout and len(self._layout) != ndim:
-                raise LayoutError(
-                    f'The layout "{self._layout}" (`output_layouts`) has not one letter for each '
-                    f"of the {ndim} axes that the function has returned for output {self._output}."
-                )
-            dali_type(dtype)
-            self.dtype, self.ndim = dtype, ndim
-            return True
-        if dtype != self.dtype:
-            raise DataTypeError(
-                f"The function returned elements of type {dtype} for output {self._output}, and "
-                f"of {self.dtype} for a sample before; all samples of a batch have one type. "
-                "Convert them in the function."
-            )
-        if ndim != self.ndim:
-            raise ShapeError(
-                f"The function returned {ndim} axes for output {self._output}, and {self.ndim} for "
-                "a sample before; all samples of a batch have as many axes. Reshape them in the "
-                "function."
-            )
-        return False
-
-    @property
-    def spec(self) -> Spec:
-        """What is known of the output now."""
-        return Spec(dali_type(self.dtype), self.ndim, self._layout)
-
-
-def not_an_array(value: Any, expected: str, hint: str = "") -> ArgumentTypeError:
-    """The error for a function that returns something else than arrays of some kind."""
-    return ArgumentTypeError(
-        f"The function returned `{type(value).__name__}` where {expected} is expected. "
-        f"{hint}".rstrip()
-    )
-
-
-def _as_outputs(result: Any, count: int) -> tuple[Any, ...]:
-    """What a function has returned, output by output."""
-    if count == 0:
-        if result is not None:
-            raise ArgumentTypeError(
-                f"The function returned a {type(result).__name__}, but `num_outputs` is 0: it has "
-                "to return None."
-            )
-        return ()
-    if result is None:
-        raise ArgumentTypeError(
-            f"The function returned None, where {count} output{'s' * (count > 1)} "
-            f"{'are' if count > 1 else 'is'} expected. Return {'them' if count > 1 else 'it'}, or "
-            "give `num_outputs=0`."
-        )
-    if not isinstance(result, tuple):
-        if count == 1:
-            return (result,)
-        raise ArgumentTypeError(
-            f"The function returned a {type(result).__name__}; it has to return its {count} "
-            "outputs as a tuple."
-        )
-    if len(result) != count:
-        raise ArgumentValueError(
-            f"The function returned a tuple of {len(result)}, but `num_outputs` is {count}."
-        )
-    return result
-
-
-def _check_lists(results: Sequence[Any], size: int) -> None:
-    """Check that a function which is given a batch returns a list for each output."""
-    for output, values in enumerate(results):
-        if not isinstance(values, (list, tuple)):
-            raise ArgumentTypeError(
-                f"The function returned a {type(values).__name__} for output {output}; with "
-                "`batch_processing` it has to return a list with an array for each sample."
-            )
-        if len(values) != size:
-            raise ShapeError(
-                f"The function returned a list of {len(values)} samples for output {output}, but "
-                f"the batch has {size}."
-            )
-
-
-def _layouts(given: Any, count: int) -> list[str]:
-    """The layout of each output, empty where it has none."""
-    if given is None:
-        return [""] * count
-    if isinstance(given, str):
-        return [given] * count
-    if not isinstance(given, (list, tuple)) or not all(isinstance(k, str) for k in given):
-        raise ArgumentTypeError(
-            f"`output_layouts` is {given!r}; expected a layout, or a list of layouts."
-        )
-    if len(given) > count:
-        raise MisusedArgumentError(
-            f"The length of `output_layouts`, {len(given)}, is greater than `num_outputs`, {count}."
-        )
-    return [*given, *[""] * (count - len(given))]

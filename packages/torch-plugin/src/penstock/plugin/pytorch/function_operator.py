@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from penstock.operators.support.function_results import GpuArray, not_an_array
 from penstock.operators.support.operator import operator
-from penstock.operators.support.python_function import (
-    TRAITS,
-    FunctionCaller,
-    GpuArray,
-    function_args,
-    not_an_array,
-)
+from penstock.operators.support.python_function import TRAITS, FunctionCaller, function_args
 from penstock.plugin.pytorch.convert import to_list
 from penstock.tensors import TensorListGPU
 
