@@ -206,13 +206,17 @@ print(squirrel.__file__)
     assert "environment" in out
 
 
-@pytest.mark.parametrize("plugin", ["tf"])
-def test_plugins_to_come_say_so(run_code, plugin):
-    out = run_code(
-        f"try:\n import penstock.plugin.{plugin}\nexcept ImportError as error:\n print(error)"
-    )
-    assert "is to come" in out
-    assert "https://github.com/penstock/penstock/blob/main/docs/to-come.md" in out
+def test_tensorflow_plugin_without_tensorflow_says_what_to_install(run_code):
+    out = run_code("""
+import sys
+sys.modules["tensorflow"] = None  # as if it were not installed
+try:
+    import penstock.plugin.tf
+except ImportError as error:
+    print(type(error).__name__, error)
+""")
+    assert out.startswith("MissingDependencyError")
+    assert "pip install 'penstock-tf[tensorflow]'" in out
 
 
 def test_type_checker_sees_the_operators(python, tmp_path):

@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
+from penstock.errors import MissingDependencyError
 from penstock.plugin.base_iterator import LastBatchPolicy
-from penstock.plugin.tf import experimental
-from penstock.plugin.tf.dataset import DALIDataset
-from penstock.plugin.tf.versions import (
-    dataset_compatible_tensorflow,
-    dataset_distributed_compatible_tensorflow,
-    dataset_inputs_compatible_tensorflow,
-)
+
+try:
+    from penstock.plugin.tf import experimental
+    from penstock.plugin.tf.dataset import DALIDataset
+    from penstock.plugin.tf.operations import (
+        DALIIterator,
+        DALIIteratorWrapper,
+        DALIRawIterator,
+        dataset_options,
+        serialize_pipeline,
+    )
+    from penstock.plugin.tf.versions import (
+        dataset_compatible_tensorflow,
+        dataset_distributed_compatible_tensorflow,
+        dataset_inputs_compatible_tensorflow,
+    )
+except ModuleNotFoundError as error:
+    if error.name != "tensorflow":
+        raise
+    raise MissingDependencyError(
+        "`penstock.plugin.tf` needs the library `tensorflow`, which is not installed. Run "
+        "`pip install 'penstock-tf[tensorflow]'`, or with `[tensorflow-cpu]`.",
+        name=error.name,
+    ) from error
 
 __all__ = [
     "DALIDataset",
+    "DALIIterator",
+    "DALIIteratorWrapper",
+    "DALIRawIterator",
     "LastBatchPolicy",
     "dataset_compatible_tensorflow",
     "dataset_distributed_compatible_tensorflow",
     "dataset_inputs_compatible_tensorflow",
+    "dataset_options",
     "experimental",
+    "serialize_pipeline",
 ]
 
 
