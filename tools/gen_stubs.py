@@ -51,6 +51,7 @@ _IMPORTS = {
     "DALIInterpType": "from penstock.types import DALIInterpType",
     "DataTypeLike": "from penstock.types import DataTypeLike",
     "DataNode": "from penstock.graph.data_node import DataNode",
+    "FunctionInstance": "from penstock.api.classes import FunctionInstance",
     "Iterable": "from collections.abc import Iterable",
     "Literal": "from typing import Literal",
     "Mapping": "from collections.abc import Mapping",
@@ -178,7 +179,8 @@ def class_text(schema: OpSchema) -> str:
     """Stub of the operator's class."""
     constructor = _definition("__init__", signature_for(schema, "ops"), None, method=True)
     doc = _docstring(docstring_for(schema, "ops"), indent="    ")
-    return f"class {class_name(schema)}(OperatorInstance):\n{doc}\n{constructor}{_calls(schema)}"
+    base = "FunctionInstance" if schema.calls_user else "OperatorInstance"
+    return f"class {class_name(schema)}({base}):\n{doc}\n{constructor}{_calls(schema)}"
 
 
 def _calls(schema: OpSchema) -> str:

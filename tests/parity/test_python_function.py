@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import nvidia.dali as dali
 import pytest
@@ -225,6 +227,27 @@ def test_calls_come_in_order_and_sinks_are_kept():
             made.run()
         assert seen[:9] == list(range(9))
         assert unused[:9] == list(range(9))
+
+
+def test_the_stream_on_the_cpu():
+    """There is none: its address is 0, inside of functions as outside."""
+    for library, (lib, functions, classes) in LIBRARIES.items():
+        plugin = importlib.import_module(f"{lib.__name__}.python_function_plugin")
+        seen = []
+
+        def ask(x, plugin=plugin, classes=classes, seen=seen):
+            seen.append((plugin.current_dali_stream(), classes.PythonFunction.current_stream().ptr))
+            return x
+
+        @lib.pipeline_def(batch_size=1, num_threads=1, device_id=None)
+        def pipe(functions=functions, ask=ask):
+            return functions.python_function(np.zeros(2, np.float32), function=ask)
+
+        made = pipe()
+        made.build()
+        made.run()
+        ask(None)
+        assert set(seen) == {(0, 0)}, library
 
 
 def test_conditions():

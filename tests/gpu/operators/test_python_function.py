@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn
+from penstock import Pipeline, fn, ops, types
 from penstock.errors import OperatorError
+from penstock.operators.python.python_function import PythonFunction
+from penstock.python_function_plugin import current_dali_stream
 from penstock.tensors import TensorGPU
 
 SHAPES = ((5, 7, 3), (2, 4, 3), (3, 1, 3), (5, 7, 3))
@@ -77,6 +81,38 @@ def test_dl_tensors(synchronize):
     outputs, _ = run(graph)
     for batch in outputs:
         check(batch, IMAGES)
+
+
+def test_current_stream(monkeypatch):
+    """Functions are told the stream that the operator's launches go to; nobody else is."""
+    queues, told, elsewhere = [], [], []
+    runs = PythonFunction.running
+    monkeypatch.setattr(
+        PythonFunction, "running", lambda op, queue: queues.append(queue.stream) or runs(op, queue)
+    )
+
+    def ask(a):
+        told.append((current_dali_stream(), ops.PythonFunction.current_stream().ptr))
+        with ThreadPoolExecutor(1) as pool:
+            elsewhere.append(pool.submit(current_dali_stream).result())
+        return a
+
+    def graph(x):
+        on_gpu = fn.python_function(x, function=ask)
+        return on_gpu, fn.python_function(x.cpu(), function=lambda a: a + current_dali_stream())
+
+    (_, on_cpu), _ = run(graph, runs=1)
+    check(on_cpu, IMAGES)
+    assert queues
+    assert 0 not in queues
+    assert len(told) == len(queues) * len(IMAGES)
+    assert set(told) == {(stream, stream) for stream in queues}
+    assert set(elsewhere) == {0}
+    with pytest.raises(OperatorError, match="three rows"):
+        run(lambda x: fn.python_function(x, function=refuse))
+    assert current_dali_stream() == 0
+    assert isinstance(ops.PythonFunction.current_stream(), types.CUDAStream)
+    assert ops.PythonFunction.current_stream().ptr == 0
 
 
 def test_sinks_and_order():

@@ -64,7 +64,6 @@ NO_COUNTERPART = {
     "penstock.libdali_operators": _COMPILED,
     "penstock.plugin.jax.integration": _INTERNAL,
     "penstock.plugin.paddle": "Batches of `Pipeline.run()` reach PaddlePaddle by DLPack.",
-    "penstock.python_function_plugin": _INTERNAL,
     "penstock.reducers": _INTERNAL,
     "penstock.sysconfig": f"It has the flags to compile operators in C++. {_IN_PYTHON}",
 }

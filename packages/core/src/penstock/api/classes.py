@@ -9,10 +9,12 @@ from penstock.api.functions import by_name, function_of
 from penstock.api.modules import OperatorNamespace
 from penstock.errors import ArgumentTypeError, MisusedArgumentError
 from penstock.graph.capture import check_constants
+from penstock.operators.support.current_stream import current_stream
 from penstock.operators.support.docs import docstring_for
 from penstock.operators.support.schema import OpSchema
 from penstock.operators.support.signature import class_name, signature_for
 from penstock.tracebacks import public_methods
+from penstock.types import CUDAStream
 
 
 @public_methods
@@ -79,6 +81,25 @@ class ExternalSourceInstance(OperatorInstance):
         return {"batch": not arguments.get("parallel"), **arguments}
 
 
+class FunctionInstance(OperatorInstance):
+    """Base of the classes of operators that call a function of the user's."""
+
+    @staticmethod
+    def current_stream() -> CUDAStream:
+        """The CUDA stream of the operator whose function calls this.
+
+        Its `ptr` is 0 on the CPU, and outside of such functions.
+        """
+        return CUDAStream(current_stream())
+
+
+def base_of(schema: OpSchema) -> type[OperatorInstance]:
+    """What the class of operator `schema` is derived from."""
+    if schema.fed:
+        return ExternalSourceInstance
+    return FunctionInstance if schema.calls_user else OperatorInstance
+
+
 def _of_output(arguments: dict[str, Any], number: int) -> dict[str, Any]:
     """Arguments of one output, of those that may be lists with an entry for each."""
     return {
@@ -92,7 +113,7 @@ def class_of(schema: OpSchema, module: str) -> type[OperatorInstance]:
     name = class_name(schema)
     return type(
         name,
-        (ExternalSourceInstance if schema.fed else OperatorInstance,),
+        (base_of(schema),),
         {
             "__module__": module,
             "__doc__": docstring_for(schema, "ops"),

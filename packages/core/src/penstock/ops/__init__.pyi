@@ -6,7 +6,7 @@ from typing import Any, overload
 from numpy.typing import ArrayLike
 
 from penstock.api.classes import Compose as Compose
-from penstock.api.classes import OperatorInstance
+from penstock.api.classes import FunctionInstance, OperatorInstance
 from penstock.graph.data_node import DataNode
 from penstock.ops import decoders as decoders
 from penstock.ops import noise as noise
@@ -1471,7 +1471,7 @@ class CropMirrorNormalize(OperatorInstance):
         std: float | Sequence[float] | DataNode | None = (1.0,),
     ) -> list[DataNode]: ...
 
-class DLTensorPythonFunction(OperatorInstance):
+class DLTensorPythonFunction(FunctionInstance):
     """Calls a Python function with DLPack capsules, which any library can take over.
 
     It returns capsules, or objects with ``__dlpack__``. On the GPU its work has to be done when it
@@ -3945,7 +3945,7 @@ class PreemphasisFilter(OperatorInstance):
         preserve: bool | None = False,
     ) -> list[DataNode]: ...
 
-class PythonFunction(OperatorInstance):
+class PythonFunction(FunctionInstance):
     """Calls a Python function with NumPy's arrays, or with CuPy's on the GPU.
 
     It is called in a thread of the pipeline, for one batch after the other and, without

@@ -18,6 +18,7 @@ from penstock.errors import (
     MisusedArgumentError,
 )
 from penstock.operators.support.argument_types import BoolArg, IntArg, ObjectArg
+from penstock.operators.support.current_stream import working_on
 from penstock.operators.support.function_results import (
     GpuArray,
     OutputKind,
@@ -167,7 +168,7 @@ class FunctionCaller(BatchOperator):
             located.__cause__ = error
             raise BadSamplesError({c.indices[index]: located})
 
-        with self.running(queue):
+        with working_on(queue.stream), self.running(queue):
             inputs = [
                 list(self.shown_on_gpu(queue, batch, spec))
                 for batch, spec in zip(batches, self._inputs, strict=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.errors import ArgumentTypeError, DataTypeError, LayoutError, ShapeError
 from penstock.operators.support.argument_types import IntArg, ObjectArg
+from penstock.operators.support.current_stream import working_on
 from penstock.operators.support.operator import BatchOperator, operator
 from penstock.operators.support.runtime_typed_batch import RuntimeTypedBatch
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
@@ -78,7 +79,7 @@ class JaxFunction(BatchOperator):
         for batch, layout, dtype in zip(batches, self._layouts, self._dtypes, strict=True):
             whole = TensorListGPU._from_batch(batch, layout, dtype, None, event, queue.stream)
             arrays.append(from_gpu(whole))
-        with jax.default_device(_gpu(queue.runtime.device_id)):
+        with working_on(queue.stream), jax.default_device(_gpu(queue.runtime.device_id)):
             results = self._call(arrays, c.size, "gpu")
         if not results:
             # Nothing comes back whose readiness would tell when the inputs were read.

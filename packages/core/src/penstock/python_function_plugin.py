@@ -1,0 +1,27 @@
+"""What functions of `fn.python_function` and its relatives can ask of the pipeline."""
+
+from __future__ import annotations
+
+from penstock.operators.support.current_stream import current_stream
+
+__all__ = ["current_dali_stream"]
+
+
+def current_dali_stream() -> int:
+    """Address of the CUDA stream that the operator works on whose function calls this.
+
+    Work that a function gives to this stream needs no synchronization, with
+    ``synchronize_stream=False`` of `fn.dl_tensor_python_function` either.
+
+    Returns
+    -------
+    int
+        The address, for ``cupy.cuda.ExternalStream`` or ``torch.cuda.ExternalStream``. It is 0 in
+        functions on the CPU and where no operator's function runs, as in other threads that such a
+        function starts.
+    """
+    return current_stream()
+
+
+def __dir__() -> list[str]:
+    return [*__all__]
