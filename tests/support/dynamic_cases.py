@@ -111,6 +111,7 @@ def _cases() -> list[Case]:
         Case("audio_resample", [audio], {}, {"scale": [0.5, 1.5, 2.0]}),
         Case("decoders.audio", [waves]),
         Case("decoders.audio", [waves], {"downmix": True, "dtype": "INT16"}),
+        Case("bb_flip", [boxes], {"vertical": 1}, {"horizontal": [1, 0, 1]}, exact=True),
         Case("bbox_paste", [boxes], {"ratio": 1.5, "paste_x": 0.2, "paste_y": 0.7}),
         Case("box_encoder", [boxes, labels], {"anchors": [0.1, 0.2, 0.5, 0.7]}),
         Case("brightness", [hwc], {"brightness": 1.5, "brightness_shift": 0.1}),
@@ -183,6 +184,7 @@ def _cases() -> list[Case]:
         Case("squeeze", [([m[None] for m in matrices()], "")], {"axes": [0]}, dali=False),
         Case("tensor_resize", [plain], {"sizes": [5.0, 4.0]}),
         Case("to_decibels", [power], {"multiplier": 10.0, "cutoff_db": -60.0}),
+        Case("coord_flip", [points], {"center_y": 2.0}, {"flip_y": [1, 0, 1]}, exact=True),
         Case(
             "coord_transform",
             [points],

@@ -1,4 +1,4 @@
-"""`box_encoder`, `paste` and `grid_mask` on the GPU."""
+"""Boxes, points, canvases and masks on the GPU."""
 
 from __future__ import annotations
 
@@ -33,6 +33,19 @@ def test_anchors():
             np.testing.assert_array_equal(a, b)
         for a, b in zip(got[0], wanted[0], strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_flips():
+    flips = [np.int32(k) for k in (1, 0, 2, -1)]
+    for ltrb in (False, True):
+        boxes = [random_boxes(k) for k in (9, 1, 0, 400)]
+        for options in ({"ltrb": ltrb}, {"ltrb": ltrb, "horizontal": 0, "vertical": flips}):
+            check_alike("bb_flip", boxes, **options)
+    check_same_error("bb_flip", [boxes[0], np.ones((2, 3), np.float32)], sample=1)
+    for options in ({}, {"flip_x": flips, "flip_y": 1, "center_y": 3.3}):
+        points = [np.ascontiguousarray(b[:, :n]) for b, n in zip(boxes, (2, 3, 2, 3), strict=True)]
+        check_alike("coord_flip", points, **options)
+    check_same_error("coord_flip", [*points, np.ones((2, 4), np.float32)], sample=4)
 
 
 def test_canvases():

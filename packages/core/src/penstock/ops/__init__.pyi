@@ -175,6 +175,83 @@ class BatchPermutation(OperatorInstance):
         seed: int | None = None,
     ) -> DataNode: ...
 
+class BbFlip(OperatorInstance):
+    """Mirrors boxes along with an image that `flip` mirrors.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    boxes : DataNode or array_like, of FLOAT
+        Boxes, four numbers each, as shares of the image's extents: any shape.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    horizontal : int, one for each sample allowed, default 1
+        Whether left and right change places.
+    ltrb : bool, default False
+        Whether a box is left, top, right and bottom; else left, top, width and height.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    vertical : int, one for each sample allowed, default 0
+        Whether top and bottom change places.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The mirrored boxes, without a layout.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> mirror = fn.random.coin_flip()
+    >>> images = fn.flip(images, horizontal=mirror)
+    >>> boxes = fn.bb_flip(boxes, horizontal=mirror, ltrb=True)
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        horizontal: int | DataNode | None = 1,
+        ltrb: bool | None = False,
+        preserve: bool | None = False,
+        vertical: int | DataNode | None = 0,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        boxes: DataNode | ArrayLike,
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        horizontal: int | DataNode | None = 1,
+        ltrb: bool | None = False,
+        preserve: bool | None = False,
+        vertical: int | DataNode | None = 0,
+    ) -> DataNode: ...
+    @overload
+    def __call__(
+        self,
+        boxes: list[DataNode],
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        horizontal: int | DataNode | None = 1,
+        ltrb: bool | None = False,
+        preserve: bool | None = False,
+        vertical: int | DataNode | None = 0,
+    ) -> list[DataNode]: ...
+
 class BBoxPaste(OperatorInstance):
     """Moves boxes along with an image that `paste` puts on a larger canvas.
 
@@ -988,6 +1065,103 @@ class Contrast(OperatorInstance):
         contrast: float | DataNode | None = 1.0,
         contrast_center: float | DataNode | None = None,
         dtype: DataTypeLike | None = None,
+        preserve: bool | None = False,
+    ) -> list[DataNode]: ...
+
+class CoordFlip(OperatorInstance):
+    """Mirrors points along axes.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, of FLOAT
+        Points ``(points, coordinates)``, with 1 to 3 coordinates.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    center_x : float, one for each sample allowed, default 0.5
+        The x coordinate that stays where it is.
+    center_y : float, one for each sample allowed, default 0.5
+        The y coordinate that stays where it is.
+    center_z : float, one for each sample allowed, default 0.5
+        The z coordinate that stays where it is.
+    flip_x : int, one for each sample allowed, default 1
+        Whether points are mirrored along x.
+    flip_y : int, one for each sample allowed, default 0
+        Whether points are mirrored along y.
+    flip_z : int, one for each sample allowed, default 0
+        Whether points are mirrored along z.
+    layout : layout, default ""
+        Order of the coordinates, such as ``"yx"``; if not given, x, y, z.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The mirrored points, without a layout.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> mirror = fn.random.coin_flip()
+    >>> images = fn.flip(images, horizontal=mirror)
+    >>> landmarks = fn.coord_flip(landmarks, flip_x=mirror)
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        center_x: float | DataNode | None = 0.5,
+        center_y: float | DataNode | None = 0.5,
+        center_z: float | DataNode | None = 0.5,
+        flip_x: int | DataNode | None = 1,
+        flip_y: int | DataNode | None = 0,
+        flip_z: int | DataNode | None = 0,
+        layout: str | None = "",
+        preserve: bool | None = False,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        center_x: float | DataNode | None = 0.5,
+        center_y: float | DataNode | None = 0.5,
+        center_z: float | DataNode | None = 0.5,
+        flip_x: int | DataNode | None = 1,
+        flip_y: int | DataNode | None = 0,
+        flip_z: int | DataNode | None = 0,
+        layout: str | None = "",
+        preserve: bool | None = False,
+    ) -> DataNode: ...
+    @overload
+    def __call__(
+        self,
+        data: list[DataNode],
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        center_x: float | DataNode | None = 0.5,
+        center_y: float | DataNode | None = 0.5,
+        center_z: float | DataNode | None = 0.5,
+        flip_x: int | DataNode | None = 1,
+        flip_y: int | DataNode | None = 0,
+        flip_z: int | DataNode | None = 0,
+        layout: str | None = "",
         preserve: bool | None = False,
     ) -> list[DataNode]: ...
 

@@ -197,6 +197,70 @@ def batch_permutation(
     """
 
 @overload
+def bb_flip(
+    boxes: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    horizontal: int | Tensor | Batch | None = 1,
+    ltrb: _bool | None = False,
+    vertical: int | Tensor | Batch | None = 0,
+) -> Batch: ...
+@overload
+def bb_flip(
+    boxes: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    horizontal: int | Tensor | Batch | None = 1,
+    ltrb: _bool | None = False,
+    vertical: int | Tensor | Batch | None = 0,
+) -> Batch: ...
+@overload
+def bb_flip(
+    boxes: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    horizontal: int | Tensor | Batch | None = 1,
+    ltrb: _bool | None = False,
+    vertical: int | Tensor | Batch | None = 0,
+) -> Tensor | Batch:
+    """Mirrors boxes along with an image that `flip` mirrors.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    boxes : Tensor, Batch or array_like, of FLOAT
+        Boxes, four numbers each, as shares of the image's extents: any shape.
+    horizontal : int, one for each sample allowed, default 1
+        Whether left and right change places.
+    ltrb : bool, default False
+        Whether a box is left, top, right and bottom; else left, top, width and height.
+    vertical : int, one for each sample allowed, default 0
+        Whether top and bottom change places.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The mirrored boxes, without a layout.
+
+    Examples
+    --------
+    >>> mirror = ndd.random.coin_flip()
+    >>> images = ndd.flip(images, horizontal=mirror)
+    >>> boxes = ndd.bb_flip(boxes, horizontal=mirror, ltrb=True)
+    """
+
+@overload
 def bbox_paste(
     boxes: Batch,
     /,
@@ -882,6 +946,90 @@ def contrast(
     Examples
     --------
     >>> flatter = ndd.contrast(images, contrast=0.7)
+    """
+
+@overload
+def coord_flip(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    center_x: float | Tensor | Batch | None = 0.5,
+    center_y: float | Tensor | Batch | None = 0.5,
+    center_z: float | Tensor | Batch | None = 0.5,
+    flip_x: int | Tensor | Batch | None = 1,
+    flip_y: int | Tensor | Batch | None = 0,
+    flip_z: int | Tensor | Batch | None = 0,
+    layout: str | None = "",
+) -> Batch: ...
+@overload
+def coord_flip(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    center_x: float | Tensor | Batch | None = 0.5,
+    center_y: float | Tensor | Batch | None = 0.5,
+    center_z: float | Tensor | Batch | None = 0.5,
+    flip_x: int | Tensor | Batch | None = 1,
+    flip_y: int | Tensor | Batch | None = 0,
+    flip_z: int | Tensor | Batch | None = 0,
+    layout: str | None = "",
+) -> Batch: ...
+@overload
+def coord_flip(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    center_x: float | Tensor | Batch | None = 0.5,
+    center_y: float | Tensor | Batch | None = 0.5,
+    center_z: float | Tensor | Batch | None = 0.5,
+    flip_x: int | Tensor | Batch | None = 1,
+    flip_y: int | Tensor | Batch | None = 0,
+    flip_z: int | Tensor | Batch | None = 0,
+    layout: str | None = "",
+) -> Tensor | Batch:
+    """Mirrors points along axes.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, of FLOAT
+        Points ``(points, coordinates)``, with 1 to 3 coordinates.
+    center_x : float, one for each sample allowed, default 0.5
+        The x coordinate that stays where it is.
+    center_y : float, one for each sample allowed, default 0.5
+        The y coordinate that stays where it is.
+    center_z : float, one for each sample allowed, default 0.5
+        The z coordinate that stays where it is.
+    flip_x : int, one for each sample allowed, default 1
+        Whether points are mirrored along x.
+    flip_y : int, one for each sample allowed, default 0
+        Whether points are mirrored along y.
+    flip_z : int, one for each sample allowed, default 0
+        Whether points are mirrored along z.
+    layout : layout, default ""
+        Order of the coordinates, such as ``"yx"``; if not given, x, y, z.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The mirrored points, without a layout.
+
+    Examples
+    --------
+    >>> mirror = ndd.random.coin_flip()
+    >>> images = ndd.flip(images, horizontal=mirror)
+    >>> landmarks = ndd.coord_flip(landmarks, flip_x=mirror)
     """
 
 @overload

@@ -25,15 +25,32 @@ PASTE_ARGS = tuple(
     )
     for axis, first, last in (("x", "left", "right"), ("y", "top", "bottom"))
 )
+BOXES = Input(
+    "boxes",
+    "Boxes, four numbers each, as shares of the image's extents: any shape.",
+    dtypes=(DALIDataType.FLOAT,),
+)
+LTRB = Arg(
+    "ltrb",
+    BoolArg,
+    False,
+    "Whether a box is left, top, right and bottom; else left, top, width and height.",
+)
+
+
+def check_boxes(shapes: np.ndarray) -> None:
+    """Raise if samples of these shapes, ``(samples, ndim)``, have no whole number of boxes."""
+    sizes = volumes(shapes)
+    if (sizes % 4).any():
+        raise ShapeError(
+            "Bounding box tensor size must be a multiple of 4, got "
+            f"{int(sizes[sizes % 4 > 0][0])} numbers."
+        )
 
 
 @operator(
     "bbox_paste",
-    inputs=Input(
-        "boxes",
-        "Boxes, four numbers each, as shares of the image's extents: any shape.",
-        dtypes=(DALIDataType.FLOAT,),
-    ),
+    inputs=BOXES,
     args=(
         Arg(
             "ratio",
@@ -43,12 +60,7 @@ PASTE_ARGS = tuple(
             per_sample=True,
         ),
         *PASTE_ARGS,
-        Arg(
-            "ltrb",
-            BoolArg,
-            False,
-            "Whether a box is left, top, right and bottom; else left, top, width and height.",
-        ),
+        LTRB,
     ),
     output_docs=("The boxes as shares of the canvas' extents.",),
     devices=("cpu",),
@@ -66,12 +78,7 @@ class BBoxPaste(SampleOperator):
         return boxes._replace(layout="")
 
     def plan(self, c: PlanContext, boxes: Samples) -> Planned:
-        sizes = volumes(boxes.shapes)
-        if (sizes % 4).any():
-            raise ShapeError(
-                "Bounding box tensor size must be a multiple of 4, got "
-                f"{int(sizes[sizes % 4 > 0][0])} numbers."
-            )
+        check_boxes(boxes.shapes)
         ratio = np.asarray(scalars(c, "ratio", np.float32))
         with np.errstate(divide="ignore", invalid="ignore"):
             margin = np.float32(1) - np.float32(1) / ratio

@@ -1,0 +1,56 @@
+"""Points and boxes that are mirrored: the GPU's side of `penstock.kernels.cpu.flip_points`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+from penstock.kernels.gpu.shared import record
+from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.queue import Queue
+
+_FLIPPED = record(
+    __name__,
+    "Flipped",
+    [
+        ("first_block", np.uint32),
+        ("axes", np.int32),
+        ("source", np.uint64),
+        ("out", np.uint64),
+        ("threads", np.int64),
+        ("factors", np.float32, (3,)),  # of boxes, 1 where they are mirrored
+        ("offsets", np.float32, (3,)),
+    ],
+)
+
+
+def flip_points(
+    queue: Queue, points: DeviceBatch, factors: np.ndarray, offsets: np.ndarray, out: DeviceBatch
+) -> None:
+    """Fill `out` with points whose coordinates are multiplied and moved, numbers as on the CPU."""
+    records = _records(points, out, 1)
+    records["axes"] = out.shapes[:, -1]
+    records["factors"], records["offsets"] = factors, offsets
+    _launch(queue, "flip_points", records)
+
+
+def flip_boxes(
+    queue: Queue, boxes: DeviceBatch, flips: np.ndarray, corners: bool, out: DeviceBatch
+) -> None:
+    """Fill `out` with mirrored boxes, `flips` and `corners` as on the CPU."""
+    records = _records(boxes, out, 2)
+    records["factors"][:, :2] = flips
+    _launch(queue, "flip_boxes", records, corners)
+
+
+def _records(data: DeviceBatch, out: DeviceBatch, elements: int) -> np.ndarray:
+    records = np.zeros(len(out), _FLIPPED)
+    records["source"], records["out"] = data.pointers, out.pointers
+    records["threads"] = out.sizes() // elements
+    return records
+
+
+def _launch(queue: Queue, function: str, records: np.ndarray, *arguments: bool) -> None:
+    blocks = quotient_up(records["threads"], THREADS)
+    launch_records(queue, kernel("flip_points.cu", function, *arguments), records, blocks)

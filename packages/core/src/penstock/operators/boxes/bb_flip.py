@@ -1,0 +1,66 @@
+"""`bb_flip`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.kernels.cpu import flip_points as _cpu
+from penstock.kernels.gpu import flip_points as _gpu
+from penstock.operators.boxes.bbox_paste import BOXES, LTRB, check_boxes
+from penstock.operators.support.argument_types import IntArg
+from penstock.operators.support.arguments import scalars
+from penstock.operators.support.operator import (
+    BatchContext,
+    ChunkContext,
+    SampleOperator,
+    operator,
+)
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.schema import Arg, Spec
+from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.rows import Rows
+
+
+@operator(
+    "bb_flip",
+    inputs=BOXES,
+    args=(
+        Arg("horizontal", IntArg, 1, "Whether left and right change places.", per_sample=True),
+        Arg("vertical", IntArg, 0, "Whether top and bottom change places.", per_sample=True),
+        LTRB,
+    ),
+    output_docs=("The mirrored boxes, without a layout.",),
+)
+class BbFlip(SampleOperator):
+    """Mirrors boxes along with an image that `flip` mirrors.
+
+    Examples
+    --------
+    >>> mirror = fn.random.coin_flip()
+    >>> images = fn.flip(images, horizontal=mirror)
+    >>> boxes = fn.bb_flip(boxes, horizontal=mirror, ltrb=True)
+    """
+
+    def infer(self, boxes: Spec) -> Spec:
+        return boxes._replace(layout="")
+
+    def plan(self, c: PlanContext, boxes: Samples) -> Planned:
+        check_boxes(boxes.shapes)
+        flips = [np.asarray(scalars(c, name, np.int32)) for name in ("horizontal", "vertical")]
+        shapes = np.broadcast_to(boxes.shapes, (c.size, boxes.shapes.shape[1]))
+        return Planned(shapes, (np.stack(flips, axis=1) != 0,))
+
+    chunked = True
+
+    def cpu_chunk(self, c: ChunkContext, boxes: Rows) -> Rows:
+        out = c.out()
+        assert out.flat is not None
+        flips = np.asarray(c.table[0], np.bool_).reshape(-1, 2)
+        ltrb = self.args.ltrb
+        _cpu.flip_boxes(boxes.addresses, boxes.sizes // 4, flips, ltrb, out.flat, out.begins)
+        return out
+
+    def gpu(self, c: BatchContext, boxes: DeviceBatch) -> DeviceBatch:
+        out = c.empty(boxes.extents, boxes.dtype)
+        _gpu.flip_boxes(c.queue, boxes, plan_batch(self, c, boxes).table[0], self.args.ltrb, out)
+        return out
