@@ -62,7 +62,7 @@ def seen(it):
     ]
 
 
-def together(sharding):
+def together(sharding, **arguments):
     """What a function inside the pipelines makes of both processes' rows, in each step."""
 
     @jax_function(sharding=sharding)
@@ -74,12 +74,12 @@ def together(sharding):
         def source(k):
             if k == 6:
                 raise StopIteration
-            return np.full((4, 1), 10 * k + shard_id, np.float32)
+            return np.float32([[r + 10 * k + 4 * shard_id] for r in range(4)])
 
         return without_sum(fn.external_source(source=source))
 
-    it = data_iterator(graph, "x", sharding=sharding)(batch_size=8, num_threads=3)
-    return [np.asarray(step["x"].addressable_data(0)).ravel().tolist() for step in it]
+    it = data_iterator(graph, "x", sharding=sharding, **arguments)(batch_size=8, num_threads=3)
+    return [[float(v) for s in step["x"].addressable_shards for v in s.data.ravel()] for step in it]
 
 
 def message(call, *arguments, **options):
@@ -123,6 +123,7 @@ def main():
     }
     pair = Mesh(np.array([devices[0], devices[4]]), ("batch",))
     found["function"] = together(NamedSharding(pair, PartitionSpec("batch")))
+    found["function of several"] = together(flat, split_batches=True)
     (folder / f"{rank}.json").write_text(json.dumps(found))
     jax.distributed.shutdown()
 

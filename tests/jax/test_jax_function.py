@@ -8,7 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+import penstock.experimental.dynamic as ndd
 from penstock import errors, fn, pipeline_def, types
 from penstock.pipeline import Pipeline
 from penstock.plugin.jax import data_iterator
@@ -189,8 +191,68 @@ def test_a_sharding_with_one_device(over):
     (found,) = run(double, np.arange(4.0, dtype=np.float32))
     assert found.as_array().tolist() == [0, 2, 4, 6]
     assert seen[0] == over(1)
-    with pytest.raises(NotImplementedError, match="several devices of this process"):
-        jax_fn.jax_function(lambda x: x, sharding=over(2))
+
+
+def test_a_sharding_with_several_devices(over, devices):
+    """Each device has its rows; what comes back is in their order, however it is cut."""
+    data = np.arange(24, dtype=np.float32).reshape(8, 3)
+    grid = Mesh(np.array(devices[:4]).reshape(2, 2), ("batch", "copy"))
+    backwards = NamedSharding(Mesh(np.array(devices[3::-1]), ("batch",)), PartitionSpec("batch"))
+    copies = NamedSharding(grid, PartitionSpec("batch"))
+    for sharding, rows in ((over(4), 2), (backwards, 2), (copies, 4), (over(4, None), 8)):
+        whole = NamedSharding(sharding.mesh, PartitionSpec())
+        seen = []
+
+        def function(x, y, whole=whole, seen=seen):
+            seen.extend(
+                (x.sharding, s.device, s.data.shape, int(s.data[0, 0]))
+                for s in x.addressable_shards
+            )
+            return jax.jit(lambda a: a * 2)(x), jax.device_put(x + y, whole), jnp.sum(y, axis=1)
+
+        twice, added, sums = run(
+            jax_fn.jax_function(function, num_outputs=3, sharding=sharding), data, data, count=2
+        )
+        np.testing.assert_array_equal(twice.as_array(), data * 2)
+        np.testing.assert_array_equal(added.as_array(), data * 2)
+        np.testing.assert_array_equal(sums.as_array(), data.sum(axis=1))
+        indices = sharding.devices_indices_map((8,))
+        starts = {device: 3 * (rows_of[0].start or 0) for device, rows_of in indices.items()}
+        assert set(seen) == {(sharding, d, (rows, 3), starts[d]) for d in sharding.device_set}
+    across = jax_fn.jax_function(sharding=over(4))(
+        lambda x: jax.device_put(x, over(3, None, "batch"))
+    )
+    (cut,) = run(across, data)
+    np.testing.assert_array_equal(cut.as_array(), data)
+    with pytest.raises(
+        errors.ShapeError, match=r"6 samples.*4 equal parts.*pad_last_batch"
+    ) as raised:
+        run(jax_fn.jax_function(lambda x: x, sharding=over(4)), data[:6])
+    assert "in operator `jax_function`, created at" in str(raised.value)
+    with pytest.raises(TypeError, match=r"on 4 devices.*`sharding`"):
+        run(jax_fn.jax_function(lambda x: jax.device_put(x, over(4))), data)
+
+
+def test_dynamic_mode():
+    double = jax_fn.jax_function(lambda x: x * 2)
+    batch = ndd.as_batch(IMAGES)
+    for value in (batch, ndd.as_tensor(IMAGES)):
+        with pytest.raises(NotImplementedError, match=r"got a (Batch|Tensor) of dyn") as raised:
+            double(value)
+        assert f"{__file__}:" in str(raised.value)
+    itself = jax.numpy.asarray(ndd.as_tensor(batch)) * 2  # what the error says
+    np.testing.assert_array_equal(np.asarray(itself), IMAGES * 2)
+
+
+def test_the_line_of_an_error():
+    """Also where JAX has made another function of the user's."""
+
+    def refuse(x):
+        raise ValueError("no")
+
+    for function in (refuse, jax.jit(refuse), jax.jit(jax.vmap(refuse))):
+        with pytest.raises(ValueError, match=r"raised at \S*test_jax_function.py:\d+ in refuse"):
+            run(jax_fn.jax_function(function), IMAGES)
 
 
 def test_ragged_batches():
@@ -219,7 +281,8 @@ def test_what_functions_may_not_return(function, count, error, text):
     with pytest.raises(Exception, match=text) as raised:
         run(graph, IMAGES)
     assert isinstance(raised.value, error) or isinstance(raised.value.__cause__, error)
-    assert "in operator `jax_function`, created at" in str(raised.value)
+    assert "in operator `jax_function`, " in str(raised.value)
+    assert "created at" in str(raised.value)
     assert f"{__file__}:" in str(raised.value), "the user's own line"
 
 

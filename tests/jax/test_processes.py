@@ -93,8 +93,9 @@ def test_copies_in_other_processes(found, case):
 
 def test_functions_of_global_arrays(found):
     for rank, process in enumerate(found):
-        expected = [[10 * k + rank - 4 * (20 * k + 1)] * 4 for k in range(6)]
+        expected = [[10 * k + 4 * rank + r - (80 * k + 28) for r in range(4)] for k in range(6)]
         assert process["function"] == expected
+        assert process["function of several"] == expected, "with four devices of each process"
 
 
 def test_errors(found):

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.gpu
 SHAPE = (256, 256, 3)
 BATCH = 8
 NAMES = ["image", "real"]
+_NOT_CUT = PartitionSpec()
 
 
 def gpus():
@@ -290,6 +291,27 @@ class TestSeveralGpus:
         step = next(it)
         assert step["image"].shape == (len(gpus()), BATCH // len(gpus()), *SHAPE)
         assert [s.device for s in step["image"].addressable_shards] == gpus()
+
+    def test_a_function_on_all(self, slow, sharding):
+        seen = []
+
+        @jax_function(sharding=sharding, num_outputs=2)
+        def invert(images):
+            seen.append(images.sharding)
+            return 255 - images, jax.device_put(images, NamedSharding(sharding.mesh, _NOT_CUT))
+
+        pipe = Pipeline(BATCH, 2, 0, prefetch_queue_depth=3)
+        with pipe:
+            images = fn.external_source(source=lambda k: batch(k), layout="HWC").gpu()
+            inverted, same = invert(images)
+            pipe.set_outputs(fn.flip(inverted), same.cpu())
+        for k in range(6):
+            slow(1)
+            flipped, same = pipe.run()
+            expected = 255 - batch(k)[:, :, ::-1]
+            np.testing.assert_array_equal(flipped.as_cpu().as_array(), expected)
+            np.testing.assert_array_equal(same.as_array(), batch(k))
+        assert set(seen) == {sharding}
 
     def test_a_batch_of_the_cpu_is_split(self, sharding):
         make = data_iterator(

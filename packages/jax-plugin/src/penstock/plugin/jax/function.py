@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError, NotYetSupportedError
 from penstock.graph.capture import call
+from penstock.graph.user_line import user_line
 from penstock.plugin.jax.batch_sharding import batch_sharding
 from penstock.plugin.jax.function_operator import JaxFunction
 from penstock.tracebacks import public
@@ -57,8 +59,9 @@ def jax_function(
         Layout of the samples of each output, or one for all. Without it, an output has the layout
         of the input in its place, if it has as many axes.
     sharding
-        Have the function get global arrays with this sharding, of which the batch here is the part
-        of the one device that this process has in it.
+        Have the function get global arrays with this sharding, of which the batch here is what
+        the devices of this process have: in equal parts, in their order along the batch. Outputs
+        are brought together again.
     device
         ``"cpu"`` or ``"gpu"``. Where it runs; where its inputs are, by default.
     preserve
@@ -73,7 +76,7 @@ def jax_function(
     ArgumentTypeError, ArgumentValueError
         If arguments do not go together.
     NotYetSupportedError
-        If `sharding` has several devices of this process.
+        If the result is called with tensors or batches of dynamic mode.
     """
     _check(num_outputs, output_layouts, sharding, device)
 
@@ -84,6 +87,7 @@ def jax_function(
         @public
         @functools.wraps(decorated)
         def in_pipeline(*inputs: Any) -> Any:
+            _check_inputs(inputs)
             return call(
                 JaxFunction.schema,
                 inputs,
@@ -117,12 +121,16 @@ def _check(num_outputs: Any, output_layouts: Any, sharding: Any, device: Any) ->
             )
     if device not in (None, "cpu", "gpu"):
         raise ArgumentValueError(f'`device` is {device!r}; it can be "cpu", "gpu" or None.')
-    if sharding is None:
-        return
-    parts = batch_sharding(sharding).parts
-    if len(parts) != 1 or len(parts[0].devices) != 1:
-        raise NotYetSupportedError(
-            "`sharding` with several devices of this process: a pipeline makes the batch of one "
-            "device. Use a `sharding` with one device of each process, or apply the function to "
-            "the arrays of an iterator."
-        )
+    if sharding is not None:
+        batch_sharding(sharding)
+
+
+def _check_inputs(inputs: Sequence[Any]) -> None:
+    dynamic = sys.modules.get("penstock.experimental.dynamic")
+    for value in inputs:
+        if dynamic is not None and isinstance(value, (dynamic.Tensor, dynamic.Batch)):
+            raise NotYetSupportedError(
+                f"`jax_function`, used at {user_line()}, is for definitions of pipelines, and got "
+                f"a {type(value).__name__} of dynamic mode. Call the function of JAX itself there: "
+                "`function(jax.numpy.asarray(ndd.as_tensor(batch)))`."
+            )

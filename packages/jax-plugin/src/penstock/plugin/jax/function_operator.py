@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -13,9 +14,9 @@ from penstock.operators.support.current_stream import working_on
 from penstock.operators.support.operator import BatchOperator, operator
 from penstock.operators.support.runtime_typed_batch import RuntimeTypedBatch
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
-from penstock.plugin.jax.assembly import of_parts
 from penstock.plugin.jax.batch_sharding import batch_sharding
 from penstock.plugin.jax.convert import from_gpu, host_device, put
+from penstock.plugin.jax.function_sharding import as_global, own_rows
 from penstock.tensors import TensorListGPU
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.foreign import on_gpu
@@ -62,12 +63,13 @@ class JaxFunction(BatchOperator):
                 "JAX has no CPU devices here; let it have them (JAX_PLATFORMS), or give "
                 'jax_function the batch on the GPU: `device="gpu"`.'
             )
-        arrays = [
-            put(_dense(position, rows, c.whole(position)), device)
-            for position, rows in enumerate(samples)
+        batches = [
+            _dense(position, rows, c.whole(position)) for position, rows in enumerate(samples)
         ]
+        wanted = self._sharding
+        arrays = [put(b, device) if wanted is None else as_global(b, wanted) for b in batches]
         with jax.default_device(device):
-            results = self._call(arrays, c.size, "cpu")
+            results = self._call(c, arrays, "cpu")
         found = [np.asarray(result) for result in results]  # waits for it
         return self._late(found, [to_dali_type(values.dtype) for values in found])
 
@@ -79,8 +81,13 @@ class JaxFunction(BatchOperator):
         for batch, layout, dtype in zip(batches, self._layouts, self._dtypes, strict=True):
             whole = TensorListGPU._from_batch(batch, layout, dtype, None, event, queue.stream)
             arrays.append(from_gpu(whole))
-        with working_on(queue.stream), jax.default_device(_gpu(queue.runtime.device_id)):
-            results = self._call(arrays, c.size, "gpu")
+        device, wanted = _gpu(queue.runtime.device_id), self._sharding
+        given = arrays if wanted is None else [as_global(array, wanted) for array in arrays]
+        if wanted is not None and len(wanted.devices) > 1:
+            for array in given:
+                array.block_until_ready()  # other GPUs have read the batch, which is taken back
+        with working_on(queue.stream), jax.default_device(device):
+            results = [put(result, device) for result in self._call(c, given, "gpu")]
         if not results:
             # Nothing comes back whose readiness would tell when the inputs were read.
             for array in arrays:
@@ -102,12 +109,13 @@ class JaxFunction(BatchOperator):
             types.append(to_dali_type(there.dtype))
         return self._late(found, types)
 
-    def _call(self, arrays: list[jax.Array], size: int, platform: str) -> list[jax.Array]:
-        """Call the function and check what it returns."""
-        wanted = self._sharding
-        if wanted is not None:
-            arrays = [of_parts([array], wanted) for array in arrays]
-        result = self.args.function(*arrays)
+    def _call(self, c: Any, arrays: list[jax.Array], platform: str) -> list[Any]:
+        """Call the function and check what it returns: rows for the samples of the batch here."""
+        function, size = self.args.function, c.size
+        try:
+            result = function(*arrays)
+        except Exception as error:
+            raise c.located(error, None, _raised_at(error, function)) from error
         count = self.args.num_outputs
         results = _as_list(result, count)
         found = []
@@ -117,13 +125,18 @@ class JaxFunction(BatchOperator):
                     f"Output {number} of the function is a {type(value).__name__}; it has to "
                     "return arrays of JAX."
                 )
-            if wanted is not None and not value.is_fully_addressable:
-                value = value.addressable_data(0)
-            (device,) = value.devices() if len(value.devices()) == 1 else (None,)
-            if device is None or device.platform != platform:
+            devices = value.devices()
+            if {device.platform for device in devices} != {platform}:
                 raise ArgumentTypeError(
-                    f"Output {number} of the function is on {value.devices()}, but its inputs are "
+                    f"Output {number} of the function is on {devices}, but its inputs are "
                     f"on the {platform.upper()}; it has to stay there."
+                )
+            if self._sharding is not None and value.ndim:
+                value = own_rows(value, number)
+            elif len(devices) > 1:
+                raise ArgumentTypeError(
+                    f"Output {number} of the function is on {len(devices)} devices, but its inputs "
+                    "are on one. Give `jax_function` the `sharding` that its inputs are to have."
                 )
             if value.ndim == 0 or len(value) != size:
                 raise ShapeError(
@@ -190,6 +203,19 @@ def _dense(position: int, rows: Sequence[np.ndarray], whole: np.ndarray | None) 
     array = HOST_POOL.empty((len(rows), *shapes.pop()), rows[0].dtype)
     np.stack(rows, out=array)
     return array
+
+
+def _raised_at(error: Exception, function: Any) -> str:
+    """The innermost line in the file of the function, of which JAX may have made another one."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    found = ""
+    trace = error.__traceback__
+    while trace is not None and code is not None:
+        inside = trace.tb_frame.f_code
+        if inside.co_filename == code.co_filename:
+            found = f"{inside.co_filename}:{trace.tb_lineno} in {inside.co_name}"
+        trace = trace.tb_next
+    return found
 
 
 def _gpu(number: int) -> jax.Device:
