@@ -33,6 +33,17 @@ def check_shares(one: np.ndarray, other: np.ndarray) -> None:
     assert (np.abs(counts - own_counts) < spread).all()
 
 
+def check_distribution(one: np.ndarray, other: np.ndarray) -> None:
+    """Check that both are drawn from one distribution (Kolmogorov and Smirnov), the same values."""
+    a, b = np.sort(one.ravel()), np.sort(other.ravel())
+    for drawn, others in ((a, b), (b, a)):
+        values, counts = np.unique(drawn, return_counts=True)
+        assert np.isin(values[counts > 30], others).all()
+    for side in ("left", "right"):
+        far = np.searchsorted(a, a, side) - np.searchsorted(b, a, side)
+        assert np.abs(far).max() < 2.5 * np.sqrt(2 * a.size)
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 def test_normal_noise(dtype):
     def graph(lib, x):
@@ -54,6 +65,37 @@ def test_normal_noise(dtype):
         assert np.abs(a[middle] - b[middle]).max() <= max(0.1 * scale, dtype != "float32")
         drawn = a.std() > 0
         assert drawn == (other.samples[0] != other.samples[1]).any()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_shot_noise(dtype):
+    factors = [np.float32(k) for k in (20, 0.5)]
+
+    def graph(lib, x):
+        each = lib.fn.external_source(source=lambda: factors)
+        shot = lib.fn.noise.shot
+        given = ({}, {"factor": 1.0}, {"factor": 60.0}, {"factor": 0.3}, {"factor": each})
+        return (*(shot(x, **g) for g in given), shot(x, factor=-2.0), shot(x, factor=0.0))
+
+    for one, other in both(graph, [level(90, 60, 3, dtype=dtype)] * 2, "HWC"):
+        for a, b in zip(one.samples, other.samples, strict=True):
+            check_distribution(a, b)
+        assert (np.ptp(other.samples[0]) == 0) == (np.ptp(one.samples[0]) == 0)
+        drawn = np.ptp(one.samples[0]) > 0
+        assert drawn == (other.samples[0] != other.samples[1]).any()
+
+
+def test_shot_noise_of_any_level():
+    levels = [-50, -0.5, 0, 0.01, 3, 63, 65, 900, 4e6, np.nan, np.inf, -np.inf]
+    data = np.repeat(np.float32(levels), 3000).reshape(len(levels), -1)
+    for factor in (1.0, 2.5, -2.0):
+        ((one, other),) = both(lambda lib, x: lib.fn.noise.shot(x, factor=factor), [data])  # noqa: B023
+        for value, a, b in zip(levels, one.samples[0], other.samples[0], strict=True):
+            if 0 < value / factor < 100 or not a.any():
+                check_distribution(a, b)
+            a, b = a.astype(np.float64), b.astype(np.float64)
+            assert abs(a.mean() - b.mean()) <= 6 * a.std() / np.sqrt(a.size), value
+            assert abs(a.std() - b.std()) <= (0.1 if abs(value) > 1 else 0.5) * a.std(), value
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -122,10 +164,13 @@ def test_noise_a_sample():
 
 
 def test_no_elements_and_single_numbers():
-    graph = lambda lib, x: lib.fn.noise.gaussian(x, stddev=0, mean=2)  # noqa: E731
+    graph = lambda lib, x: (  # noqa: E731
+        lib.fn.noise.gaussian(x, stddev=0, mean=2),
+        lib.fn.noise.shot(x, factor=1e-6),
+    )
     for data in (np.zeros((0, 3), np.float32), np.float32(3)):
-        ((one, other),) = both(graph, [data])
-        np.testing.assert_array_equal(one.samples[0], other.samples[0])
+        for one, other in both(graph, [data]):
+            np.testing.assert_allclose(one.samples[0], other.samples[0], rtol=0.01)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +193,7 @@ def test_errors(arguments, layout, match):
 
 
 def test_wrong_types():
-    for name in ("gaussian", "salt_and_pepper"):
+    for name in ("gaussian", "salt_and_pepper", "shot"):
         for dtype in ("float16", "float64", "bool"):
             assert_both_raise(
                 lambda lib, x, n=name: getattr(lib.fn.noise, n)(x), [level(4, 5, 3, dtype=dtype)]

@@ -1,4 +1,4 @@
-"""`noise.gaussian` and `noise.salt_and_pepper` on the GPU."""
+"""Noise on the GPU."""
 
 from __future__ import annotations
 
@@ -24,12 +24,20 @@ def test_noise(dtype):
         check_alike("noise.salt_and_pepper", rows, layout=layout, seed=5, iteration=2, **options)
     wrong = [np.float32(share) for share in (0.3, 1.5, 1.0, 0.0)]
     check_same_error("noise.salt_and_pepper", rows, prob=wrong, sample=1)
-    for options in ({"stddev": 20.0}, {"stddev": shares, "mean": shares}):
-        got = run_gpu_operator("noise.gaussian", rows, seed=5, iteration=2, **options)
-        wanted = run_cpu_operator_on_batch("noise.gaussian", rows, seed=5, iteration=2, **options)
+    for name, options in (
+        ("gaussian", {"stddev": 20.0}),
+        ("gaussian", {"stddev": shares, "mean": shares}),
+        ("shot", {}),
+        ("shot", {"factor": shares}),
+    ):
+        options = {"seed": 5, "iteration": 2, **options}
+        got = run_gpu_operator(f"noise.{name}", rows, **options)
+        wanted = run_cpu_operator_on_batch(f"noise.{name}", rows, **options)
         for one, other in zip(got, wanted, strict=True):
             far = np.abs(one.astype(np.float64) - other)
-            if dtype is np.float32:
+            if name == "shot":  # normal numbers on the edge of two Poisson numbers
+                assert not far.size or (far > 0).mean() < 0.01
+            elif dtype is np.float32:
                 assert far.max(initial=0) < 1e-3
             else:  # what is on the edge of two levels
                 assert far.max(initial=0) <= 1

@@ -183,3 +183,80 @@ class SaltAndPepper(OperatorInstance):
         salt_vs_pepper: float | DataNode | None = 0.5,
         seed: int | None = None,
     ) -> list[DataNode]: ...
+
+class Shot(OperatorInstance):
+    """Draws each element anew, from the Poisson distribution of the mean ``element / factor``.
+
+    Elements whose mean is not positive or not finite become zero. Products with `factor` are
+    rounded, halves away from zero, and kept inside the range of an integer type.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT
+        Data of any shape and layout.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    factor : float, one for each sample allowed, optional
+        What a number of the Poisson distribution is multiplied by: the larger, the noisier; 12
+        if not given, which is what DALI takes, too.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    seed : int, optional
+        Seed of the operator's random stream; drawn from the pipeline's seed when not given.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The noisy data, of the input's type and layout.
+
+    Notes
+    -----
+    The random numbers depend on the seed, the operator and the position of the sample in
+    the run, never on threads.
+
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> noisy = fn.noise.shot(images, factor=fn.random.uniform(range=(1, 40)))
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        factor: float | DataNode | None = None,
+        preserve: bool | None = False,
+        seed: int | None = None,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        factor: float | DataNode | None = None,
+        preserve: bool | None = False,
+        seed: int | None = None,
+    ) -> DataNode: ...
+    @overload
+    def __call__(
+        self,
+        data: list[DataNode],
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        factor: float | DataNode | None = None,
+        preserve: bool | None = False,
+        seed: int | None = None,
+    ) -> list[DataNode]: ...

@@ -162,3 +162,69 @@ def salt_and_pepper(
     --------
     >>> noisy = ndd.noise.salt_and_pepper(images, prob=0.1, salt_vs_pepper=0.3)
     """
+
+@overload
+def shot(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    rng: RNG | None = None,
+    factor: float | Tensor | Batch | None = None,
+) -> Batch: ...
+@overload
+def shot(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    rng: RNG | None = None,
+    factor: float | Tensor | Batch | None = None,
+) -> Batch: ...
+@overload
+def shot(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    rng: RNG | None = None,
+    factor: float | Tensor | Batch | None = None,
+) -> Tensor | Batch:
+    """Draws each element anew, from the Poisson distribution of the mean ``element / factor``.
+
+    Elements whose mean is not positive or not finite become zero. Products with `factor` are
+    rounded, halves away from zero, and kept inside the range of an integer type.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT
+        Data of any shape and layout.
+    factor : float, one for each sample allowed, optional
+        What a number of the Poisson distribution is multiplied by: the larger, the noisier; 12
+        if not given, which is what DALI takes, too.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+    rng : random.RNG, optional
+        Where random numbers come from; by default the calling thread's generator.
+
+    Returns
+    -------
+    Tensor or Batch
+        The noisy data, of the input's type and layout.
+
+    Notes
+    -----
+    The random numbers depend on the state of the generator, which each call moves on, and
+    on the position of the sample in the batch.
+
+    Examples
+    --------
+    >>> noisy = ndd.noise.shot(images, factor=fn.random.uniform(range=(1, 40)))
+    """

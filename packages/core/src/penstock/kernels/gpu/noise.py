@@ -1,4 +1,4 @@
-"""Noise: numbers that are added to elements, and pixels that are given one of two values."""
+"""Noise: numbers that are added or drawn by levels, and pixels given one of two values."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _SAMPLE = record(
         ("first_block", np.uint32),
         ("salt_below", np.float32),
         ("pepper_below", np.float32),
+        ("factor", np.float32),
         ("source", np.uint64),
         ("noise", np.uint64),
         ("out", np.uint64),
@@ -34,6 +35,19 @@ def add_noise(queue: Queue, data: DeviceBatch, noise: DeviceBatch, out: DeviceBa
     """Fill `out` with the sums of `data` and `noise`, which is float32, as `cast` converts them."""
     records = _records(data, noise, out)
     _launch(queue, "add_noise", out.dtype, records)
+
+
+def shot(
+    queue: Queue, data: DeviceBatch, normals: DeviceBatch, factors: np.ndarray, out: DeviceBatch
+) -> None:
+    """Fill `out` with Poisson numbers times `factors`, as `cast` converts them.
+
+    Rates are `data` over `factors`; `normals` are float32, as `kernels.cpu.noise.poisson` takes
+    them.
+    """
+    records = _records(data, normals, out)
+    records["factor"] = factors
+    _launch(queue, "shot", out.dtype, records)
 
 
 def salt_and_pepper(

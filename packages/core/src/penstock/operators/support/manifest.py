@@ -143,6 +143,7 @@ OPERATORS: dict[str, Listed] = {
         ),
         Listed("noise.gaussian", "noise.gaussian"),
         Listed("noise.salt_and_pepper", "noise.salt_and_pepper"),
+        Listed("noise.shot", "noise.shot"),
         Listed("nonsilent_region", "audio.nonsilent_region"),
         Listed("normal_distribution", "random.normal", deprecated="random.normal", dynamic=False),
         Listed("normalize", "generic.normalize"),
