@@ -75,7 +75,7 @@ def test_errors_by_class():
 
 
 THREADS = """
-import gc, sys, threading
+import gc, sys, threading, weakref
 import numpy as np
 import tensorflow as tf
 from penstock.plugin.tf import DALIDataset
@@ -105,6 +105,27 @@ for _ in range(5):  # iterators that are left before their end do not pile up
     for _ in dataset().prefetch(1):
         break
 wait_until(lambda: not threads())
+# What an ended epoch leaves for the next one goes with the dataset, as does a first batch.
+ended = DALIDataset(
+    file_pipeline(sys.argv[1:]), batch_size=4, device_id=None, reader_name="reader"
+)
+assert len(list(ended)) == 6 and threads()
+steppers = [weakref.ref(ended._stepper)]
+del ended
+wait_until(lambda: not threads())
+never_iterated = dataset()
+assert threads()
+steppers.append(weakref.ref(never_iterated._stepper))
+del never_iterated
+wait_until(lambda: not threads())
+# Iterators, other datasets and functions keep what they need.
+mapped = iter(dataset().map(lambda *parts: parts[1]).prefetch(2))
+gc.collect()
+assert [int(next(mapped)[0, 0]) for _ in range(3)] == [0, 4, 8]
+nested = tf.data.Dataset.range(2).flat_map(lambda _: dataset().take(2))
+gc.collect()
+assert [int(label[0, 0]) for _, label in nested] == [0, 4, 0, 4]
+assert [step() for step in steppers] == [None, None]
 print("none are left")
 """
 

@@ -142,6 +142,8 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
         elif any(node.attachment is not None for node in nodes):
             length = None
         inner = _elements(stepper, structure, length)
+        if not tf.executing_eagerly():  # the graph has the operations, and the dataset may be gone
+            tf.compat.v1.get_default_graph().add_to_collection("penstock_steppers", stepper)
         self._process = os.getpid()
         self._inner = inner
         self._stepper = stepper
@@ -227,11 +229,12 @@ def _elements(stepper: Stepper, structure: Any, length: int | None) -> Any:
     components = stepper.components
     types = [t for c in components for t in c.types]
     shapes = [s for c in components for s in c.shapes]
+    call = stepper.weak_step()
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def step(state: Any, _: Any) -> Any:
         new, there_is, *arrays = tf.numpy_function(
-            stepper.step, [state], [tf.uint8, tf.bool, *types], stateful=False
+            call, [state], [tf.uint8, tf.bool, *types], stateful=False
         )
         new.set_shape([None])
         there_is.set_shape([])

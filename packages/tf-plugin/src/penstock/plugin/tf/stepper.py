@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.errors import UsageError
 from penstock.plugin.tf import program_end
 from penstock.plugin.tf.session import Session, Token
 
@@ -86,6 +87,25 @@ class Stepper:
                 if not has_begun():
                     raise
             return self._end() if has_begun() else found
+
+    def weak_step(self) -> Callable[[np.ndarray], list[np.ndarray]]:
+        """`step`, as a function that does not keep the stepper alive.
+
+        TensorFlow appends each function of a ``numpy_function`` to the outermost graph, which is
+        that of the process in eager execution, and never lets go of it. The dataset keeps the
+        stepper, and TensorFlow's iterators keep their datasets.
+        """
+        found = weakref.ref(self)
+
+        def step(state: np.ndarray) -> list[np.ndarray]:
+            stepper = found()
+            if stepper is None:
+                raise UsageError(
+                    "The `DALIDataset` of this iterator has been deleted: keep a reference to it."
+                )
+            return stepper.step(state)
+
+        return step
 
     def _step(self, token: Token) -> list[np.ndarray]:
         session = self._session(token)
