@@ -199,6 +199,16 @@ def _cases() -> list[Case]:
         Case("transforms.shear", [], {"shear": [0.1, 0.5]}),
         Case("transforms.translation", [], {}, {"offset": [[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]]}),
         Case("transpose", [hwc], {"perm": [2, 0, 1]}),
+        Case(
+            "segmentation.select_masks",
+            [
+                ([np.int32([2, 0])] * 3, ""),
+                ([np.int32([[0, 0, 1], [1, 1, 1], [2, 0, 1]])] * 3, ""),
+                plain,
+            ],
+            {"reindex_masks": True},
+            exact=True,
+        ),
         Case("warp_affine", [hwc], {"matrix": [0.9, 0.2, 3.0, -0.1, 1.2, -4.5]}, dali=False),
         Case("warp_affine", [hwc, (affine_maps(), "")], {"fill_value": 3.0}),
         Case("zeros", [], {"shape": [2], "dtype": "INT8"}),

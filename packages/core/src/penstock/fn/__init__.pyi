@@ -10,6 +10,7 @@ from penstock.fn import noise as noise
 from penstock.fn import random as random
 from penstock.fn import readers as readers
 from penstock.fn import reductions as reductions
+from penstock.fn import segmentation as segmentation
 from penstock.fn import transforms as transforms
 from penstock.graph.data_node import DataNode
 from penstock.operators.support.external.traits import SourceWithTraits

@@ -13,6 +13,7 @@ from penstock.ops import noise as noise
 from penstock.ops import random as random
 from penstock.ops import readers as readers
 from penstock.ops import reductions as reductions
+from penstock.ops import segmentation as segmentation
 from penstock.ops import transforms as transforms
 from penstock.types import DALIDataType, DALIImageType, DALIInterpType, DataTypeLike
 

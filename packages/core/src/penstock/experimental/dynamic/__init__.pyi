@@ -15,6 +15,7 @@ from penstock.experimental.dynamic import pytorch as pytorch
 from penstock.experimental.dynamic import random as random
 from penstock.experimental.dynamic import readers as readers
 from penstock.experimental.dynamic import reductions as reductions
+from penstock.experimental.dynamic import segmentation as segmentation
 from penstock.experimental.dynamic import transforms as transforms
 from penstock.experimental.dynamic.batches import Batch as Batch
 from penstock.experimental.dynamic.batches import as_batch as as_batch

@@ -182,6 +182,7 @@ OPERATORS: dict[str, Listed] = {
         Listed("roi_random_crop", "image.roi_random_crop"),
         Listed("rotate", "image.rotate"),
         Listed("saturation", "image.color"),
+        Listed("segmentation.select_masks", "segmentation.select_masks"),
         Listed("sequence_rearrange", "generic.sequence"),
         Listed("shapes", "generic.shape", deprecated="DataNode.shape", dynamic=False),
         Listed("slice", "generic.slice"),
