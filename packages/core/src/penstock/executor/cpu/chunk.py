@@ -78,8 +78,8 @@ class Group:
         found = self._branches.get(guard)
         if found is None:
             outer, (r, wanted) = self.branch(guard[:-1]), guard[-1]
-            truth = outer.of(r)
-            positions = [p for k, p in enumerate(outer.positions) if bool(truth[k]) is wanted]
+            truth = outer.truth(r)
+            positions = [p for k, p in enumerate(outer.positions) if truth[k] is wanted]
             found = self._branches[guard] = Group(self._columns, positions, self)
         return found
 
@@ -89,6 +89,16 @@ class Group:
         if found is None:
             found = self.values[register] = self.samples(register, self.positions)
         return found
+
+    def truth(self, register: int) -> list[bool]:
+        """The samples of a predicate."""
+        known = self._columns[register]
+        dense = None if known is None else known.dense
+        if dense is None or dense.ndim != 1:
+            return list(map(bool, self.of(register)))
+        at = self.positions
+        part = dense[at.start : at.stop] if isinstance(at, range) else dense[at]
+        return part.astype(bool, copy=False).tolist()  # type: ignore[no-any-return]
 
     def samples(self, register: int, positions: Sequence[int]) -> Any:
         """Some samples of a register, which some branch of the group has."""

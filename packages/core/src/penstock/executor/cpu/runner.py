@@ -235,13 +235,15 @@ class SampleRunner:
         self, step: Step, context: SampleContext, group: Group, chunk: Chunk
     ) -> tuple[Sequence[Any], list[int]]:
         """What samples of a group have in the branches that they took; and which of them failed."""
-        truth, positions = group.of(step.inputs[2]), group.positions
+        truth, positions = group.truth(step.inputs[2]), group.positions
         _merge_sources(step, chunk, positions, truth)
         buffer = context.buffers[0]
         output: list[Any] = [None] * len(positions)
         failed: list[int] = []
         for r, wanted in zip(step.inputs, (True, False), strict=False):
-            places = [k for k in range(len(positions)) if bool(truth[k]) is wanted]
+            places = [k for k in range(len(positions)) if truth[k] is wanted]
+            if not places:
+                continue
             is_written = buffer is not None and r in self._program.rows
             values = group.samples(r, [positions[k] for k in places])
             for k, value in zip(places, values, strict=True):
