@@ -209,6 +209,8 @@ def _cases() -> list[Case]:
             {"reindex_masks": True},
             exact=True,
         ),
+        Case("sphere", [hwc], {"fill_value": 9.0, "interp_type": "INTERP_LINEAR"}),
+        Case("water", [hwc], {"ampl_x": 3.0}, {"mask": [1, 0, 1]}),
         Case("warp_affine", [hwc], {"matrix": [0.9, 0.2, 3.0, -0.1, 1.2, -4.5]}, dali=False),
         Case("warp_affine", [hwc, (affine_maps(), "")], {"fill_value": 3.0}),
         Case("zeros", [], {"shape": [2], "dtype": "INT8"}),

@@ -5761,6 +5761,81 @@ class Spectrogram(OperatorInstance):
         window_step: int | None = 256,
     ) -> list[DataNode]: ...
 
+class Sphere(OperatorInstance):
+    """Shows images as if on a sphere: magnified in their middle.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    images : DataNode or array_like, layout HWC, of UINT8, FLOAT
+        Images.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    fill_value : float, default 0.0
+        Value of pixels from outside; fractions are dropped.
+    interp_type : DALIInterpType, default types.INTERP_NN
+        INTERP_NN or INTERP_LINEAR.
+    mask : int, one for each sample allowed, default 1
+        Whether an image is changed; 0 leaves it as it is.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The images, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> bulged = fn.sphere(images, mask=fn.random.coin_flip(), fill_value=127)
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        fill_value: float | None = 0.0,
+        interp_type: DALIInterpType | None = DALIInterpType.INTERP_NN,
+        mask: int | DataNode | None = 1,
+        preserve: bool | None = False,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        images: DataNode | ArrayLike,
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        fill_value: float | None = 0.0,
+        interp_type: DALIInterpType | None = DALIInterpType.INTERP_NN,
+        mask: int | DataNode | None = 1,
+        preserve: bool | None = False,
+    ) -> DataNode: ...
+    @overload
+    def __call__(
+        self,
+        images: list[DataNode],
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        fill_value: float | None = 0.0,
+        interp_type: DALIInterpType | None = DALIInterpType.INTERP_NN,
+        mask: int | DataNode | None = 1,
+        preserve: bool | None = False,
+    ) -> list[DataNode]: ...
+
 class Squeeze(OperatorInstance):
     """Removes axes of extent 1.
 
@@ -6344,6 +6419,112 @@ class WarpAffine(OperatorInstance):
         output_dtype: DataTypeLike | None = None,
         preserve: bool | None = False,
         size: float | Sequence[float] | DataNode | None = None,
+    ) -> list[DataNode]: ...
+
+class Water(OperatorInstance):
+    """Shows images as if below water with waves: ``x + ampl_x * sin(freq_x * y + phase_x)`` and
+    ``y + ampl_y * cos(freq_y * x + phase_y)`` are where a pixel comes from.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    images : DataNode or array_like, layout HWC, of UINT8, FLOAT
+        Images.
+    ampl_x : float, default 10.0
+        Amplitude, in pixels, of the wave that moves pixels along x.
+    ampl_y : float, default 10.0
+        Amplitude, in pixels, of the wave that moves pixels along y.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    fill_value : float, default 0.0
+        Value of pixels from outside; fractions are dropped.
+    freq_x : float, optional
+        Its frequency, in radians a pixel (if not given, 2 pi / 128), of what moves along x.
+    freq_y : float, optional
+        Its frequency, in radians a pixel (if not given, 2 pi / 128), of what moves along y.
+    interp_type : DALIInterpType, default types.INTERP_NN
+        INTERP_NN or INTERP_LINEAR.
+    mask : int, one for each sample allowed, default 1
+        Whether an image is changed; 0 leaves it as it is.
+    phase_x : float, default 0.0
+        Its phase, in radians, of what moves along x.
+    phase_y : float, default 0.0
+        Its phase, in radians, of what moves along y.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The images, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> waves = fn.water(images, ampl_x=4, freq_x=0.1, fill_value=127)
+    """
+    def __init__(
+        self,
+        *,
+        ampl_x: float | None = 10.0,
+        ampl_y: float | None = 10.0,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        fill_value: float | None = 0.0,
+        freq_x: float | None = None,
+        freq_y: float | None = None,
+        interp_type: DALIInterpType | None = DALIInterpType.INTERP_NN,
+        mask: int | DataNode | None = 1,
+        phase_x: float | None = 0.0,
+        phase_y: float | None = 0.0,
+        preserve: bool | None = False,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        images: DataNode | ArrayLike,
+        /,
+        *,
+        ampl_x: float | None = 10.0,
+        ampl_y: float | None = 10.0,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        fill_value: float | None = 0.0,
+        freq_x: float | None = None,
+        freq_y: float | None = None,
+        interp_type: DALIInterpType | None = DALIInterpType.INTERP_NN,
+        mask: int | DataNode | None = 1,
+        phase_x: float | None = 0.0,
+        phase_y: float | None = 0.0,
+        preserve: bool | None = False,
+    ) -> DataNode: ...
+    @overload
+    def __call__(
+        self,
+        images: list[DataNode],
+        /,
+        *,
+        ampl_x: float | None = 10.0,
+        ampl_y: float | None = 10.0,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        fill_value: float | None = 0.0,
+        freq_x: float | None = None,
+        freq_y: float | None = None,
+        interp_type: DALIInterpType | None = DALIInterpType.INTERP_NN,
+        mask: int | DataNode | None = 1,
+        phase_x: float | None = 0.0,
+        phase_y: float | None = 0.0,
+        preserve: bool | None = False,
     ) -> list[DataNode]: ...
 
 class Zeros(OperatorInstance):

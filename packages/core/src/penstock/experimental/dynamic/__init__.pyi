@@ -4920,6 +4920,68 @@ def spectrogram(
     """
 
 @overload
+def sphere(
+    images: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    fill_value: float | None = 0.0,
+    interp_type: DALIInterpType | None = DALIInterpType.INTERP_NN,
+    mask: int | Tensor | Batch | None = 1,
+) -> Batch: ...
+@overload
+def sphere(
+    images: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    fill_value: float | None = 0.0,
+    interp_type: DALIInterpType | None = DALIInterpType.INTERP_NN,
+    mask: int | Tensor | Batch | None = 1,
+) -> Batch: ...
+@overload
+def sphere(
+    images: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    fill_value: float | None = 0.0,
+    interp_type: DALIInterpType | None = DALIInterpType.INTERP_NN,
+    mask: int | Tensor | Batch | None = 1,
+) -> Tensor | Batch:
+    """Shows images as if on a sphere: magnified in their middle.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    images : Tensor, Batch or array_like, layout HWC, of UINT8, FLOAT
+        Images.
+    fill_value : float, default 0.0
+        Value of pixels from outside; fractions are dropped.
+    interp_type : DALIInterpType, default types.INTERP_NN
+        INTERP_NN or INTERP_LINEAR.
+    mask : int, one for each sample allowed, default 1
+        Whether an image is changed; 0 leaves it as it is.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The images, in the layout of the input.
+
+    Examples
+    --------
+    >>> bulged = ndd.sphere(images, mask=fn.random.coin_flip(), fill_value=127)
+    """
+
+@overload
 def squeeze(
     data: Batch,
     /,
@@ -5425,6 +5487,99 @@ def warp_affine(
     --------
     >>> turn = ndd.transforms.rotation(angle=fn.random.uniform(range=(-20, 20)), center=(112, 112))
     >>> warped = ndd.warp_affine(images, turn, size=(224, 224), fill_value=0)
+    """
+
+@overload
+def water(
+    images: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    ampl_x: float | None = 10.0,
+    ampl_y: float | None = 10.0,
+    fill_value: float | None = 0.0,
+    freq_x: float | None = None,
+    freq_y: float | None = None,
+    interp_type: DALIInterpType | None = DALIInterpType.INTERP_NN,
+    mask: int | Tensor | Batch | None = 1,
+    phase_x: float | None = 0.0,
+    phase_y: float | None = 0.0,
+) -> Batch: ...
+@overload
+def water(
+    images: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    ampl_x: float | None = 10.0,
+    ampl_y: float | None = 10.0,
+    fill_value: float | None = 0.0,
+    freq_x: float | None = None,
+    freq_y: float | None = None,
+    interp_type: DALIInterpType | None = DALIInterpType.INTERP_NN,
+    mask: int | Tensor | Batch | None = 1,
+    phase_x: float | None = 0.0,
+    phase_y: float | None = 0.0,
+) -> Batch: ...
+@overload
+def water(
+    images: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    ampl_x: float | None = 10.0,
+    ampl_y: float | None = 10.0,
+    fill_value: float | None = 0.0,
+    freq_x: float | None = None,
+    freq_y: float | None = None,
+    interp_type: DALIInterpType | None = DALIInterpType.INTERP_NN,
+    mask: int | Tensor | Batch | None = 1,
+    phase_x: float | None = 0.0,
+    phase_y: float | None = 0.0,
+) -> Tensor | Batch:
+    """Shows images as if below water with waves: ``x + ampl_x * sin(freq_x * y + phase_x)`` and
+    ``y + ampl_y * cos(freq_y * x + phase_y)`` are where a pixel comes from.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    images : Tensor, Batch or array_like, layout HWC, of UINT8, FLOAT
+        Images.
+    ampl_x : float, default 10.0
+        Amplitude, in pixels, of the wave that moves pixels along x.
+    ampl_y : float, default 10.0
+        Amplitude, in pixels, of the wave that moves pixels along y.
+    fill_value : float, default 0.0
+        Value of pixels from outside; fractions are dropped.
+    freq_x : float, optional
+        Its frequency, in radians a pixel (if not given, 2 pi / 128), of what moves along x.
+    freq_y : float, optional
+        Its frequency, in radians a pixel (if not given, 2 pi / 128), of what moves along y.
+    interp_type : DALIInterpType, default types.INTERP_NN
+        INTERP_NN or INTERP_LINEAR.
+    mask : int, one for each sample allowed, default 1
+        Whether an image is changed; 0 leaves it as it is.
+    phase_x : float, default 0.0
+        Its phase, in radians, of what moves along x.
+    phase_y : float, default 0.0
+        Its phase, in radians, of what moves along y.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The images, in the layout of the input.
+
+    Examples
+    --------
+    >>> waves = ndd.water(images, ampl_x=4, freq_x=0.1, fill_value=127)
     """
 
 @overload

@@ -187,6 +187,7 @@ OPERATORS: dict[str, Listed] = {
         Listed("shapes", "generic.shape", deprecated="DataNode.shape", dynamic=False),
         Listed("slice", "generic.slice"),
         Listed("spectrogram", "audio.spectrogram"),
+        Listed("sphere", "image.displace"),
         Listed("squeeze", "generic.squeeze"),
         Listed(
             "ssd_random_crop",
@@ -213,6 +214,7 @@ OPERATORS: dict[str, Listed] = {
         Listed("transpose", "generic.transpose"),
         Listed("uniform", "random.uniform", deprecated="random.uniform", dynamic=False),
         Listed("warp_affine", "image.warp_affine"),
+        Listed("water", "image.displace"),
         Listed("zeros", "generic.full"),
         Listed("zeros_like", "generic.full"),
     )

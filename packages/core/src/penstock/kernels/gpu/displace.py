@@ -1,0 +1,51 @@
+"""Pixels taken from elsewhere: the GPU's side of `penstock.kernels.cpu.displace`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+from penstock.kernels.gpu.shared import record
+from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.queue import Queue
+
+_IMAGE = record(
+    __name__,
+    "Displaced",
+    [
+        ("first_block", np.uint32),
+        ("changed", np.uint32),
+        ("source", np.uint64),
+        ("out", np.uint64),
+        ("height", np.int64),
+        ("width", np.int64),
+        ("channels", np.int64),
+        ("fill", np.float32),
+        ("numbers", np.float32, (6,)),
+    ],
+)
+
+
+def displace(
+    queue: Queue,
+    images: DeviceBatch,
+    changed: np.ndarray,
+    numbers: tuple[float, ...],
+    linear: bool,
+    fill: np.float32,
+    out: DeviceBatch,
+) -> None:
+    """Fill `out` with the displaced images, and those that are not `changed`, bool ``(samples,)``.
+
+    `numbers` are amplitude, frequency and phase along x and y of a wave, or none of a sphere.
+    """
+    records = np.zeros(len(out), _IMAGE)
+    records["changed"], records["fill"] = changed, fill
+    records["source"], records["out"] = images.pointers, out.pointers
+    records["height"], records["width"], records["channels"] = out.shapes.T
+    if numbers:
+        records["numbers"] = numbers
+    pixels = records["height"] * records["width"]
+    name = kernel("displace.cu", "displace", out.dtype, bool(numbers), linear)
+    launch_records(queue, name, records, quotient_up(pixels, THREADS))
