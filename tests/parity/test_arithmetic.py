@@ -305,7 +305,7 @@ def test_errors_booleans(text):
     ],
 )
 def test_errors_bits_of_real_numbers(text):
-    assert_both_raise(graph_of(text, "x"), [np.float32([1, 2])], match="bits")
+    assert_both_raise(graph_of(text, "x"), [np.float32([1, 2])], match="bitwise")
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)

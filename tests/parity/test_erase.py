@@ -92,7 +92,7 @@ def test_regions_that_differ_in_number():
         ({"anchor": (0, 0, 3, 3), "shape": (1, 2)}, "4 numbers and `shape` 2"),
         ({"anchor": (0, 0, 0), "shape": (1, 1, 1)}, "2 for each region"),
         ({"shape": (2, 2), "fill_value": (1, 2, 3)}, "has 3 numbers, but the data 2 channels"),
-        ({"shape": (2, 2), "axis_names": "XY"}, 'no axis "X"'),
+        ({"shape": (2, 2), "axis_names": "XY"}, "Axis 'X' is not present"),
         ({"shape": (2, 2), "normalized": True, "normalized_anchor": False}, "both given"),
     ],
 )

@@ -161,7 +161,7 @@ def test_scalars_become_bytes():
         ("crop", {"crop": (90, 3)}, OutOfRangeError, r"\(90, 3, 3\).*\(9, 8, 3\).*trim_to_shape"),
         ("slice", {"start": 3, "end": 1}, ArgumentValueError, "start 3, end 1"),
         ("slice", {}, UsageError, "rel_start.*anchor"),
-        ("reshape", {"shape": (5, -1)}, ShapeError, r"\(9, 8, 3\).*216.*\(5, 43\)"),
+        ("reshape", {"shape": (5, -1)}, ShapeError, r"215.*216.*\(9, 8, 3\).*\(5, 43\)"),
         ("reshape", {}, UsageError, "nothing to do"),
         ("transpose", {"perm": (0, 0, 1)}, ArgumentValueError, r"perm.*\[0, 0, 1\]"),
         ("get_property", {"key": "shape"}, ArgumentValueError, '"layout" and "source_info"'),

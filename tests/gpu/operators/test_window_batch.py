@@ -247,5 +247,5 @@ def test_rounding(values):
 def test_axes_that_do_not_exist_name_a_sample():
     op, context = made({"start": (1,), "axes": [np.array([5], np.int32)] * 2}, 2)
     windows = SliceWindow(op, Spec(T.UINT8, 3))
-    with pytest.raises(IndexError, match=r"(?s)`axes` has 5.*at sample 0"):
+    with pytest.raises(IndexError, match=r"(?s)axis 5 of `axes`.*at sample 0"):
         plan_batch(_Cut(op, windows), context, Samples(shapes=np.array([[4, 4, 3]] * 2)))

