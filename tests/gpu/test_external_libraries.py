@@ -126,7 +126,9 @@ def test_what_does_not_fit_is_told(emulated_gpu, kind):
         feed([row[..., np.newaxis] for row in ragged()])
     with pytest.raises(errors.DataTypeError, match="sample 1 is on the host, sample 0 on a GPU"):
         pipe.feed_input("x", [kind(emulated_gpu, ragged()[0]), *ragged()[1:]])
-    with pytest.raises(errors.DataTypeError, match="position 3 has type 'FLOAT' expected to have type 'INT32'"):
+    with pytest.raises(
+        errors.DataTypeError, match="position 3 has type 'FLOAT' expected to have type 'INT32'"
+    ):
         feed([*ragged()[:3], np.zeros((2, 2), np.float32)])
     feed([*ragged()[:3]], DLPackArray)
     assert_rows(pipe.run()[0], ragged())

@@ -229,7 +229,9 @@ def test_samples_of_one_array_are_one_piece(emulated_gpu, copied_bytes):
 @pytest.mark.parametrize("kind", [*LIBRARIES, DLPackArray, InterfaceArray])
 def test_other_types(emulated_gpu, kind):
     values = [*rows()[:3], rows(np.float64)[3]]
-    with pytest.raises(errors.DataTypeError, match="position 3 has type 'FLOAT64' expected to have type 'FLOAT'"):
+    with pytest.raises(
+        errors.DataTypeError, match="position 3 has type 'FLOAT64' expected to have type 'FLOAT'"
+    ):
         TensorListGPU(arrays(emulated_gpu, kind, values))
 
 
