@@ -201,6 +201,17 @@ def named_slices(draw):
 
 @settings(max_examples=400, deadline=None)
 @given(named_slices())
+@example(
+    (
+        {
+            "axes": [0, 1, 2],
+            "rel_start": [0.0, 0.9846302270889282, 0.0],  # as float32, times 3, it is larger
+            "rel_shape": [np.array([v], np.float32) for v in (0, 0, np.nan)],
+        },
+        [[0, 0, 0], [0, 3, 0], [0, 0, 0]],
+        "error",
+    )
+)
 @example(({"start": (1 << 70,), "axes": (0,), "end": (1 << 71,)}, [[4, 5, 3]], "pad"))
 def test_named_slices(case):
     if any(abs(v) > 1 << 62 for v in case[0].get("start", ()) if isinstance(v, int)):

@@ -165,7 +165,8 @@ def slice_spans(
                     wrong[i] = True
                     continue
                 behind = real_last if last_is_real else float(last)
-                wrong[i] |= not (behind >= real_first)
+                # The start was rounded: an end that is the same number would lie before it.
+                wrong[i] |= not (float(np.float32(behind)) >= real_first)
                 first = _rounded(real_first, limit)
             elif last_is_real:
                 wrong[i] |= not (real_last >= float(first))
@@ -178,7 +179,7 @@ def slice_spans(
                 last = _rounded(real_last, limit)
             first = min(max(first, -farthest), farthest)
             anchors[i, axis] = first
-            shapes[i, axis] = min(max(last, -farthest), farthest) - first
+            shapes[i, axis] = max(min(max(last, -farthest), farthest) - first, 0)
         none |= wrong[i]
     return none
 
