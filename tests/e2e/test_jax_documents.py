@@ -49,7 +49,7 @@ def test_page(folder, monkeypatch):
         "state": None,
         "images": None,
     }
-    one, many, resumed, function = programs("docs/jax.md")
+    one, many, resumed, function, on_all_devices = programs("docs/jax.md")
     exec(compile(one, "docs/jax.md", "exec"), names)
     assert names["batch"]["images"].shape == (8, 256, 256, 3)
     exec(compile(many, "docs/jax.md", "exec"), names)
@@ -65,3 +65,10 @@ def test_page(folder, monkeypatch):
         pipe.set_outputs(names["flip"](fn.cast(image, dtype=types.FLOAT)))
     for found in pipe.run()[0]:
         np.testing.assert_array_equal(found, image[:, ::-1])
+    names["np"] = np
+    exec(compile(on_all_devices, "docs/jax.md", "exec"), names)
+    count = len(jax.devices())
+    with Pipeline(2 * count, 1, None) as pipe:
+        pipe.set_outputs(names["normalise"](fn.cast(image, dtype=types.FLOAT)))
+    for found in pipe.run()[0]:
+        np.testing.assert_allclose(found, (image - image.mean()) / 255, rtol=1e-6, atol=1e-7)

