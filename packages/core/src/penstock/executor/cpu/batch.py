@@ -95,6 +95,7 @@ class BatchBuffer:
         "_pool",
         "_row_shape",
         "_rows",
+        "_rows_lock",
         "_segments",
         "_shared",
         "event",
@@ -128,6 +129,8 @@ class BatchBuffer:
         self._in_dense = bytearray(size)
         """For each row `_INSIDE`, `_OUTSIDE` or `_SHARED`."""
         self._lock = threading.Lock()
+        self._rows_lock = threading.Lock()
+        """Guards `_pending`, and rows that are made of the whole batch."""
         """Held while the shape of rows is decided, and memory taken for them. A row itself is
         written without it, by the thread that has its sample.
         """
@@ -155,12 +158,13 @@ class BatchBuffer:
     def rows(self) -> list[np.ndarray | None]:
         """The samples; `None` where there is none yet. Arrays are made when somebody asks."""
         if self._pending:
-            self._pending = False
-            dense, inside, rows = self._dense, self._in_dense, self._rows
-            assert dense is not None
-            for index, row in enumerate(rows):
-                if row is None and inside[index] == _INSIDE:
-                    rows[index] = dense[index, ...]
+            with self._rows_lock:  # whoever else asks meanwhile waits until all are there
+                dense, inside, rows = self._dense, self._in_dense, self._rows
+                assert dense is not None
+                for index, row in enumerate(rows):
+                    if row is None and inside[index] == _INSIDE:
+                        rows[index] = dense[index, ...]
+                self._pending = False
         return self._rows
 
     @rows.setter
@@ -335,15 +339,18 @@ class BatchBuffer:
     def note_rows(self, indices: Sequence[int]) -> None:
         """Take note that these samples are in their places of `expect_rows`."""
         count = len(indices)
-        if count and indices[-1] - indices[0] == count - 1:  # they follow one another
-            part = slice(indices[0], indices[-1] + 1)
-            self._rows[part] = [None] * count
-            self._in_dense[part] = bytes([_INSIDE]) * count
-        else:
-            for index in indices:
-                self._rows[index] = None
-                self._in_dense[index] = _INSIDE
-        self._pending = self._pending or count > 0
+        if not count:
+            return
+        with self._rows_lock:
+            if indices[-1] - indices[0] == count - 1:  # they follow one another
+                part = slice(indices[0], indices[-1] + 1)
+                self._rows[part] = [None] * count
+                self._in_dense[part] = bytes([_INSIDE]) * count
+            else:
+                for index in indices:
+                    self._rows[index] = None
+                    self._in_dense[index] = _INSIDE
+            self._pending = True
 
     def take_rows(self, indices: Sequence[int], values: Sequence[np.ndarray]) -> None:
         """Take `values`, that nobody else writes to, and learn from their shapes.
