@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import threading
 
 import pytest
 
@@ -164,3 +165,13 @@ def test_where_nothing_can_be_written(load, tmp_path, monkeypatch):
 def test_no_kernel_is_kept_in_another_way():
     sources = REPOSITORY.glob("packages/*/src/**/*.py")
     assert [p for p in sources if re.search(r"cache=True", p.read_text())] == []
+
+
+def test_a_lock_that_was_taken_before_anybody_listened():
+    listener = compilation._LockListener()
+    listener.on_end(None)  # raised a `KeyError`
+    listener.on_start(None)
+    assert threading.get_ident() in compilation.no_fork._inside
+    listener.on_end(None)
+    listener.on_end(None)
+    assert threading.get_ident() not in compilation.no_fork._inside

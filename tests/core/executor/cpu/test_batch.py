@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -112,3 +113,25 @@ def test_many_large_samples_of_one_shape_lie_in_one_piece():
     second, asked = filled(shapes, history)
     assert second.is_dense_tensor()
     assert asked == whole
+
+
+def test_rows_are_all_there_before_another_thread_sees_any():
+    class Dense:
+        """A batch of which a second thread asks for the rows while the first row is made."""
+
+        def __getitem__(self, key):
+            if not readers:
+                readers.append(threading.Thread(target=lambda: found.extend(buffer.rows)))
+                readers[0].start()
+                readers[0].join(0.1)  # ends at once if it does not wait for the others
+            return values[key]
+
+    readers: list[threading.Thread] = []
+    found: list[np.ndarray | None] = []
+    values = np.arange(6).reshape(3, 2)
+    buffer = BatchBuffer(3, Spec(types.INT64, 1), ShapeStatistics(), HostPool())
+    buffer.adopt(values)
+    buffer._dense = Dense()
+    assert [row.tolist() for row in buffer.rows] == values.tolist()
+    readers[0].join()
+    assert [row.tolist() for row in found] == values.tolist()
