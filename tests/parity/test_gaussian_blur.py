@@ -168,8 +168,8 @@ def test_views_are_read_in_place():
         ({"sigma": -1.0}, "`sigma`"),
         ({"window_size": -1}, "`window_size`"),
         ({"window_size": 4}, "odd"),
-        ({"sigma": (1.0, 1.0, 1.0)}, "2 axes"),
-        ({"window_size": (3, 3, 3)}, "2 axes"),
+        ({"sigma": (1.0, 1.0, 1.0)}, "2 elements"),
+        ({"window_size": (3, 3, 3)}, "2 elements"),
     ],
 )
 def test_argument_errors(arguments, match):

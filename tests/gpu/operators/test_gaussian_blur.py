@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import ArgumentValueError
-from penstock.types import DALIDataType
+from penstock.types import FLOAT, DALIDataType
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
 SHAPES = [(31, 70), (1, 64), (9, 130)]
@@ -99,9 +99,27 @@ def test_empty_images_and_sequences():
         ({"sigma": each(1, np.inf, 1)}, "`sigma` must be a finite number"),
         ({"window_size": each(3, 4, 5, dtype="int32")}, "`window_size` must be odd"),
         ({"sigma": each(1, 0, 1)}, "are both 0"),
-        ({"sigma": [np.float32([1]), np.float32([1, 1, 1]), np.float32([1])]}, "has 3 values"),
+        ({"sigma": [np.float32([1]), np.float32([1, 1, 1]), np.float32([1])]}, "got: 3"),
     ],
 )
 def test_errors_name_the_sample(given, message):
     with pytest.raises(ArgumentValueError, match=rf"{message}[^$]*sample 1"):
         run_gpu_operator("gaussian_blur", images(), layout="HWC", **given)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_laplacian(dtype):
+    data = [(image % 200).astype(dtype) for image in images()]
+    count = len(data)
+    sizes = [np.int32([3, 5]) + 2 * k for k in range(count)]
+    scales = [np.float32([1, -0.5]) / (k + 1) for k in range(count)]
+    for arguments in (
+        {},
+        {"window_size": 5, "smoothing_size": 1, "dtype": FLOAT},
+        {"window_size": sizes, "scale": scales},
+    ):
+        got = run_gpu_operator("laplacian", data, layout="HWC", **arguments)
+        wanted = run_cpu_operator_on_batch("laplacian", data, layout="HWC", **arguments)
+        for a, b in zip(got, wanted, strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1 if a.dtype == np.uint8 else 1e-3)

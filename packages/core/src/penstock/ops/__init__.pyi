@@ -2865,6 +2865,102 @@ class Hue(OperatorInstance):
         preserve: bool | None = False,
     ) -> list[DataNode]: ...
 
+class Laplacian(OperatorInstance):
+    """Adds up the second derivatives along all axes.
+
+    Those along an axis are smoothed along the others. Weights of the windows are binomial, and
+    their second differences. Beyond the border, data is mirrored without repeating the outermost
+    element. Sums are float32; integers are rounded, halves away from zero, and saturate.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : DataNode or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT16, FLOAT, FLOAT64
+        Data with one to three axes to differentiate along: all but channels (C, first or last)
+        and frames (F). Without a layout, every axis.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, optional
+        Element type of the output: FLOAT, or that of the input, which is also taken when it is
+        not given.
+    normalized_kernel : bool, default False
+        Scale second derivatives so that, of a window of any size, magnitudes are those of the
+        shortest one.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    scale : float or list of float of shape () or (axes,), one for each sample or frame allowed, optional
+        What second derivatives are multiplied by before they are added, one for all or one for
+        each axis; 1 if not given.
+    smoothing_size : int or list of int of shape () or (axes,), one for each sample or frame allowed, optional
+        Number of elements, odd, from 1 to 31, of the windows that smooth along the other axes,
+        one for all or one for each; 1 smooths nothing. If not given, that of the window of the
+        derivative.
+    window_size : int or list of int of shape () or (axes,), one for each sample or frame allowed, default (3,)
+        Number of elements, odd, from 3 to 31, of the window of second derivatives, one for all
+        axes or one for each.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The sum of second derivatives, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> edges = fn.laplacian(images, window_size=5, normalized_kernel=True, dtype=types.FLOAT)
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DataTypeLike | None = None,
+        normalized_kernel: bool | None = False,
+        preserve: bool | None = False,
+        scale: float | Sequence[float] | DataNode | None = None,
+        smoothing_size: int | Sequence[int] | DataNode | None = None,
+        window_size: int | Sequence[int] | DataNode | None = (3,),
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        data: DataNode | ArrayLike,
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DataTypeLike | None = None,
+        normalized_kernel: bool | None = False,
+        preserve: bool | None = False,
+        scale: float | Sequence[float] | DataNode | None = None,
+        smoothing_size: int | Sequence[int] | DataNode | None = None,
+        window_size: int | Sequence[int] | DataNode | None = (3,),
+    ) -> DataNode: ...
+    @overload
+    def __call__(
+        self,
+        data: list[DataNode],
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        dtype: DataTypeLike | None = None,
+        normalized_kernel: bool | None = False,
+        preserve: bool | None = False,
+        scale: float | Sequence[float] | DataNode | None = None,
+        smoothing_size: int | Sequence[int] | DataNode | None = None,
+        window_size: int | Sequence[int] | DataNode | None = (3,),
+    ) -> list[DataNode]: ...
+
 class LookupTable(OperatorInstance):
     """Replaces numbers by the values that a table has for them.
 

@@ -2323,6 +2323,89 @@ def hue(
     """
 
 @overload
+def laplacian(
+    data: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DataTypeLike | None = None,
+    normalized_kernel: _bool | None = False,
+    scale: float | Sequence[float] | Tensor | Batch | None = None,
+    smoothing_size: int | Sequence[int] | Tensor | Batch | None = None,
+    window_size: int | Sequence[int] | Tensor | Batch | None = (3,),
+) -> Batch: ...
+@overload
+def laplacian(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    dtype: DataTypeLike | None = None,
+    normalized_kernel: _bool | None = False,
+    scale: float | Sequence[float] | Tensor | Batch | None = None,
+    smoothing_size: int | Sequence[int] | Tensor | Batch | None = None,
+    window_size: int | Sequence[int] | Tensor | Batch | None = (3,),
+) -> Batch: ...
+@overload
+def laplacian(
+    data: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DataTypeLike | None = None,
+    normalized_kernel: _bool | None = False,
+    scale: float | Sequence[float] | Tensor | Batch | None = None,
+    smoothing_size: int | Sequence[int] | Tensor | Batch | None = None,
+    window_size: int | Sequence[int] | Tensor | Batch | None = (3,),
+) -> Tensor | Batch:
+    """Adds up the second derivatives along all axes.
+
+    Those along an axis are smoothed along the others. Weights of the windows are binomial, and
+    their second differences. Beyond the border, data is mirrored without repeating the outermost
+    element. Sums are float32; integers are rounded, halves away from zero, and saturate.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    data : Tensor, Batch or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT16, FLOAT, FLOAT64
+        Data with one to three axes to differentiate along: all but channels (C, first or last)
+        and frames (F). Without a layout, every axis.
+    dtype : DALIDataType, optional
+        Element type of the output: FLOAT, or that of the input, which is also taken when it is
+        not given.
+    normalized_kernel : bool, default False
+        Scale second derivatives so that, of a window of any size, magnitudes are those of the
+        shortest one.
+    scale : float or list of float of shape () or (axes,), one for each sample or frame allowed, optional
+        What second derivatives are multiplied by before they are added, one for all or one for
+        each axis; 1 if not given.
+    smoothing_size : int or list of int of shape () or (axes,), one for each sample or frame allowed, optional
+        Number of elements, odd, from 1 to 31, of the windows that smooth along the other axes,
+        one for all or one for each; 1 smooths nothing. If not given, that of the window of the
+        derivative.
+    window_size : int or list of int of shape () or (axes,), one for each sample or frame allowed, default (3,)
+        Number of elements, odd, from 3 to 31, of the window of second derivatives, one for all
+        axes or one for each.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The sum of second derivatives, in the layout of the input.
+
+    Examples
+    --------
+    >>> edges = ndd.laplacian(images, window_size=5, normalized_kernel=True, dtype=types.FLOAT)
+    """
+
+@overload
 def lookup_table(
     data: Batch,
     /,

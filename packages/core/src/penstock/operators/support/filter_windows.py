@@ -28,8 +28,8 @@ def resolved(op: Operator, c: PlanContext, count: int) -> tuple[np.ndarray, np.n
     ArgumentValueError
         If values are not allowed.
     """
-    sigmas = _for_each_axis(op, c, "sigma", np.dtype(np.float64), count)
-    sizes = _for_each_axis(op, c, "window_size", np.dtype(np.int64), count)
+    sigmas = for_each_axis(op, c, "sigma", np.dtype(np.float64), count)
+    sizes = for_each_axis(op, c, "window_size", np.dtype(np.int64), count)
     shape = max(len(sigmas), len(sizes)), count
     found = np.empty(shape, np.float64), np.empty(shape, np.int64)
     if not _windows.resolve_windows(sigmas, sizes, _HUGE, *found):
@@ -38,7 +38,7 @@ def resolved(op: Operator, c: PlanContext, count: int) -> tuple[np.ndarray, np.n
     return found
 
 
-def _for_each_axis(
+def for_each_axis(
     op: Operator, c: PlanContext, name: str, dtype: np.dtype, count: int
 ) -> np.ndarray:
     """An argument, ``(samples, count)``, or one row of a constant."""
@@ -49,9 +49,14 @@ def _for_each_axis(
     values = values.reshape(len(values), -1)
     if values.shape[1] not in (1, count):
         got = tuple(values[0].tolist())
-        raise ArgumentValueError(
-            f"`{name}` has {len(got)} values, {got}; expected one, or one for each of the {count} "
-            "axes."
+        if name in op.tensor_args:
+            raise ShapeError(
+                f"Argument `{name}` is expected to have 1 or {count} elements, one for each axis, "
+                f"got: {len(got)}."
+            )
+        raise ShapeError(
+            f'Argument "{name}" expects either a single value or a list of {count} elements, one '
+            f"for each axis. {len(got)} given: {got}."
         )
     return as_contiguous(np.broadcast_to(values, (len(values), count)))
 
@@ -88,12 +93,31 @@ def data_axes(layout: str, ndim: int, fewest: int = 1) -> tuple[int, int]:
     first = len(layout) - len(layout.lstrip("FC"))
     axes = layout[first:]
     axes = axes[:-1] if axes.endswith("C") else axes
-    if "C" in axes or "F" in axes:
+    if "C" in axes:
         raise LayoutError(
-            f"Channels (C) have to be first or last and frames (F) first, got the layout "
-            f'"{layout}". `fn.transpose` moves axes.'
+            f'Only channel-first or channel-last layouts are supported, got: "{layout}". '
+            "`fn.transpose` moves axes."
         )
-    if not fewest <= len(axes) <= 3:
+    if "F" in axes:
+        raise LayoutError(
+            f"For sequences, layout should begin with 'F' or 'C', got: \"{layout}\". "
+            "`fn.transpose` moves axes."
+        )
+    if len(set(layout[:first])) < first:
+        raise LayoutError(
+            f"Found more the one occurrence of 'F' or 'C' axes in layout: \"{layout}\"."
+        )
+    if not axes:
+        raise LayoutError(
+            f'No spatial axes found in the layout "{layout}"; expected {words} to three besides '
+            "channels (C) and frames (F)."
+        )
+    if len(axes) > 3:
+        raise LayoutError(
+            f"Too many dimensions, found: {len(axes)} data axes, maximum supported is: 3. The "
+            f'layout is "{layout}".'
+        )
+    if len(axes) < fewest:
         raise LayoutError(
             f"Expected {words} to three axes besides channels (C) and frames (F), got the layout "
             f'"{layout}".'

@@ -131,6 +131,7 @@ OPERATORS: dict[str, Listed] = {
             deprecated="decoders.image_slice",
             dynamic=False,
         ),
+        Listed("laplacian", "image.laplacian"),
         Listed("lookup_table", "generic.lookup_table"),
         Listed("mel_filter_bank", "audio.mel_filter_bank"),
         Listed("mfcc", "audio.mfcc"),
