@@ -77,9 +77,10 @@ def _decides(arg: Arg, count: Callable[[dict[str, object]], int], args: dict[str
 def _of_flags(
     flags: list[Arg], count: Callable[[dict[str, object]], int], defaults: dict[str, object]
 ) -> list[Variant]:
-    """One output without all of the flags, a list with any of them."""
+    """Where there is one output without all of the flags: a list with any of them."""
     none = {**defaults, **{a.name: False for a in flags}}
-    assert count(none) == 1
+    if count(none) != 1:  # an argument that is no flag decides as well
+        return [Variant((1, None))]
     without = Variant(
         (1,),
         {a.name: "Literal[False]" + ("" if a.default else " | None") for a in flags},

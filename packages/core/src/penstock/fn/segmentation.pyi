@@ -8,6 +8,185 @@ from numpy.typing import ArrayLike
 from penstock.graph.data_node import DataNode
 
 @overload
+def random_mask_pixel(
+    mask: DataNode | ArrayLike,
+    /,
+    *,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    foreground: int | DataNode | None = 0,
+    preserve: bool | None = False,
+    seed: int | None = None,
+    threshold: float | DataNode | None = None,
+    value: int | DataNode | None = None,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Draws a pixel of a mask: of its foreground, if there is any, or of all.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    mask : DataNode or array_like, of BOOL, UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT
+        A mask with any number of axes.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    foreground : int, one for each sample allowed, default 0
+        Whether to draw a pixel of the foreground, and not just any.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    seed : int, optional
+        Seed of the operator's random stream; drawn from the pipeline's seed when not given.
+    threshold : float, one for each sample allowed, optional
+        Pixels above it are the foreground; 0 if not given.
+    value : int, one for each sample allowed, optional
+        In place of `threshold`: pixels equal to it are the foreground.
+    device : {"cpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The place of the pixel, int64, one number for each axis.
+
+    Notes
+    -----
+    The random numbers depend on the seed, the operator and the position of the sample in
+    the run, never on threads.
+
+    Examples
+    --------
+    >>> middle = fn.segmentation.random_mask_pixel(mask, foreground=fn.random.coin_flip())
+    """
+
+@overload
+def random_mask_pixel(
+    mask: list[DataNode],
+    /,
+    *,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    foreground: int | DataNode | None = 0,
+    preserve: bool | None = False,
+    seed: int | None = None,
+    threshold: float | DataNode | None = None,
+    value: int | DataNode | None = None,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+@overload
+def random_object_bbox(
+    mask: DataNode | ArrayLike,
+    /,
+    *,
+    background: int | DataNode | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    cache_objects: bool | None = False,
+    class_weights: float | Sequence[float] | DataNode | None = None,
+    classes: int | Sequence[int] | DataNode | None = None,
+    foreground_prob: float | DataNode | None = 1.0,
+    format: str | None = "anchor_shape",
+    ignore_class: bool | None = False,
+    k_largest: int | None = None,
+    output_class: bool | None = False,
+    preserve: bool | None = False,
+    seed: int | None = None,
+    threshold: int | Sequence[int] | DataNode | None = None,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode | list[DataNode]:
+    """Draws an object of a segmentation mask, and tells its bounding box.
+
+    An object is made of elements with the same label that touch along an axis. Where there is none
+    that is allowed, the box is that of the whole mask.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    mask : DataNode or array_like, of BOOL, UINT8, INT8, UINT16, INT16, UINT32, INT32
+        Labels, with up to 6 axes.
+    background : int, one for each sample allowed, optional
+        The label of what is no object. If not given, 0, or if that is one of `classes`, the
+        number below the lowest of them.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    cache_objects : bool, default False
+        Keep the boxes of all masks, and look for them again only in masks that are new.
+    class_weights : float or list of float of shape (classes,), one for each sample allowed, optional
+        How likely each of `classes` is, in relation to the others; without `classes`, of the
+        labels from 0 on that are not `background`. All are as likely if not given.
+    classes : int or list of int of shape (classes,), one for each sample allowed, optional
+        The labels of objects; all but `background` if not given.
+    foreground_prob : float, one for each sample allowed, default 1.0
+        Probability with which an object is drawn, and not the whole mask.
+    format : {"anchor_shape", "start_end", "box"}, default "anchor_shape"
+        Outputs: "anchor_shape" and "start_end" give two, and "box" one of start and end.
+    ignore_class : bool, default False
+        Draw one of all objects; otherwise a label first, and one of its objects then.
+    k_largest : int, optional
+        Draw from that many boxes of largest volume only.
+    output_class : bool, default False
+        Whether the label is an output, too.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    seed : int, optional
+        Seed of the operator's random stream; drawn from the pipeline's seed when not given.
+    threshold : int or list of int of shape (axes,), one for each sample allowed, optional
+        Least extents of boxes, one for each axis or one for all.
+    device : {"cpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode, or a list of them
+        0. Where the box begins (format "box": begins and ends), int32.
+
+        1. Its extents, or where it ends, int32.
+
+        2. With `output_class`, its label, int32; that of the background if it is the whole
+        mask.
+
+    Notes
+    -----
+    The random numbers depend on the seed, the operator and the position of the sample in
+    the run, never on threads.
+
+    Examples
+    --------
+    >>> start, shape = fn.segmentation.random_object_bbox(mask, foreground_prob=0.7, k_largest=3)
+    >>> window = fn.slice(image, start, shape, axes=(0, 1))
+    """
+
+@overload
+def random_object_bbox(
+    mask: list[DataNode],
+    /,
+    *,
+    background: int | DataNode | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    cache_objects: bool | None = False,
+    class_weights: float | Sequence[float] | DataNode | None = None,
+    classes: int | Sequence[int] | DataNode | None = None,
+    foreground_prob: float | DataNode | None = 1.0,
+    format: str | None = "anchor_shape",
+    ignore_class: bool | None = False,
+    k_largest: int | None = None,
+    output_class: bool | None = False,
+    preserve: bool | None = False,
+    seed: int | None = None,
+    threshold: int | Sequence[int] | DataNode | None = None,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode] | list[list[DataNode]]: ...
+@overload
 def select_masks(
     mask_ids: DataNode | ArrayLike,
     polygons: DataNode | ArrayLike,

@@ -4461,6 +4461,95 @@ class RandomBBoxCrop(OperatorInstance):
         total_num_attempts: int | None = None,
     ) -> Any: ...
 
+class RandomCropGenerator(OperatorInstance):
+    """Draws windows of images, of which it knows the shapes: those of `decoders.image_random_crop`.
+
+    With the same `seed` they are the same.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    shapes : DataNode or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64
+        Shapes of images, HW or HWC.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    num_attempts : int, default 10
+        How often an area and an aspect ratio that do not fit into the image are drawn anew,
+        before the largest window that fits is taken.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    random_area : float or list of float, default (0.08, 1.0)
+        Smallest and largest area of the window, as fractions of the area of the image.
+    random_aspect_ratio : float or list of float, default (0.75, 1.3333333333333333)
+        Smallest and largest aspect ratio (width / height) of the window.
+    seed : int, optional
+        Seed of the operator's random stream; drawn from the pipeline's seed when not given.
+    device : {"cpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    list[DataNode]
+        0. Where the window begins, int32: row and column.
+
+        1. Its height and width, int32.
+
+    Notes
+    -----
+    The random numbers depend on the seed, the operator and the position of the sample in
+    the run, never on threads.
+
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> start, shape = fn.random_crop_generator(fn.peek_image_shape(encoded))
+    >>> images = fn.decoders.image_slice(encoded, start=start, shape=shape, axes=[0, 1])
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        num_attempts: int | None = 10,
+        preserve: bool | None = False,
+        random_area: float | Sequence[float] | None = (0.08, 1.0),
+        random_aspect_ratio: float | Sequence[float] | None = (0.75, 1.3333333333333333),
+        seed: int | None = None,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        shapes: DataNode | ArrayLike,
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        num_attempts: int | None = 10,
+        preserve: bool | None = False,
+        random_area: float | Sequence[float] | None = (0.08, 1.0),
+        random_aspect_ratio: float | Sequence[float] | None = (0.75, 1.3333333333333333),
+        seed: int | None = None,
+    ) -> list[DataNode]: ...
+    @overload
+    def __call__(
+        self,
+        shapes: list[DataNode],
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        num_attempts: int | None = 10,
+        preserve: bool | None = False,
+        random_area: float | Sequence[float] | None = (0.08, 1.0),
+        random_aspect_ratio: float | Sequence[float] | None = (0.75, 1.3333333333333333),
+        seed: int | None = None,
+    ) -> list[list[DataNode]]: ...
+
 class RandomResizedCrop(OperatorInstance):
     """Cuts a random window out of each image and resizes it: the usual augmentation of training.
 

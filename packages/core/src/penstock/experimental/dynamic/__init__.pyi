@@ -3626,6 +3626,84 @@ def random_bbox_crop(
     """
 
 @overload
+def random_crop_generator(
+    shapes: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    rng: RNG | None = None,
+    num_attempts: int | None = 10,
+    random_area: float | Sequence[float] | None = (0.08, 1.0),
+    random_aspect_ratio: float | Sequence[float] | None = (0.75, 1.3333333333333333),
+) -> tuple[Batch, Batch]: ...
+@overload
+def random_crop_generator(
+    shapes: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    rng: RNG | None = None,
+    num_attempts: int | None = 10,
+    random_area: float | Sequence[float] | None = (0.08, 1.0),
+    random_aspect_ratio: float | Sequence[float] | None = (0.75, 1.3333333333333333),
+) -> tuple[Batch, Batch]: ...
+@overload
+def random_crop_generator(
+    shapes: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    rng: RNG | None = None,
+    num_attempts: int | None = 10,
+    random_area: float | Sequence[float] | None = (0.08, 1.0),
+    random_aspect_ratio: float | Sequence[float] | None = (0.75, 1.3333333333333333),
+) -> tuple[Tensor | Batch, Tensor | Batch]:
+    """Draws windows of images, of which it knows the shapes: those of `decoders.image_random_crop`.
+
+    With the same `seed` they are the same.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    shapes : Tensor, Batch or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64
+        Shapes of images, HW or HWC.
+    num_attempts : int, default 10
+        How often an area and an aspect ratio that do not fit into the image are drawn anew,
+        before the largest window that fits is taken.
+    random_area : float or list of float, default (0.08, 1.0)
+        Smallest and largest area of the window, as fractions of the area of the image.
+    random_aspect_ratio : float or list of float, default (0.75, 1.3333333333333333)
+        Smallest and largest aspect ratio (width / height) of the window.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu"} or Device, optional
+        Where to run; by default where the inputs are.
+    rng : random.RNG, optional
+        Where random numbers come from; by default the calling thread's generator.
+
+    Returns
+    -------
+    Tensor or Batch, or a tuple of them
+        0. Where the window begins, int32: row and column.
+
+        1. Its height and width, int32.
+
+    Notes
+    -----
+    The random numbers depend on the state of the generator, which each call moves on, and
+    on the position of the sample in the batch.
+
+    Examples
+    --------
+    >>> start, shape = ndd.random_crop_generator(fn.peek_image_shape(encoded))
+    >>> images = ndd.decoders.image_slice(encoded, start=start, shape=shape, axes=[0, 1])
+    """
+
+@overload
 def random_resized_crop(
     data: Batch,
     /,
