@@ -113,6 +113,7 @@ def _cases() -> list[Case]:
         Case("decoders.audio", [waves], {"downmix": True, "dtype": "INT16"}),
         Case("bb_flip", [boxes], {"vertical": 1}, {"horizontal": [1, 0, 1]}, exact=True),
         Case("bbox_paste", [boxes], {"ratio": 1.5, "paste_x": 0.2, "paste_y": 0.7}),
+        Case("bbox_rotate", [boxes, labels], {"angle": 30.0, "input_shape": [40, 50]}),
         Case("box_encoder", [boxes, labels], {"anchors": [0.1, 0.2, 0.5, 0.7]}),
         Case("brightness", [hwc], {"brightness": 1.5, "brightness_shift": 0.1}),
         Case("brightness", [hwc], {}, {"brightness": [0.5, 1.0, 2.0]}),

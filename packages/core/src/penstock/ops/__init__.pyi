@@ -334,6 +334,119 @@ class BBoxPaste(OperatorInstance):
         preserve: bool | None = False,
     ) -> list[DataNode]: ...
 
+class BBoxRotate(OperatorInstance):
+    """Rotates boxes as `rotate` does the image that they are on.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    boxes : DataNode or array_like, of FLOAT
+        Boxes, ``(boxes, 4)``.
+    labels : DataNode or array_like, of INT32, optional
+        Their labels, ``(boxes,)`` or ``(boxes, 1)``.
+    angle : float, one for each sample allowed
+        As of `rotate`, in degrees.
+    input_shape : int or list of int of shape (axes,), one for each sample allowed
+        Shape of the image, in the order of `shape_layout`; more numbers may follow.
+    bbox_layout : layout, default "xyXY"
+        What the numbers of a box are: "xyXY" or "xyWH".
+    bbox_normalized : bool, default True
+        Whether boxes are in shares of the image, before and after; in pixels otherwise.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    keep_size : bool, default False
+        As of `rotate`: the rotated image has the old extents.
+    mode : str, default "expand"
+        Extents of a rotated box: those of its outline ("expand"), its own ("fixed", with width
+        and height exchanged where it lies down), or what is between ("halfway").
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    remove_threshold : float, default 0.1
+        A box is left out if less than this share of it stays on the image.
+    shape_layout : layout, default "HW"
+        What the numbers of `input_shape` are.
+    size : float or list of float of shape (2,), one for each sample allowed, optional
+        As of `rotate`: height and width of the rotated image.
+    device : {"cpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        0. The rotated boxes, clipped to the image.
+
+        1. Their labels.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> boxes, labels = fn.bbox_rotate(boxes, labels, angle=angle, input_shape=images.shape())
+    >>> images = fn.rotate(images, angle=angle)
+    """
+    def __init__(
+        self,
+        *,
+        angle: float | DataNode | None = None,
+        input_shape: int | Sequence[int] | DataNode | None = None,
+        bbox_layout: str | None = "xyXY",
+        bbox_normalized: bool | None = True,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        keep_size: bool | None = False,
+        mode: str | None = "expand",
+        preserve: bool | None = False,
+        remove_threshold: float | None = 0.1,
+        shape_layout: str | None = "HW",
+        size: float | Sequence[float] | DataNode | None = None,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        boxes: DataNode | ArrayLike,
+        labels: DataNode | ArrayLike | None = None,
+        /,
+        *,
+        angle: float | DataNode | None = None,
+        input_shape: int | Sequence[int] | DataNode | None = None,
+        bbox_layout: str | None = "xyXY",
+        bbox_normalized: bool | None = True,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        keep_size: bool | None = False,
+        mode: str | None = "expand",
+        preserve: bool | None = False,
+        remove_threshold: float | None = 0.1,
+        shape_layout: str | None = "HW",
+        size: float | Sequence[float] | DataNode | None = None,
+    ) -> DataNode: ...
+    @overload
+    def __call__(
+        self,
+        boxes: list[DataNode],
+        labels: DataNode | ArrayLike | list[DataNode] | None = None,
+        /,
+        *,
+        angle: float | DataNode | None = None,
+        input_shape: int | Sequence[int] | DataNode | None = None,
+        bbox_layout: str | None = "xyXY",
+        bbox_normalized: bool | None = True,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        keep_size: bool | None = False,
+        mode: str | None = "expand",
+        preserve: bool | None = False,
+        remove_threshold: float | None = 0.1,
+        shape_layout: str | None = "HW",
+        size: float | Sequence[float] | DataNode | None = None,
+    ) -> list[DataNode]: ...
+
 class BoxEncoder(OperatorInstance):
     """Tells what each of many default boxes stands for, as SSD detectors are trained with.
 

@@ -330,6 +330,107 @@ def bbox_paste(
     """
 
 @overload
+def bbox_rotate(
+    boxes: Batch,
+    labels: Tensor | Batch | ArrayLike | None = None,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    angle: float | Tensor | Batch,
+    input_shape: int | Sequence[int] | Tensor | Batch,
+    bbox_layout: str | None = "xyXY",
+    bbox_normalized: _bool | None = True,
+    keep_size: _bool | None = False,
+    mode: str | None = "expand",
+    remove_threshold: float | None = 0.1,
+    shape_layout: str | None = "HW",
+    size: float | Sequence[float] | Tensor | Batch | None = None,
+) -> Batch: ...
+@overload
+def bbox_rotate(
+    boxes: Tensor | Batch | ArrayLike,
+    labels: Tensor | Batch | ArrayLike | None = None,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    angle: float | Tensor | Batch,
+    input_shape: int | Sequence[int] | Tensor | Batch,
+    bbox_layout: str | None = "xyXY",
+    bbox_normalized: _bool | None = True,
+    keep_size: _bool | None = False,
+    mode: str | None = "expand",
+    remove_threshold: float | None = 0.1,
+    shape_layout: str | None = "HW",
+    size: float | Sequence[float] | Tensor | Batch | None = None,
+) -> Batch: ...
+@overload
+def bbox_rotate(
+    boxes: Tensor | Batch | ArrayLike,
+    labels: Tensor | Batch | ArrayLike | None = None,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    angle: float | Tensor | Batch,
+    input_shape: int | Sequence[int] | Tensor | Batch,
+    bbox_layout: str | None = "xyXY",
+    bbox_normalized: _bool | None = True,
+    keep_size: _bool | None = False,
+    mode: str | None = "expand",
+    remove_threshold: float | None = 0.1,
+    shape_layout: str | None = "HW",
+    size: float | Sequence[float] | Tensor | Batch | None = None,
+) -> Tensor | Batch:
+    """Rotates boxes as `rotate` does the image that they are on.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    boxes : Tensor, Batch or array_like, of FLOAT
+        Boxes, ``(boxes, 4)``.
+    labels : Tensor, Batch or array_like, of INT32, optional
+        Their labels, ``(boxes,)`` or ``(boxes, 1)``.
+    angle : float, one for each sample allowed
+        As of `rotate`, in degrees.
+    input_shape : int or list of int of shape (axes,), one for each sample allowed
+        Shape of the image, in the order of `shape_layout`; more numbers may follow.
+    bbox_layout : layout, default "xyXY"
+        What the numbers of a box are: "xyXY" or "xyWH".
+    bbox_normalized : bool, default True
+        Whether boxes are in shares of the image, before and after; in pixels otherwise.
+    keep_size : bool, default False
+        As of `rotate`: the rotated image has the old extents.
+    mode : str, default "expand"
+        Extents of a rotated box: those of its outline ("expand"), its own ("fixed", with width
+        and height exchanged where it lies down), or what is between ("halfway").
+    remove_threshold : float, default 0.1
+        A box is left out if less than this share of it stays on the image.
+    shape_layout : layout, default "HW"
+        What the numbers of `input_shape` are.
+    size : float or list of float of shape (2,), one for each sample allowed, optional
+        As of `rotate`: height and width of the rotated image.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        0. The rotated boxes, clipped to the image.
+
+        1. Their labels.
+
+    Examples
+    --------
+    >>> boxes, labels = ndd.bbox_rotate(boxes, labels, angle=angle, input_shape=images.shape())
+    >>> images = ndd.rotate(images, angle=angle)
+    """
+
+@overload
 def box_encoder(
     boxes: Batch,
     labels: Tensor | Batch | ArrayLike,

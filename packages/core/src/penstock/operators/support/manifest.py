@@ -23,6 +23,7 @@ OPERATORS: dict[str, Listed] = {
         Listed("batch_permutation", "generic.permutation"),
         Listed("bb_flip", "boxes.bb_flip"),
         Listed("bbox_paste", "boxes.bbox_paste"),
+        Listed("bbox_rotate", "boxes.bbox_rotate"),
         Listed("box_encoder", "boxes.box_encoder"),
         Listed("brightness", "image.brightness_contrast"),
         Listed("brightness_contrast", "image.brightness_contrast"),
