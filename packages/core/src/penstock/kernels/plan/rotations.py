@@ -17,6 +17,9 @@ from penstock.kernels.plan.compiled import compiled
 
 _HALF = np.float32(0.5)
 
+SLACK = 1e-2
+"""Extents may exceed a whole number by this much before they count as the next one."""
+
 
 @compiled
 def canvases_of_images(

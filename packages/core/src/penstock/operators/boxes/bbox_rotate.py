@@ -15,7 +15,6 @@ from penstock.errors import (
     ShapeError,
 )
 from penstock.kernels.plan import rotations as _rotations
-from penstock.operators.image.rotate import SLACK
 from penstock.operators.support.argument_types import (
     BoolArg,
     FloatArg,
@@ -173,8 +172,7 @@ class BBoxRotate(SampleOperator):
         layout, shape = self.args.shape_layout, c.args.input_shape
         if len(shape) < len(layout):
             raise ShapeError(
-                f'`input_shape` has {len(shape)} numbers, and `shape_layout`, "{layout}", says what '
-                f"{len(layout)} are."
+                f'`input_shape` has {len(shape)} numbers, fewer than `shape_layout`, "{layout}".'
             )
         extents = [int(shape[layout.index(axis)]) for axis in "WH"]
         if self.args.keep_size:
@@ -187,7 +185,8 @@ class BBoxRotate(SampleOperator):
             return extents, [int(n) for n in c.args.size[::-1]]
         canvas, odd = np.empty((2, 1, 2), np.int64)
         image = np.array([extents[::-1]], np.int64)
-        if not _rotations.canvases_of_images(image, np.array([c.args.angle]), SLACK, canvas, odd):
+        angle = np.array([c.args.angle])
+        if not _rotations.canvases_of_images(image, angle, _rotations.SLACK, canvas, odd):
             raise ArgumentValueError(f"`angle` must be a finite number, got {c.args.angle}.")
         _rotations.share_canvases(canvas, odd, np.zeros(1, np.int64))
         return extents, canvas[0, ::-1].tolist()

@@ -23,9 +23,6 @@ from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, as_contiguous
 
 _NO_AXES = np.empty((0, 3))
 
-SLACK = 1e-2
-"""Extents may exceed a whole number by this much before they count as the next one."""
-
 
 @operator(
     "rotate",
@@ -129,9 +126,11 @@ class Rotate(WarpingOperator):
         """
         canvas, odd = np.empty((2, count, extents.shape[1]), np.int64)
         if extents.shape[1] == 2:
-            valid = _rotations.canvases_of_images(extents, degrees, SLACK, canvas, odd)
+            valid = _rotations.canvases_of_images(extents, degrees, _rotations.SLACK, canvas, odd)
         else:
-            valid = _rotations.canvases_of_volumes(extents, degrees, axes, SLACK, canvas, odd)
+            valid = _rotations.canvases_of_volumes(
+                extents, degrees, axes, _rotations.SLACK, canvas, odd
+            )
         if not valid:
             raise _invalid(degrees, axes)
         owners = np.array(c.indices, np.int64) if count > 1 else np.zeros(1, np.int64)
