@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 _MANY_PROCESSES = 4
-_SAMPLES_A_PROCESS = 24
-"""Samples in progress for each worker process: a chunk of 16, and half as many for the next."""
+_SAMPLES_A_PROCESS = 32
+"""Samples in progress for each worker process: a chunk of them, or one of 16 and the next."""
 
 
 @dataclass(slots=True)
@@ -101,12 +101,12 @@ def batches_for_processes(plan: Plan, processes: int, batch_size: int, depth: in
     """How many iterations more are worth beginning early, so that each of many worker processes has
     a chunk of samples that is worth a message, and the next one is there when it is done.
 
-    Large batches hold enough; of small ones there are up to three times `depth`.
+    Large batches hold enough; of small ones there are up to four times `depth`.
     """
     if processes < _MANY_PROCESSES or plan.feeds or plan.streams:
         return 0
     wanted = -(-_SAMPLES_A_PROCESS * processes // batch_size)
-    return max(min(wanted, 3 * depth) - depth, 0)
+    return max(min(wanted, 4 * depth) - depth, 0)
 
 
 def class_of(node: OpNode) -> type[Operator]:

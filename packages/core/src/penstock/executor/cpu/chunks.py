@@ -33,7 +33,7 @@ _SHORT_WORK_SECONDS = 2e-3
 are not worth it. With eight threads that decode images of a millisecond, on an H200's host, no
 fewer than four at a time made a sixth more of them a second.
 """
-_FEWEST_SENT = 8
+_FEWEST_SENT = 16
 """A chunk that goes to a process costs as much of the interpreter as several that do not."""
 _SENT_SECONDS = 5e-3
 """So much work is worth a message, and planning a chunk: audio of a quarter of a millisecond took

@@ -114,7 +114,7 @@ class _Calls:
         self._takes_batches = op.takes_batches
         inputs = [Carried(batch) for batch in c.batches]
         for carried in inputs:
-            carried.see_to(list(range(c.size)))
+            carried.see_to(slice(c.size))
         self.inputs = [carried.whole() for carried in inputs]
         self._kept = inputs
         """Whose memory workers read."""

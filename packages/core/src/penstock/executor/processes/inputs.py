@@ -8,7 +8,8 @@ import numpy as np
 
 from penstock.executor.processes.messages import Input
 from penstock.executor.processes.shared_pool import SHARED_POOL
-from penstock.tensors.rows import pack_rows
+from penstock.kernels.cpu.copy_rows import copy_pieces
+from penstock.tensors.rows import Rows, pack_rows
 
 if TYPE_CHECKING:
     from penstock.executor.cpu.batch import BatchBuffer
@@ -20,13 +21,13 @@ _SMALL_BYTES = 1024
 class Carried:
     """A batch that workers read, where they can read it. Once for each batch."""
 
-    __slots__ = ("_copies", "_file", "_offsets", "_shapes", "_values", "buffer")
+    __slots__ = ("_copied", "_file", "_offsets", "_shapes", "_values", "buffer")
 
     def __init__(self, buffer: BatchBuffer) -> None:
         self.buffer = buffer
         self._values: np.ndarray | None = None
-        self._copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        """Samples that are still to be copied to shared memory, and where to."""
+        self._copied: tuple[Rows, Rows, np.ndarray] | None = None
+        """Samples that are to be copied to shared memory, where to, and their bytes."""
         self._file: int | None = None
         dense = buffer.dense
         if dense is not None and dense[:1].nbytes <= _SMALL_BYTES:
@@ -43,30 +44,30 @@ class Carried:
         self._offsets = np.zeros(len(rows), np.int64)
         # A sample without elements is nowhere, and needs no place.
         filled = [k for k, row in enumerate(rows) if row.size]
-        if filled:
-            self._file, self._offsets[filled] = self._places(filled, [rows[k] for k in filled])
+        if not filled:
+            return
+        found = SHARED_POOL.places_of([rows[k] for k in filled])
+        if found is not None:
+            self._file, self._offsets[filled] = found
+            return
+        copies = pack_rows(self._shapes, any_row.dtype, SHARED_POOL.empty)
+        assert copies.flat is not None
+        assert copies.begins is not None
+        place = SHARED_POOL.place_of(copies.flat)
+        self._file = place.file
+        self._offsets = place.offset + copies.begins * copies.flat.itemsize
+        origins = Rows(rows)
+        _ = origins.addresses  # found by one thread: rows with gaps are packed for it
+        self._copied = origins, copies, copies.sizes * copies.flat.itemsize
 
-    def _places(self, indices: list[int], rows: list[np.ndarray]) -> tuple[int, np.ndarray]:
-        """Where samples are, or will be when they have been copied to shared memory."""
-        found = SHARED_POOL.places_of(rows)
-        if found is None:
-            shapes = self._shapes[indices]
-            copies = pack_rows(shapes, rows[0].dtype, SHARED_POOL.empty).rows
-            self._copies = dict(zip(indices, zip(rows, copies, strict=True), strict=True))
-            found = SHARED_POOL.places_of(copies)
-            assert found is not None
-        return found
-
-    def see_to(self, indices: list[int]) -> None:
+    def see_to(self, samples: slice) -> None:
         """Copy samples that workers could not read, before they are asked to.
 
         Each thread copies those of its own task, so that all of them share the work.
         """
-        if self._copies:
-            for index in indices:
-                pair = self._copies.get(index)
-                if pair is not None:
-                    np.copyto(pair[1], pair[0])
+        if self._copied is not None:
+            rows, copies, sizes = self._copied
+            copy_pieces(rows.addresses[samples], copies.addresses[samples], sizes[samples])
 
     def whole(self) -> Input:
         """Where all samples are."""

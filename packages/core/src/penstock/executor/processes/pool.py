@@ -31,6 +31,10 @@ class WorkerPool:
         """Those that nobody uses, the one used last at the end."""
         self._wanted: dict[int, int] = {}
         """By graph, how many its pipeline asks for."""
+        self._most = 0
+        """How many all of them ask for."""
+        self._changes = 0
+        """How often that has changed."""
         self._left: deque[int] = deque()
         """Graphs whose pipelines were shut down, until somebody who has the lock deals with it: the
         garbage collector may shut one down in a thread that has the lock."""
@@ -47,6 +51,7 @@ class WorkerPool:
         """
         with self._lock:
             self._wanted[graph.number] = len(bindings)
+            self._note_change()
             there = Counter(worker.processors for worker in self._alive)
         self._tidy()
         for processors in (Counter(bindings) - there).elements():
@@ -130,20 +135,24 @@ class WorkerPool:
 
     def give_back(self, worker: WorkerProcess) -> None:
         """Take back a process that has answered."""
-        try:
-            if not worker.graphs <= self._wanted.keys():
+        changes = self._changes
+        if worker.changes != changes:
+            worker.changes = changes
+            try:
                 for graph in worker.graphs - self._wanted.keys():
                     worker.forget(graph)
-        except LostWorkerError:
-            self.discard(worker)
-            return
+            except LostWorkerError:
+                self.discard(worker)
+                return
         self._put(worker)
 
     def _put(self, worker: WorkerProcess) -> None:
         with self._lock:
             self._idle.append(worker)
-            self._end_surplus()
-        self._tidy()
+            if len(self._alive) > self._most:
+                self._end_surplus()
+        if self._left:
+            self._tidy()
 
     def discard(self, worker: WorkerProcess) -> None:
         """Do without a process, which has ended, or may be in the middle of something."""
@@ -158,18 +167,22 @@ class WorkerPool:
             try:
                 while self._left:
                     self._wanted.pop(self._left.popleft(), None)
+                self._note_change()
                 self._end_surplus()
             finally:
                 self._lock.release()
 
     def _end_surplus(self) -> None:
         """End idle processes that no pipeline asks for. Holds the lock."""
-        surplus = len(self._alive) - sum(self._wanted.values())
-        while surplus > 0 and self._idle:
+        while len(self._alive) > self._most and self._idle:
             worker = self._idle.pop(0)
             self._alive.discard(worker)
             worker.end()
-            surplus -= 1
+
+    def _note_change(self) -> None:
+        """Take note of what `_wanted` says now. Holds the lock."""
+        self._most = sum(self._wanted.values())
+        self._changes += 1
 
     def pids(self) -> list[int]:
         """Numbers of the processes that have answered."""

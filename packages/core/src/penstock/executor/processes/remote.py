@@ -216,6 +216,7 @@ class RemoteRunner:
         self._number = number
         self._own = own
         self._iteration: Any = None
+        self._reads = shared_reads(program)
         plan = program.plan
         uploaded = any(plan.uploaded[r] and r not in plan.outputs for r, _ in program.written)
         self._pool = (processes.pinned if uploaded else None) or processes.pool
@@ -294,10 +295,10 @@ class RemoteRunner:
             If the process ends.
         """
         program, iteration, processes = self._program, self._iteration, self._processes
-        inputs = [self._input(r) for r in shared_reads(program)]
-        for carried in inputs:
-            carried.see_to(indices)
+        inputs = [self._input(r) for r in self._reads]
         span = slice(indices[0], indices[-1] + 1)  # as `Iteration.take` gives them
+        for carried in inputs:
+            carried.see_to(span)
         entries = [iteration.entries[id(node)][span].tolist() for node in program.plan.readers]
         blocks: list[np.ndarray] = []
         room = self._block(self._room_bytes * len(indices), blocks)
@@ -407,7 +408,7 @@ class RemoteRunner:
         if used or self._room_bytes:
             each = used // max(len(good), 1)
             # With the place that is lost to alignment, and to samples larger than most.
-            self._room_bytes = max(each * 9 // 8 + 128 if each else 0, self._room_bytes * 15 // 16)
+            self._room_bytes = max(each * 9 // 8 + 128 if each else 0, self._room_bytes // 2)
         return failures
 
 

@@ -58,6 +58,8 @@ class WorkerProcess:
         """How long it may neither answer nor compute; any time if None."""
         self.graphs: set[int] = set()
         """Graphs that it knows, by their numbers."""
+        self.changes = -1
+        """State of the pool for which it has forgotten the graphs that nobody wants."""
         self._files: set[int] = set()
         """Shared files that it has mapped."""
         self._programs: set[tuple[int, int]] = set()
