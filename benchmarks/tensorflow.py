@@ -5,8 +5,12 @@
 Decode a random part of each image, resize it to 224 x 224, mirror at random, normalise. DALI's
 plugin for TensorFlow has to be compiled, and runs with a GPU only; its engine on the CPU is asked
 for batches through ``Dataset.from_generator``. Each is measured twice: its dataset alone, in a
-loop that does nothing, and in ``fit`` with a network that is small, so that the images take the
-time. The cases take turns; of each, the median of all rounds counts, in samples per second.
+loop that does nothing, and in ``fit`` with a network that takes 4 ms for a batch, so that the
+images take the time.
+
+Each has a process of its own, and they take turns. A round does not count the batches that were
+made ready while others ran. Of each the median of all rounds counts: samples per second; and, which
+depends less on what else the machine does, the processor's time that its process took for a sample.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +31,15 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import tensorflow as tf
 
 import penstock
+from benchmarks.support.apart import Apart
+from benchmarks.support.harness import Peer, measure
 from examples.demo.photographs import write_dataset
 from penstock.plugin.tf import DALIDataset, LastBatchPolicy
 
 SIZE, BATCH = 224, 64
 MEAN, STD = [123.675, 116.28, 103.53], [58.395, 57.12, 57.375]
+AHEAD = 8
+"""So many batches of a round are not counted: none of the datasets has more of them ready."""
 
 
 def graph(lib: Any, root: str) -> tuple[Any, Any]:
@@ -135,45 +144,117 @@ def network(classes: int) -> Any:
     return model
 
 
-def drain(dataset: Any) -> None:
-    """One epoch, of which nothing is used."""
-    for _ in dataset:
-        pass
+class Timed(Peer):
+    """A peer that knows how much of the processor's time a sample takes."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, lambda: 0)
+        self.costs: list[float] = []
+        """Milliseconds for a sample, all threads together, one for each round."""
+
+    def counted(self, batches: int, since: tuple[float, float]) -> float:
+        """Samples per second; `since` is `clocks` as it was before the batches."""
+        seconds, busy = (b - a for a, b in zip(since, clocks(), strict=True))
+        self.costs.append(busy * 1e3 / (batches * BATCH))
+        return batches * BATCH / seconds
+
+
+def clocks() -> tuple[float, float]:
+    """The time, and the processor's time that the process has taken."""
+    return time.perf_counter(), time.process_time()
+
+
+class Alone(Timed):
+    """A dataset whose batches nobody uses."""
+
+    def __init__(self, name: str, dataset: Any) -> None:
+        super().__init__(name)
+        self._iterator = iter(dataset)
+
+    def run(self, seconds: float) -> float:
+        """Samples per second of a round of about `seconds`."""
+        for _ in range(AHEAD):
+            next(self._iterator)
+        batches, since = 0, clocks()
+        while clocks()[0] < since[0] + seconds:
+            next(self._iterator)
+            batches += 1
+        return self.counted(batches, since)
+
+
+class InFit(Timed):
+    """A dataset that Keras trains a network with."""
+
+    def __init__(self, name: str, dataset: Any, classes: int) -> None:
+        super().__init__(name)
+        self._dataset = dataset
+        self._model = network(classes)
+
+    def run(self, seconds: float) -> float:
+        """Samples per second of a round of about `seconds`."""
+        batches, since, rate = -AHEAD, clocks(), 0.0
+
+        def on_end(batch: int, logs: Any) -> None:
+            nonlocal batches, since, rate
+            batches += 1
+            if batches <= 0:
+                since = clocks()
+            elif clocks()[0] >= since[0] + seconds and not self._model.stop_training:
+                rate = self.counted(batches, since)
+                self._model.stop_training = True
+
+        callback = tf.keras.callbacks.LambdaCallback(on_train_batch_end=on_end)
+        self._model.fit(
+            self._dataset, steps_per_epoch=10**6, shuffle=False, verbose=0, callbacks=[callback]
+        )
+        return rate
+
+
+MAKERS: dict[str, Callable[[str, int], Any]] = {
+    "Penstock": of_penstock,
+    "tf.data": of_tensorflow,
+    "DALI": of_dali,
+}
+
+
+def make_peer(name: str, root: str, threads: int, fit: bool) -> Timed:
+    """A peer, in the process where it runs."""
+    warnings.filterwarnings("ignore", module="keras")
+    dataset = MAKERS[name](root, threads).repeat()
+    return InFit(name, dataset, len(list(Path(root).iterdir()))) if fit else Alone(name, dataset)
+
+
+def cost(peer: Timed) -> float:
+    """Milliseconds of the processor for a sample: the median of the rounds behind the first."""
+    return statistics.median(peer.costs[1:])
 
 
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", type=int, default=1024)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
-    warnings.filterwarnings("ignore", module="keras")
-    makers: dict[str, Callable[[str, int], Any]] = {
-        "Penstock": of_penstock,
-        "tf.data": of_tensorflow,
-        "DALI": of_dali,
-    }
+    print(f"TensorFlow {tf.__version__}, {args.threads} threads, {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory() as folder:
         root = str(write_dataset(Path(folder, "photographs"), args.images))
-        count = sum(len(list(p.iterdir())) for p in Path(root).iterdir())
-        datasets = {name: make(root, args.threads) for name, make in makers.items()}
-        models = {name: network(len(list(Path(root).iterdir()))) for name in makers}
-        steps: dict[str, Callable[[str], Any]] = {
-            "dataset alone": lambda name: drain(datasets[name]),
-            "Keras' fit": lambda name: models[name].fit(datasets[name], shuffle=False, verbose=0),
-        }
-        speeds: dict[tuple[str, str], list[float]] = {(s, n): [] for s in steps for n in makers}
-        for turn in range(args.rounds + 1):  # the first is to warm up
-            for step, name in speeds:
-                start = time.perf_counter()
-                steps[step](name)
-                if turn:
-                    speeds[step, name].append(count / (time.perf_counter() - start))
-    medians = {key: statistics.median(values) for key, values in speeds.items()}
-    for (step, name), speed in medians.items():
-        ratio = medians[step, "Penstock"] / speed
-        print(f"{step:14} {name:10} {speed:7.0f} samples/s   Penstock: {ratio:.2f}x")
+        for case, fit in {"dataset alone": False, "Keras' fit": True}.items():
+            with ExitStack() as stack:
+                homes = [stack.enter_context(Apart(name)) for name in MAKERS]
+                peers = [h.peer(make_peer, h.name, root, args.threads, fit) for h in homes]
+                before = os.getloadavg()[0]
+                measure(peers, rounds=args.rounds, seconds=args.seconds)
+                load = os.getloadavg()[0]
+                rows = [(peer.name, peer.rate, peer.tell(cost)) for peer in peers]
+            print(f"\n{case} (load {before:.1f} before, {load:.1f} at the end)")
+            for name, rate, milliseconds in rows:
+                print(
+                    f"  {name:10} {rate:6.0f} samples/s {milliseconds:6.2f} ms of processor/sample"
+                    f"   Penstock: {rows[0][1] / rate:.2f}x, by processor time "
+                    f"{milliseconds / rows[0][2]:.2f}x"
+                )
 
 
 if __name__ == "__main__":

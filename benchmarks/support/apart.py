@@ -43,9 +43,9 @@ class Apart:
         rate: float = self._ask("run", seconds)
         return rate
 
-    def tell(self, function: Callable[..., None], *args: Any) -> None:
-        """Call ``function(peer, *args)`` over there."""
-        self._ask("tell", function, *args)
+    def tell(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What ``function(peer, *args)`` returns over there."""
+        return self._ask("tell", function, *args)
 
     def _ask(self, *request: Any) -> Any:
         self._connection.send(request)
@@ -81,9 +81,9 @@ class ApartPeer(Peer):
         """Samples per second of a round."""
         return self._home.run(seconds)
 
-    def tell(self, function: Callable[..., None], *args: Any) -> None:
-        """Call ``function(peer, *args)`` where the peer is."""
-        self._home.tell(function, *args)
+    def tell(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What ``function(peer, *args)`` returns where the peer is."""
+        return self._home.tell(function, *args)
 
 
 def _not_here() -> int:
@@ -106,7 +106,7 @@ def _serve(connection: Connection) -> None:
                 assert peer is not None
                 answer = peer.run(*args)
             else:
-                args[0](peer, *args[1:])
+                answer = args[0](peer, *args[1:])
         except Exception:  # the other side raises it
             connection.send((False, traceback.format_exc()))
         else:

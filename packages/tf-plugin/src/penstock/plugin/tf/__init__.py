@@ -8,6 +8,7 @@ from penstock.plugin.base_iterator import LastBatchPolicy
 try:
     from penstock.plugin.tf import experimental
     from penstock.plugin.tf.dataset import DALIDataset
+    from penstock.plugin.tf.iterator import DALIGenericIterator
     from penstock.plugin.tf.operations import (
         DALIIterator,
         DALIIteratorWrapper,
@@ -31,6 +32,7 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "DALIDataset",
+    "DALIGenericIterator",
     "DALIIterator",
     "DALIIteratorWrapper",
     "DALIRawIterator",

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError
 from penstock.plugin.tf.structure import matching_shape
-from penstock.tensors import TensorListCPU
+from penstock.tensors import TensorGPU, TensorListCPU
 from penstock.types.dtypes import storage_dtype
 
 if TYPE_CHECKING:
@@ -61,22 +61,29 @@ class Component:
         DataTypeError
             If they have not the element type that was given.
         """
-        chosen = _host(_chosen(batch, kept))
+        chosen = host_batch(chosen_samples(batch, kept))
         self._check_type(chosen)
         try:
             array = chosen.as_array()
         except ShapeError as error:
-            shapes = list(dict.fromkeys(batch.shape()))
-            listed = ", ".join(map(str, shapes[:_LISTED])) + (", ..." if shapes[_LISTED:] else "")
-            raise ShapeError(
-                f"Batch output at index '{self.number}' from the pipeline is not uniform: "
-                f"individual samples have different shapes ({listed}), and a dense tensor needs "
-                "one. Pad or resize them in the pipeline (`fn.pad`, `fn.resize`, `fn.crop`), or "
-                "ask for a ragged tensor: `output_shapes` with a `tf.RaggedTensorSpec` here."
-            ) from error
-        if self._required is None:
-            return [array]
-        return [self._reshaped(array, self._required)]
+            raise not_uniform(self.number, batch) from error
+        return [array.reshape(self._fitting(array.shape))]
+
+    def on_gpu(self, batch: TensorListGPU) -> TensorGPU:
+        """The dense tensor of a batch on a GPU, shared.
+
+        Raises
+        ------
+        ShapeError, DataTypeError
+            As `arrays`.
+        """
+        self._check_type(batch)
+        try:
+            found = batch.as_tensor()
+        except ShapeError as error:
+            raise not_uniform(self.number, batch) from error
+        shape = self._fitting(tuple(found.shape()))
+        return TensorGPU._wrap(found._access, found._address, shape, "", found._dtype)
 
     def empty(self) -> list[np.ndarray]:
         """Arrays without data, that stand for it where an epoch has come to its end."""
@@ -86,7 +93,7 @@ class Component:
         """The element's part, of the tensors that became of the arrays."""
         return parts[0]
 
-    def _check_type(self, batch: TensorListCPU) -> None:
+    def _check_type(self, batch: Batch) -> None:
         found = storage_dtype(batch.dtype) if len(batch) else self._numpy_dtype
         if found != self._numpy_dtype:
             raise DataTypeError(
@@ -96,12 +103,14 @@ class Component:
                 "`fn.cast`, or correct `output_dtypes`."
             )
 
-    def _reshaped(self, array: np.ndarray, required: tuple[int | None, ...]) -> np.ndarray:
-        shape = array.shape
-        if len(shape) == len(required) and all(
-            r is None or r == n for r, n in zip(required, shape, strict=True)
+    def _fitting(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """`shape` with the axes that were asked for."""
+        required = self._required
+        if required is None or (
+            len(shape) == len(required)
+            and all(r is None or r == n for r, n in zip(required, shape, strict=True))
         ):
-            return array
+            return shape
         found = matching_shape(required, shape)
         if found is None:
             raise ShapeError(
@@ -111,7 +120,7 @@ class Component:
                 "the samples of a batch; axes of extent 1 may be left out where it is clear which. "
                 "None stands for any extent."
             )
-        return array.reshape(found)
+        return found
 
 
 class RaggedComponent(Component):
@@ -155,7 +164,7 @@ class RaggedComponent(Component):
         DataTypeError
             If they have not the element type that was given.
         """
-        chosen = _host(_chosen(batch, kept))
+        chosen = host_batch(chosen_samples(batch, kept))
         self._check_type(chosen)
         depth = self._spec.ragged_rank
         shapes = chosen.shape()
@@ -188,13 +197,74 @@ class RaggedComponent(Component):
         return tf.RaggedTensor.from_nested_row_splits(parts[0], parts[1:], validate=False)
 
 
-def _chosen(batch: Batch, kept: int | list[int]) -> Batch:
+class SparseComponent(Component):
+    """One output of the pipeline, as a sparse tensor that has every element of every sample.
+
+    Parameters
+    ----------
+    number
+        Which output it is.
+    dtype
+        Its element type.
+    """
+
+    def __init__(self, number: int, dtype: tf.DType) -> None:
+        super().__init__(number, dtype, tf.TensorShape(None))
+        self.types = [tf.int64, dtype, tf.int64]
+        self.shapes = [
+            tf.TensorShape([None, None]),
+            tf.TensorShape([None]),
+            tf.TensorShape([None]),
+        ]
+
+    def arrays(self, batch: Batch, kept: int | list[int]) -> list[np.ndarray]:
+        """Places of the elements, their values, and the extents of the smallest box around them.
+
+        Raises
+        ------
+        DataTypeError
+            If they have not the element type that was given.
+        """
+        chosen = host_batch(chosen_samples(batch, kept))
+        self._check_type(chosen)
+        shapes = np.array(chosen.shape(), np.int64).reshape(len(chosen), chosen.ndim())
+        counts = shapes.prod(axis=1)
+        places = [
+            np.concatenate([np.full((1, n), i), np.indices(shape).reshape(len(shape), n)])
+            for i, (shape, n) in enumerate(zip(shapes.tolist(), counts.tolist(), strict=True))
+        ]
+        values = [np.asarray(sample).ravel() for sample in chosen]
+        return [
+            np.concatenate(places, axis=1).T.astype(np.int64),
+            np.concatenate(values),
+            np.array([len(shapes), *shapes.max(axis=0)], np.int64),
+        ]
+
+    def value(self, parts: list[Any]) -> Any:
+        """The sparse tensor."""
+        return tf.SparseTensor(*parts)
+
+
+def not_uniform(number: int, batch: Batch) -> ShapeError:
+    """The error where output `number` is to be a dense tensor and cannot."""
+    shapes = list(dict.fromkeys(batch.shape()))
+    listed = ", ".join(map(str, shapes[:_LISTED])) + (", ..." if shapes[_LISTED:] else "")
+    return ShapeError(
+        f"Batch output at index '{number}' from the pipeline is not uniform: individual samples "
+        f"have different shapes ({listed}), and a dense tensor needs one. Pad or resize them in "
+        "the pipeline (`fn.pad`, `fn.resize`, `fn.crop`), or ask `DALIDataset` for a ragged "
+        "tensor: `output_shapes` with a `tf.RaggedTensorSpec` here."
+    )
+
+
+def chosen_samples(batch: Batch, kept: int | list[int]) -> Batch:
+    """That many samples of `batch` from the front, or those with these numbers."""
     if not isinstance(kept, int):
         return batch[:0] if not kept else type(batch)([batch[i] for i in kept], contiguous=False)
     return batch[:kept] if kept < len(batch) else batch
 
 
-def _host(batch: Batch) -> TensorListCPU:
+def host_batch(batch: Batch) -> TensorListCPU:
     """The batch in memory of the host, for TensorFlow's data sets, which are there."""
     return batch if isinstance(batch, TensorListCPU) else batch.as_cpu()
 

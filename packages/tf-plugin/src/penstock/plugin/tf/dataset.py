@@ -114,7 +114,7 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
         settings = {
             "batch_size": batch_size,
             "num_threads": num_threads,
-            "device_id": device_id if _needs_gpu(pipeline, nodes) else None,
+            "device_id": device_id if needs_gpu(pipeline, nodes) else None,
             "prefetch_queue_depth": depth,
             "exec_dynamic": exec_dynamic or pipeline._settings.exec_dynamic,
         }
@@ -135,7 +135,7 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
         structure = checked_dtypes(output_dtypes, len(edges))
         wanted = checked_shapes(output_shapes, structure, len(edges))
         stepper = Stepper(make_session, goes_on=reader_name is not None)
-        stepper.components = _components(stepper, leaves(structure), wanted)
+        stepper.components = components_of(stepper, leaves(structure), wanted)
         length = tf.data.INFINITE_CARDINALITY
         if reader_name is not None:
             length = stepper.first_session().steps_of_each_epoch()
@@ -204,14 +204,14 @@ def _renamed(name: str, deprecated: Any, given: Any) -> Any:
     return tuple(deprecated) if isinstance(deprecated, list) else deprecated
 
 
-def _needs_gpu(pipeline: Pipeline, nodes: list[OpNode]) -> bool:
+def needs_gpu(pipeline: Pipeline, nodes: list[OpNode]) -> bool:
     """Whether a GPU has work: some operator is there, or hands over to it."""
     edges = [edge for node in nodes for edge in node.sources]
     edges += pipeline._definition.outputs or ()
     return any(n.device != "cpu" for n in nodes) or any(e.device == "gpu" for e in edges)
 
 
-def _components(stepper: Stepper, dtypes: list[Any], shapes: list[Any]) -> list[Component]:
+def components_of(stepper: Stepper, dtypes: list[Any], shapes: list[Any]) -> list[Component]:
     """What becomes of the outputs; a first batch is made where too little is said about them."""
     said = [
         isinstance(shape, tf.RaggedTensorSpec) or (dtype is not None and shape is not None)
