@@ -166,16 +166,16 @@ def test_edges_say_what_they_are():
 
 def test_without_a_gpu_the_error_says_what_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    pipes = [Pipeline(2, 1), Pipeline(2, 1)]
-    for pipe, use in zip(pipes, (lambda x: x.gpu(), lambda x: fn.copy(x.gpu())), strict=True):
+    pipes = [Pipeline(2, 1), Pipeline(2, 1), Pipeline(2, 1, device_id=0)]
+    uses = (lambda x: x.gpu(), lambda x: fn.copy(x.gpu()), lambda x: x)
+    for pipe, use in zip(pipes, uses, strict=True):
         with pipe:
             pipe.set_outputs(use(feed()))
-    calls = [*(pipe.build for pipe in pipes), lambda: Pipeline(2, 1, device_id=0)]
-    for call in calls:
+    for pipe in pipes:
         with pytest.raises(errors.GpuNotAvailableError, match="device_id=None") as caught:
-            call()
+            pipe.build()
         assert "pip install 'penstock[cuda13]'" in str(caught.value)
-        assert (f"created at {__file__}" in str(caught.value)) is (call is not calls[-1])
+        assert (f"created at {__file__}" in str(caught.value)) is (pipe is not pipes[-1])
 
 
 def test_multiple_input_sets():

@@ -102,8 +102,6 @@ class Settings:
             self.device_id = None
         if self.device_id is not None:
             self.device_id = _whole("device_id", self.device_id)
-            # Whether there is such a GPU shows now, at the line that names it.
-            get_runtime(self.device_id)
 
     def _check_seed(self) -> None:
         if self.seed is None:
@@ -212,7 +210,11 @@ class Settings:
         ------
         ArgumentTypeError, ArgumentValueError
             If there is no batch size, or the prefetch depth cannot be used.
+        GpuNotAvailableError
+            If there is no GPU of this number: a graph may be defined, and serialized, without it.
         """
+        if self.device_id is not None:
+            get_runtime(self.device_id)
         if self.batch_size is None:
             raise ArgumentValueError("The batch size must be set: Pipeline(batch_size=...).")
         if self.num_threads is None:

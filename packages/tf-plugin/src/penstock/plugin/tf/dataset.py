@@ -17,6 +17,7 @@ from penstock.plugin.tf.components import Component, make_component
 from penstock.plugin.tf.session import Session
 from penstock.plugin.tf.stepper import Stepper
 from penstock.plugin.tf.structure import checked_dtypes, checked_shapes, leaves, rebuilt
+from penstock.tensors.gpu.runtime import get_runtime
 
 if TYPE_CHECKING:
     from penstock.graph.nodes import OpNode
@@ -75,8 +76,10 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
     ------
     ArgumentTypeError, ArgumentValueError
         If arguments do not fit together or to the pipeline.
+    GpuNotAvailableError
+        If the pipeline needs a GPU and there is none.
     UsageError
-        If the pipeline needs to be fed, or has outputs on the GPU.
+        If the pipeline has outputs on the GPU.
     """
 
     def __init__(
@@ -111,10 +114,11 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
         depth: int | dict[str, int] = prefetch_queue_depth
         if exec_separated:
             depth = {"cpu_size": cpu_prefetch_queue_depth, "gpu_size": gpu_prefetch_queue_depth}
+        gpu = device_id if needs_gpu(pipeline, nodes) else None
         settings = {
             "batch_size": batch_size,
             "num_threads": num_threads,
-            "device_id": device_id if needs_gpu(pipeline, nodes) else None,
+            "device_id": gpu,
             "prefetch_queue_depth": depth,
             "exec_dynamic": exec_dynamic or pipeline._settings.exec_dynamic,
         }
@@ -126,6 +130,8 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
                 f"{on_gpu[0]}. Datasets of TensorFlow are in the host's memory: return `.cpu()` of "
                 "the output, or give `fail_on_device_mismatch=False`, which copies it."
             )
+        if gpu is not None:
+            get_runtime(gpu)  # where there is none, the error comes now
 
         def make_session() -> Session:
             return Session(
