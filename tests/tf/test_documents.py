@@ -15,7 +15,8 @@ def test_page(page, tmp_path, monkeypatch, capsys):
     one_file_a_class(tmp_path / "photos", 20)
     (tmp_path / "images").symlink_to(tmp_path / "photos")
     monkeypatch.chdir(tmp_path)
-    (program,) = re.findall(r"```python\n(.*?)```", (REPOSITORY / page).read_text(), re.DOTALL)
+    programs = re.findall(r"```python\n(.*?)```", (REPOSITORY / page).read_text(), re.DOTALL)
+    program = "\n".join(programs)
     names = {}
     exec(compile(program, page, "exec"), names)
     assert names["images"].shape[2:] == (names["images"].shape[2], 3)

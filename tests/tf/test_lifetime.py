@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -201,17 +202,21 @@ def test_a_program_ends_while_its_iterators_live(more):
 
 
 def test_forked_processes_are_told(files):
+    """A new iterator over the dataset, and one over a dataset made of it."""
     ds = DALIDataset(file_pipeline(files), batch_size=4, device_id=None)
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            iter(ds)
-        except errors.UsageError as error:
-            os.write(write, str(error).encode())
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
-    os.close(write)
-    with os.fdopen(read) as answer:
-        assert "was forked" in answer.read()
+    mapped = ds.map(lambda *parts: parts)
+    for use in (lambda: iter(ds), lambda: next(iter(mapped))):
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)  # if it hangs
+            try:
+                use()
+            except (errors.UsageError, tf.errors.OpError) as error:
+                os.write(write, str(error).encode())
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        os.close(write)
+        with os.fdopen(read) as answer:
+            assert "was forked" in answer.read()

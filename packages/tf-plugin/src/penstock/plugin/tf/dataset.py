@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -150,7 +149,6 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
         inner = _elements(stepper, structure, length)
         if not tf.executing_eagerly():  # the graph has the operations, and the dataset may be gone
             tf.compat.v1.get_default_graph().add_to_collection("penstock_steppers", stepper)
-        self._process = os.getpid()
         self._inner = inner
         self._stepper = stepper
         super().__init__(inner._variant_tensor)
@@ -178,12 +176,7 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
             In a process that was forked behind the dataset's making: TensorFlow has no threads
             there, and would wait for them for ever.
         """
-        if os.getpid() != self._process:
-            raise UsageError(
-                "The process was forked from the one that made this DALIDataset, and TensorFlow "
-                'does not work in forked processes. Start processes with the method "spawn", and '
-                "make the dataset in them."
-            )
+        self._stepper.check_process()
         return super().__iter__()
 
     @property

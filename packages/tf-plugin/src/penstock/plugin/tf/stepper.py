@@ -8,6 +8,7 @@ stands where the state says is a matter of speed: where none does, one is brough
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,7 @@ class Stepper:
 
     def __init__(self, make_session: Callable[[], Session], goes_on: bool) -> None:
         self._make_session = make_session
+        self._process = os.getpid()
         self._goes_on = goes_on
         self.components: Sequence[Component] = ()
         self._lock = threading.RLock()
@@ -78,6 +80,7 @@ class Stepper:
         -------
         Its next state; whether there is a batch; the components of the batch.
         """
+        self.check_process()
         with program_end.call() as has_begun:
             if has_begun():
                 return self._end()
@@ -87,6 +90,22 @@ class Stepper:
                 if not has_begun():
                     raise
             return self._end() if has_begun() else found
+
+    def check_process(self) -> None:
+        """Check that this is the process in which the dataset was made.
+
+        Raises
+        ------
+        UsageError
+            In a process that was forked from it: TensorFlow and the pipelines have no threads
+            there, and would wait for them for ever.
+        """
+        if os.getpid() != self._process:
+            raise UsageError(
+                "The process was forked from the one that made this DALIDataset, and TensorFlow "
+                'does not work in forked processes. Start processes with the method "spawn", and '
+                "make the dataset in them."
+            )
 
     def weak_step(self) -> Callable[[np.ndarray], list[np.ndarray]]:
         """`step`, as a function that does not keep the stepper alive.
