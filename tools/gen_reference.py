@@ -255,7 +255,12 @@ def to_come() -> str:
     ]
     for name, why in NO_COUNTERPART.items():
         lines.append(f"| `{name}` | {_linked(why)} |")
-    lines += ["", "Importing one raises `penstock.errors.MissingModuleError`."]
+    lines += [
+        "",
+        "Importing one raises `penstock.errors.MissingModuleError`. Modules that are private in",
+        "DALI, such as `_conditionals`, can be imported, since programs do so and hardly use them;",
+        "looking something up in one raises `penstock.errors.PrivateNameError`.",
+    ]
     return "\n".join(lines) + "\n"
 
 

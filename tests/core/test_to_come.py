@@ -12,7 +12,7 @@ import penstock.fn
 import penstock.plugin
 from penstock import errors
 from penstock.dali_names import DALI_CLASSES
-from penstock.to_come import DOCUMENTS, MODULES, NO_COUNTERPART, PLUGINS, REPOSITORY
+from penstock.to_come import DOCUMENTS, MODULES, NO_COUNTERPART, PLUGINS, PRIVATE, REPOSITORY
 from tests.e2e.support import REPOSITORY as ROOT
 
 PAGE = f"{DOCUMENTS}/to-come.md"
@@ -72,6 +72,16 @@ def test_plugins_that_are_installed_are_found_first(name):
     spec = importlib.util.find_spec(name)
     assert spec is not None
     assert spec.origin.endswith("__init__.py")
+
+
+def test_private_modules_have_no_names():
+    for name in sorted(PRIVATE):
+        module = importlib.import_module(name)
+        with pytest.raises(errors.PrivateNameError, match=f"`{name}.thing` has no counterpart"):
+            module.thing  # noqa: B018
+        assert not hasattr(module, "thing")
+        assert "cannot import name" in str(fails(f"from {name} import thing"))
+    assert importlib.import_module("penstock")._utils is sys.modules["penstock._utils"]
 
 
 def test_modules_of_operators_to_come():

@@ -76,6 +76,39 @@ def test_nested_and_computed_predicates():
     exact(graph, IMAGES, LABELS, layouts=["HWC", ""])
 
 
+@pytest.mark.parametrize("predicate", PREDICATES)
+def test_split_and_merge(predicate):
+    def graph(lib, images, label, p):
+        conditional, fn = lib.fn._conditional, lib.fn
+        even = label % 2 == 0
+        whole = [conditional.split(edge, predicate=p) for edge in (images, label, even)]
+        (image, other), (number, _), (even, _) = whole
+        parts = [conditional.split(edge, predicate=even) for edge in (image, number)]
+        inner = conditional.merge(
+            fn.flip(parts[0][0], horizontal=parts[1][0] // 2 % 2),
+            fn.crop(parts[0][1], crop=(3, 4)),
+            predicate=even,
+        )
+        zero, one = (conditional.split(np.int32(k), predicate=p)[k] for k in (0, 1))
+        turned = fn.transforms.rotation(angle=fn.cast(number, dtype=lib.types.FLOAT))
+        return (
+            conditional.merge(inner, fn.crop(other, crop=(2, 2)), predicate=p),
+            conditional.merge(zero, one, predicate=p),
+            *((fn.cast(turned, dtype=lib.types.INT32), *whole[1]) if parts_are_there else ()),
+        )
+
+    parts_are_there = 0 < sum(map(bool, predicate)) < SIZE
+    exact(graph, IMAGES, LABELS, predicate, layouts=["HWC", "", ""])
+
+
+def test_parts_of_a_batch_do_not_mix():
+    def graph(lib, label, p):
+        one, other = lib.fn._conditional.split(label, predicate=p)
+        return one + other
+
+    assert_both_raise(graph, LABELS, PREDICATES[3])
+
+
 def test_whole_batches_are_those_of_the_branch():
     def graph(lib, images, label):
         return branches(

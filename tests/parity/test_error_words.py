@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.parity.outcomes import Library, assert_same
+from tests.parity.outcomes import DALI, PENSTOCK, Library, assert_same
 from tests.parity.words import Rows, Scenario, check_words, conditional, of, on
 
 IMAGES = [np.zeros((40, 80, 3), np.uint8)] * 2
@@ -237,6 +237,34 @@ def outputs(graph: Callable[[Library], Any]) -> Scenario:
 
 
 PIPELINES: Rows = [
+    (
+        of(lambda lib: lib.fn.external_source(lambda: FLOATS, dtype=lib.types.UINT8)),
+        "externalsource expected data of type uint8 and got: float",
+    ),
+    (
+        of(lambda lib: lib.fn.external_source(lambda: FLOATS, ndim=3)),
+        "externalsource expected data with 3 dimensions and got 1 dimensions",
+    ),
+    (
+        on(
+            FLOATS,
+            lambda lib, x: lib.fn.python_function(x, function=lambda v: [v], num_outputs=2)[0],
+        ),
+        "must be a tuple",
+    ),
+    (
+        on(
+            FLOATS,
+            lambda lib, x: lib.fn.dl_tensor_python_function(
+                x, function=lambda v: (v, v, v), num_outputs=2
+            )[0],
+        ),
+        "unexpected number of outputs",
+    ),
+    (
+        on(IMAGES, lambda lib, x: x + lib.fn.reshape(x, layout="HWA"), "HWC"),
+        "they must be equal or one must be a suffix",
+    ),
     (wrong_branches, "restricted to scalar (0-d tensors) inputs"),
     (one_branch, "'output' must also be initialized in the `else` branch"),
     (on(WHOLE, lambda lib, x: min(x, x)), '"datanode" was used in conditional context'),
@@ -316,6 +344,50 @@ def test_enumerations_are_cast_like_integers(dtype):
         return found
 
     assert_same(scenario)
+
+
+def test_logical_expressions_say_what_they_got():
+    def logical(expression, made):
+        def scenario(lib):
+            def define():
+                data = lib.fn.external_source(lambda: made)
+                return not data if expression == "not" else data and data
+
+            return conditional(lib, define).run()
+
+        return scenario
+
+    def condition(lib):
+        def define():
+            if lib.fn.external_source(lambda: TRUTHS * 2):
+                return 1
+            return 2
+
+        return conditional(lib, define).run()
+
+    check_words(
+        [
+            (logical("not", TRUTHS * 2), "that are placed on cpu. got a 1-d input"),
+            (logical("and", TRUTHS * 2), "that are placed on cpu. got a 1-d input"),
+            (logical("and", [np.int32(1)] * 4), "got an input of type `int32`"),
+            (condition, "got a 1-d input as a condition of the `if` statement"),
+        ]
+    )
+
+
+def test_unused_outputs_of_a_source_are_told():
+    def my_source():
+        return FLOATS, FLOATS, FLOATS
+
+    for used, words in ((1, "outputs at the indices 1, 2 are"), (2, "output at the index 2 is")):
+        for lib in (DALI, PENSTOCK):
+            pipe = lib.pipe(
+                lambda lib=lib, used=used: tuple(
+                    lib.fn.external_source(my_source, num_outputs=3)[:used]
+                )
+            )
+            with pytest.warns(Warning, match=f"my_source.*' produces 3 outputs, but the {words}"):
+                pipe.build()
 
 
 def test_one_probability_is_that_of_every_choice():

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
-from tests.parity.outcomes import Library, assert_same
+from tests.parity.outcomes import DALI, PENSTOCK, Library, assert_same, attempt
 from tests.parity.words import Rows, Scenario, check_words, conditional
 
 
@@ -57,6 +58,34 @@ AUTO_AUG: Rows = [
     (
         lambda lib: auto_aug(lib, "core").augmentation(auto_aug(lib, "augmentations").color),
         "the `@augmentation` was applied to already decorated augmentation.",
+    ),
+    (policy(("aug", 1, 11)), "range. got `11`"),
+    (policy(("aug", 1, None)), "the magnitude bin is required"),
+    (
+        lambda lib: auto_aug(lib, "core").Policy("P", num_magnitude_bins=3, sub_policies=[3]),
+        "each sub policy must be a list or tuple",
+    ),
+    (
+        augmented(
+            lambda lib, x: auto_aug(lib, "auto_augment").apply_auto_augment(
+                auto_aug(lib, "core").Policy("P", 9, []), x
+            )
+        ),
+        "cannot run empty policy. got policy(name='p', num_magnitude_bins=9, sub_policies=[]",
+    ),
+    (
+        augmented(
+            lambda lib, x: auto_aug(lib, "trivial_augment").apply_trivial_augment(
+                [auto_aug(lib, "augmentations").translate_x], x
+            )
+        ),
+        "provide it as `shape` argument to",
+    ),
+    (
+        lambda lib: auto_aug(lib, "core._args").forbid_unused_kwargs(
+            [auto_aug(lib, "augmentations").rotate], {"one": 1, "two": 2}, "here"
+        ),
+        "the kwargs `one, two` are not used by any of the augmentations.",
     ),
     (policy(bins=0.5), "the `num_magnitude_bins` must be a positive integer, got 0.5."),
     (policy(("aug", 1)), "as a triple"),
@@ -125,5 +154,56 @@ def test_settings_of_augmentations_go_back_to_their_defaults():
         made = [augment.augmentation(**{name: None}) for name in given]
         values = [[getattr(each, name) for name in given] for each in made]
         return [[np.array(v(-3.0)) if callable(v) else v for v in each] for each in values]
+
+    assert_same(scenario)
+
+
+def test_warnings():
+    def given(lib, magnitude_bin):
+        return auto_aug(lib, "augmentations").rotate(
+            lib.types.Constant(np.zeros((2, 2, 1), np.uint8), device="cpu"),
+            magnitude_bin=magnitude_bin,
+            num_magnitude_bins=9,
+        )
+
+    def policy_of(lib, name, *step):
+        known = auto_aug(lib, "augmentations")
+        auto_aug(lib, "core").Policy("P", 9, [[(getattr(known, name), *step)]])
+
+    for words, call in (
+        ("unsigned `magnitude_bin` was passed", lambda lib: lib.pipe(lambda: given(lib, 3)).run()),
+        ("probability 0 in one of the sub-policies", lambda lib: policy_of(lib, "rotate", 0.0, 3)),
+        ("does not accept magnitudes", lambda lib: policy_of(lib, "invert", 1.0, 3)),
+    ):
+        for lib in (DALI, PENSTOCK):
+            with pytest.warns(Warning, match=words):
+                call(lib)
+
+
+def test_magnitudes_and_what_policies_are_made_of():
+    def scenario(lib):
+        core, known = auto_aug(lib, "core"), auto_aug(lib, "augmentations")
+        every = core.augmentation(lambda data, param: param, mag_range=np.int32([1, 1, 2, 3, 5]))
+        node = lib.types.Constant(1)
+
+        def define():
+            bins = lib.fn.external_source(lambda: np.int32([4, 1]))
+            return every(node, magnitude_bin=4), every(node, magnitude_bin=bins)
+
+        steps = [[(known.rotate.augmentation(mag_range=(0, k)), 0.5, 1)] for k in range(1, 12)]
+        many = core.Policy("P", 9, steps)
+        policy = auto_aug(lib, "auto_augment").get_svhn_policy()
+        places, lists = auto_aug(lib, "auto_augment")._sub_policy_to_augmentation_matrix_map(policy)
+        chosen = [[lists[k][place].name for k, place in enumerate(row)] for row in places]
+        get_translations = auto_aug(lib, "rand_augment")._get_translations
+        moved = get_translations(False, 100, 0.4, max_translate_abs=[30, 40])
+        return (
+            lib.pipe(define).run(),
+            [each[0][0].name for each in many.sub_policies],
+            chosen,
+            [(each.name, each.mag_range, each._get_magnitudes(3)) for each in moved],
+            known.posterize._map_mags_to_params(known.posterize._get_magnitudes(4)),
+            attempt(every, node, magnitude_bin=5),
+        )
 
     assert_same(scenario)

@@ -120,6 +120,10 @@ class OperatorNotReleasedError(NotYetSupportedError, AttributeError):
     """An operator that DALI has and this version has not yet."""
 
 
+class PrivateNameError(PenstockError, AttributeError):
+    """Something that is private in DALI has no counterpart."""
+
+
 class MissingDependencyError(PenstockError, ImportError):
     """An optional library is needed; the message names the extra to install."""
 

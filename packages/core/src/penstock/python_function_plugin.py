@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from penstock.operators.support.current_stream import current_stream
+from penstock.tensors.interop import from_dlpack as DLTensorToArray  # noqa: N812 - DALI's name
+from penstock.tensors.interop import to_dlpack as ArrayToDLTensor  # noqa: N812 - DALI's name
 
-__all__ = ["current_dali_stream"]
+__all__ = ["ArrayToDLTensor", "DLTensorToArray", "current_dali_stream"]
 
 
 def current_dali_stream() -> int:

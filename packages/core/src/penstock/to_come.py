@@ -12,6 +12,7 @@ from penstock.errors import (
     MissingModuleError,
     ModuleNotReleasedError,
     PluginNotInstalledError,
+    PrivateNameError,
 )
 
 REPOSITORY = "https://github.com/penstock/penstock"
@@ -68,6 +69,27 @@ NO_COUNTERPART = {
     "penstock.sysconfig": f"It has the flags to compile operators in C++. {_IN_PYTHON}",
 }
 """Modules that are not to come, and what to use."""
+
+
+PRIVATE = frozenset(
+    f"penstock.{name}"
+    for name in (
+        *("_autograph", "_backend_enums", "_conditionals", "_debug_mode", "_debug_utils"),
+        *("_multiproc", "_tensor_formatting", "_typing", "_utils"),
+        *("ops._docs", "ops._names", "ops._operators", "ops._operator_utils"),
+        *("ops._python_def_op_utils", "ops._registry", "ops._signatures"),
+    )
+)
+"""Modules that are private in DALI. Programs import some beside what they need, so importing one
+works, and only what is looked up in it is an error."""
+
+
+def private_name_error(module: str, name: str) -> PrivateNameError:
+    """The error for the look-up of `name` in one of `PRIVATE`."""
+    return PrivateNameError(
+        f"`{module}.{name}` has no counterpart: the module is private in DALI, whose insides are "
+        f"not Penstock's. See {DOCUMENTS}/to-come.md"
+    )
 
 
 def missing_module(name: str) -> MissingModuleError | None:

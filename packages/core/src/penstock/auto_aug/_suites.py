@@ -13,12 +13,12 @@ from penstock.graph.data_node import DataNode
 from penstock.types import DALIDataType, DALIInterpType
 
 
-def translations(
+def get_translations(
     use_shape: bool,
-    max_translate_abs: float | None,
-    max_translate_rel: float | None,
-    default_abs: float,
-    default_rel: float,
+    default_translate_abs: float,
+    default_translate_rel: float,
+    max_translate_abs: float | None = None,
+    max_translate_rel: float | None = None,
 ) -> list[Augmentation]:
     """Translations along x and y by at most so much, a number or one for height and width each."""
     if use_shape and max_translate_abs is not None:
@@ -32,11 +32,11 @@ def translations(
             "`max_translate_abs`."
         )
     if use_shape:
-        both, given = (a.translate_x, a.translate_y), (max_translate_rel, default_rel)
+        both, given = (a.translate_x, a.translate_y), (max_translate_rel, default_translate_rel)
     else:
         both, given = (
             (a.translate_x_no_shape, a.translate_y_no_shape),
-            (max_translate_abs, default_abs),
+            (max_translate_abs, default_translate_abs),
         )
     limit: Any = given[1] if given[0] is None else given[0]
     height, width = limit if isinstance(limit, Sequence) else (limit, limit)

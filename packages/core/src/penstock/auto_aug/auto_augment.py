@@ -10,9 +10,10 @@ import numpy as np
 from penstock import fn, types
 from penstock.auto_aug import augmentations as a
 from penstock.auto_aug._policies import STEPS
-from penstock.auto_aug._suites import drawn, translations, warp_arguments
-from penstock.auto_aug.core import Policy, select, signed_bin
-from penstock.auto_aug.core._augmentation import accepted, check_kwargs
+from penstock.auto_aug._suites import drawn, warp_arguments
+from penstock.auto_aug._suites import get_translations as _get_translations
+from penstock.auto_aug.core import Augmentation, Policy, select, signed_bin
+from penstock.auto_aug.core._args import accepted, forbid_unused_kwargs, require_kwargs
 from penstock.auto_aug.rand_augment import enhancements
 from penstock.errors import ArgumentValueError
 from penstock.graph.data_node import DataNode
@@ -101,24 +102,26 @@ def apply_auto_augment(
     to the augmentations that take them.
     """
     if not policy.sub_policies:
-        raise ArgumentValueError(f"The policy `{policy.name}` has no sub-policies.")
-    check_kwargs(policy.augmentations.values(), kwargs)
+        raise ArgumentValueError(
+            f"Cannot run empty policy. Got {policy} in `apply_auto_augment` call."
+        )
+    forbid_unused_kwargs(policy.augmentations.values(), kwargs, "apply_auto_augment")
+    require_kwargs(policy.augmentations.values(), kwargs, "apply_auto_augment")
     own = (lambda number: None) if seed is None else (lambda number: seed + number)
     chosen = drawn(len(policy.sub_policies), seed, 0)
-    for stage in range(max(map(len, policy.sub_policies))):
+    places, augmentations = _sub_policy_to_augmentation_matrix_map(policy)
+    for stage, (*ops, _) in enumerate(augmentations):
         steps = [each[stage] if stage < len(each) else None for each in policy.sub_policies]
-        ops = list(dict.fromkeys(step[0] for step in steps if step is not None))
-        places = [len(ops) if step is None else ops.index(step[0]) for step in steps]
         chances = [0.0 if step is None else step[1] for step in steps]
         bins = [0 if step is None else step[2] or 0 for step in steps]
         luck = fn.random.uniform(range=[0.0, 1.0], seed=own(3 * stage + 1))
         runs = luck < _looked_up(chances, np.float32, chosen)
-        index = runs * _looked_up([k - len(ops) for k in places], np.int32, chosen) + len(ops)
+        index = runs * _looked_up(places[:, stage] - len(ops), np.int32, chosen) + len(ops)
         magnitude: Any = _looked_up(bins, np.int32, chosen)
         if any(op.randomly_negate for op in ops):
             magnitude = signed_bin(magnitude, seed=own(3 * stage + 2))
         data = select(
-            [*ops, a.identity],
+            augmentations[stage],
             index,
             data,
             magnitude_bin=magnitude,
@@ -128,13 +131,36 @@ def apply_auto_augment(
     return data
 
 
+def _sub_policy_to_augmentation_matrix_map(
+    policy: Policy,
+) -> tuple[np.ndarray, list[list[Augmentation]]]:
+    """What either stage of a policy chooses from, and what each sub-policy chooses.
+
+    Returns
+    -------
+    The place of each sub-policy's augmentation (row) in the list of the stage (column), and these
+    lists, which end with `identity`: that of a sub-policy without so many stages.
+    """
+    count = max(map(len, policy.sub_policies))
+    places = np.zeros((len(policy.sub_policies), count), np.int32)
+    lists = []
+    for stage in range(count):
+        own = [each[stage][0] for each in policy.sub_policies if stage < len(each)]
+        every = [*dict.fromkeys(op for op in own if op is not a.identity), a.identity]
+        for row, each in enumerate(policy.sub_policies):
+            op = each[stage][0] if stage < len(each) else a.identity
+            places[row, stage] = every.index(op)
+        lists.append(every)
+    return places, lists
+
+
 def _taken(ops: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Those arguments that an augmentation of this stage takes."""
     names = {name for op in ops for name in accepted(op.op)}
     return {key: value for key, value in kwargs.items() if key in names}
 
 
-def _looked_up(values: Sequence[float], dtype: type, index: DataNode) -> DataNode:
+def _looked_up(values: Sequence[float] | np.ndarray, dtype: type, index: DataNode) -> DataNode:
     found: DataNode = fn.copy(types.Constant(np.array(values, dtype), device="cpu"))[index]
     return found
 
@@ -147,7 +173,7 @@ def _policy(
 ) -> Policy:
     plain = (a.auto_contrast, a.equalize, a.invert, a.posterize, a.rotate, a.shear_x, a.shear_y)
     every = [
-        *translations(use_shape, max_translate_abs, max_translate_rel, 250, 1.0),
+        *_get_translations(use_shape, 250, 1.0, max_translate_abs, max_translate_rel),
         *enhancements(),
         *plain,
         a.solarize.augmentation(mag_range=(0, 256)),

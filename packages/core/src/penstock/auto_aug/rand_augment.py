@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.auto_aug import augmentations as a
-from penstock.auto_aug._suites import check_bins, drawn, translations, warp_arguments, without
+from penstock.auto_aug._suites import check_bins, drawn, warp_arguments, without
+from penstock.auto_aug._suites import get_translations as _get_translations
 from penstock.auto_aug.core import Augmentation, select, signed_bin
-from penstock.auto_aug.core._augmentation import check_kwargs
+from penstock.auto_aug.core._args import forbid_unused_kwargs, require_kwargs
 from penstock.errors import ArgumentValueError
 from penstock.graph.data_node import DataNode
 from penstock.types import DALIInterpType
@@ -90,7 +91,8 @@ def apply_rand_augment(
         raise ArgumentValueError(
             f"`m` must be an integer from `[0, {num_magnitude_bins - 1}]` range. Got {m}."
         )
-    check_kwargs(augmentations, kwargs)
+    forbid_unused_kwargs(augmentations, kwargs, "apply_rand_augment")
+    require_kwargs(augmentations, kwargs, "apply_rand_augment")
     for stage in range(n):
         index = drawn(len(augmentations), seed, 2 * stage)
         own = None if seed is None else seed + 2 * stage + 1
@@ -113,7 +115,7 @@ def get_rand_augment_suite(
 ) -> list[Augmentation]:
     """The augmentations of RandAugment, stronger with their magnitudes."""
     return [
-        *translations(use_shape, max_translate_abs, max_translate_rel, 100, 100 / 224),
+        *_get_translations(use_shape, 100, 100 / 224, max_translate_abs, max_translate_rel),
         *(a.shear_x, a.shear_y, a.rotate, a.brightness, a.contrast, a.color, a.sharpness),
         a.posterize.augmentation(mag_range=(8, 4)),
         *(a.solarize, a.equalize, a.auto_contrast, a.identity),
@@ -127,7 +129,7 @@ def get_rand_augment_non_monotonic_suite(
 ) -> list[Augmentation]:
     """The augmentations of RandAugment with the magnitudes of AutoAugment."""
     return [
-        *translations(use_shape, max_translate_abs, max_translate_rel, 100, 100 / 224),
+        *_get_translations(use_shape, 100, 100 / 224, max_translate_abs, max_translate_rel),
         *(a.shear_x, a.shear_y, a.rotate),
         *enhancements(),
         a.posterize,

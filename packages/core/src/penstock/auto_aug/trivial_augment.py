@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.auto_aug import augmentations as a
-from penstock.auto_aug._suites import check_bins, drawn, translations, warp_arguments, without
+from penstock.auto_aug._suites import check_bins, drawn, warp_arguments, without
+from penstock.auto_aug._suites import get_translations as _get_translations
 from penstock.auto_aug.core import Augmentation, select, signed_bin
-from penstock.auto_aug.core._augmentation import check_kwargs
+from penstock.auto_aug.core._args import forbid_unused_kwargs, require_kwargs
 from penstock.errors import ArgumentValueError
 from penstock.graph.data_node import DataNode
 from penstock.types import DALIInterpType
@@ -51,7 +52,8 @@ def apply_trivial_augment(
     if not augmentations:
         raise ArgumentValueError("The `augmentations` list cannot be empty.")
     check_bins(num_magnitude_bins)
-    check_kwargs(augmentations, kwargs)
+    forbid_unused_kwargs(augmentations, kwargs, "apply_trivial_augment")
+    require_kwargs(augmentations, kwargs, "apply_trivial_augment")
     index = drawn(len(augmentations), seed, 0)
     magnitude: Any = drawn(num_magnitude_bins, seed, 1)
     if any(each.randomly_negate for each in augmentations):
@@ -74,7 +76,7 @@ def get_trivial_augment_wide_suite(
     """The augmentations of TrivialAugment, with its wide ranges."""
     enhanced = (a.brightness, a.contrast, a.color, a.sharpness)
     return [
-        *translations(use_shape, max_translate_abs, max_translate_rel, 32, 1.0),
+        *_get_translations(use_shape, 32, 1.0, max_translate_abs, max_translate_rel),
         a.shear_x.augmentation(mag_range=(0, 0.99)),
         a.shear_y.augmentation(mag_range=(0, 0.99)),
         a.rotate.augmentation(mag_range=(0, 135)),

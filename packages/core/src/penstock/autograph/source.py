@@ -78,10 +78,14 @@ def _fits(node: Definition, code: CodeType) -> bool:
     names = [arg.arg for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
     names += [arg.arg for arg in (a.vararg, a.kwarg) if arg is not None]
     given = code.co_varnames[: len(names)]
-    return name == code.co_name and all(
-        # Private names are known by their class, too.
-        known == name or (name.startswith("__") and known.endswith(name))
-        for name, known in zip(names, given, strict=True)
+    return (
+        name == code.co_name
+        and len(given) == len(names)
+        and all(
+            # Private names are known by their class, too.
+            known == name or (name.startswith("__") and known.endswith(name))
+            for name, known in zip(names, given, strict=True)
+        )
     )
 
 

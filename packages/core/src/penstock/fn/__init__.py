@@ -6,9 +6,11 @@ those whose name is dotted. Operators that a user declares appear here as well.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from penstock.api import functions
+from penstock.api.conditional import merge, split
 from penstock.tracebacks import public
 
 __path__: list[str] = []  # sub-modules are made on demand, not found on disk
@@ -24,3 +26,5 @@ def __dir__() -> list[str]:
 
 
 functions.install(__name__)
+_conditional = sys.modules[f"{__name__}._conditional"]
+_conditional.split, _conditional.merge = split, merge  # type: ignore[attr-defined]

@@ -8,6 +8,9 @@ there is no node that splits a batch. `merge` joins the edges of two branches::
     with guarded(is_large, holds=False):
         padded = fn.crop(images, crop=(224, 224), out_of_bounds_policy="pad")
     images = merge(is_large, small, padded)
+
+`split` makes the samples of either branch an edge: nodes that read it run for these only, without
+a block.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from penstock.operators.support.registry import find
 
 
 @contextlib.contextmanager
-def guarded(predicate: DataNode, *, holds: bool = True) -> Iterator[None]:
+def guarded(predicate: DataNode, *, holds: bool = True, spreads: bool = False) -> Iterator[None]:
     """Run the nodes that are created in the block only for samples with a true `predicate`.
 
     Nodes that read nothing (readers, sources, constants, draws without inputs) run for all
@@ -37,10 +40,12 @@ def guarded(predicate: DataNode, *, holds: bool = True) -> Iterator[None]:
         A single number for each sample, on the CPU; any but zero is true, so is NaN.
     holds
         `False` for the samples with a false `predicate`.
+    spreads
+        Whether what reads the nodes, outside of the block, runs for these samples, too.
     """
     outer = current()
     _check_predicate(predicate)
-    term = Term(predicate, holds)
+    term = Term(predicate, holds, spreads)
     if any(term.key == known.key for known in outer):
         inner = outer
     else:
@@ -50,6 +55,18 @@ def guarded(predicate: DataNode, *, holds: bool = True) -> Iterator[None]:
         yield
     finally:
         set_current(outer)
+
+
+def split(data: DataNode, predicate: DataNode) -> list[DataNode]:
+    """The samples of `data` for which `predicate` is true, and the others.
+
+    Nodes that read one of them run for these samples; `merge` joins what comes of both.
+    """
+    parts = []
+    for holds in (True, False):
+        with guarded(predicate, holds=holds, spreads=True):
+            parts += make_node(find("copy"), [data], {}).outputs
+    return parts
 
 
 def merge(

@@ -25,10 +25,14 @@ class Term(NamedTuple):
         A number for each sample, on the CPU; any but zero is true.
     holds
         Whether the predicate has to be true, or false.
+    spreads
+        Whether nodes that read an edge with this term get it from there, as those that read what
+        `penstock.graph.branches.split` makes; others are written within the branch.
     """
 
     predicate: DataNode
     holds: bool
+    spreads: bool = False
 
     @property
     def key(self) -> tuple[int, int, bool]:
@@ -70,6 +74,7 @@ def guard_of(edges: list[DataNode], branches: dict[int, Term], what: str) -> Gua
         If an edge lacks samples that the node would read.
     """
     guard = current() if edges else ()
+    guard = (*guard, *_spread(edges, branches, {term.key for term in guard}))
     keys = {term.key for term in guard}
     for position, edge in enumerate(edges):
         if edge.source is None:
@@ -84,3 +89,22 @@ def guard_of(edges: list[DataNode], branches: dict[int, Term], what: str) -> Gua
                 "with what the other samples have."
             )
     return guard
+
+
+def _spread(
+    edges: list[DataNode], branches: dict[int, Term], known: set[tuple[int, int, bool]]
+) -> list[Term]:
+    """The terms besides those that are `known` that a node gets from what it reads."""
+    found: dict[tuple[int, int, bool], Term] = {}
+    for position, edge in enumerate(edges):
+        own = branches.get(position)
+        for term in edge.source.guard if edge.source is not None else ():
+            if term.spreads and term.key not in known and (own is None or own.key != term.key):
+                found.setdefault(term.key, term)
+    for node, index, holds in found:
+        if (node, index, not holds) in found:
+            raise UsageError(
+                f"What is used at {user_line()} reads samples of both parts of a batch that was "
+                "split. `fn._conditional.merge` joins them."
+            )
+    return list(found.values())

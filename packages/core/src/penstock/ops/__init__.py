@@ -1,6 +1,8 @@
 """Operators as classes: arguments may be given to the constructor or to the call.
 
 Classes are made from the operators' declarations, one for each function in `penstock.fn`.
+
+`_DataNode`, `_dlpack_to_array` and `_dlpack_from_array` have the names by which programs know them.
 """
 
 from __future__ import annotations
@@ -9,6 +11,9 @@ from typing import Any
 
 from penstock.api import classes
 from penstock.api.classes import Compose as Compose
+from penstock.graph.data_node import DataNode as _DataNode  # noqa: F401
+from penstock.tensors.interop import from_dlpack as _dlpack_to_array  # noqa: F401
+from penstock.tensors.interop import to_dlpack as _dlpack_from_array  # noqa: F401
 from penstock.tracebacks import public
 
 __path__: list[str] = []  # sub-modules are made on demand, not found on disk

@@ -56,9 +56,17 @@ def warn_of_unused_outputs(nodes: list[OpNode], outputs: list[DataNode]) -> None
     for node in nodes:
         unused = [k for k in range(len(node.outputs)) if (id(node), k) not in used]
         if unused and node.attachment is not None:
+            places = ", ".join(map(str, unused))
+            which = (
+                f"outputs at the indices {places} are"
+                if unused[1:]
+                else (f"output at the index {places} is")
+            )
+            source = node.args.get("source")
             warnings.warn(
-                f"The external source created at {node.user_line} makes data that nothing uses: "
-                f"its outputs {unused}.",
+                f"The external source node '{node.name if source is None else source}' produces "
+                f"{len(node.outputs)} outputs, but the {which} not used. It was created at "
+                f"{node.user_line}.",
                 UserWarning,
                 stacklevel=stack_level(),
             )

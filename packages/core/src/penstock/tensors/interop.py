@@ -89,6 +89,22 @@ def from_dlpack(value: Any) -> np.ndarray:
     return array
 
 
+def to_dlpack(array: np.ndarray) -> Any:
+    """A DLPack capsule over the memory of `array`, or over a copy if that is read-only.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `array` is no array of NumPy, or of what DLPack does not have.
+    """
+    if not isinstance(array, np.ndarray):
+        raise ArgumentTypeError(f"Expected an array of NumPy, got {type(array).__name__}.")
+    try:
+        return (array if array.flags.writeable else array.copy()).__dlpack__()
+    except (BufferError, TypeError) as error:
+        raise DataTypeError(f"There is no DLPack tensor of {array.dtype}: {error}") from error
+
+
 def _export(value: Any) -> Any:
     try:
         return value.__dlpack__(max_version=(1, 1))

@@ -17,6 +17,8 @@ from penstock.types.constant import (
 from penstock.types.dtypes import (
     DALI_OF_NUMPY,
     ENUM_TYPES,
+    FLOATS,
+    INTEGERS,
     NUMPY_OF,
     DataTypeLike,
     as_data_type,
@@ -37,6 +39,8 @@ from penstock.types.enums import (
     StreamPolicy,
 )
 from penstock.types.scalar_constant import ScalarConstant
+
+_all_types = [DALIDataType.BOOL, *INTEGERS[4:], *INTEGERS[:4], *FLOATS]  # programs loop over it
 
 __all__ = [
     "ANY_DATA",

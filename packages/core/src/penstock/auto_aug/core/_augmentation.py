@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from penstock import fn, types
-from penstock.auto_aug.core._errors import MissingArgException, UnusedArgException
+from penstock.auto_aug.core._args import accepted
+from penstock.auto_aug.core._errors import (
+    MagnitudeBinError,
+    MissingArgException,
+    UnusedArgException,
+)
 from penstock.errors import ArgumentTypeError, ArgumentValueError
 from penstock.graph.data_node import DataNode
 from penstock.types import DALIDataType
@@ -156,30 +160,31 @@ class Augmentation:
         """The parameter of each sample, or of all."""
         if self.mag_range is None:
             return None
-        if magnitude_bin is None or bins is None:
+        if magnitude_bin is None:
             raise ArgumentValueError(
-                f"The augmentation `{self.name}` has magnitudes: give `magnitude_bin` and "
-                "`num_magnitude_bins`."
+                f"The augmentation `{self.name}` has magnitudes: give `magnitude_bin`."
             )
+        magnitudes = self._get_magnitudes(bins)
+        assert magnitudes is not None
         sign = None
         if isinstance(magnitude_bin, SignedBin):
             magnitude_bin, sign = magnitude_bin
         elif self.randomly_negate:
             warnings.warn(
-                f"The augmentation `{self.name}` negates magnitudes at random, but was given a bin "
-                "without a sign, which is drawn; use `signed_bin`.",
+                f"The augmentation `{self.name}` negates magnitudes at random, but unsigned "
+                "`magnitude_bin` was passed to the augmentation call: its sign is drawn. Use "
+                "`signed_bin`.",
                 stacklevel=4,
             )
             magnitude_bin, sign = signed_bin(magnitude_bin)
-        magnitudes = self._magnitudes(bins)
-        if not isinstance(magnitude_bin, DataNode) and not 0 <= magnitude_bin < bins:
-            raise ArgumentValueError(
-                f"`magnitude_bin` is {magnitude_bin}; allowed are 0 to {bins - 1}."
+        if not isinstance(magnitude_bin, DataNode) and not 0 <= magnitude_bin < len(magnitudes):
+            raise MagnitudeBinError(
+                f"`magnitude_bin` is {magnitude_bin}; allowed are 0 to {len(magnitudes) - 1}."
             )
-        params = self._params(magnitudes)
+        params = self._map_mags_to_params(magnitudes)
         index = magnitude_bin
         if sign is not None and self.randomly_negate:
-            params = np.concatenate([params, self._params(-magnitudes)])
+            params = np.concatenate([params, self._map_mags_to_params(-magnitudes)])
             index = sign * len(magnitudes) + index
         on_gpu = self.param_device == "gpu" or (
             self.param_device == "auto" and getattr(data, "device", "cpu") == "gpu"
@@ -189,19 +194,27 @@ class Augmentation:
         chosen = params[index] if not isinstance(index, DataNode) else _chosen(params, index)
         return _as_node(chosen).gpu() if on_gpu else chosen
 
-    def _magnitudes(self, bins: int) -> np.ndarray:
+    def _get_magnitudes(self, bins: int | None) -> np.ndarray | None:
+        """The magnitudes of all bins; `None` for an augmentation without."""
         given = self.mag_range
+        if given is None:
+            return None
         if isinstance(given, np.ndarray):
-            if len(given) != bins:
+            if bins not in (None, len(given)):
                 raise ArgumentValueError(
                     f"The augmentation `{self.name}` has {len(given)} magnitudes, but "
                     f"`num_magnitude_bins` is {bins}."
                 )
             return given
-        assert given is not None
+        if bins is None:
+            raise ArgumentValueError(
+                f"The augmentation `{self.name}` has a range of magnitudes: give "
+                "`num_magnitude_bins`."
+            )
         return np.linspace(given[0], given[1], bins, dtype=np.float32)
 
-    def _params(self, magnitudes: np.ndarray) -> np.ndarray:
+    def _map_mags_to_params(self, magnitudes: np.ndarray) -> np.ndarray:
+        """The parameters of `magnitudes`, one a row."""
         found = [self.mag_to_param(magnitude) for magnitude in magnitudes]
         if any(isinstance(each, DataNode) for each in found):
             raise ArgumentTypeError(
@@ -231,24 +244,3 @@ def _as_node(values: Any) -> DataNode:
 def _chosen(params: np.ndarray, index: DataNode) -> DataNode:
     found: DataNode = _as_node(params)[index]
     return found
-
-
-def accepted(function: Callable[..., Any]) -> dict[str, bool]:
-    """The further arguments of an augmentation's function, and whether they are needed."""
-    parameters = list(inspect.signature(function).parameters.values())[2:]
-    return {p.name: p.default is p.empty for p in parameters}
-
-
-def check_kwargs(augmentations: Iterable[Augmentation], kwargs: dict[str, Any]) -> None:
-    """Complain of arguments that none of the augmentations takes.
-
-    Raises
-    ------
-    UnusedArgException
-        If there is such.
-    """
-    known = {name for each in augmentations for name in accepted(each.op)}
-    unused = sorted(set(kwargs) - known)
-    if unused:
-        which = f"kwargs `{', '.join(unused)}` are" if unused[1:] else f"kwarg `{unused[0]}` is"
-        raise UnusedArgException(f"The {which} not used by any of the augmentations.")

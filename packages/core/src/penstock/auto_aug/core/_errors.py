@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.errors import ArgumentTypeError
+from penstock.errors import ArgumentTypeError, ArgumentValueError
 
 
 class MissingArgException(ArgumentTypeError):  # noqa: N818 - DALI's name
@@ -11,3 +11,7 @@ class MissingArgException(ArgumentTypeError):  # noqa: N818 - DALI's name
 
 class UnusedArgException(ArgumentTypeError):  # noqa: N818 - DALI's name
     """An argument was given that no augmentation takes."""
+
+
+class MagnitudeBinError(ArgumentValueError, IndexError):
+    """There is no magnitude of that number."""

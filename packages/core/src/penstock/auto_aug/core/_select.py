@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.auto_aug.core._augmentation import Augmentation, accepted, check_kwargs
+from penstock.auto_aug.core._args import accepted, forbid_unused_kwargs
+from penstock.auto_aug.core._augmentation import Augmentation
 from penstock.errors import ArgumentValueError
 from penstock.graph.branches import guarded, merge
 from penstock.graph.data_node import DataNode
@@ -30,7 +31,7 @@ def select(
     if not ops:
         raise ArgumentValueError("There is no augmentation to select from.")
     given = {key: value for key, value in op_kwargs.items() if key not in _BINS}
-    check_kwargs(ops, given)
+    forbid_unused_kwargs(ops, given, "select")
 
     def run(first: int, last: int) -> DataNode:
         if last - first == 1:

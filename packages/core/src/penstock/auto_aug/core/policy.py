@@ -38,14 +38,19 @@ class Policy:
             )
         self.name = name
         self.num_magnitude_bins = num_magnitude_bins
+        for each in sub_policies:
+            if not isinstance(each, (list, tuple)):
+                raise ArgumentTypeError(
+                    f"Each sub policy must be a list or tuple of operations, got {each!r}."
+                )
         checked = [[_step(step, num_magnitude_bins) for step in each] for each in sub_policies]
         every = list(dict.fromkeys(augment for each in checked for augment, _, _ in each))
         self._renamed = {}
+        digits = len(str(len(every) - 1))
         for number, augment in enumerate(every):
             unique = sum(other.name == augment.name for other in every) == 1
-            self._renamed[augment] = (
-                augment if unique else augment.augmentation(name=f"{number}__{augment.name}")
-            )
+            name = f"{number:0{digits}}__{augment.name}"
+            self._renamed[augment] = augment if unique else augment.augmentation(name=name)
         self.sub_policies = [
             [(self._renamed[augment], p, magnitude) for augment, p, magnitude in each]
             for each in checked
@@ -73,27 +78,40 @@ def _step(step: Any, bins: int) -> Step:
         augment, probability, magnitude_bin = step
     except (TypeError, ValueError):
         raise ArgumentTypeError(
-            "An operation of a sub policy is given as a triple, (augmentation, probability, "
-            f"magnitude bin), got {step!r}."
+            "An operation of a sub policy is given as a triple: (augmentation, probability, "
+            f"magnitude). Got {step!r}."
         ) from None
     if not isinstance(augment, Augmentation):
         raise ArgumentTypeError(
-            f"The first of a triple must be an instance of Augmentation, got {augment!r}."
+            f"The first of a triple must be an instance of Augmentation. Got `{augment!r}`; "
+            "`@augmentation` makes one of a function."
         )
     if not 0 <= probability <= 1:
         raise ArgumentValueError(
-            f"Probability of `{augment.name}` must be a number from `[0, 1]` range, got "
-            f"{probability}."
+            f"Probability of `{augment.name}` must be a number from `[0, 1]` range. Got "
+            f"`{probability}`."
         )
     if probability == 0:
-        warnings.warn(f"The probability of `{augment.name}` is 0.", stacklevel=4)
+        warnings.warn(
+            f"`{augment.name}` has the probability 0 in one of the sub-policies: it is never "
+            "applied there.",
+            stacklevel=4,
+        )
     if augment.mag_range is None:
         if magnitude_bin is not None:
-            warnings.warn(f"`{augment.name}` has no magnitudes; its bin is not used.", stacklevel=4)
+            warnings.warn(
+                f"Magnitude bin {magnitude_bin} of `{augment.name}` is not used: The augmentation "
+                "does not accept magnitudes.",
+                stacklevel=4,
+            )
         return augment, float(probability), None
+    if magnitude_bin is None:
+        raise ArgumentValueError(
+            f"`{augment.name}` has magnitudes, so the magnitude bin is required; got None."
+        )
     if not isinstance(magnitude_bin, int) or not 0 <= magnitude_bin < bins:
         raise ArgumentValueError(
-            f"The magnitude bin of `{augment.name}` must be an integer from 0 to {bins - 1}, got "
-            f"{magnitude_bin!r}."
+            f"Magnitude bin of `{augment.name}` must be an integer from `[0, {bins - 1}]` range. "
+            f"Got `{magnitude_bin!r}`."
         )
     return augment, float(probability), magnitude_bin

@@ -12,6 +12,14 @@ from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.types import DALIDataType
 
 
+def _restricted(expression: str, *, boolean: bool = False) -> str:
+    of_type = " of `bool` type" if boolean else ""
+    return (
+        f"Logical expression `{expression}` is restricted to scalar (0-d tensors) inputs{of_type}, "
+        "that are placed on CPU."
+    )
+
+
 @operator(
     "_conditional.validate_logical",
     inputs=Input("value", "A boolean for each sample."),
@@ -29,15 +37,14 @@ class ValidateLogical(SampleOperator):
         name, side = self.args.expression_name, self.args.expression_side
         if value.ndim:
             raise ShapeError(
-                f"Logical expression `{name}` is restricted to scalar (0-d tensors) inputs: the "
-                f"{side} operand has {value.ndim} dimensions. Take one of the elements, as in "
-                "`data[0]`."
+                f"{_restricted(name, boolean=True)} Got a {value.ndim}-d input as the {side} "
+                "operand in logical expression. Take one of the elements, as in `data[0]`."
             )
         if value.dtype is not DALIDataType.BOOL:
             raise DataTypeError(
-                f"Logical expression `{name}` is restricted to scalar inputs of `bool` type: the "
-                f"{side} operand is {value.dtype.name}. A comparison gives a boolean, as in "
-                "`data != 0`."
+                f"{_restricted(name, boolean=True)} Got an input of type "
+                f"`{value.dtype.name.lower()}` as the {side} operand in logical expression. A "
+                "comparison gives a boolean, as in `data != 0`."
             )
         return value
 
@@ -64,8 +71,8 @@ class Not(SampleOperator):
     def infer(self, value: Spec) -> Spec:
         if value.ndim:
             raise ShapeError(
-                "Logical expression `not` is restricted to scalar (0-d tensors) inputs, got "
-                f"{value.ndim} dimensions. `data == 0` compares each element."
+                f"{_restricted('not')} Got a {value.ndim}-d input in logical expression. "
+                "`data == 0` compares each element."
             )
         return value._replace(dtype=DALIDataType.BOOL)
 

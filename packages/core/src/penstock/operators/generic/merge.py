@@ -105,7 +105,7 @@ def check_predicate(predicate: Spec) -> None:
     """
     if predicate.ndim:
         raise ShapeError(
-            "Conditions inside `if` statements are restricted to scalar (0-d tensors) inputs. Got "
-            f"a {predicate.ndim}-d input as a condition. Take one of the elements, as in "
-            "`data[0]`, or reduce them to one."
+            "Conditions inside `if` statements are restricted to scalar (0-d tensors) inputs, that "
+            f"are placed on CPU. Got a {predicate.ndim}-d input as a condition of the `if` "
+            "statement. Take one of the elements, as in `data[0]`, or reduce them to one."
         )

@@ -106,12 +106,13 @@ def as_outputs(result: Any, count: int) -> tuple[Any, ...]:
         if count == 1:
             return (result,)
         raise ArgumentTypeError(
-            f"The function returned a {type(result).__name__}; it has to return its {count} "
-            "outputs as a tuple."
+            f"The function returned a {type(result).__name__}; what it returns must be a tuple of "
+            f"its {count} outputs."
         )
     if len(result) != count:
         raise ArgumentValueError(
-            f"The function returned a tuple of {len(result)}, but `num_outputs` is {count}."
+            f"Unexpected number of outputs: got {len(result)} in the tuple that the function "
+            f"returned, expected {count}, which is `num_outputs`."
         )
     return result
 

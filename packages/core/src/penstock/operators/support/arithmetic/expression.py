@@ -180,7 +180,7 @@ def _common_layout(shown: str, operands: Sequence[Typed]) -> str:
         elif not layout.endswith(other):
             raise LayoutError(
                 f'Operands {first} and {position} of `{shown}` have the layouts "{layout}" and '
-                f'"{other}". They must be equal, or one must be the end of the other as in "HWC" '
-                'and "C"; `fn.reshape(..., layout=...)` renames axes.'
+                f'"{other}". They must be equal or one must be a suffix of the other, as "C" is '
+                'of "HWC"; `fn.reshape(..., layout=...)` renames axes.'
             )
     return layout

@@ -301,12 +301,13 @@ class Feed:
             return declared.seen
         if declared.dtype not in (None, DALIDataType.NO_TYPE, dtype):
             raise DataTypeError(
-                f"External source expected data of type {declared.dtype.name} and got: "
-                f"{dtype.name}."
+                f"ExternalSource expected data of type {declared.dtype.name.lower()} and got: "
+                f"{dtype.name.lower()}."
             )
         if declared.ndim is not None and declared.ndim != ndim:
             raise ShapeError(
-                f"External source expected data with {declared.ndim} dimensions and got {ndim}."
+                f"ExternalSource expected data with {declared.ndim} dimensions and got {ndim} "
+                "dimensions."
                 + (
                     f' The layout "{declared.layout}" is to name the axes of one sample; a batch '
                     "has no axis of its own in it."
