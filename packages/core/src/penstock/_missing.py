@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib.abc import Loader
 from importlib.util import spec_from_loader
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,7 @@ class MissingModules:
         raise error
 
 
-class _PrivateModule:
+class _PrivateModule(Loader):
     """Makes the counterpart of a private module: it has no names, and says so."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
