@@ -137,7 +137,7 @@ def test_normalisation_compiles_with_functions_of_pixels():
     kernels = []
     for dtype in STORED:
         colors = color_kernel(dtype, 3, (Matrix(F32), Matrix(dtype)))
-        planes = named("normalize_planes.cu", "normalize_planes", dtype, F16, 3)
+        planes = named("normalize_planes.cu", "normalize_planes", dtype, F16, 3, 128)
         kernels.append(with_colors(planes, colors))
         for mode in (0, 1, 2):
             pixels = named(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import THREADS
 from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
@@ -15,7 +16,6 @@ from penstock.tensors.gpu.queue import Queue
 if TYPE_CHECKING:
     from penstock.kernels.gpu.spectrogram import DeviceBands
 
-_THREADS = 256
 _SAMPLE = record(
     __name__,
     "Sample",
@@ -63,11 +63,11 @@ def apply_bands(
         for name, address in bands.addresses(queue).items():
             samples[name][members] = address
         samples["sums"][members] = bands.sums
-    most = -(-int(sizes.max()) // _THREADS)
+    most = -(-int(sizes.max()) // THREADS)
     queue.launch(
         kernel("bands.cu", "apply_bands"),
         (most * len(data), 1, 1),
-        (_THREADS, 1, 1),
+        (THREADS, 1, 1),
         queue.upload(samples),
         np.uint32(most),
     )

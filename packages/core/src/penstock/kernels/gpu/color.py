@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from penstock.kernels.gpu.records import launch_counted
+from penstock.kernels.gpu.records import THREADS, launch_counted
+from penstock.kernels.gpu.shared import record
 from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import (
     DeviceBatch,
@@ -22,28 +23,31 @@ from penstock.tensors.gpu.queue import Queue
 if TYPE_CHECKING:
     from penstock.kernels.gpu.color_text import ColorKernel
 
-_WARPS = 8
 _MOST_TURNS = 4
 _BLOCKS = 8
 """Blocks for each multiprocessor, before they are given more work instead."""
-_FIELDS: list[tuple[str, Any]] = [
-    ("first_block", np.uint32),
-    ("shift", np.int32),
-    ("source", np.uint64),
-    ("out", np.uint64),
-    ("pixels", np.int64),
-    ("low", np.uint64),
-    ("high", np.uint64),
-    ("outer", np.int64),
-    ("row", np.int64),
-    ("pixel", np.int32),
-    ("channel", np.int32),
-    ("height", np.int32),
-    ("width", np.int32),
-    ("turns", np.int32),
-    ("padding", np.int32),
-]
-_PLACE = np.dtype(_FIELDS, align=True)
+_PLACE = record(
+    __name__,
+    "ColorPlace",
+    [
+        ("first_block", np.uint32),
+        ("shift", np.int32),  # pixels of the first tile that are in front of the sample
+        ("source", "const char*"),  # of the first pixel
+        ("out", "char*"),  # one run of memory
+        ("pixels", np.int64),
+        # Of a view: where its first byte is, and the end of its last.
+        ("low", "const char*"),
+        ("high", "const char*"),
+        ("outer", np.int64),  # bytes between neighbours, as the next three
+        ("row", np.int64),
+        ("pixel", np.int32),
+        ("channel", np.int32),
+        ("height", np.int32),
+        ("width", np.int32),
+        ("turns", np.int32),  # tiles of a block
+        ("padding", np.int32),  # so that numbers begin behind the record in C++, too
+    ],
+)
 
 
 @lru_cache(maxsize=1024)
@@ -125,7 +129,7 @@ def compute(
         source.dtype.itemsize,
         out.pointers,
         kernel.out_channels * kernel.out_dtype.itemsize,
-        _WARPS * 32 * kernel.each,
+        THREADS * kernel.each,
         _BLOCKS * queue.runtime.multiprocessors,
         _MOST_TURNS,
     )

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.shared import record
+from penstock.kernels.gpu.records import THREADS
+from penstock.kernels.gpu.shared import constant, record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.decibels import DecibelScale
 
-_THREADS, _PER_BLOCK = 256, 2048
+_EACH = constant(__name__, "EACH", 8)
+"""Elements that a thread makes."""
 DECIBEL_SCALE = record(
     __name__,
     "DecibelScale",
@@ -72,8 +74,8 @@ def to_decibels(
         return
     samples = np.zeros(len(data), _SAMPLE)
     samples["source"], samples["out"], samples["size"] = data.pointers, out.pointers, sizes
-    most = -(-int(sizes.max()) // _PER_BLOCK)
-    grid, block = (most * len(data), 1, 1), (_THREADS, 1, 1)
+    most = -(-int(sizes.max()) // (THREADS * _EACH))
+    grid, block = (most * len(data), 1, 1), (THREADS, 1, 1)
     if largest is not None:
         samples["largest"] = largest
     elif scale.reference == 0:

@@ -7,11 +7,11 @@ import numpy as np
 from penstock.errors import ShapeError
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
-from penstock.kernels.gpu.shared import record
+from penstock.kernels.gpu.shared import constant, record
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, contiguous_strides, volumes
 from penstock.tensors.gpu.queue import Queue
 
-_AXES = 8
+_AXES = constant(__name__, "AXES", 8)
 _REGION = record(
     __name__,
     "Region",

@@ -7,24 +7,31 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.shared import record
+from penstock.kernels.gpu.records import THREADS
+from penstock.kernels.gpu.shared import constant, record
 from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import DeviceBatch, as_contiguous, shape_rows
 from penstock.tensors.gpu.queue import Queue
 
-_THREADS, _WARP = 256, 32
+_WARP = 32
 _MOST_CHANNELS = 4
 _REACHES = (4, 8, 16, 32)
 """Windows up to which there are kernels that keep neighbours in registers."""
-_SHORT_REACH, _MIDDLE_REACH = 8, 16
-"""Of these, those that leave registers for 16 rows at a time, and for blocks of wide strips."""
-_STRIP_ROWS, _STRIP_WIDTHS = (128, 64, 32, 16), (128, 64, 32)
+_SHORT_REACH = constant(__name__, "SHORT_REACH", 8)
+_ROWS_OF_SHORT = constant(__name__, "ROWS_OF_SHORT", 16)
+_ROWS_OF_LONG = constant(__name__, "ROWS_OF_LONG", 8)
+"""Rows at a time: up to which reach there are registers for how many, and for longer windows."""
+_MIDDLE_REACH = 16
+"""That up to which there are registers for blocks of wide strips."""
+_MOST_ROWS = constant(__name__, "MOST_ROWS", 128)
+_STRIP_ROWS, _STRIP_WIDTHS = (_MOST_ROWS, 64, 32, 16), (128, 64, 32)
 """What a block may make: the more, the fewer elements are read twice."""
 _ENOUGH_STRIPS = 1024
 _SHARED_BYTES = 48 << 10
 _MOST_LINE_BYTES = 1 << 23
 """Bytes of a row up to which 32 bits tell those of a strip apart."""
-_TILE_ELEMENTS = 1024
+_EACH = constant(__name__, "EACH", 4)
+"""Elements that a thread makes along one axis."""
 
 _PLANES_SAMPLE = record(
     __name__,
@@ -297,11 +304,11 @@ def _describe_planes(
 
 def _strip_width(channels: int, reach: int, itemsize: int) -> int:
     """Columns of a strip: as many as a block has shared memory, and then registers, for."""
-    rows = 16 if reach <= _SHORT_REACH else 8
+    rows = _ROWS_OF_SHORT if reach <= _SHORT_REACH else _ROWS_OF_LONG
     for width in _STRIP_WIDTHS[reach > _MIDDLE_REACH :]:
         margin = -(-reach // 4) * 4
         between = channels * (rows * (width + 2 * margin + 4) + 16) * 4
-        tables = (_STRIP_ROWS[0] + 4 * reach + 2) * 4
+        tables = (_MOST_ROWS + 4 * reach + 2) * 4
         if between + rows * (width * channels * itemsize + 4) + tables <= _SHARED_BYTES:
             break
     return width
@@ -330,11 +337,11 @@ def _filter_axis(
         window.weights,
         window.step,
     )
-    most = -(-largest // _TILE_ELEMENTS)
+    most = -(-largest // (THREADS * _EACH))
     queue.launch(
         kernel("filter_axis.cu", "filter_axis", source.dtype, out.dtype),
         (most * len(out), 1, 1),
-        (_THREADS, 1, 1),
+        (THREADS, 1, 1),
         queue.upload(samples),
         np.int32(most),
     )

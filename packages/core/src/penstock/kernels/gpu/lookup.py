@@ -8,11 +8,12 @@ from penstock.kernels.cpu.lookup import UNSIGNED
 from penstock.kernels.gpu.device_constant import DeviceConstant
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
-from penstock.kernels.gpu.shared import record
+from penstock.kernels.gpu.shared import constant, record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_EACH = 8
+_EACH = constant(__name__, "EACH", 8, np.uint32)
+"""Elements that a thread makes."""
 _NUMBERS = record(
     __name__,
     "Numbers",

@@ -17,11 +17,11 @@ from penstock.kernels.gpu.normalize_blocks import (
     in_rows,
 )
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import THREADS
 from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_THREADS = 256
 PARAMETERS = record(
     __name__,
     "Parameters",
@@ -147,7 +147,7 @@ def normalization(
     return (
         name,
         (most * len(data), 1, 1),
-        (ROW_THREADS if columns else _THREADS, 1, 1),
+        (ROW_THREADS if columns else THREADS, 1, 1),
         queue.upload(samples),
         np.int32(most),
         np.float32(shift),

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from penstock.errors import ShapeError
-from penstock.kernels.gpu.shared import record
+from penstock.kernels.gpu.records import THREADS
+from penstock.kernels.gpu.shared import constant, record
 
-_THREADS = 256
-ROW_THREADS = 192
+ROW_THREADS = constant(__name__, "ROW_THREADS", 192)
 _MOST_COLUMNS = 4
 _LONG_ROW = 1024
 """Elements from which on a row is worth a block of threads."""
@@ -121,15 +121,15 @@ def in_parts(blocks: Blocks, shape: np.ndarray, rows: int, rows_of_lane: int) ->
         The chunk is the larger of `rows` and of `rows_of_lane` for each lane. One chunk at least
         is there even without rows.
     """
-    columns = np.clip(blocks.inner, 1, _THREADS)
-    lanes = np.minimum(_power_below(_THREADS // columns), _power_above(blocks.reduced))
+    columns = np.clip(blocks.inner, 1, THREADS)
+    lanes = np.minimum(_power_below(THREADS // columns), _power_above(blocks.reduced))
     chunk = np.maximum(rows, rows_of_lane * lanes)
     shape["outer"], shape["reduced"], shape["inner"] = blocks.outer, blocks.reduced, blocks.inner
     shape["columns"], shape["lanes"], shape["chunk"] = columns, lanes, chunk
     shape["column_tiles"] = tiles = -(-blocks.inner // columns)
     shape["chunks"] = chunks = np.maximum(-(-blocks.reduced // chunk), 1)
     parts: np.ndarray = blocks.outer * chunks * tiles
-    return -(-parts // (_THREADS // (lanes * columns)))
+    return -(-parts // (THREADS // (lanes * columns)))
 
 
 def in_rows(blocks: Blocks, rows: np.ndarray, vector: int, vectors: int) -> np.ndarray:
@@ -154,4 +154,4 @@ def _power_below(values: np.ndarray) -> np.ndarray:
 
 def _power_above(values: np.ndarray) -> np.ndarray:
     """The smallest power of two that is not below each of `values`."""
-    return 1 << np.frexp(np.clip(values - 1, 0, _THREADS))[1].astype(np.int64)
+    return 1 << np.frexp(np.clip(values - 1, 0, THREADS))[1].astype(np.int64)

@@ -20,11 +20,11 @@ from penstock.kernels.gpu.normalize_blocks import (
     in_rows,
 )
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import THREADS
 from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_THREADS = 256
 _MANY_PARTS = 8
 """Parts of a group from which on a whole warp puts them together."""
 MOMENTS_BYTES = 24
@@ -132,7 +132,7 @@ def _moments_of_chunks(queue: Queue, data: DeviceBatch, blocks: Blocks) -> Momen
     queue.launch(
         name,
         (most * len(data), 1, 1),
-        (ROW_THREADS if columns else _THREADS, 1, 1),
+        (ROW_THREADS if columns else THREADS, 1, 1),
         queue.upload(samples),
         np.int32(most),
     )
@@ -150,11 +150,11 @@ def _merged(
     samples["out"] = addresses = allocated(queue, outer * inner)
     samples["outer"], samples["count"], samples["inner"] = outer, count, inner
     lanes = 32 if count.max() >= _MANY_PARTS else 1
-    most = -(-int((outer * inner).max()) * lanes // _THREADS)
+    most = -(-int((outer * inner).max()) * lanes // THREADS)
     queue.launch(
         kernel("normalize_finish.cu", "merge_moments", lanes),
         (most * len(samples), 1, 1),
-        (_THREADS, 1, 1),
+        (THREADS, 1, 1),
         queue.upload(samples),
         np.int32(most),
     )
@@ -205,11 +205,11 @@ def estimated(
         samples["factor"] = addresses
         factor = Parameter(addresses, False)
     lanes = 32 if parts.counts.max() >= _MANY_PARTS else 1
-    most = -(-int(groups.max()) * lanes // _THREADS)
+    most = -(-int(groups.max()) * lanes // THREADS)
     queue.launch(
         kernel("normalize_finish.cu", "finish_moments", mean_type(dtype), lanes),
         (most * len(samples), 1, 1),
-        (_THREADS, 1, 1),
+        (THREADS, 1, 1),
         queue.upload(samples),
         np.int32(most),
         np.float64(ddof),

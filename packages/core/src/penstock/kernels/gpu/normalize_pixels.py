@@ -12,7 +12,7 @@ import numpy as np
 
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_counted
-from penstock.kernels.gpu.shared import enumeration, record
+from penstock.kernels.gpu.shared import constant, enumeration, record
 from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
 from penstock.tensors.gpu.queue import Queue
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu.color import PixelColors
     from penstock.kernels.gpu.program import Kernel
 
-UNITS = 1024
+_ITEMS = constant(__name__, "ITEMS", 4)
+"""Pixels, or elements, that a thread makes at a time."""
+UNITS = THREADS * _ITEMS
 """Pixels, or elements, that a block makes at a time."""
 _MOST_32_BITS = (1 << 31) - 1
 _MOST_TURNS = 4
-_STAGE_BYTES = 13824
+_STAGE_BYTES = constant(__name__, "STAGE_BYTES", 13824)
 """Shared memory of a block of ``normalize_planes.cu``."""
 _TILE_PIXELS = 4096
 """Pixels that such a block makes, if as many fit."""
@@ -168,8 +170,11 @@ def normalize_pixels(
         blocks, blocks_each = _cut_tiles(
             records, windows.shapes, source.dtype.itemsize, _STAGE_BYTES, _TILE_PIXELS, tiles
         )
-        name = kernel("normalize_planes.cu", "normalize_planes", source.dtype, target.dtype, parts)
-        threads = 256 if target.dtype.itemsize == 4 else 128  # as there
+        # Where little is written, blocks are small and many of them resident: the loads of some are
+        # under way while others store.
+        threads = THREADS if target.dtype.itemsize == 4 else THREADS // 2
+        types = source.dtype, target.dtype
+        name = kernel("normalize_planes.cu", "normalize_planes", *types, parts, threads)
         _launch(queue, name, tiles, blocks, blocks_each, colors, threads)
         return
     blocks, blocks_each = _count_blocks(records, windows.shapes, UNITS, 1)

@@ -9,11 +9,12 @@ import numpy as np
 
 from penstock.kernels.cpu.normalize import in_blocks
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import THREADS
 from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch, shape_row
 from penstock.tensors.gpu.queue import Queue
 
-_THREADS, _WARP = 256, 32
+_WARP = 32
 _LONGEST = 16 << 10
 """Elements that a block works on; of longer rows, several blocks are faster."""
 _LONGEST_OF_WARP = 512
@@ -54,12 +55,12 @@ def normalize_short_rows(
     samples = np.empty(len(data), _SAMPLE)
     samples["source"], samples["out"] = data.pointers, out.pointers
     samples["rows"], samples["size"] = rows, sizes
-    lanes = _WARP if longest <= _LONGEST_OF_WARP else _THREADS
-    blocks = -(-most // (_THREADS // lanes))
+    lanes = _WARP if longest <= _LONGEST_OF_WARP else THREADS
+    blocks = -(-most // (THREADS // lanes))
     queue.launch(
         kernel("normalize_short.cu", "normalize_short", data.dtype, out.dtype, lanes),
         (blocks * len(data), 1, 1),
-        (_THREADS, 1, 1),
+        (THREADS, 1, 1),
         queue.upload(samples),
         np.uint32(blocks),
         np.float64(ddof),

@@ -9,8 +9,9 @@ import numpy as np
 
 from penstock.kernels.gpu.pointwise_reading import Reading, reading
 from penstock.kernels.gpu.pointwise_terms import Call, Term, number, source
-from penstock.kernels.gpu.pointwise_text import THREADS, pointwise_kernel
+from penstock.kernels.gpu.pointwise_text import pointwise_kernel
 from penstock.kernels.gpu.program import C_TYPES
+from penstock.kernels.gpu.records import THREADS
 from penstock.kernels.gpu.windows import element_counts
 from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, shape_rows

@@ -15,8 +15,8 @@ import numpy as np
 
 from penstock.kernels.gpu.pointwise_terms import Call, Constant, Number, Source, Term, nodes
 from penstock.kernels.gpu.program import C_TYPES, program
+from penstock.kernels.gpu.records import THREADS
 
-THREADS = 256
 _VECTOR_BYTES = 16
 _MOST_VECTORS = 4
 _MOST_ELEMENTS = 64

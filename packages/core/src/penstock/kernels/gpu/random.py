@@ -13,11 +13,12 @@ from penstock.kernels.cpu.philox_state import DrawSeed
 from penstock.kernels.gpu import random_state
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
-from penstock.kernels.gpu.shared import record
+from penstock.kernels.gpu.shared import constant, record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_ROUNDS = 8
+_ROUNDS = constant(__name__, "ROUNDS", 8)
+"""Evaluations of a thread."""
 _WORD = 0xFFFFFFFF
 _SAMPLE = record(
     __name__,

@@ -9,14 +9,15 @@ import numpy as np
 
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
-from penstock.kernels.gpu.shared import record
+from penstock.kernels.gpu.shared import constant, record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.philox_state import PhiloxState
 
-_ROUNDS = 4
+_ROUNDS = constant(__name__, "ROUNDS", 4)
+"""Elements that a thread draws."""
 _SAMPLE = record(
     __name__,
     "StateSample",

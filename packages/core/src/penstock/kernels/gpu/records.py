@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from penstock.kernels.gpu.shared import constant
 from penstock.tensors.gpu.queue import Kernel, Queue
 
-THREADS = 256
+THREADS = constant(__name__, "THREADS", 256)
+"""Of a block, where nothing else is said."""
 _MOST_BLOCKS = 1 << 28
 """So that numbers of what each of 8 warps does are below 2**31."""
 
@@ -21,7 +23,7 @@ def launch_records(
     *args: Any,
     shared_bytes: int = 0,
 ) -> None:
-    """Queue a kernel on samples that need `blocks` blocks of 256 threads each.
+    """Queue a kernel on samples that need `blocks` blocks of `THREADS` threads each.
 
     Parameters
     ----------

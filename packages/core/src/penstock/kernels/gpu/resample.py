@@ -17,7 +17,7 @@ import numpy as np
 from penstock.kernels.gpu.normalize_pixels import PIXELS, PLANES, SCATTERED, UNITS
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import launch_counted, launch_records, quotient_up
-from penstock.kernels.gpu.shared import record
+from penstock.kernels.gpu.shared import constant, record
 from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.queue import Queue
 
@@ -25,17 +25,25 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu.resample_layout import Frames, Target
     from penstock.kernels.gpu.resample_taps import Taps
 
-_TILE_ROWS = 32
-_BAND_ELEMENTS = 256
-_STAGE_BYTES = 16896
-_PASS_UNITS, _MOST_TILE_UNITS = 32, (0, 128, 0, 64, 64)
-"""Units that a block of ``resample_tiles.cu`` makes at a time, and in all, by the channels that a
-thread works on at a time."""
+_TILE_ROWS = constant(__name__, "ROWS", 32)
+_BAND_ELEMENTS = constant(__name__, "BAND", 256)
+_STAGE_BYTES = constant(__name__, "STAGE_BYTES", 16896)
+_PASS_UNITS = constant(__name__, "PASS_UNITS", 32)
+"""Units that a block of ``resample_tiles.cu`` makes at a time."""
+_PASSES = constant(__name__, "PASSES", 4)
+_PASSES_OF_GROUPS = constant(__name__, "PASSES_OF_GROUPS", 2)
+"""How often it does, at most, where a unit is one element, and where it is a pixel."""
+_MOST_TILE_UNITS = tuple(
+    _PASS_UNITS * passes for passes in (0, _PASSES, 0, _PASSES_OF_GROUPS, _PASSES_OF_GROUPS)
+)
+"""Units that it makes in all, by the channels that a thread works on at a time."""
 _MOST_TILED_CHANNELS = 16
-_TILE_BAND_BYTES = (_BAND_ELEMENTS + 4) * _TILE_ROWS * 4
-_MOST_TILES, _MOST_STRIP_PIXELS, _ENOUGH_BLOCKS = 4, 256, 2112
-"""Tiles (8 at most), and columns of them, that a block makes one after the other, if there are
-enough blocks to keep the device busy."""
+_TILE_BAND_BYTES = constant(__name__, "BAND_BYTES", (_BAND_ELEMENTS + 4) * _TILE_ROWS * 4)
+_MOST_TILES = constant(__name__, "MOST_TILES", 4)
+_MOST_STRIP_PIXELS = constant(__name__, "MOST_COLUMNS", 256)
+_ENOUGH_BLOCKS = 2112
+"""Tiles, and columns of them, that a block makes one after the other, if there are enough blocks to
+keep the device busy."""
 _SPARSE = 1.5
 """Source pixels an output pixel from which on most of them are not read, where two along each axis
 are enough."""

@@ -101,6 +101,12 @@ def enumeration(module: str, name: str, members: Sequence[str]) -> range:
     return range(len(members))
 
 
+def constant(module: str, name: str, value: int, kind: Any = np.int32) -> int:
+    """Declare a number that a program uses, too, there as a constant of this type; return it."""
+    _declare(module, name, f"constexpr {_TYPES[np.dtype(kind)]} {name} = {value};")
+    return value
+
+
 def _declare(module: str, name: str, text: str, needs: Sequence[str] = ()) -> str:
     key = f"{module.removeprefix(_PACKAGE)}:{name}"
     if _shared.setdefault(key, _Shared(text, tuple(needs))).text != text:

@@ -12,6 +12,7 @@ from penstock.kernels.cpu.decibels import NO_DECIBELS
 from penstock.kernels.gpu.decibels import DECIBEL_SCALE
 from penstock.kernels.gpu.device_constant import DeviceConstant
 from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import THREADS
 from penstock.kernels.gpu.shared import enumeration, record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from penstock.kernels.cpu.decibels import DecibelScale
     from penstock.kernels.cpu.spectrogram import SpectrumPlan
 
-_THREADS = 256
 _LANES = (16, 8, 4, 2, 1)
 """Frames that a block may take; there is a kernel for each."""
 _SHARED_BYTES = 48 << 10
@@ -259,7 +259,7 @@ def _launch(
     queue.launch(
         kernel("spectrogram.cu", "spectrogram", lanes, bool(shared)),
         (blocks * len(samples), 1, 1),
-        (_THREADS, 1, 1),
+        (THREADS, 1, 1),
         queue.upload(samples),
         settings,
         np.uint32(blocks),
@@ -275,7 +275,7 @@ def _lanes(size: int, frames: int) -> int:
             continue
         found = lanes
         # Half as many would leave threads without a step of the transform to do.
-        if size * lanes < 8 * _THREADS:
+        if size * lanes < 8 * THREADS:
             break
         if frames // lanes >= _ENOUGH_BLOCKS:
             break

@@ -11,20 +11,22 @@ import numpy as np
 
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import launch_counted
-from penstock.kernels.gpu.strided_axes import Axes, follow
+from penstock.kernels.gpu.shared import constant, followed, record
+from penstock.kernels.gpu.strided_axes import AXIS, Axes, follow
 from penstock.kernels.gpu.transpose import copy_tiles
 from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, as_contiguous, in_one_piece
 from penstock.tensors.gpu.queue import Queue, install_strided_copy
 
-_BLOCK_VECTORS = 1024
-"""Vectors of 16 bytes that a block copies, as in ``strided_copy.cu``."""
-_THREADS = 128
-"""Of a block, as there."""
-_LINE_BYTES = 128
+_THREADS = constant(__name__, "THREADS", 128, np.uint32)
+"""Of a block."""
+_ITEMS = constant(__name__, "ITEMS", 8, np.uint32)
+"""Vectors of 16 bytes that a thread copies."""
+_LINE_BYTES = constant(__name__, "LINE", 128, np.uint32)
 """What neighbours write together."""
-_LONG_ROW_BYTES = 64
-"""Shorter rows are not worth the threads of a copy of rows."""
+_LONG_ROW_BYTES = constant(__name__, "NARROW", 64, np.uint32)
+"""Bytes of a row from which on it is copied by way of shared memory; shorter rows are not worth the
+threads of a copy of rows."""
 _LONGEST_RUN_BYTES = 1024
 """Longer ones do not fit into the tiles of `copy_tiles`."""
 
@@ -95,22 +97,27 @@ def gather(queue: Queue, sources: np.ndarray, sizes_bytes: np.ndarray, target: D
     _copy_rows(queue, Axes(sources, target.pointers, extents, np.ones_like(extents), 1, True))
 
 
+_ROWS = record(
+    __name__,
+    "Rows",
+    [
+        ("first_block", np.uint32),
+        ("source", np.uint64),
+        ("target", np.uint64),
+        ("width", np.uint64),  # of a row, in bytes
+        ("size", np.uint64),  # of the sample, in bytes
+        ("count", np.uint64),  # vectors of the sample, from the line on that it begins in
+        # The memory that all rows of the source lie in, with what is between them.
+        ("low", np.uint64),
+        ("high", np.uint64),
+    ],
+)
+
+
 @cache
 def _record(outer: int) -> np.dtype:
-    return np.dtype(
-        [
-            ("first_block", np.uint32),
-            ("source", np.uint64),
-            ("target", np.uint64),
-            ("width", np.int64),
-            ("size", np.int64),
-            ("count", np.int64),
-            ("low", np.int64),
-            ("high", np.int64),
-            ("axes", np.int64, (max(outer, 1), 3)),
-        ],
-        align=True,
-    )
+    """A sample with its axes behind it: at least one, which may stand still."""
+    return followed(_ROWS, ("axes", AXIS, (max(outer, 1),)))
 
 
 def _copy_rows(queue: Queue, axes: Axes) -> None:
@@ -124,7 +131,7 @@ def _copy_rows(queue: Queue, axes: Axes) -> None:
         axes.extents,
         axes.strides,
         axes.itemsize,
-        _BLOCK_VECTORS,
+        _THREADS * _ITEMS,
         _LINE_BYTES,
     )
     launch_counted(
@@ -166,9 +173,9 @@ def _describe(
         high, step = low + width, width
         for k in range(outer - 1, -1, -1):
             extent, stride = extents[row, k], strides[row, k]
-            record.axes[k, 0] = extent
-            record.axes[k, 1] = stride
-            record.axes[k, 2] = step
+            record.axes[k].extent = extent
+            record.axes[k].source = stride
+            record.axes[k].target = step
             step *= extent
             if stride < 0:
                 low += (extent - 1) * stride

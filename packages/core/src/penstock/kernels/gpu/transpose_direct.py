@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.records import launch_records, quotient_up
+from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+from penstock.kernels.gpu.shared import followed, record
+from penstock.kernels.gpu.strided_axes import AXIS
 from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
@@ -16,32 +18,35 @@ if TYPE_CHECKING:
 
 _FAR_ELEMENTS = 1024
 """Elements of a tile that is picked from the source itself."""
-_WARPS = 8
+_WARPS = THREADS // 32
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
+
+_TILES = record(
+    __name__,
+    "Tiles",
+    [
+        ("first_block", np.uint32),
+        ("run", np.uint32),  # elements
+        ("source", np.uint64),
+        ("target", np.uint64),
+        ("a_extent", np.uint64),
+        ("x_extent", np.uint64),
+        ("a_source", np.int64),  # bytes from element to element, as the next two
+        ("x_source", np.int64),
+        ("a_target", np.int64),
+        ("a_tiles", np.uint32),
+        ("x_tiles", np.uint32),
+        ("count", np.uint32),  # tiles of the sample
+        ("a_tile", np.uint32),
+        ("x_tile", np.uint32),
+    ],
+)
 
 
 @cache
 def _far_record(outer: int) -> np.dtype:
-    return np.dtype(
-        [
-            ("first_block", np.uint32),
-            ("run", np.uint32),
-            ("source", np.uint64),
-            ("target", np.uint64),
-            ("a_extent", np.int64),
-            ("x_extent", np.int64),
-            ("a_source", np.int64),
-            ("x_source", np.int64),
-            ("a_target", np.int64),
-            ("a_tiles", np.uint32),
-            ("x_tiles", np.uint32),
-            ("count", np.uint32),
-            ("a_tile", np.uint32),
-            ("x_tile", np.uint32),
-            ("axes", np.int64, (outer, 3)),
-        ],
-        align=True,
-    )
+    return followed(_TILES, ("axes", AXIS, (outer,)))
 
 
 def copy_far_tiles(queue: Queue, axes: Axes, run_axis: int, x_axis: int, a_axis: int) -> None:
@@ -83,9 +88,9 @@ def copy_far_tiles(queue: Queue, axes: Axes, run_axis: int, x_axis: int, a_axis:
     ):
         records[name] = values
     if outer:
-        records["axes"][:, :, 0] = extents[:, outer]
-        records["axes"][:, :, 1] = strides[:, outer]
-        records["axes"][:, :, 2] = targets[:, outer]
+        records["axes"]["extent"] = extents[:, outer]
+        records["axes"]["source"] = strides[:, outer]
+        records["axes"]["target"] = targets[:, outer]
     launch_records(
         queue,
         kernel("transpose_direct.cu", "copy_far_tiles", _BITS[axes.itemsize]),

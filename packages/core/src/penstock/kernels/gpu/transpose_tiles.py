@@ -9,6 +9,8 @@ import numpy as np
 
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import launch_counted
+from penstock.kernels.gpu.shared import constant, enumeration, followed, record
+from penstock.kernels.gpu.strided_axes import AXIS
 from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import as_contiguous
 from penstock.tensors.gpu.queue import Queue
@@ -16,46 +18,52 @@ from penstock.tensors.gpu.queue import Queue
 if TYPE_CHECKING:
     from penstock.kernels.gpu.strided_axes import Axes
 
-STAGE_BYTES = 25600
-"""Shared memory of a block, as in ``transpose.cu``."""
+STAGE_BYTES = constant(__name__, "STAGE_BYTES", 25600, np.uint32)
+"""Shared memory of a block of ``transpose.cu``."""
 NESTED_BYTES = 272
 """Steps along `x` up to which a span may hold several of them."""
-PIXEL_SPAN_BYTES = 128
+PIXEL_SPAN_BYTES = constant(__name__, "PIXEL_SPAN_BYTES", 128, np.uint32)
 """Shared memory of a span of ``transpose_pixels.cu``, if the source is as wide."""
 _PIXEL_STAGE_BYTES, _SMALL_STAGE_BYTES = 52224, 30720
 """Shared memory of a block there: of four blocks on a multiprocessor, or of two before sm_80."""
-_THREADS, _PIXEL_THREADS = 128, 384
+_THREADS = constant(__name__, "THREADS", 128, np.uint32)
+_PIXEL_THREADS = constant(__name__, "PIXEL_THREADS", 384, np.uint32)
 """Of a block of ``transpose.cu``, and of ``transpose_pixels.cu``."""
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
+_ONE, _ONE_AN_X, _ONE_AN_A = enumeration(__name__, "Spans", ("ONE", "ONE_AN_X", "ONE_AN_A"))
+"""How many runs of memory the source of a tile is."""
+_TILES = record(
+    __name__,
+    "Tiles",
+    [
+        ("first_block", np.uint32),
+        ("run", np.uint32),  # elements
+        ("source", np.uint64),
+        ("target", np.uint64),
+        ("low", np.uint64),  # the memory that all of the source lies in
+        ("high", np.uint64),
+        ("a_extent", np.uint64),
+        ("x_extent", np.uint64),
+        ("a_source", np.int64),  # bytes from element to element, as the next two
+        ("x_source", np.int64),
+        ("a_target", np.int64),
+        ("a_tiles", np.uint32),
+        ("x_tiles", np.uint32),
+        ("a_tile", np.uint32),
+        ("x_tile", np.uint32),
+        ("spans", np.int32),  # see `Spans`
+        ("unit", np.uint32),  # bytes of a copy to shared memory: 4 or 16
+        ("pitch", np.uint32),  # from span to span in shared memory, in bytes
+        ("joined", np.uint32),  # whether rows of the output follow one another, written as _ONE
+    ],
+)
+
+
 @cache
 def _near_record(outer: int) -> np.dtype:
-    return np.dtype(
-        [
-            ("first_block", np.uint32),
-            ("run", np.uint32),
-            ("source", np.uint64),
-            ("target", np.uint64),
-            ("low", np.int64),
-            ("high", np.int64),
-            ("a_extent", np.int64),
-            ("x_extent", np.int64),
-            ("a_source", np.int64),
-            ("x_source", np.int64),
-            ("a_target", np.int64),
-            ("a_tiles", np.uint32),
-            ("x_tiles", np.uint32),
-            ("a_tile", np.uint32),
-            ("x_tile", np.uint32),
-            ("spans", np.uint32),
-            ("unit", np.uint32),
-            ("pitch", np.uint32),
-            ("joined", np.uint32),
-            ("axes", np.int64, (max(outer, 1), 3)),
-        ],
-        align=True,
-    )
+    return followed(_TILES, ("axes", AXIS, (max(outer, 1),)))
 
 
 def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: int) -> None:
@@ -152,7 +160,6 @@ def _describe(
         The number of blocks; that of each sample, if all have as many, else 0; the kernel's
         template argument `Inner`; and its dynamic shared memory in bytes.
     """
-    one, one_an_x, one_an_a = 0, 1, 2
     ndim = extents.shape[1]
     total, each, inner, shared = 0, 0, -1, 0
     for i in range(len(records)):
@@ -172,9 +179,9 @@ def _describe(
                 a_extent, a_source, a_target = extent, stride, step
             else:
                 place -= 1
-                record.axes[place, 0] = extent
-                record.axes[place, 1] = stride
-                record.axes[place, 2] = step
+                record.axes[place].extent = extent
+                record.axes[place].source = stride
+                record.axes[place].target = step
                 images *= extent
             step *= extent
             if stride < 0:
@@ -186,7 +193,7 @@ def _describe(
         if pixel_span_bytes:
             # A span an `x`, its first byte where it is within 16; `slot_of` adds 3 bytes a span.
             # A word tells where it is; six more are for pixels that follow the last.
-            spans = one_an_x
+            spans = _ONE_AN_X
             pitch = min(pixel_span_bytes, (a_extent * unit + 15 + 15) // 16 * 16)
             x = _even_part(x_extent, (stage_bytes - 16 - 24) // (pitch + 3 + 4))
             a = _even_part(a_extent, (pitch - 15) // unit)
@@ -194,7 +201,7 @@ def _describe(
             shared = max(shared, own)
         elif fast_axis == x_axis:
             # Mirrors: one span an `a`, as many as there is room for.
-            spans = one_an_a
+            spans = _ONE_AN_A
             x = max(stage_bytes - 64 - unit, 0) // max(x_step, 1) + 1
             x = x_extent if x >= x_extent else x // 32 * 32 if x >= 32 else x
             pitch = (x - 1) * x_step + unit + 32
@@ -211,7 +218,7 @@ def _describe(
                 dense = False
             if dense or (x_extent <= 1 and reach <= nested_bytes):
                 # Channels that lie within a step along `x`: one span has it all.
-                spans, pitch, a = one, 0, a_extent
+                spans, pitch, a = _ONE, 0, a_extent
                 x = max(stage_bytes - 32 - reach, 0) // max(x_step, 1) + 1
                 even = 256 * max(4 // itemsize, 1)
                 even = even if x >= even else 32 if x >= 32 else 1
@@ -221,7 +228,7 @@ def _describe(
                 x = x_extent if x >= x_extent else x // even * even
             elif x_extent <= 8:
                 # A long span an `x`, their beginnings in different banks.
-                spans, x = one_an_x, x_extent
+                spans, x = _ONE_AN_X, x_extent
                 room = (stage_bytes - 16) // max(x_extent, 1) - 176 - unit
                 a = max(room, 0) // max(a_step, 1) + 1
                 a = a_extent if a >= a_extent else a // 32 * 32 if a >= 32 else a
@@ -232,7 +239,7 @@ def _describe(
                 joined = run == 1 and a_target == x_extent * itemsize
             else:
                 # A span an `x`, their elements in different banks.
-                spans = one_an_x
+                spans = _ONE_AN_X
                 a = max(128 - unit, 0) // max(a_step, 1) + 1
                 a = min(a, a_extent)
                 pitch = (a - 1) * a_step + unit

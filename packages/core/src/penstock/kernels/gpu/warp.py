@@ -7,14 +7,19 @@ from typing import Any
 import numpy as np
 
 from penstock.kernels.cpu.warp import saturated_number
+from penstock.kernels.cpu.warp_image import RESTART
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.shared import record
+from penstock.kernels.gpu.records import THREADS
+from penstock.kernels.gpu.shared import constant, record
 from penstock.kernels.gpu.warp_matrices import DeviceMatrices
 from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import DeviceBatch, shape_rows
 from penstock.tensors.gpu.queue import Queue
 
-TILE_WIDTH, STRIP_WIDTH, TILE_ROWS, THREADS = 64, 256, 32, 256
+TILE_WIDTH = constant(__name__, "TILE_WIDTH", 64)
+TILE_ROWS = constant(__name__, "TILE_ROWS", 32)
+STRIP_WIDTH = constant(__name__, "RESTART", RESTART)
+"""Elements of a row after which coordinates start afresh."""
 MOST_CHANNELS = 4
 """Pixels of more channels, and batches of several numbers of channels, have a kernel in common."""
 

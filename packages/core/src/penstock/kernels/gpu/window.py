@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
-from penstock.kernels.gpu.shared import enumeration, followed, record
+from penstock.kernels.gpu.shared import constant, enumeration, followed, record
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
 from penstock.tensors.gpu.queue import Queue
 
@@ -30,7 +30,8 @@ _POLICIES = dict(
     )
 )
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
-_CHUNK = 2048
+_CHUNK = constant(__name__, "CHUNK", 2048, np.int64)
+"""Elements of a row that threads write one after the other."""
 _LONGEST_RUN = 64
 _AXIS = record(
     __name__,

@@ -6,7 +6,7 @@
 #include "as_float.cuh"
 #include "strided_copy_blocks.cuh"
 
-constexpr uint32 BLOCK = 256;
+#include "records:THREADS"
 constexpr int LANES = 16, PHASES = 32;
 
 #include "audio_resample:Clip"
@@ -27,12 +27,12 @@ template <typename Out> __device__ __forceinline__ Out finished(float value) {
 }
 
 template <typename In, typename Out>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(THREADS)
 resample_audio(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, uint64 weights,
                int32 taps, int32 lobes, float factor, float summand, float scale) {
   const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
   const Clip& clip = *reinterpret_cast<const Clip*>(share.record);
-  const int64 begin = int64(share.block) * BLOCK, number = begin + threadIdx.x;
+  const int64 begin = int64(share.block) * THREADS, number = begin + threadIdx.x;
   if (number >= clip.out_frames) return;
   const double block_place = begin * clip.step;
   const double block = floor(block_place);

@@ -2,7 +2,7 @@
 // of kernels/cpu/bands_loops.py, with the same arithmetic in the same order.
 #include "common.cuh"
 
-constexpr int THREADS = 256;
+#include "records:THREADS"
 
 #include "bands:Sample"
 

@@ -2,7 +2,7 @@
 #include "common.cuh"
 #include "strided_copy_blocks.cuh"
 
-constexpr uint32 THREADS = 256;
+#include "records:THREADS"
 
 #include "box_encoder:Boxes"
 

@@ -4,18 +4,11 @@
 #include "staging.cuh"
 #include "strided_copy_blocks.cuh"
 
-template <typename Body> struct ColorSample {
-  uint32 first_block;
-  int32 shift;         // pixels of the first tile that are in front of the sample
-  const char* source;  // of the first pixel
-  char* out;           // one run of memory
-  int64 pixels;
-  const char *low, *high;  // of a view: where its first byte is, and the end of its last
-  int64 outer, row;        // bytes between neighbours
-  int32 pixel, channel;
-  int32 height, width;
-  int32 turns;  // tiles of a block
-  int32 padding;
+#include "records:THREADS"
+
+#include "color:ColorPlace"
+
+template <typename Body> struct ColorSample : ColorPlace {
   typename Body::Numbers numbers;
 };
 
@@ -25,7 +18,7 @@ template <typename Body> struct ColorTile {
   using In = typename Body::In;
   using Out = typename Body::Out;
   static constexpr int CIN = Body::in_channels, COUT = Body::out_channels;
-  static constexpr int WARPS = 8;
+  static constexpr int WARPS = THREADS / 32;
   static constexpr int EACH = 16 / (sizeof(In) > sizeof(Out) ? sizeof(In) : sizeof(Out));
   static constexpr int CHUNK = 32 * EACH;  // pixels of a warp
   static constexpr int PIXELS = WARPS * CHUNK;
@@ -281,7 +274,7 @@ __device__ __forceinline__ void leave(const ColorSample<Body>& s, int64 first, c
 // A block makes some tiles, one after the other, and each of its warps a part of each: while one part
 // is worked on, the next is copied to shared memory.
 template <typename Body, bool View>
-__global__ void __launch_bounds__(256, 4)
+__global__ void __launch_bounds__(THREADS, 4)
 color(const uint8* records, uint32 pitch, uint32 count, uint32 uniform) {
   using Tile = ColorTile<Body>;
   __shared__ __align__(16) uint8 memory[View ? 1 : 2][Tile::WARPS * Tile::BYTES];

@@ -3,7 +3,7 @@
 #include "arithmetic_types.cuh"
 #include "strided_copy_blocks.cuh"
 
-constexpr uint32 THREADS = 256;
+#include "records:THREADS"
 
 #include "correlate:Border"
 #include "correlate:Image"

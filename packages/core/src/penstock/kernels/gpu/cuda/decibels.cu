@@ -1,7 +1,8 @@
 // Decibels of whole samples, and the largest number of each.
 #include "decibels.cuh"
 
-constexpr int THREADS = 256, PER_THREAD = 8;
+#include "records:THREADS"
+#include "decibels:EACH"
 
 #include "decibels:Sample"
 
@@ -9,11 +10,11 @@ __global__ void __launch_bounds__(THREADS)
 largest(const Sample* __restrict__ samples, uint32 blocks_per_sample) {
   const Sample sample = samples[blockIdx.x / blocks_per_sample];
   const float* const source = reinterpret_cast<const float*>(sample.source);
-  const int64 first = int64(blockIdx.x % blocks_per_sample) * THREADS * PER_THREAD;
+  const int64 first = int64(blockIdx.x % blocks_per_sample) * THREADS * EACH;
   if (first >= sample.size) return;
   float found = 0.0f;
 #pragma unroll
-  for (int n = 0; n < PER_THREAD; n++) {
+  for (int n = 0; n < EACH; n++) {
     const int64 i = first + n * THREADS + threadIdx.x;
     if (i >= sample.size) break;
     const float value = __ldg(source + i);
@@ -28,12 +29,12 @@ decibels(const Sample* __restrict__ samples, uint32 blocks_per_sample, float ref
   const Sample sample = samples[blockIdx.x / blocks_per_sample];
   const float* const source = reinterpret_cast<const float*>(sample.source);
   float* const out = reinterpret_cast<float*>(sample.out);
-  const int64 first = int64(blockIdx.x % blocks_per_sample) * THREADS * PER_THREAD;
+  const int64 first = int64(blockIdx.x % blocks_per_sample) * THREADS * EACH;
   if (first >= sample.size) return;
   const DecibelScale scale = {reference, smallest, factor};
   const float inverse = inverse_reference(scale, reinterpret_cast<const uint32*>(sample.largest));
 #pragma unroll
-  for (int n = 0; n < PER_THREAD; n++) {
+  for (int n = 0; n < EACH; n++) {
     const int64 i = first + n * THREADS + threadIdx.x;
     if (i < sample.size) out[i] = decibels_of(source[i], inverse, scale);
   }

@@ -1,11 +1,12 @@
 // Conversion of decoded images whose rows stay rows.
 #include "decode_convert.cuh"
 
-constexpr int kPixels = 8;
+#include "decode.convert:BYTES_EACH"
+#include "decode.convert:PIXELS_EACH"
 
-// What a thread converts at once: 16 bytes of the larger type.
+// What a thread converts at once: BYTES_EACH of the larger type.
 template <typename In, typename Out>
-constexpr int kElements = 16 / (sizeof(In) > sizeof(Out) ? sizeof(In) : sizeof(Out));
+constexpr int kElements = BYTES_EACH / (sizeof(In) > sizeof(Out) ? sizeof(In) : sizeof(Out));
 
 template <typename T, int count> struct alignas(sizeof(T) * count) Pack { T values[count]; };
 
@@ -37,17 +38,17 @@ __global__ void convert_elements(const DecodedImage *images) {
 }
 
 // Any image whose rows are rows of what is stored, in whatever direction.
-// Grid: pieces of blockDim.x * kPixels pixels, images. Neighbours handle neighbouring pixels.
+// Grid: pieces of blockDim.x * PIXELS_EACH pixels, images. Neighbours handle neighbouring pixels.
 template <typename In, typename Out>
 __global__ void convert_pixels(const DecodedImage *images, const float *matrix) {
   const DecodedImage image = images[blockIdx.y];
   const uint32 width = image.width, count = uint32(image.height) * width;
   const In *source = reinterpret_cast<const In *>(image.source);
   Out *target = reinterpret_cast<Out *>(image.target);
-  uint32 pixel = blockIdx.x * blockDim.x * kPixels + threadIdx.x;
+  uint32 pixel = blockIdx.x * blockDim.x * PIXELS_EACH + threadIdx.x;
   if (pixel >= count) return;
   uint32 row = pixel / width, column = pixel % width;
-  for (int k = 0; k < kPixels && pixel < count; k++) {
+  for (int k = 0; k < PIXELS_EACH && pixel < count; k++) {
     store_pixel<In, Out>(
         source + row * image.row_step + column * image.column_step,
         target + int64(pixel) * image.channels, image.channels, matrix);

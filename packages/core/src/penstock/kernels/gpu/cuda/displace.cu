@@ -2,7 +2,7 @@
 #include "cast.cuh"
 #include "strided_copy_blocks.cuh"
 
-constexpr int THREADS = 256;
+#include "records:THREADS"
 
 #include "displace:Displaced"
 

@@ -1,7 +1,9 @@
 // Equalization of histograms: the device's side of kernels/cpu/equalize.py, bit by bit.
 #include "strided_copy_blocks.cuh"
 
-constexpr int THREADS = 256, LEVELS = 256;
+#include "records:THREADS"
+constexpr int LEVELS = 256;
+static_assert(LEVELS == THREADS, "each thread has a level of its own");
 
 #include "equalize:Images"
 

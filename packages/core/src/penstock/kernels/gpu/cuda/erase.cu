@@ -1,8 +1,8 @@
 // Regions of samples filled with values, one for all or one a channel.
 #include "strided_copy_blocks.cuh"
 
-constexpr uint32 THREADS = 256;
-constexpr int AXES = 8;
+#include "records:THREADS"
+#include "erase:AXES"
 
 #include "erase:Region"
 

@@ -1,7 +1,8 @@
 // Filters along any one axis, with a window of any size.
 #include "filter.cuh"
 
-constexpr int THREADS = 256, EACH = 4;
+#include "records:THREADS"
+#include "filter:EACH"
 
 #include "filter:AxisSample"
 

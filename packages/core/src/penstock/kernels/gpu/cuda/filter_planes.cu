@@ -7,7 +7,8 @@
 #include "filter.cuh"
 #include "packed_rows.cuh"
 
-constexpr int ACROSS = 8, MOST_ROWS = 128;
+constexpr int ACROSS = 8;
+#include "filter:MOST_ROWS"
 
 #include "filter:PlanesSample"
 
@@ -16,7 +17,10 @@ __device__ constexpr int threads_of(int channels, int columns) {
 }
 
 // Rows at a time: registers of a thread hold them, and `Reach` more on both sides.
-template <int Reach> constexpr int rows_of = Reach <= 8 ? 16 : 8;
+#include "filter:ROWS_OF_LONG"
+#include "filter:ROWS_OF_SHORT"
+#include "filter:SHORT_REACH"
+template <int Reach> constexpr int rows_of = Reach <= SHORT_REACH ? ROWS_OF_SHORT : ROWS_OF_LONG;
 
 // Blocks that are to share a multiprocessor, which says how many registers a thread may have: no
 // more than it needs.

@@ -2,7 +2,8 @@
 #include "common.cuh"
 #include "strided_copy_blocks.cuh"
 
-constexpr uint32 THREADS = 256, EACH = 8;
+#include "records:THREADS"
+#include "grid_mask:EACH"
 
 #include "grid_mask:Image"
 

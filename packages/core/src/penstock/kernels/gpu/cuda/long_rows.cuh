@@ -1,11 +1,11 @@
 // Long rows of up to four columns: how blocks of threads go through them by vectors.
 //
-// Threads take vectors that are `THREADS` apart. With 192 threads that is a multiple of every number
+// Threads take vectors that are `ROW_THREADS` apart. With 192 threads that is a multiple of every number
 // of columns, so each element of a thread's vectors stays in one column.
 #pragma once
 #include "common.cuh"
 
-constexpr int THREADS = 192;
+#include "normalize_blocks:ROW_THREADS"
 
 #include "normalize_blocks:Rows"
 

@@ -1,7 +1,8 @@
 // Numbers replaced by what a table has for them: the device's side of kernels/cpu/lookup.py.
 #include "strided_copy_blocks.cuh"
 
-constexpr uint32 THREADS = 256, EACH = 8;
+#include "records:THREADS"
+#include "lookup:EACH"
 
 #include "lookup:Numbers"
 

@@ -2,7 +2,7 @@
 #include "as_float.cuh"
 #include "strided_copy_blocks.cuh"
 
-constexpr int THREADS = 256;
+#include "records:THREADS"
 
 #include "points:Points"
 

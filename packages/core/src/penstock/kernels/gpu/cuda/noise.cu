@@ -2,7 +2,8 @@
 #include "cast.cuh"
 #include "strided_copy_blocks.cuh"
 
-constexpr uint32 THREADS = 256, EACH = 8;
+#include "records:THREADS"
+#include "noise:EACH"
 
 #include "noise:Noisy"
 

@@ -3,7 +3,7 @@
 // A running sum has an order, so a thread computes that of one interval; intervals are independent.
 #include "strided_copy_blocks.cuh"
 
-constexpr uint32 THREADS = 256;
+#include "records:THREADS"
 
 #include "nonsilent:Signal"
 

@@ -7,7 +7,7 @@
 #pragma once
 #include "common.cuh"
 
-constexpr int THREADS = 256;
+#include "records:THREADS"
 
 #include "normalize_blocks:Shape"
 

@@ -28,10 +28,10 @@ __device__ __noinline__ void finish_row(const Sample& sample, int64 outer,
 }
 
 template <typename In, int Columns>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(ROW_THREADS)
 estimate_rows(const Sample* __restrict__ samples, uint32 blocks_per_sample, double ddof,
               double epsilon, double scale) {
-  static_assert(Columns * 32 <= THREADS, "a warp puts together the moments of a column");
+  static_assert(Columns * 32 <= ROW_THREADS, "a warp puts together the moments of a column");
   __shared__ bool is_last;
   const uint32 number = blockIdx.x / blocks_per_sample;
   const Sample& sample = samples[number];

@@ -1,7 +1,7 @@
 // From the moments of parts to what data is normalised by.
 #include "moments.cuh"
 
-constexpr int THREADS = 256;
+#include "records:THREADS"
 
 #include "normalize_moments:Merge"
 

@@ -4,7 +4,7 @@
 #include "normalize_moments:RowsSample"
 
 template <typename T, int Columns>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(ROW_THREADS)
 moments_of_rows(const RowsSample* __restrict__ samples, int32 blocks_per_sample) {
   const uint32 number = blockIdx.x / uint32(blocks_per_sample);
   const RowsSample& sample = samples[number];

@@ -38,8 +38,8 @@ template <typename T, int Columns>
 __device__ __forceinline__ void write_moments(const T* elements, const Row<Columns>& row,
                                               Moments* to) {
   constexpr int length = 16 / sizeof(T);
-  constexpr int PARTS = is_exact<T> ? THREADS / 32 : 3;  // that are added up at the end
-  __shared__ Sums<is_exact<T>> shared[Columns][is_exact<T> ? PARTS : THREADS];
+  constexpr int PARTS = is_exact<T> ? ROW_THREADS / 32 : 3;  // that are added up at the end
+  __shared__ Sums<is_exact<T>> shared[Columns][is_exact<T> ? PARTS : ROW_THREADS];
   const int thread = threadIdx.x;
 
   // In the order of columns as the thread's vectors begin.
@@ -52,15 +52,15 @@ __device__ __forceinline__ void write_moments(const T* elements, const Row<Colum
   const uint4* const vectors = reinterpret_cast<const uint4*>(elements + row.head);
   constexpr int together = 8;  // reads that are under way before the first is needed
 #pragma unroll 1
-  for (int v = thread; v < row.vectors; v += together * THREADS) {
+  for (int v = thread; v < row.vectors; v += together * ROW_THREADS) {
     uint4 found[together];
 #pragma unroll
     for (int n = 0; n < together; n++) {
-      if (v + n * THREADS < row.vectors) found[n] = __ldg(vectors + v + n * THREADS);
+      if (v + n * ROW_THREADS < row.vectors) found[n] = __ldg(vectors + v + n * ROW_THREADS);
     }
 #pragma unroll
     for (int n = 0; n < together; n++) {
-      if (v + n * THREADS < row.vectors) add_vector(found[n], origins, sums);
+      if (v + n * ROW_THREADS < row.vectors) add_vector(found[n], origins, sums);
     }
   }
 
@@ -88,7 +88,7 @@ __device__ __forceinline__ void write_moments(const T* elements, const Row<Colum
   } else {
 #pragma unroll
     for (int j = 0; j < Columns; j++) shared[row.column(j)][thread] = sums[j].all();
-    for (int half = THREADS / 2; half >= PARTS; half /= 2) {
+    for (int half = ROW_THREADS / 2; half >= PARTS; half /= 2) {
       __syncthreads();
       if (thread < half) {
 #pragma unroll

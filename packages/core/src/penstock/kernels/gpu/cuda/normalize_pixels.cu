@@ -18,7 +18,7 @@ __device__ __forceinline__ bool has(const int (&part)[2], int value) {
 // elements of a frame, in bytes of the source and in elements of the output.
 template <typename In, typename Out, int G, int MODE, bool CHECKED, typename Offset,
           typename Colors = ColorsAsTheyAre>
-__global__ void __launch_bounds__(BLOCK, 4)
+__global__ void __launch_bounds__(THREADS, 4)
     normalize_pixels(const uint8* records, uint32 pitch, uint32 count, uint32 uniform,
                      const uint8* colors) {
   // Channels of the output: three may be padded.
@@ -72,8 +72,8 @@ __global__ void __launch_bounds__(BLOCK, 4)
     bool wanted[ITEMS];
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
-      wanted[i] = threadIdx.x + i * BLOCK < units;
-      const uint32 unit = first_unit + (wanted[i] ? threadIdx.x + i * BLOCK : 0);
+      wanted[i] = threadIdx.x + i * THREADS < units;
+      const uint32 unit = first_unit + (wanted[i] ? threadIdx.x + i * THREADS : 0);
       const uint32 down = rows(unit);
       const int y = first_row + down;
       int x = unit - down * row_units;
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(BLOCK, 4)
         } else {
           value = finish.template outside<Out>(channel);
         }
-        if (wanted[i]) place[MODE == SCATTERED ? scattered[i] : i * BLOCK * step] = value;
+        if (wanted[i]) place[MODE == SCATTERED ? scattered[i] : i * THREADS * step] = value;
       }
     }
     if constexpr (STAGED) {

@@ -4,9 +4,9 @@
 #include "pixel_finish.cuh"
 #include "strided_copy_blocks.cuh"
 
-constexpr int BLOCK = 256;           // threads
-constexpr int ITEMS = 4;             // units a thread makes
-constexpr int UNITS = BLOCK * ITEMS; // of a block, neighbours in the output
+#include "records:THREADS"
+#include "normalize_pixels:ITEMS"
+constexpr int UNITS = THREADS * ITEMS; // of a block, neighbours in the output
 
 // How an output is written: element by element; or, where its pixels make up one run of memory,
 // channels together or in planes, as such runs.
@@ -52,7 +52,7 @@ template <typename Out> struct Runs {
     const int begin = shift(target), end = begin + count;
     const Out* source = memory + run * ELEMENTS;
     target -= begin;
-    for (int first = threadIdx.x * PER_ACCESS; first < end; first += BLOCK * PER_ACCESS) {
+    for (int first = threadIdx.x * PER_ACCESS; first < end; first += THREADS * PER_ACCESS) {
       if (first >= begin && first + PER_ACCESS <= end) {
         *reinterpret_cast<uint4*>(target + first) = *reinterpret_cast<const uint4*>(source + first);
       } else {

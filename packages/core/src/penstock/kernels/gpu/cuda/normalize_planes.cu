@@ -10,10 +10,8 @@
 #include "staging.cuh"
 #include "vector_store.cuh"
 
-constexpr int STAGE_BYTES = 13824, LINE = 128;
-// Threads of a block. Where little is written, blocks are small and many of them resident: the loads
-// of some are under way while others store.
-template <typename Out> constexpr int THREADS = sizeof(Out) == 4 ? 256 : 128;
+#include "normalize_pixels:STAGE_BYTES"
+constexpr int LINE = 128;
 // Threads on a multiprocessor, for the compiler to find the registers.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr int RESIDENT = 1024;
@@ -100,8 +98,8 @@ template <int Pixel> __device__ __forceinline__ Work work_of(const Share& share)
   return work;
 }
 
-template <typename In, typename Out, int G, typename Colors = ColorsAsTheyAre>
-__global__ void __launch_bounds__(THREADS<Out>, RESIDENT / THREADS<Out>)
+template <typename In, typename Out, int G, int Threads, typename Colors = ColorsAsTheyAre>
+__global__ void __launch_bounds__(Threads, RESIDENT / Threads)
     normalize_planes(const uint8* records, uint32 pitch, uint32 count, uint32 uniform,
                      const uint8* colors) {
   __shared__ __align__(16) uint8 memory[STAGE_BYTES];
@@ -119,7 +117,7 @@ __global__ void __launch_bounds__(THREADS<Out>, RESIDENT / THREADS<Out>)
   }
   __syncthreads();
   const Work& work = shared_work;
-  stage_spans<16>(memory, work.pitch, work.spans, work.low, work.high, arrivals, THREADS<Out>);
+  stage_spans<16>(memory, work.pitch, work.spans, work.low, work.high, arrivals, Threads);
   const int columns = work.columns, run = work.run, step = work.backwards ? -PIXEL : PIXEL;
   const int gap = int(work.pitch) - columns * step;
   const bool even = work.even;
@@ -131,7 +129,7 @@ __global__ void __launch_bounds__(THREADS<Out>, RESIDENT / THREADS<Out>)
       memory + (work.spans.source & 15) + (work.backwards ? (columns - 1) * PIXEL : 0);
   if constexpr (Colors::present) {
     change_rows<Colors, In>(colors, work.sample, memory + (work.spans.source & 15),
-                            work.spans.count, even ? run : columns, work.pitch, THREADS<Out>);
+                            work.spans.count, even ? run : columns, work.pitch, Threads);
     __syncthreads();
   }
 #pragma unroll 1
@@ -148,20 +146,20 @@ __global__ void __launch_bounds__(THREADS<Out>, RESIDENT / THREADS<Out>)
     if (even) {
       const Picked ahead{picked.from, columns, PIXEL, 0};
 #pragma unroll 2
-      for (int v = v0; v < fours; v += THREADS<Out>)
+      for (int v = v0; v < fours; v += Threads)
         if (v >= 0)
           write_four<In, Out, true>(ahead, by_columns, head + 4 * v, mean, factor,
                                     to + head + 4 * v);
     } else {
 #pragma unroll 2
-      for (int v = v0; v < fours; v += THREADS<Out>)
+      for (int v = v0; v < fours; v += Threads)
         if (v >= 0)
           write_four<In, Out, false>(picked, by_columns, head + 4 * v, mean, factor,
                                      to + head + 4 * v);
     }
   }
   // What is left of each plane before the first four and behind the last.
-  for (int i = threadIdx.x; i < 8 * G; i += THREADS<Out>) {
+  for (int i = threadIdx.x; i < 8 * G; i += Threads) {
     const int c = i / 8, slot = i % 8;
     Out* const to = out + c * out_channel;
     const int phase = int(reinterpret_cast<uint64>(to) / sizeof(Out)) & 3;

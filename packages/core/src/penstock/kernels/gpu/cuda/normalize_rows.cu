@@ -4,7 +4,7 @@
 #include "normalize:RowsSample"
 
 template <typename In, typename Out, int Columns>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(ROW_THREADS)
 normalize_rows(const RowsSample* __restrict__ samples, int32 blocks_per_sample, float shift) {
   // Backwards: what moments were taken of last is still in the cache.
   const uint32 at = gridDim.x - 1 - blockIdx.x;

@@ -56,23 +56,23 @@ __device__ __forceinline__ void write_normalized(const In* from, Out* to, const 
       reinterpret_cast<uint64>(from + row.head) % sizeof(typename InVector::Words) == 0;
   constexpr int together = 4;  // reads that are under way before the first is needed
 #pragma unroll 1
-  for (int v = thread; v < row.vectors; v += together * THREADS) {
+  for (int v = thread; v < row.vectors; v += together * ROW_THREADS) {
     const int at = row.head + v * length;
     InVector in[together];
 #pragma unroll
     for (int n = 0; n < together; n++) {
-      if (v + n * THREADS < row.vectors)
-        in[n].template load<leaving>(from + at + n * THREADS * length, aligned);
+      if (v + n * ROW_THREADS < row.vectors)
+        in[n].template load<leaving>(from + at + n * ROW_THREADS * length, aligned);
     }
 #pragma unroll
     for (int n = 0; n < together; n++) {
-      if (v + n * THREADS >= row.vectors) continue;
+      if (v + n * ROW_THREADS >= row.vectors) continue;
       Vector<Out, length> out;
 #pragma unroll
       for (int i = 0; i < length; i++) {
         out.values[i] = scaled<Out>(scaling[i % Columns](in[n].values[i]));
       }
-      out.template store<leaving>(to + at + n * THREADS * length);
+      out.template store<leaving>(to + at + n * ROW_THREADS * length);
     }
   }
 

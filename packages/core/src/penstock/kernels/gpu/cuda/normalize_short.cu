@@ -2,7 +2,7 @@
 // is still in the cache.
 #include "normalize_scaling.cuh"
 
-constexpr int THREADS = 256;
+#include "records:THREADS"
 
 #include "normalize_short:Sample"
 

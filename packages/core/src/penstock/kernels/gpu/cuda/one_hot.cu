@@ -2,7 +2,8 @@
 #include "arithmetic_types.cuh"
 #include "strided_copy_blocks.cuh"
 
-constexpr uint32 THREADS = 256, EACH = 8;
+#include "records:THREADS"
+#include "one_hot:EACH"
 
 #include "one_hot:Labels"
 

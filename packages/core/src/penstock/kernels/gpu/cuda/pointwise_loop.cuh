@@ -5,6 +5,8 @@
 #include "pointwise.cuh"
 #include "sample_search.cuh"
 
+#include "records:THREADS"
+
 // What one access of memory brings.
 template <int size> struct Word;
 template <> struct Word<2> { using type = uint16; };
@@ -79,10 +81,10 @@ template <typename Index, int axes> struct Position {
 //   compute(at)             one element of the output
 // The first vector begins `shift` elements before the sample, so that the output's are aligned.
 template <typename Body>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(THREADS)
 pointwise(const typename Body::Sample* samples, int32 count, uint32 tiles_each, int32* faults) {
-  constexpr int length = Body::length, threads = 256;
-  constexpr int tile = threads * length * Body::count;
+  constexpr int length = Body::length;
+  constexpr int tile = THREADS * length * Body::count;
   // Samples of one shape have `tiles_each` tiles; for others that is 0.
   const uint32 sample =
       tiles_each ? blockIdx.x / tiles_each
@@ -96,7 +98,7 @@ pointwise(const typename Body::Sample* samples, int32 count, uint32 tiles_each, 
 
   if (!body.aligned()) {
 #pragma unroll 1
-    for (int i = threadIdx.x; i < tile; i += threads) {
+    for (int i = threadIdx.x; i < tile; i += THREADS) {
       const int64 at = first + i;
       if (at >= 0 && at < size) out[at] = body.compute(at);
     }
@@ -107,17 +109,17 @@ pointwise(const typename Body::Sample* samples, int32 count, uint32 tiles_each, 
     typename Body::Vectors vectors[Body::count];
     // All reads are under way before the first result is needed.
 #pragma unroll
-    for (int k = 0; k < Body::count; ++k) vectors[k] = body.read(start + k * threads * length);
+    for (int k = 0; k < Body::count; ++k) vectors[k] = body.read(start + k * THREADS * length);
 #pragma unroll
     for (int k = 0; k < Body::count; ++k) {
-      const int64 at = start + k * threads * length;
+      const int64 at = start + k * THREADS * length;
       put_vector(out + at, body.compute(vectors[k], at));
     }
     return;
   }
 #pragma unroll 1
   for (int k = 0; k < Body::count; ++k) {
-    const int64 at = start + k * threads * length;
+    const int64 at = start + k * THREADS * length;
     if (at >= 0 && at + length <= size) {
       put_vector(out + at, body.compute(body.read(at), at));
       continue;

@@ -83,7 +83,8 @@ template <typename T, int count> struct alignas(sizeof(T) * count) Elements {
   T values[count];
 };
 
-constexpr int THREADS = 256, ROUNDS = 8;  // evaluations of a thread
+#include "records:THREADS"
+#include "random:ROUNDS"
 
 template <typename Draw, typename Out>
 __global__ void __launch_bounds__(THREADS)

@@ -87,20 +87,21 @@ struct StateFlips {
   }
 };
 
-constexpr int STATE_THREADS = 256, STATE_ROUNDS = 4;  // elements of a thread
+#include "records:THREADS"
+#include "random_state:ROUNDS"
 
 template <typename Draw, typename Out>
-__global__ void __launch_bounds__(STATE_THREADS)
+__global__ void __launch_bounds__(THREADS)
 draw_state(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, uint64 key,
            uint64 sequence, uint64 offset, uint32 phase) {
   const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
   // A copy: what is stored could be part of the record, for all the compiler knows.
   const StateSample s = *reinterpret_cast<const StateSample*>(share.record);
   const Place place{key, sequence + uint64(s.number) * 65537, offset};
-  const int64 begin = int64(share.block) * (STATE_THREADS * STATE_ROUNDS);
+  const int64 begin = int64(share.block) * (THREADS * ROUNDS);
   Out* const out = reinterpret_cast<Out*>(s.out);
-  for (int round = 0; round < STATE_ROUNDS; ++round) {
-    const int64 at = begin + round * STATE_THREADS + threadIdx.x;
+  for (int round = 0; round < ROUNDS; ++round) {
+    const int64 at = begin + round * THREADS + threadIdx.x;
     if (at >= s.size) return;
     out[at] = Draw::template draw<Out>(s, place, phase + uint64(at) * 257);
   }

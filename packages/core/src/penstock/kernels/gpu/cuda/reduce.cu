@@ -4,7 +4,9 @@
 #include "arithmetic_types.cuh"
 #include "strided_copy_blocks.cuh"
 
-constexpr uint32 THREADS = 256, EACH = 64, AXES = 4;
+#include "records:THREADS"
+#include "reduce:AXES"
+#include "reduce:EACH"
 
 #include "reduce:Groups"
 #include "reduce:Step"

@@ -4,7 +4,7 @@
 #include "resample:BlendedSample"
 
 template <typename In>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(THREADS)
     blend_slices(const uint8* records, uint32 pitch, uint32 count, uint32 uniform) {
   const Share share = share_of({records, pitch, count, uniform}, blockIdx.x);
   const BlendedSample& s = *reinterpret_cast<const BlendedSample*>(share.record);
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(BLOCK)
     const float weight = counted == 1 ? 1.0f : __ldg(weights + k);
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
-      const int64 element = first + threadIdx.x + i * BLOCK;
+      const int64 element = first + threadIdx.x + i * THREADS;
       if (element >= s.elements) break;
       const float value = number_at<In>(source + element * int(sizeof(In)));
       sums[i] = element < in_vectors ? __fmaf_rn(weight, value, sums[i])
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(BLOCK)
   }
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
-    const int64 element = first + threadIdx.x + i * BLOCK;
+    const int64 element = first + threadIdx.x + i * THREADS;
     if (element < s.elements) s.out[slice * s.elements + element] = sums[i];
   }
 }

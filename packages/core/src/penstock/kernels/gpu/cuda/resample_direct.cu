@@ -41,7 +41,7 @@ __device__ __forceinline__ void blend_two(const char* top, const char* bottom,
 
 // MODE: how the output is written. TAPS along each axis: 1, at most 2, or, for 0, any number.
 template <typename In, typename Out, int G, int MODE, int TAPS>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(THREADS)
     resample_direct(const uint8* records, uint32 pitch, uint32 count, uint32 uniform, int rounds,
                     float low, float high) {
   constexpr int MOST = G == 3 ? 4 : G;  // channels of the output: three may be padded
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(BLOCK)
       const char* upper[ITEMS];
 #pragma unroll
       for (int i = 0; i < ITEMS; ++i) {
-        const uint32 unit = min(threadIdx.x + i * BLOCK, units - 1), down = rows(first_unit + unit);
+        const uint32 unit = min(threadIdx.x + i * THREADS, units - 1), down = rows(first_unit + unit);
         const uint32 y = first_row + down, x = first_unit + unit - down * row_units;
         upper[i] = source + __ldg(tops + y) * row + __ldg(lefts + x) * G;
         const uint64 one = reinterpret_cast<uint64>(upper[i]), other = one + row;
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(BLOCK)
       if (by_pairs) {
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
-          const uint32 unit = min(threadIdx.x + i * BLOCK, units - 1), down = rows(first_unit + unit);
+          const uint32 unit = min(threadIdx.x + i * THREADS, units - 1), down = rows(first_unit + unit);
           const uint32 y = first_row + down, x = first_unit + unit - down * row_units;
           blend_two<G>(upper[i], upper[i] + row, row_weights + 2 * int64(y), column_weights + 2 * x,
                        values[i]);
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(BLOCK)
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
     if (by_pairs) break;
-    const uint32 unit = min(threadIdx.x + i * BLOCK, units - 1);
+    const uint32 unit = min(threadIdx.x + i * THREADS, units - 1);
     const uint32 down = rows(first_unit + unit);
     const uint32 y = first_row + down, in_row = first_unit + unit - down * row_units;
     const uint32 x = groups > 1 ? in_row / groups : in_row;
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(BLOCK)
 
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
-    const uint32 unit = threadIdx.x + i * BLOCK;
+    const uint32 unit = threadIdx.x + i * THREADS;
     if (unit >= units) break;
     const uint32 down = rows(first_unit + unit);
     const uint32 in_row = first_unit + unit - down * row_units;

@@ -20,7 +20,7 @@ __device__ __forceinline__ void leave(const uint8* memory, const StagedTile& til
   // As many lanes for a run as it keeps busy, a power of two.
   const int bits = accesses <= 4 ? 2 : accesses <= 8 ? 3 : accesses <= 17 ? 4 : 5;
   const int lane = threadIdx.x & ((1 << bits) - 1);
-  for (int run = threadIdx.x >> bits; run < tile.planes * ROWS; run += BLOCK >> bits) {
+  for (int run = threadIdx.x >> bits; run < tile.planes * ROWS; run += THREADS >> bits) {
     const int y = run % ROWS, p = run / ROWS;
     if (y >= tile.rows) continue;
     const uint8* const bytes = memory + (y * tile.pitch + p * tile.plane);

@@ -9,10 +9,11 @@
 #include "resample.cuh"
 #include "resample_numbers.cuh"
 
-constexpr int ROWS = 32, BAND = 256;
+#include "resample:BAND"
+#include "resample:ROWS"
 // Elements of the band in front of the first that is wanted: words may begin before that.
 template <int G> constexpr int BAND_MARGIN = G == 3 ? 3 : 4;
-constexpr int BAND_BYTES = (BAND + 4) * ROWS * 4;
+#include "resample:BAND_BYTES"
 
 // Sums of N times four elements, for four rows.
 template <int N> struct LineSums {

@@ -9,16 +9,23 @@
 #include "resample_leave.cuh"
 #include "staging.cuh"
 
-constexpr int WARPS = BLOCK / 32, PASS_UNITS = 4 * WARPS;
+#include "resample:PASS_UNITS"
+#include "resample:PASSES"
+#include "resample:PASSES_OF_GROUPS"
+#include "resample:MOST_COLUMNS"
+#include "resample:MOST_TILES"
+#include "resample:STAGE_BYTES"
+
+constexpr int WARPS = THREADS / 32;
+static_assert(PASS_UNITS == 4 * WARPS, "four units a warp");
 // What a thread makes of a tile, at most: units of one element, or of more.
-template <int G> constexpr int PASSES = G == 1 ? 4 : 2;
-constexpr int STAGE_BYTES = 16896;
+template <int G> constexpr int PASSES_OF = G == 1 ? PASSES : PASSES_OF_GROUPS;
 // Behind what is staged, as much is read without being used.
 constexpr int STAGE_MARGIN = 544;
 // Elements of a band where there are several; behind them are the sums of the bands before.
 constexpr int SHORT_BAND = 128;
 // What is kept in shared memory, of the weights if there are no more.
-constexpr int MOST_ROW_TAPS = 16, MOST_COLUMN_WEIGHTS = 384, MOST_COLUMNS = BLOCK, MOST_TILES = 8;
+constexpr int MOST_ROW_TAPS = 16, MOST_COLUMN_WEIGHTS = 384;
 
 // What a block makes: columns and rows of the output.
 struct Work {
@@ -116,13 +123,13 @@ template <typename In, int G> struct UnitSums {
   __device__ __forceinline__ void keep(float4* memory) const {
 #pragma unroll
     for (int g = 0; g < G; ++g)
-      memory[g * BLOCK] = make_float4(sums[0][g], sums[1][g], sums[2][g], sums[3][g]);
+      memory[g * THREADS] = make_float4(sums[0][g], sums[1][g], sums[2][g], sums[3][g]);
   }
 
   __device__ __forceinline__ void resume(const float4* memory) {
 #pragma unroll
     for (int g = 0; g < G; ++g) {
-      const float4 four = memory[g * BLOCK];
+      const float4 four = memory[g * THREADS];
       sums[0][g] = four.x, sums[1][g] = four.y, sums[2][g] = four.z, sums[3][g] = four.w;
     }
   }
@@ -164,11 +171,11 @@ __device__ __forceinline__ void queue_lines(const ResampledSample& s, const Work
       source + max(reach, int64(0)) + size + 32 > work.high) {
     Arrivals none;
     const SpanTable spans = {source, stride, uint32(lines), uint32(size)};
-    queue_spans<16, false>(stage, pitch, spans, work.low, work.high, none, BLOCK);
+    queue_spans<16, false>(stage, pitch, spans, work.low, work.high, none, THREADS);
     return;
   }
   // Sixteen lines farther, memory begins at the same place within 16 bytes.
-  constexpr int LANES = 16, LINES = BLOCK / LANES;
+  constexpr int LANES = 16, LINES = THREADS / LANES;
   const int line = threadIdx.x / LANES, lane = threadIdx.x % LANES;
   const uint64 first = source + line * stride;
   const int phase = int(first & 15), end = phase + size;
@@ -187,7 +194,7 @@ __device__ __forceinline__ void queue_weights(const ResampledSample& s, const Wo
   const int taps = s.column_taps, count = tile.pixels * taps;
   const float* const from = s.column_weights + int64(work.first_column + tile.first) * taps;
   if (tile.staged_weights)
-    for (int i = threadIdx.x; i < count; i += BLOCK)
+    for (int i = threadIdx.x; i < count; i += THREADS)
       copy_async<4>(reinterpret_cast<uint8*>(weights + i), reinterpret_cast<const uint8*>(from + i));
 }
 
@@ -283,7 +290,7 @@ __device__ __forceinline__ void finish_unit(const UnitSums<In, G>& total, const 
 }
 
 template <typename In, typename Out, int G>
-__global__ void __launch_bounds__(BLOCK, 4)
+__global__ void __launch_bounds__(THREADS, 4)
     resample_tiles(const uint8* records, uint32 pitch, uint32 count, uint32 uniform, int rounds,
                    float low, float high) {
   DYNAMIC_SHARED(float4, band);
@@ -334,10 +341,10 @@ __global__ void __launch_bounds__(BLOCK, 4)
         queue_lines(s, work, next.staged_pitch, next.begin, next.end, pixel_bytes, stage);
     }
 
-    UnitSums<In, G> totals[PASSES<G>] = {};
+    UnitSums<In, G> totals[PASSES_OF<G>] = {};
     const int units = tile.pixels * groups;
 #pragma unroll
-    for (int pass = 0; pass < PASSES<G>; ++pass) {
+    for (int pass = 0; pass < PASSES_OF<G>; ++pass) {
       const int unit = pass * PASS_UNITS + 4 * warp + lane / 8;
       if (unit >= units) break;
       // If there are several bands, there is one pass.
@@ -366,7 +373,7 @@ __global__ void __launch_bounds__(BLOCK, 4)
     const Places<Out> places(reinterpret_cast<uint8*>(band), s);
     const Rounding rounded{rounds, low, high};
 #pragma unroll
-    for (int pass = 0; pass < PASSES<G>; ++pass) {
+    for (int pass = 0; pass < PASSES_OF<G>; ++pass) {
       const int unit = pass * PASS_UNITS + 4 * warp + lane / 8;
       if (unit >= units) break;
       const int x = groups > 1 ? unit / groups : unit, channel = (unit - x * groups) * G;

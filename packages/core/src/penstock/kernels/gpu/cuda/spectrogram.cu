@@ -6,7 +6,7 @@
 #include "decibels.cuh"
 #include "fourier.cuh"
 
-constexpr int THREADS = 256;
+#include "records:THREADS"
 
 // How spectra are found; see kernels/cpu/fourier.py.
 #include "spectrogram:Mode"

@@ -6,19 +6,15 @@
 #include "staging.cuh"
 #include "strided_copy_blocks.cuh"
 
-struct Rows {
-  uint32 first_block;
-  uint64 source, target;
-  uint64 width;      // of a row, in bytes
-  uint64 size;       // of the sample, in bytes
-  uint64 count;      // vectors of the sample, from the line on that it begins in
-  uint64 low, high;  // the memory that all rows of the source lie in, with what is between them
-  // Axes follow: at least one, which may stand still.
-};
+#include "strided_copy:Rows"
 
-constexpr uint32 THREADS = 128, ITEMS = 8, BYTES = 16, LINE = 128;
+#include "strided_copy:ITEMS"
+#include "strided_copy:LINE"
+#include "strided_copy:NARROW"
+#include "strided_copy:THREADS"
+
+constexpr uint32 BYTES = 16;  // of a vector
 constexpr uint32 BLOCK_BYTES = THREADS * ITEMS * BYTES;
-constexpr uint32 NARROW = 64;  // bytes of a row, from which on rows are copied to shared memory
 constexpr uint32 MOST_ROWS = BLOCK_BYTES / NARROW + 2;
 constexpr uint32 STAGE_BYTES = 24576;  // for all rows, each with up to 30 bytes around it
 constexpr uint64 FAR = 1u << 30;       // more bytes than a block looks at

@@ -47,11 +47,7 @@ __device__ __forceinline__ Quotient<uint64> divided(uint64 value, uint64 by) {
   return {whole, uint32(value) - whole * uint32(by)};
 }
 
-// An axis of samples on both sides; strides are in bytes.
-struct Axis {
-  uint64 extent;
-  int64 source, target;
-};
+#include "strided_axes:Axis"
 
 struct Offsets {
   int64 source, target;

@@ -7,8 +7,9 @@
 // word of the output.
 #include "transpose_tiles.cuh"
 
-constexpr uint32 THREADS = 128;
-constexpr uint32 STAGE_BYTES = 25600;
+#include "transpose_tiles:STAGE_BYTES"
+#include "transpose_tiles:THREADS"
+
 // Blocks on a multiprocessor, for the compiler to find the registers: Turing has less memory.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr uint32 BLOCKS = 2;

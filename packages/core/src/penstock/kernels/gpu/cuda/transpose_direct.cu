@@ -2,19 +2,10 @@
 // thread reads what it writes, word by word of the output.
 #include "strided_copy_blocks.cuh"
 
-struct Tiles {
-  uint32 first_block;
-  uint32 run;  // elements
-  uint64 source, target;
-  uint64 a_extent, x_extent;
-  int64 a_source, x_source, a_target;  // strides in bytes
-  uint32 a_tiles, x_tiles;
-  uint32 count;  // tiles of the sample
-  uint32 a_tile, x_tile;
-  // Axes follow.
-};
+#include "transpose_direct:Tiles"
 
-constexpr uint32 WARPS = 8;
+#include "records:THREADS"
+constexpr uint32 WARPS = THREADS / 32;
 
 // A tile: extents, and how far one goes in `from`, from which elements are picked, for a step.
 struct Box {
@@ -124,7 +115,7 @@ __device__ __forceinline__ void pick(const uint8* from, const Box& box, uint64 t
 }
 
 template <typename T>
-__global__ void __launch_bounds__(32 * WARPS)
+__global__ void __launch_bounds__(THREADS)
 copy_far_tiles(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform,
                int32 axis_count) {
   const uint32 warp = threadIdx.x / 32, lane = threadIdx.x & 31;

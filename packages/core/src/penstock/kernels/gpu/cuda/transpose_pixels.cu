@@ -8,13 +8,16 @@
 #include "transpose_tiles.cuh"
 #include "vector_store.cuh"
 
-constexpr uint32 THREADS = 384, WARPS = THREADS / 32;
+#include "transpose_tiles:PIXEL_SPAN_BYTES"
+#include "transpose_tiles:PIXEL_THREADS"
+
+constexpr uint32 THREADS = PIXEL_THREADS, WARPS = THREADS / 32;
 constexpr uint32 BYTES = 3;  // of a pixel
 constexpr uint32 VECTOR = 16, LINE = 128;
 constexpr uint32 TEAM = LINE / VECTOR;          // threads that write a line
 constexpr uint32 TEAMS = 32 / TEAM;             // of a warp
 constexpr uint32 PICKED = (VECTOR + 2) / BYTES; // pixels that have a byte in a vector
-constexpr uint32 SPAN_THREADS = 8;              // a span is of as many vectors at most
+constexpr uint32 SPAN_THREADS = PIXEL_SPAN_BYTES / VECTOR;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr uint32 BLOCKS = 2;  // on a multiprocessor, for the compiler to find the registers
 #else

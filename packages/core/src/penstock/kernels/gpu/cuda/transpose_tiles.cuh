@@ -4,23 +4,8 @@
 #include "staging.cuh"
 #include "strided_copy_blocks.cuh"
 
-enum Spans : uint32 { ONE, ONE_AN_X, ONE_AN_A };
-
-struct Tiles {
-  uint32 first_block;
-  uint32 run;  // elements
-  uint64 source, target;
-  uint64 low, high;  // the memory that all of the source lies in
-  uint64 a_extent, x_extent;
-  int64 a_source, x_source, a_target;  // strides in bytes
-  uint32 a_tiles, x_tiles;
-  uint32 a_tile, x_tile;
-  uint32 spans;
-  uint32 unit;    // bytes of a copy to shared memory: 4 or 16
-  uint32 pitch;   // from span to span in shared memory, in bytes
-  uint32 joined;  // whether rows of the output follow one another, and are written as one
-  // Axes follow.
-};
+#include "transpose_tiles:Spans"
+#include "transpose_tiles:Tiles"
 
 // A tile. Steps are distances in shared memory, in bytes, once the spans are there; the element that
 // is the first in the output lies at `origin`.

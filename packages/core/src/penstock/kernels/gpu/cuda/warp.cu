@@ -10,7 +10,7 @@
 constexpr int SEGMENT = 32;
 
 template <typename In, typename Out, int Rank, int Channels, bool Nearest>
-__global__ void __launch_bounds__(32 * WARPS)
+__global__ void __launch_bounds__(THREADS)
 warp(const Sample* __restrict__ samples, uint32 tiles_per_sample, bool clamp) {
   __shared__ float at[Rank][TILE_ROWS][PITCH];
   constexpr int pixel_bytes = Channels * int(sizeof(Out));

@@ -9,9 +9,13 @@
 #include "warp_sampling.cuh"
 #include "warp_steps.cuh"
 
-constexpr int WARPS = 8, THREADS = 32 * WARPS, ROWS = 32, RUN = 8, TILE_WIDTH = 64;
+#include "records:THREADS"
+#include "warp:TILE_ROWS"
+#include "warp:TILE_WIDTH"
+
+constexpr int WARPS = THREADS / 32, RUN = 8;
 constexpr int RUNS = RESTART / RUN, TILE_RUNS = TILE_WIDTH / RUN, TILES = RESTART / TILE_WIDTH;
-constexpr int WARP_ROWS = ROWS / WARPS;
+constexpr int WARP_ROWS = TILE_ROWS / WARPS;
 static_assert(TILE_RUNS * WARP_ROWS == 32, "a thread of a warp has a run of its tile's rows");
 // The box of a turned tile: 64 by 31 steps are 71.2 long, and two pixels more are neighbours. Rows
 // are 10 banks apart, so that runs of four rows meet in pairs at most.
@@ -30,7 +34,7 @@ struct Box {
 
 // Of points from the corners of a tile: coordinates only grow, or only fall, along rows and along
 // columns, so that there are no others beyond.
-__device__ __forceinline__ Box box_of(const float (&at)[2][ROWS][RUNS + 1], int last_row,
+__device__ __forceinline__ Box box_of(const float (&at)[2][TILE_ROWS][RUNS + 1], int last_row,
                                       int first_run, int end_run) {
   int low[2], count[2];
   bool fits = true;

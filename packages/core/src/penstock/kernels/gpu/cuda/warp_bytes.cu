@@ -13,24 +13,24 @@ constexpr int BLOCKS = 5;
 template <int Channels>
 __global__ void __launch_bounds__(THREADS, BLOCKS)
 warp_bytes(const Sample* __restrict__ samples, uint32 strips_per_sample, bool clamp) {
-  __shared__ float at[2][ROWS][RUNS + 1];
+  __shared__ float at[2][TILE_ROWS][RUNS + 1];
   __shared__ Box boxes[TILES];
   __shared__ __align__(16) uint32 pixels[BOX * BOX];
   constexpr int tile_bytes = TILE_WIDTH * Channels, staged_pitch = tile_bytes / 4 + 1;
-  __shared__ uint32 staged[ROWS][staged_pitch];
+  __shared__ uint32 staged[TILE_ROWS][staged_pitch];
 
   const uint32 number = blockIdx.x / strips_per_sample;
   const uint32 strip = blockIdx.x - number * strips_per_sample;
   const Sample& sample = samples[number];
   const uint32 across = sample.tiles_across, strip_row = strip / across;
-  const int first_row = strip_row * ROWS, run = strip - strip_row * across;
+  const int first_row = strip_row * TILE_ROWS, run = strip - strip_row * across;
   const int height = sample.canvas[1], width = sample.canvas[2];
   if (first_row >= height) return;  // of a smaller sample than others
-  const int rows = min(ROWS, height - first_row), count = min(RESTART, width - run * RESTART);
+  const int rows = min(TILE_ROWS, height - first_row), count = min(RESTART, width - run * RESTART);
   const int runs = (count + RUN - 1) / RUN, thread = threadIdx.x;
 
-  if (thread < 2 * ROWS) {
-    const int axis = thread / ROWS, row = thread % ROWS;
+  if (thread < 2 * TILE_ROWS) {
+    const int axis = thread / TILE_ROWS, row = thread % TILE_ROWS;
     locate_runs(sample, axis, first_row + row, run, runs, at[axis][row]);
   }
   __syncthreads();

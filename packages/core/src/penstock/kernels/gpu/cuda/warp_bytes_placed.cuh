@@ -31,7 +31,7 @@ template <typename Out, int OutChannels> struct Made {
   // So that vectors of four elements that neighbouring rows store use different banks.
   static constexpr int PITCH = OutChannels * PLANE + 4 * int(sizeof(Out));
   static constexpr int FRONT = 16;
-  static constexpr int BYTES = FRONT + ROWS * PITCH + 16;
+  static constexpr int BYTES = FRONT + TILE_ROWS * PITCH + 16;
 };
 
 // Stores a warp's rows of a tile, `Planes` runs of `size` bytes each; `out` is where the first belongs,
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(THREADS, 4)
 warp_bytes_placed(const PlacedSample* __restrict__ samples, uint32 strips_per_sample, bool clamp,
                   const uint8* numbers, uint32 pitch) {
   using Layout = Made<Out, OutChannels>;
-  __shared__ float at[2][ROWS][RUNS + 1];
+  __shared__ float at[2][TILE_ROWS][RUNS + 1];
   __shared__ Box boxes[TILES];
   __shared__ __align__(16) uint32 pixels[BOX * BOX];
   DYNAMIC_SHARED(uint8, memory);
@@ -111,17 +111,17 @@ warp_bytes_placed(const PlacedSample* __restrict__ samples, uint32 strips_per_sa
   const uint32 strip = blockIdx.x - number * strips_per_sample;
   const PlacedSample& sample = samples[number];
   const uint32 across = sample.tiles_across, strip_row = strip / across;
-  const int first_row = strip_row * ROWS;  // of the window
+  const int first_row = strip_row * TILE_ROWS;  // of the window
   if (first_row >= sample.size[1]) return;  // of a smaller sample than others
   const int begin = sample.first[2], run = begin / RESTART + int(strip - strip_row * across);
-  const int rows = min(ROWS, sample.size[1] - first_row);
+  const int rows = min(TILE_ROWS, sample.size[1] - first_row);
   // What is wanted of the strip's columns.
   const int low = max(begin - run * RESTART, 0);
   const int high = min(RESTART, begin + sample.size[2] - run * RESTART);
   const int runs = (high + RUN - 1) / RUN, thread = threadIdx.x;
 
-  if (thread < 2 * ROWS) {
-    const int axis = thread / ROWS, row = thread % ROWS;
+  if (thread < 2 * TILE_ROWS) {
+    const int axis = thread / TILE_ROWS, row = thread % TILE_ROWS;
     locate_runs(sample, axis, sample.first[1] + first_row + row, run, runs, at[axis][row]);
   }
   __syncthreads();

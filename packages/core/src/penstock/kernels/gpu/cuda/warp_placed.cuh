@@ -10,7 +10,7 @@
 // each sample's needs, `pitch` bytes apart.
 template <typename In, typename Mid, typename Out, int Rank, int Channels, bool Nearest,
           bool Normalized, typename Chain>
-__global__ void __launch_bounds__(32 * WARPS)
+__global__ void __launch_bounds__(THREADS)
 warp_placed(const PlacedSample* __restrict__ samples, uint32 tiles_per_sample, bool clamp,
             const uint8* numbers, uint32 pitch) {
   __shared__ float at[Rank][TILE_ROWS][PITCH];

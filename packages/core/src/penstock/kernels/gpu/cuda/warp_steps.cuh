@@ -2,7 +2,7 @@
 #pragma once
 #include "warp_sample.cuh"
 
-constexpr int RESTART = 256;  // elements of a row after which coordinates start afresh
+#include "warp:RESTART"
 
 // A coordinate of the first element of run number `run`, of RESTART elements, of a row. From one
 // element to the next, `matrix[axis][0]` has to be added, as on the CPU.

@@ -3,7 +3,11 @@
 #include "warp_sampling.cuh"
 #include "warp_steps.cuh"
 
-constexpr int TILE_WIDTH = 64, TILE_ROWS = 32, WARPS = 8;
+#include "records:THREADS"
+#include "warp:TILE_ROWS"
+#include "warp:TILE_WIDTH"
+
+constexpr int WARPS = THREADS / 32;
 constexpr int PATCH_WIDTH = 8, PATCH_ROWS = 4;
 // Odd: threads that write one row each, side by side, use different banks.
 constexpr int PITCH = TILE_WIDTH + 9;

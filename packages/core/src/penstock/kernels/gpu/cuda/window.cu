@@ -11,7 +11,8 @@
 
 #include "window:Window"
 
-constexpr int64 CHUNK = 2048;  // elements
+#include "records:THREADS"
+#include "window:CHUNK"
 
 // The coordinate in the data, of any extent but 0, that stands for one outside of it.
 __device__ __forceinline__ int64 mapped(int64 at, int64 extent, int32 policy) {
@@ -149,7 +150,7 @@ __device__ __forceinline__ void write_piece(const Row& row, const WindowAxis& ax
 // `fill_axis`: the axis whose coordinate chooses the fill value: an outer one, `x` (axis_count), the
 // run (axis_count + 1), or none (-1).
 template <typename In, typename Out>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(THREADS)
 window(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, int32 axis_count,
        uint32 lanes, int32 policy, const Out* fill, int32 fill_axis) {
   const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);

@@ -12,16 +12,17 @@ import numpy as np
 from penstock.kernels.cpu.decode.convert import ycbcr_matrix
 from penstock.kernels.cpu.decode.exif import UPRIGHT
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.shared import record
+from penstock.kernels.gpu.records import THREADS
+from penstock.kernels.gpu.shared import constant, record
 from penstock.tensors.gpu.queue import Queue
 
 _FILE = "decode_convert.cu"
 _TURNED_FILE = "decode_convert_turned.cu"
-_THREADS = 256
-_PIXELS_A_THREAD = 8
-_BYTES_A_THREAD = 16
-_TILE = 32
-_TILE_ROWS = 8
+_PIXELS_EACH = constant(__name__, "PIXELS_EACH", 8)
+_BYTES_EACH = constant(__name__, "BYTES_EACH", 16)
+"""What a thread converts at once, in the larger type."""
+_TILE = constant(__name__, "TILE", 32)
+_TILE_ROWS = constant(__name__, "TILE_ROWS", 8)
 _MOST_IMAGES = 65535
 
 _DESCRIPTOR = record(
@@ -113,11 +114,11 @@ def _launch_elements(
     queue: Queue, images: np.ndarray, native: np.dtype, target: np.dtype, matrix: np.uint64
 ) -> None:
     elements = int((_pixels(images) * images["channels"]).max())
-    a_thread = _BYTES_A_THREAD // max(native.itemsize, target.itemsize)
+    a_thread = _BYTES_EACH // max(native.itemsize, target.itemsize)
     queue.launch(
         kernel(_FILE, "convert_elements", native, target),
-        (-(-elements // (_THREADS * a_thread)), len(images), 1),
-        (_THREADS, 1, 1),
+        (-(-elements // (THREADS * a_thread)), len(images), 1),
+        (THREADS, 1, 1),
         queue.upload(images),
     )
 
@@ -127,8 +128,8 @@ def _launch_pixels(
 ) -> None:
     queue.launch(
         kernel(_FILE, "convert_pixels", native, target),
-        (-(-int(_pixels(images).max()) // (_THREADS * _PIXELS_A_THREAD)), len(images), 1),
-        (_THREADS, 1, 1),
+        (-(-int(_pixels(images).max()) // (THREADS * _PIXELS_EACH)), len(images), 1),
+        (THREADS, 1, 1),
         queue.upload(images),
         matrix,
     )
