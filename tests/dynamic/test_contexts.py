@@ -81,14 +81,14 @@ def test_what_nobody_holds_is_computed_but_not_kept():
     data = ndd.batch([1.0, 2.0])
     blocked = ndd.test_waiting(data)
     middle = ndd.test_counted(data)
-    slot = middle._slot
+    reference = middle._reference
     last = middle + 1
     del middle
     GATE.set()
     assert [t.item() for t in last.tensors] == [3.0, 5.0]
     assert [t.item() for t in blocked.tensors] == [2.0, 4.0]
     assert len(CALLS) == 2
-    del slot
+    del reference
 
 
 @pytest.mark.usefixtures("counted")
@@ -145,7 +145,7 @@ def test_end_of_a_context_finishes_its_work():
     with ndd.EvalContext(num_threads=2):
         results = [ndd.batch([float(k)] * 4) * 2 for k in range(50)]
     for k, result in enumerate(results):
-        assert result._slot.value is not None
+        assert result._reference.value is not None
         assert result.tensors[0].item() == 2 * k
 
 

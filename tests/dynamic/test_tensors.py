@@ -214,8 +214,8 @@ def test_what_is_converted_in_between_is_kept_though_nobody_holds_it_yet():
 
     context = ndd.EvalContext.current()
     with context._evaluator._work_lock:  # so that both calls are done in one chain
-        slot = construction._called("cast", ndd.batch([1.5, 2.0])._slot, dtype=ndd.uint8)
+        reference = construction._called("cast", ndd.batch([1.5, 2.0])._reference, dtype=ndd.uint8)
         other = ndd.batch([1.0, 2.0]) + 1
     context.evaluate_all()
-    assert [row.item() for row in slot.get().rows] == [2, 2]
+    assert [row.item() for row in reference.get().rows] == [2, 2]
     assert other.tensors[0].item() == 2.0

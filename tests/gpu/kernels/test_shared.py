@@ -18,7 +18,9 @@ ROOT = Path(package.__path__[0])
 MODULES = {path: ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
 PROGRAMS = {path.name: path.read_text("utf-8") for path in sorted((ROOT / "cuda").iterdir())}
 
-_DECLARATION = re.compile(r"^\s*(?:static )?(?:template <.*> )?(?:\[\[\w+\]\] )?constexpr \w+ (.*);", re.MULTILINE)
+_DECLARATION = re.compile(
+    r"^\s*(?:static )?(?:template <.*> )?(?:\[\[\w+\]\] )?constexpr \w+ (.*);", re.MULTILINE
+)
 _INCLUDED = re.compile(r'^#include "([\w.]+)(?::(\w+))?"', re.MULTILINE)
 _BOUND = re.compile(r"__launch_bounds__\(([^,)]*)")
 
@@ -60,7 +62,11 @@ def programs_of(module: ast.Module) -> set[str]:
     while open_:
         file = open_.pop()
         found.add(file)
-        included = [name for name, part in _INCLUDED.findall(PROGRAMS[file]) if not part and name in PROGRAMS]
+        included = [
+            name
+            for name, part in _INCLUDED.findall(PROGRAMS[file])
+            if not part and name in PROGRAMS
+        ]
         open_ += [name for name in included if name not in found]
     return found
 

@@ -38,7 +38,7 @@ def apply(operation: Operation, operands: tuple[Any, ...]) -> Any:
         If an operand is nothing to calculate with.
     """
     key: list[Any] = [operation.name]
-    slots: list[ValueReference] = []
+    references: list[ValueReference] = []
     size = None
     on_gpu = False
     for operand in operands:
@@ -56,30 +56,30 @@ def apply(operation: Operation, operands: tuple[Any, ...]) -> Any:
             if operand is None:
                 raise ArgumentValueError(f"An operand of `{operation.shown}` is None.")
             operand = calling.as_tensor(operand)
-        slot = operand._slot
+        reference = operand._reference
         key.append(None)
-        slots.append(slot)
-        other = slot.size
+        references.append(reference)
+        other = reference.size
         if other is not None and other != size:
             size = calling.common_size(_schema(), size, other)
-        if slot.device != "cpu":
+        if reference.device != "cpu":
             on_gpu = True
-    if not slots:
-        slots.append(calling.as_tensor(operands[0])._slot)
+    if not references:
+        references.append(calling.as_tensor(operands[0])._reference)
         key[1] = None
     if on_gpu:
         given = [operand for operand, part in zip(operands, key[1:], strict=True) if part is None]
-        slots = calling.on_device(_schema(), "gpu", slots, given, move=False)
+        references = calling.on_device(_schema(), "gpu", references, given, move=False)
         key.append("gpu")
     structure = tuple(key)
     found = CALLED.get(structure)
     if found is None and _is_one_of_many(structure):
-        slots = _with_numbers_as_data(operation, operands, structure, slots)
+        references = _with_numbers_as_data(operation, operands, structure, references)
         structure = (operation.name, *(None for _ in operands), *structure[len(operands) + 1 :])
         found = CALLED.get(structure)
     if found is None:
         found = CALLED.add(structure, _operation(operation, operands, structure, on_gpu))
-    return calling.invoke(found, tuple(slots), (), size)
+    return calling.invoke(found, tuple(references), (), size)
 
 
 def _is_one_of_many(structure: tuple[Any, ...]) -> bool:
@@ -100,10 +100,10 @@ def _with_numbers_as_data(
     operation: Operation,
     operands: tuple[Any, ...],
     structure: tuple[Any, ...],
-    slots: list[ValueReference],
+    references: list[ValueReference],
 ) -> list[ValueReference]:
     """The inputs of an operation, numbers among them."""
-    others = iter(slots)
+    others = iter(references)
     found = []
     for operand, part in zip(operands, structure[1:], strict=False):
         if part is None:

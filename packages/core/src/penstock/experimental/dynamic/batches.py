@@ -14,7 +14,7 @@ from penstock.errors import (
     OutOfRangeError,
 )
 from penstock.experimental.dynamic import arithmetic, calling, indexing
-from penstock.experimental.dynamic.construction import batch_slot, stacked, tensor_slot
+from penstock.experimental.dynamic.construction import batch_reference, stacked, tensor_reference
 from penstock.experimental.dynamic.devices import Device, DeviceLike
 from penstock.experimental.dynamic.dtypes import BY_TYPE_ID, DType
 from penstock.experimental.dynamic.sizes import checked_size
@@ -83,15 +83,15 @@ class Batch(calling.TensorHandle):
             )
         if tensors is None:
             raise ArgumentValueError("A Batch is made of `tensors`, which must be given.")
-        self._slot = batch_slot(tensors, dtype, device, layout, copy=copy)
+        self._reference = batch_reference(tensors, dtype, device, layout, copy=copy)
         self._hold()
 
     @classmethod
-    def _of(cls, slot: ValueReference) -> Batch:
-        """The batch that a call will put into `slot`."""
+    def _of(cls, reference: ValueReference) -> Batch:
+        """The batch that a call will put into `reference`."""
         self = cls.__new__(cls)
-        self._slot = slot
-        slot.holder = weakref.ref(self)
+        self._reference = reference
+        reference.handle = weakref.ref(self)
         return self
 
     @staticmethod
@@ -124,14 +124,14 @@ class Batch(calling.TensorHandle):
         ):
             raise ArgumentValueError("A batch cannot be broadcast; give a single sample.")
         batch_size = checked_size(batch_size, least=0)
-        slot = tensor_slot(sample, dtype, device, None, copy=False)
+        reference = tensor_reference(sample, dtype, device, None, copy=False)
         return Batch._of(
             derived(
-                [slot],
+                [reference],
                 lambda value: repeated(value, batch_size),
-                slot.spec,
+                reference.spec,
                 batch_size,
-                slot.device,
+                reference.device,
             )
         )
 
@@ -140,34 +140,34 @@ class Batch(calling.TensorHandle):
     @property
     def batch_size(self) -> int:
         """Number of samples."""
-        size = self._slot.size
+        size = self._reference.size
         assert size is not None
         return size
 
     @property
     def dtype(self) -> DType:
         """Element type."""
-        return BY_TYPE_ID[self._slot.spec.dtype]
+        return BY_TYPE_ID[self._reference.spec.dtype]
 
     @property
     def device(self) -> Device:
         """Where the samples are."""
-        device = self._slot.device
+        device = self._reference.device
         return _CPU if device == "cpu" else Device("gpu", device)  # type: ignore[arg-type]
 
     @property
     def layout(self) -> str | None:
         """One letter for each axis of a sample; `None` if nothing is known about them."""
-        slot = self._slot
-        value = slot.value
-        return (slot.spec.layout if value is None else value.spec.layout) or None
+        reference = self._reference
+        value = reference.value
+        return (reference.spec.layout if value is None else value.spec.layout) or None
 
     @property
     def ndim(self) -> int:
         """Number of axes of a sample."""
-        found = self._slot.spec.ndim
+        found = self._reference.spec.ndim
         if found is None:
-            found = self._slot.get().spec.ndim
+            found = self._reference.get().spec.ndim
             if found is None:
                 shapes = self.shape
                 found = len(shapes[0]) if shapes else 0
@@ -176,7 +176,7 @@ class Batch(calling.TensorHandle):
     @property
     def shape(self) -> list[tuple[int, ...]]:
         """Extents of each sample; waits until they are known."""
-        value = self._slot.get()
+        value = self._reference.get()
         batch = value.batch
         if batch is not None:
             return [tuple(shape) for shape in batch.shapes.tolist()]
@@ -223,7 +223,7 @@ class Batch(calling.TensorHandle):
         Exception
             What went wrong in making them.
         """
-        self._slot.get()
+        self._reference.get()
         return self
 
     def cpu(self) -> Batch:
@@ -261,7 +261,7 @@ class Batch(calling.TensorHandle):
             If samples have different shapes, or cannot be shared as they should.
         """
         torch = torch_module()
-        found, shared = stacked(self._slot, pad=pad)
+        found, shared = stacked(self._reference, pad=pad)
         if copy is False and not shared:
             raise ArgumentValueError(
                 "The samples do not lie in one piece of memory, so that `copy=False` is impossible."
@@ -270,7 +270,7 @@ class Batch(calling.TensorHandle):
         return result.clone() if copy and shared else result
 
     def _backend(self) -> Any:
-        value = self._slot.get()
+        value = self._reference.get()
         if value.batch is not None:
             return value.tensor_list()
         found: TensorListCPU = on_host(value).tensor_list()
@@ -282,7 +282,7 @@ class Batch(calling.TensorHandle):
 
         `None` as long as the samples are not there; `evaluate` waits for them.
         """
-        return None if self._slot.value is None else self._backend()
+        return None if self._reference.value is None else self._backend()
 
     # -- Python's protocols ----------------------------------------------------------------------
 
@@ -362,9 +362,15 @@ class TensorList:
         return self._numbers[number]
 
     def _tensor(self, number: int) -> Tensor:
-        slot = self._batch._slot
+        reference = self._batch._reference
         return Tensor._of(
-            derived([slot], lambda value: part_of(value, (number,)), slot.spec, None, slot.device)
+            derived(
+                [reference],
+                lambda value: part_of(value, (number,)),
+                reference.spec,
+                None,
+                reference.device,
+            )
         )
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -382,17 +388,17 @@ class TensorList:
         copy
             Whether memory is copied.
         """
-        numbers, slot = list(self._numbers), self._batch._slot
+        numbers, reference = list(self._numbers), self._batch._reference
         if numbers == list(range(self._batch.batch_size)):
             found = self._batch
         else:
             found = Batch._of(
                 derived(
-                    [slot],
+                    [reference],
                     lambda value: part_of(value, numbers),
-                    slot.spec,
+                    reference.spec,
                     len(numbers),
-                    slot.device,
+                    reference.device,
                 )
             )
         return found.to_device(found.device, force_copy=True) if copy else found

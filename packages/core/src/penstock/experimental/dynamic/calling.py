@@ -43,12 +43,12 @@ class TensorHandle:
 
     Attributes
     ----------
-    _slot
+    _reference
         The data, or who makes it.
     """
 
-    __slots__ = ("__weakref__", "_slot")
-    _slot: ValueReference
+    __slots__ = ("__weakref__", "_reference")
+    _reference: ValueReference
 
     if TYPE_CHECKING:  # `arithmetic.install_operators` makes them
 
@@ -65,11 +65,11 @@ class TensorHandle:
 
     def _hold(self) -> None:
         """Note that this object, and maybe others as well, may ask for the value."""
-        slot = self._slot
-        if slot.holder is None:
-            slot.holder = weakref.ref(self)
+        reference = self._reference
+        if reference.handle is None:
+            reference.handle = weakref.ref(self)
         else:
-            slot.uses.append(None)  # it is always kept, as there is no telling who is left
+            reference.uses.append(None)  # it is always kept, as there is no telling who is left
 
 
 _tensor_class: Any = None
@@ -88,18 +88,18 @@ def as_tensor(value: Any) -> Any:
     return _as_input(value, None)
 
 
-def holder_of(slot: ValueReference) -> Any:
-    """A `Tensor` or `Batch` for the data of a slot, beside those that there are."""
-    found = object.__new__(_tensor_class if slot.size is None else _batch_class)
-    found._slot = slot
+def handle_of(reference: ValueReference) -> Any:
+    """A `Tensor` or `Batch` for the data of a reference, beside those that there are."""
+    found = object.__new__(_tensor_class if reference.size is None else _batch_class)
+    found._reference = reference
     found._hold()
     return found
 
 
-def kept(holder: Any) -> ValueReference:
-    """The slot of `holder`; its value is stored even where no result refers to it yet."""
-    holder._hold()
-    return holder._slot  # type: ignore[no-any-return]
+def kept(handle: Any) -> ValueReference:
+    """The reference of `handle`; its value is stored even where no result refers to it yet."""
+    handle._hold()
+    return handle._reference  # type: ignore[no-any-return]
 
 
 def call(
@@ -133,34 +133,34 @@ def call(
         The outputs.
     """
     size = None if batch_size is None else checked_size(batch_size, least=0)
-    slots = []
+    references = []
     on_gpu = False
     for value in inputs:
         if not isinstance(value, TensorHandle):
             if value is None:
                 continue
             value = _as_input(value, schema)
-        slot = value._slot
-        slots.append(slot)
-        other = slot.size
+        reference = value._reference
+        references.append(reference)
+        other = reference.size
         if other is not None and other != size:
             size = common_size(schema, size, other)
-        if slot.device != "cpu":
+        if reference.device != "cpu":
             on_gpu = True
     tensors: list[tuple[str, ValueReference]] | None = None
     if arguments:
-        key: list[Any] = [schema.cls, schema.name, len(slots)]
+        key: list[Any] = [schema.cls, schema.name, len(references)]
         constants: Any = None
         for name, value in arguments.items():
             kind = type(value)
             if kind in PLAIN:
                 key.append((name, kind, value))
             elif isinstance(value, TensorHandle):
-                slot = value._slot
+                reference = value._reference
                 if tensors is None:
                     tensors = []
-                tensors.append((name, slot))
-                other = slot.size
+                tensors.append((name, reference))
+                other = reference.size
                 if other is not None and other != size:
                     size = common_size(schema, size, other)
                 key.append((name, TensorHandle))
@@ -171,7 +171,7 @@ def call(
                         constants = dict(arguments)
                     constants[name] = value
                     if isinstance(value, TensorHandle):
-                        tensors = [*(tensors or ()), (name, value._slot)]
+                        tensors = [*(tensors or ()), (name, value._reference)]
                         key.append((name, TensorHandle))
                         continue
                 part = key_of(value)
@@ -184,7 +184,7 @@ def call(
             constants = arguments
     else:
         constants = arguments
-        key = [schema.cls, schema.name, len(slots)]
+        key = [schema.cls, schema.name, len(references)]
     where = "cpu" if device is None and not on_gpu else _device(schema, device)
     key.append(where)
     operation = None
@@ -196,22 +196,24 @@ def call(
     if operation is None:
         if tensors is not None:
             constants = {k: v for k, v in constants.items() if not isinstance(v, TensorHandle)}
-        operation = made(schema, where, constants, tensors or (), len(slots))
+        operation = made(schema, where, constants, tensors or (), len(references))
         if structure:
             operation = OPERATIONS.add(structure, operation)
     if on_gpu or where != "cpu":
-        slots = on_device(schema, where, slots, inputs, move=device is not None)
+        references = on_device(schema, where, references, inputs, move=device is not None)
     if tensors is not None:
-        for number, (name, slot) in enumerate(tensors):
-            if slot.device != "cpu":
-                tensors[number] = name, copied(slot, "cpu")
+        for number, (name, reference) in enumerate(tensors):
+            if reference.device != "cpu":
+                tensors[number] = name, copied(reference, "cpu")
     seed = resolve_rng(rng).draw_seed() if schema.random else 0
-    return invoke(operation, tuple(slots), () if tensors is None else tuple(tensors), size, seed)
+    return invoke(
+        operation, tuple(references), () if tensors is None else tuple(tensors), size, seed
+    )
 
 
 def invoke(
     operation: Operation,
-    slots: tuple[ValueReference, ...],
+    references: tuple[ValueReference, ...],
     tensors: tuple[tuple[str, ValueReference], ...],
     size: int | None,
     seed: Any = 0,
@@ -222,7 +224,7 @@ def invoke(
     ----------
     operation
         The operator and its constant arguments.
-    slots
+    references
         The inputs.
     tensors
         Arguments given as tensors, in the order of their names.
@@ -237,52 +239,52 @@ def invoke(
         The outputs.
     """
     if THREAD.capture is not None:
-        return THREAD.capture.invoke(operation, slots, tensors, size, seed)
+        return THREAD.capture.invoke(operation, references, tensors, size, seed)
     ready = True
     external = False
     specs = []
-    for slot in slots:
-        specs.append(slot.spec)
-        value = slot.value
+    for reference in references:
+        specs.append(reference.spec)
+        value = reference.value
         if value is None:
             ready = False
         elif value.external:
             external = True
     types = []
-    for name, slot in tensors:
-        types.append((name, slot.spec))
-        value = slot.value
+    for name, reference in tensors:
+        types.append((name, reference.spec))
+        value = reference.value
         if value is None:
             ready = False
         elif value.external:
             external = True
     key = (tuple(specs), tuple(types))
-    form = operation.forms.get(key)
-    if form is None:
-        form = operation.form(*key)
+    bound = operation.bound.get(key)
+    if bound is None:
+        bound = operation.bind(*key)
     mode = THREAD.mode
     if size is None and ready and mode is not _deferred:
-        solo = form.solo
+        solo = bound.solo
         if solo is not None and (mode is not _eager or external or solo.seconds < _TRIFLE_SECONDS):
-            found = _done_at_once(solo, slots, tensors, seed)
+            found = _done_at_once(solo, references, tensors, seed)
             if found is not None:
                 return found
     context = THREAD.context
     if context is None:
         context = EvalContext.default()
     frame = user_frame(sys._getframe(1))
-    for number, slot in enumerate(slots):
-        if slot.device != "cpu" and slot.device != context._device_id:
-            raise _elsewhere(operation, number, slot, context)
+    for number, reference in enumerate(references):
+        if reference.device != "cpu" and reference.device != context._device_id:
+            raise _elsewhere(operation, number, reference, context)
     evaluator = context._evaluator
-    invocation = Invocation(form, slots, tensors, size, seed, evaluator, frame)
+    invocation = Invocation(bound, references, tensors, size, seed, evaluator, frame)
     make = object.__new__
     cls = _tensor_class if size is None else _batch_class
     results = []
-    for slot in invocation.slots:
+    for reference in invocation.references:
         result = make(cls)
-        result._slot = slot
-        slot.holder = weakref.ref(result)
+        result._reference = reference
+        reference.handle = weakref.ref(result)
         results.append(result)
     if external:
         # Whoever owns the memory may write to it as soon as this call returns.
@@ -308,21 +310,21 @@ def invoke(
 
 
 def _elsewhere(
-    operation: Operation, number: int, slot: ValueReference, context: EvalContext
+    operation: Operation, number: int, reference: ValueReference, context: EvalContext
 ) -> Exception:
     """What is raised where an input is on another GPU than the context's."""
     here = "no GPU" if context.device_id is None else f"GPU {context.device_id}"
     way_out = "" if context.device_id is None else f", and `.gpu({context.device_id})` moves data"
     return MisusedArgumentError(
-        f"Input {number} of `ndd.{operation.schema.name}` is on GPU {slot.device}, but the "
-        f"EvalContext in force works on {here}. `with ndd.EvalContext(device_id={slot.device}):` "
-        f"works where the data is{way_out}."
+        f"Input {number} of `ndd.{operation.schema.name}` is on GPU {reference.device}, but the "
+        f"EvalContext in force works on {here}. "
+        f"`with ndd.EvalContext(device_id={reference.device}):` works where the data is{way_out}."
     )
 
 
 def _done_at_once(
     solo: Any,
-    slots: tuple[ValueReference, ...],
+    references: tuple[ValueReference, ...],
     tensors: tuple[tuple[str, ValueReference], ...],
     seed: Any,
 ) -> Any:
@@ -332,18 +334,18 @@ def _done_at_once(
     """
     try:
         if tensors:
-            values = solo.run_with(slots, tensors, seed)
-        elif len(slots) == 1:
-            values = solo.run((slots[0].value,), seed=seed)
+            values = solo.run_with(references, tensors, seed)
+        elif len(references) == 1:
+            values = solo.run((references[0].value,), seed=seed)
         else:
-            values = solo.run([slot.value for slot in slots], seed=seed)
+            values = solo.run([reference.value for reference in references], seed=seed)
     except Exception:
         return None
     results = []
     for value in values:
         result = object.__new__(_tensor_class)
-        slot = result._slot = ValueReference(value.spec, None, value)
-        slot.holder = weakref.ref(result)
+        reference = result._reference = ValueReference(value.spec, None, value)
+        reference.handle = weakref.ref(result)
         results.append(result)
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -404,7 +406,12 @@ def _device(schema: OpSchema, device: Any) -> str:
 
 
 def on_device(
-    schema: OpSchema, kind: str, slots: list[ValueReference], given: Sequence[Any], *, move: bool
+    schema: OpSchema,
+    kind: str,
+    references: list[ValueReference],
+    given: Sequence[Any],
+    *,
+    move: bool,
 ) -> list[ValueReference]:
     """The inputs, each where an operator wants it.
 
@@ -412,7 +419,7 @@ def on_device(
     ----------
     schema, kind
         The operator, and where it runs.
-    slots, given
+    references, given
         The inputs, and what the user gave for them.
     move
         Whether the user has said where to run, so that data goes there. Otherwise only numbers and
@@ -425,9 +432,9 @@ def on_device(
     """
     found = []
     values = [value for value in given if value is not None]
-    for position, slot in enumerate(slots):
+    for position, reference in enumerate(references):
         wanted = wanted_device(schema, kind, position)
-        here = "cpu" if slot.device == "cpu" else "gpu"
+        here = "cpu" if reference.device == "cpu" else "gpu"
         if wanted == "any" and schema.is_expression:
             wanted = kind
         if wanted not in ("any", here):
@@ -438,17 +445,17 @@ def on_device(
                     f"the {here.upper()}. `.{wanted}()` moves it to the others, and `device=` says "
                     "where to run."
                 )
-            slot = copied(slot, wanted)
-        found.append(slot)
+            reference = copied(reference, wanted)
+        found.append(reference)
     return found
 
 
-def copied(slot: ValueReference, device: str, number: int | None = None) -> ValueReference:
-    """The data of a slot on another device: ``"cpu"`` or ``"gpu"``.
+def copied(reference: ValueReference, device: str, number: int | None = None) -> ValueReference:
+    """The data of a reference on another device: ``"cpu"`` or ``"gpu"``.
 
     Parameters
     ----------
-    slot
+    reference
         The data.
     device
         Where it is wanted.
@@ -456,27 +463,27 @@ def copied(slot: ValueReference, device: str, number: int | None = None) -> Valu
         Which GPU is wanted; the context's when not given. From one GPU to another, data goes
         through the host's memory.
     """
-    here = slot.device
+    here = reference.device
     if device == "cpu":
         assert isinstance(here, int)
-        return _copied(slot, "_copy_to_cpu", here)
+        return _copied(reference, "_copy_to_cpu", here)
     if here != "cpu":
-        slot = copied(slot, "cpu")
-    return _copied(slot, "_copy_to_gpu", number)
+        reference = copied(reference, "cpu")
+    return _copied(reference, "_copy_to_gpu", number)
 
 
-def _copied(slot: ValueReference, name: str, number: int | None) -> ValueReference:
+def _copied(reference: ValueReference, name: str, number: int | None) -> ValueReference:
     operation = OPERATIONS.get((name,))
     if operation is None:
         schema = find(name)
         operation = OPERATIONS.add((name,), made(schema, schema.devices[0], {}, (), 1))
     context = EvalContext.current()
     if number is None or context.device_id == number:
-        return kept(invoke(operation, (slot,), (), slot.size))
+        return kept(invoke(operation, (reference,), (), reference.size))
     outside = THREAD.context
     with Device("gpu", number):
         THREAD.context = EvalContext.default()
         try:
-            return kept(invoke(operation, (slot,), (), slot.size))
+            return kept(invoke(operation, (reference,), (), reference.size))
         finally:
             THREAD.context = outside

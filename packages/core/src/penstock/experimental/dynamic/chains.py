@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _MOST_CHAINS = 1024
 
-Reference = tuple[int, int]
+Origin = tuple[int, int]
 """Which output of which call of the chain; the call is -1 for data that is there already."""
 
 
@@ -37,18 +37,18 @@ class Ready(StepMaker):
         self,
         plan: Plan,
         specs: dict[int, Spec],
-        forms: dict[int, BoundOperator],
+        operators: dict[int, BoundOperator],
         frames: type[FrameLoop],
     ) -> None:
         super().__init__(plan, specs, {}, frames)
-        self._forms = forms
+        self._operators = operators
 
     def make(self, node: OpNode) -> tuple[Any, tuple[Spec, ...]]:
         """The operator of a node, and the types of its outputs."""
-        form = self._forms.get(node.serial)
-        if form is None or form.operation.args is not node.args:
+        bound = self._operators.get(node.serial)
+        if bound is None or bound.operation.args is not node.args:
             return super().make(node)  # several expressions have become one
-        return form.op, form.specs
+        return bound.op, bound.specs
 
 
 class Chain:
@@ -56,7 +56,7 @@ class Chain:
 
     Parameters
     ----------
-    forms
+    operators
         What each call does.
     reads
         For each call, where its inputs and then its tensor arguments come from.
@@ -70,15 +70,15 @@ class Chain:
 
     def __init__(
         self,
-        forms: Sequence[BoundOperator],
-        reads: Sequence[Sequence[Reference]],
+        operators: Sequence[BoundOperator],
+        reads: Sequence[Sequence[Origin]],
         names: Sequence[Sequence[str]],
         given: Sequence[tuple[Spec, bool]],
-        wanted: Sequence[Reference],
+        wanted: Sequence[Origin],
     ) -> None:
-        self._forms = dict(enumerate(forms))
+        self._operators = dict(enumerate(operators))
         nodes: list[OpNode] = []
-        edges: dict[Reference, DataNode] = {}
+        edges: dict[Origin, DataNode] = {}
         for number, (_, on_gpu) in enumerate(given):
             source = Operation(find("external_source"), "gpu" if on_gpu else "cpu", {})
             node = source.node(-1 - number)
@@ -86,18 +86,18 @@ class Chain:
             node.outputs = [DataNode.of(node, 0, 1)]
             nodes.append(node)
             edges[-1, number] = node.outputs[0]
-        for number, form in enumerate(forms):
-            node = form.operation.node(number)
+        for number, bound in enumerate(operators):
+            node = bound.operation.node(number)
             count = len(names[number])
-            sources = [edges[reference] for reference in reads[number]]
+            sources = [edges[origin] for origin in reads[number]]
             cut = len(sources) - count
             node.inputs = sources[:cut]
             node.tensor_args = dict(zip(names[number], sources[cut:], strict=True))
-            node.outputs = [DataNode.of(node, k, len(form.specs)) for k in range(len(form.specs))]
+            node.outputs = [DataNode.of(node, k, len(bound.specs)) for k in range(len(bound.specs))]
             for k, edge in enumerate(node.outputs):
                 edges[number, k] = edge
             nodes.append(node)
-        outputs = [edges[reference] for reference in wanted]
+        outputs = [edges[origin] for origin in wanted]
         nodes, outputs = merge_expressions(nodes, outputs)
         self.plan = make_plan(nodes, outputs, {})
         self.given = [self.plan.registers[id(n), 0] for n in nodes if n.attachment is not None]
@@ -139,12 +139,12 @@ class Chain:
     ) -> Program | GpuProgram:
         stage = self.plan.stages[number]
         if stage.device == "cpu":
-            maker = Ready(self.plan, specs, self._forms, FrameLoop)
+            maker = Ready(self.plan, specs, self._operators, FrameLoop)
             return Program(self.plan, stage, specs, {}, True, maker, whole=whole)
         from penstock.executor.gpu.frames import GpuFrames
         from penstock.executor.gpu.program import GpuProgram
 
-        maker = Ready(self.plan, specs, self._forms, GpuFrames)
+        maker = Ready(self.plan, specs, self._operators, GpuFrames)
         return GpuProgram(self.plan, stage, specs, fuse=True, threads=threads, maker=maker)
 
 
@@ -152,9 +152,9 @@ _chains = Recent(_MOST_CHAINS)
 
 
 def chain_of(
-    invocations: Sequence[Invocation], wanted: Sequence[Reference]
+    invocations: Sequence[Invocation], wanted: Sequence[Origin]
 ) -> tuple[Chain, list[ValueReference]]:
-    """The chain for some calls, each behind those it reads, and the slots that it reads itself.
+    """The chain for some calls, each behind those it reads, and the references it reads itself.
 
     Parameters
     ----------
@@ -163,30 +163,30 @@ def chain_of(
     wanted
         Which outputs are to be kept: number of the call and of its output, in order.
     """
-    inner: dict[int, Reference] = {}
+    inner: dict[int, Origin] = {}
     outer: dict[int, int] = {}
     given: list[ValueReference] = []
     parts: list[Any] = []
     for number, invocation in enumerate(invocations):
-        references = []
-        for slot in invocation.sources() if invocation.tensors else invocation.inputs:
-            key = id(slot)
+        origins = []
+        for reference in invocation.sources() if invocation.tensors else invocation.inputs:
+            key = id(reference)
             found = inner.get(key)
             if found is None:
                 position = outer.get(key)
                 if position is None:
                     position = outer[key] = len(given)
-                    given.append(slot)
+                    given.append(reference)
                 found = (-1, position)
-            references.append(found)
-        for k, slot in enumerate(invocation.slots):
-            inner[id(slot)] = (number, k)
+            origins.append(found)
+        for k, reference in enumerate(invocation.references):
+            inner[id(reference)] = (number, k)
         names = tuple([name for name, _ in invocation.tensors]) if invocation.tensors else ()
-        parts.append((invocation.form, tuple(references), names))
-    types = tuple([(slot.spec, slot.device != "cpu") for slot in given])
+        parts.append((invocation.bound, tuple(origins), names))
+    types = tuple([(reference.spec, reference.device != "cpu") for reference in given])
     structure = (tuple(parts), types, tuple(wanted))
     chain = _chains.get(structure)
     if chain is None:
-        forms, reads, names = zip(*parts, strict=True)
-        chain = _chains.add(structure, Chain(forms, reads, names, types, wanted))
+        operators, reads, names = zip(*parts, strict=True)
+        chain = _chains.add(structure, Chain(operators, reads, names, types, wanted))
     return chain, given

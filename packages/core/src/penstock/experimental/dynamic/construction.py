@@ -1,4 +1,4 @@
-"""What tensors and batches are made of: numbers, lists, arrays of any library, as slots."""
+"""What tensors and batches are made of: numbers, lists, arrays of any library, as references."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _KEPT = frozenset(np.dtype(t) for t in ("i1", "u1", "i2", "u2", "i4", "u4", "f2"
 # -- tensors ---------------------------------------------------------------------------------------
 
 
-def tensor_slot(
+def tensor_reference(
     data: Any,
     dtype: Any,
     device: DeviceLike | None,
@@ -61,44 +61,44 @@ def tensor_slot(
     copy: bool,
     pad: bool = False,
 ) -> ValueReference:
-    """The slot of a tensor made of `data`; parameters are those of `tensor`."""
+    """The reference of a tensor made of `data`; parameters are those of `tensor`."""
     wanted = None if dtype is None else as_dtype(dtype)
     place = as_device(device)
     if layout is not None and not isinstance(layout, str):
         raise LayoutError(f"`layout` is a string with one letter for each axis, got {layout!r}.")
-    slot = _holder_slot(data, pad)
+    reference = _handle_reference(data, pad)
     fresh = False
-    if slot is None:
-        slot, fresh = _data_slot(data, wanted, copy)
-    if wanted is not None and BY_TYPE_ID[slot.spec.dtype] != wanted:
-        slot, fresh = _cast(slot, wanted), True
+    if reference is None:
+        reference, fresh = _data_reference(data, wanted, copy)
+    if wanted is not None and BY_TYPE_ID[reference.spec.dtype] != wanted:
+        reference, fresh = _cast(reference, wanted), True
     if layout:
-        slot = _with_layout(slot, layout)
+        reference = _with_layout(reference, layout)
     if place is not None:
-        here = slot.device == ("cpu" if place.device_type == "cpu" else place.device_id)
+        here = reference.device == ("cpu" if place.device_type == "cpu" else place.device_id)
         if not here:
-            slot, fresh = _moved(slot, place), True
-    return _copied(slot) if copy and not fresh else slot
+            reference, fresh = _moved(reference, place), True
+    return _copied(reference) if copy and not fresh else reference
 
 
-def _holder_slot(data: Any, pad: bool) -> ValueReference | None:
+def _handle_reference(data: Any, pad: bool) -> ValueReference | None:
     if isinstance(data, TensorListCPU) or type(data).__name__ == "TensorListGPU":
-        slot = batch_slot(data, None, None, None, copy=False)
+        reference = batch_reference(data, None, None, None, copy=False)
     elif isinstance(data, calling.TensorHandle):
-        slot = data._slot
+        reference = data._reference
     else:
         return None
-    return slot if slot.size is None else stacked(slot, pad=pad)[0]
+    return reference if reference.size is None else stacked(reference, pad=pad)[0]
 
 
-def _data_slot(data: Any, wanted: DType | None, copy: bool) -> tuple[ValueReference, bool]:
-    """The slot of data that is no tensor yet, and whether nobody else has its memory."""
+def _data_reference(data: Any, wanted: DType | None, copy: bool) -> tuple[ValueReference, bool]:
+    """The reference of data that is no tensor yet, and whether nobody else has its memory."""
     if isinstance(data, TensorCPU):
         spec = Spec(data._dtype, data._array.ndim, data._layout)
         sources = [data._source] if data._source else None
-        return _host_slot(data._array, spec, sources, external=True), False
+        return _host_reference(data._array, spec, sources, external=True), False
     if is_on_gpu(data):
-        return _gpu_slot(data), False
+        return _gpu_reference(data), False
     if data is None:
         raise ArgumentValueError("A tensor is made of `data`, which must not be None.")
     if isinstance(data, (str, bytes)):
@@ -110,7 +110,7 @@ def _data_slot(data: Any, wanted: DType | None, copy: bool) -> tuple[ValueRefere
         data = np.asarray(data)
     if isinstance(data, (bool, int, float, list, tuple, DALIEnum)):
         array, dtype = _of_python(data, wanted)
-        return _host_slot(array, Spec(dtype, array.ndim), None), True
+        return _host_reference(array, Spec(dtype, array.ndim), None), True
     array = as_host_array(data)
     dtype = dali_type(array.dtype)
     if not array.flags.c_contiguous:
@@ -120,20 +120,20 @@ def _data_slot(data: Any, wanted: DType | None, copy: bool) -> tuple[ValueRefere
                 "C-contiguous and cannot be shared. `tensor` copies it."
             )
         array = np.ascontiguousarray(array)
-        return _host_slot(array, Spec(dtype, array.ndim), None), True
+        return _host_reference(array, Spec(dtype, array.ndim), None), True
     if not array.flags.writeable or copy:
-        return _host_slot(HOST_POOL.copy_of(array), Spec(dtype, array.ndim), None), True
-    return _host_slot(array, Spec(dtype, array.ndim), None, external=True), False
+        return _host_reference(HOST_POOL.copy_of(array), Spec(dtype, array.ndim), None), True
+    return _host_reference(array, Spec(dtype, array.ndim), None, external=True), False
 
 
-def _host_slot(
+def _host_reference(
     array: np.ndarray, spec: Spec, sources: Sequence[str] | None, *, external: bool = False
 ) -> ValueReference:
     value = HostValue([array], spec, sources, array[np.newaxis], external=external)
     return ValueReference(spec, None, value)
 
 
-def _gpu_slot(data: Any) -> ValueReference:
+def _gpu_reference(data: Any) -> ValueReference:
     from penstock.executor.gpu.batch import GpuBatch
     from penstock.tensors.gpu.tensor import TensorGPU
 
@@ -192,8 +192,8 @@ def _first(data: Any) -> Any:
     return data
 
 
-def _with_layout(slot: ValueReference, layout: str) -> ValueReference:
-    spec = slot.spec
+def _with_layout(reference: ValueReference, layout: str) -> ValueReference:
+    spec = reference.spec
     if spec.ndim is not None and len(layout) != spec.ndim:
         raise LayoutError(
             f'`layout`="{layout}" must have one letter for each axis; there are {spec.ndim} '
@@ -201,90 +201,96 @@ def _with_layout(slot: ValueReference, layout: str) -> ValueReference:
         )
     changed = spec._replace(layout=layout)
     if spec == changed:
-        return slot
-    return derived([slot], lambda value: with_spec(value, changed), changed, slot.size, slot.device)
+        return reference
+    return derived(
+        [reference],
+        lambda value: with_spec(value, changed),
+        changed,
+        reference.size,
+        reference.device,
+    )
 
 
-def _cast(slot: ValueReference, dtype: DType) -> ValueReference:
+def _cast(reference: ValueReference, dtype: DType) -> ValueReference:
     if dtype.type_id is None:
         raise ArgumentValueError(f"Elements of type {dtype} are not known to operators.")
-    return _called("cast", slot, dtype=dtype.type_id)
+    return _called("cast", reference, dtype=dtype.type_id)
 
 
-def _copied(slot: ValueReference) -> ValueReference:
-    value = slot.value
+def _copied(reference: ValueReference) -> ValueReference:
+    value = reference.value
     if isinstance(value, HostValue):
         rows = [HOST_POOL.copy_of(row) for row in value.rows]
         dense = rows[0][np.newaxis] if len(rows) == 1 else None
         return ValueReference(
-            slot.spec, slot.size, HostValue(rows, value.spec, value.sources, dense)
+            reference.spec, reference.size, HostValue(rows, value.spec, value.sources, dense)
         )
-    return _called("copy", slot)
+    return _called("copy", reference)
 
 
-def _called(name: str, slot: ValueReference, **arguments: Any) -> ValueReference:
-    holder = calling.holder_of(slot)
-    return calling.kept(calling.call(find(name), (holder,), None, None, arguments))
+def _called(name: str, reference: ValueReference, **arguments: Any) -> ValueReference:
+    handle = calling.handle_of(reference)
+    return calling.kept(calling.call(find(name), (handle,), None, None, arguments))
 
 
-def _moved(slot: ValueReference, place: Any) -> ValueReference:
-    return calling.copied(slot, place.device_type, place.device_id)
+def _moved(reference: ValueReference, place: Any) -> ValueReference:
+    return calling.copied(reference, place.device_type, place.device_id)
 
 
 # -- batches ---------------------------------------------------------------------------------------
 
 
-def batch_slot(
+def batch_reference(
     data: Any, dtype: Any, device: DeviceLike | None, layout: str | None, *, copy: bool
 ) -> ValueReference:
-    """The slot of a batch made of `data`; parameters are those of `Batch`."""
+    """The reference of a batch made of `data`; parameters are those of `Batch`."""
     wanted = None if dtype is None else as_dtype(dtype)
     place = as_device(device)
-    slot, fresh = _samples_slot(data, wanted, copy)
-    if wanted is not None and BY_TYPE_ID[slot.spec.dtype] != wanted:
-        slot, fresh = _cast(slot, wanted), True
+    reference, fresh = _samples_reference(data, wanted, copy)
+    if wanted is not None and BY_TYPE_ID[reference.spec.dtype] != wanted:
+        reference, fresh = _cast(reference, wanted), True
     if layout is not None and not isinstance(layout, str):
         raise LayoutError(f"`layout` is a string with one letter for each axis, got {layout!r}.")
     if layout:
-        slot = _with_layout(slot, layout)
+        reference = _with_layout(reference, layout)
     if place is not None:
-        here = slot.device == ("cpu" if place.device_type == "cpu" else place.device_id)
+        here = reference.device == ("cpu" if place.device_type == "cpu" else place.device_id)
         if not here:
-            slot, fresh = _moved(slot, place), True
-    return _copied(slot) if copy and not fresh else slot
+            reference, fresh = _moved(reference, place), True
+    return _copied(reference) if copy and not fresh else reference
 
 
-def _samples_slot(data: Any, wanted: DType | None, copy: bool) -> tuple[ValueReference, bool]:
+def _samples_reference(data: Any, wanted: DType | None, copy: bool) -> tuple[ValueReference, bool]:
     if isinstance(data, calling.TensorHandle):
-        slot = data._slot
-        return slot if slot.size is not None else _split(slot), False
+        reference = data._reference
+        return reference if reference.size is not None else _split(reference), False
     if hasattr(data, "as_batch"):  # a `TensorList`
-        return data.as_batch()._slot, False
+        return data.as_batch()._reference, False
     if isinstance(data, TensorListCPU):
         value = HostValue.of_list(data, external=True)
         return ValueReference(value.spec, len(value), value), False
     if type(data).__name__ == "TensorListGPU":
-        return _gpu_list_slot(data), False
+        return _gpu_list_reference(data), False
     if isinstance(data, (bool, int, float, DALIEnum, np.generic)):
         raise ConversionError("Cannot create a batch from a scalar; give a list of samples.")
     if hasattr(data, "__dlpack__") or isinstance(data, (np.ndarray, TensorCPU)):
-        slot, fresh = _data_slot(data, wanted, copy)
-        return _split(slot), fresh
+        reference, fresh = _data_reference(data, wanted, copy)
+        return _split(reference), fresh
     if data is None or isinstance(data, (str, bytes)):
         raise ArgumentTypeError(f"No batch can be made of {data!r}; give a list of samples.")
     try:
         samples = list(data)
     except TypeError:
-        slot, fresh = _data_slot(data, wanted, copy)
-        return _split(slot), fresh
+        reference, fresh = _data_reference(data, wanted, copy)
+        return _split(reference), fresh
     return _joined(samples, wanted, copy)
 
 
-def _split(slot: ValueReference) -> ValueReference:
+def _split(reference: ValueReference) -> ValueReference:
     """The batch along the outermost axis of a tensor."""
-    spec = slot.spec
+    spec = reference.spec
     if spec.ndim is None:
-        spec = slot.get().spec
+        spec = reference.get().spec
     if spec.ndim == 0:
         raise ArgumentValueError("Cannot create a batch from a scalar; give a list of samples.")
     if spec.layout.startswith("N") and len(spec.layout) == spec.ndim:
@@ -292,11 +298,11 @@ def _split(slot: ValueReference) -> ValueReference:
     else:
         below = spec.layout[1:] if spec.layout else ""
     inner = Spec(spec.dtype, None if spec.ndim is None else spec.ndim - 1, below)
-    value = slot.get()
+    value = reference.get()
     if value.batch is not None:
         from penstock.tensors.gpu.tensor_list import TensorListGPU
 
-        return _gpu_list_slot(TensorListGPU(value.tensor_list()[0]), inner)
+        return _gpu_list_reference(TensorListGPU(value.tensor_list()[0]), inner)
     host = on_host(value)
     dense = host.rows[0]
     count = len(dense)
@@ -308,7 +314,7 @@ def _split(slot: ValueReference) -> ValueReference:
     return ValueReference(inner, count, found)
 
 
-def _gpu_list_slot(data: Any, spec: Spec | None = None) -> ValueReference:
+def _gpu_list_reference(data: Any, spec: Spec | None = None) -> ValueReference:
     from penstock.executor.gpu.batch import GpuBatch
 
     access = data._access
@@ -324,43 +330,43 @@ def _joined(samples: list[Any], wanted: DType | None, copy: bool) -> tuple[Value
             raise ArgumentValueError("Element type unknown: a batch without samples needs `dtype`.")
         spec = Spec(wanted.type_id, None)
         return ValueReference(spec, 0, HostValue([], spec)), True
-    slots = []
+    references = []
     for number, sample in enumerate(samples):
-        is_holder = isinstance(sample, calling.TensorHandle)
-        if sample is None or (is_holder and sample._slot.size is not None):
+        is_handle = isinstance(sample, calling.TensorHandle)
+        if sample is None or (is_handle and sample._reference.size is not None):
             what = "None" if sample is None else "a Batch"
             raise ArgumentTypeError(f"Sample {number} of the batch is {what}; give a Tensor.")
-        if is_holder:
-            slots.append((sample._slot, False))
+        if is_handle:
+            references.append((sample._reference, False))
         else:
             # Python's numbers are made what the first sample is, as in DALI, without rounding.
             known = wanted
-            if known is None and slots and isinstance(sample, (bool, int, float, list, tuple)):
-                known = BY_TYPE_ID[slots[0][0].spec.dtype]
-            slots.append(_data_slot(sample, known, copy))
-    first = slots[0][0]
+            if known is None and references and isinstance(sample, (bool, int, float, list, tuple)):
+                known = BY_TYPE_ID[references[0][0].spec.dtype]
+            references.append(_data_reference(sample, known, copy))
+    first = references[0][0]
     dtype = BY_TYPE_ID[first.spec.dtype] if wanted is None else wanted
     found = []
     fresh = True
-    for number, (slot, own) in enumerate(slots):
-        if slot.device != first.device:
+    for number, (reference, own) in enumerate(references):
+        if reference.device != first.device:
             raise ArgumentValueError(
                 f"Sample {number} of the batch is on another device than the first one: "
-                f"{slot.device} and {first.device}."
+                f"{reference.device} and {first.device}."
             )
-        if BY_TYPE_ID[slot.spec.dtype] != dtype:
-            slot = _cast(slot, dtype)
+        if BY_TYPE_ID[reference.spec.dtype] != dtype:
+            reference = _cast(reference, dtype)
         elif not own:
             fresh = False
-        ndim, other = first.spec.ndim, slot.spec.ndim
+        ndim, other = first.spec.ndim, reference.spec.ndim
         if ndim is not None and other is not None and ndim != other:
             raise UsageError(
                 f"All samples of a batch must have the same number of axes: sample 0 has {ndim}, "
                 f"sample {number} has {other}."
             )
-        found.append(slot)
+        found.append(reference)
     spec = found[0].spec
-    if copy and not fresh and all(slot.device == "cpu" for slot in found):
+    if copy and not fresh and all(reference.device == "cpu" for reference in found):
         fresh = True
         join = _join_copies
     else:
@@ -373,7 +379,7 @@ def _join(values: Sequence[Any], spec: Spec) -> Any:
         from penstock.tensors.gpu.tensor_list import TensorListGPU
 
         found = TensorListGPU([v.tensor_list()[0] for v in values], contiguous=False)
-        return _gpu_list_slot(found, spec).value
+        return _gpu_list_reference(found, spec).value
     hosts = [on_host(v) for v in values]
     rows = [host.rows[0] for host in hosts]
     spec = _known(spec, rows)
@@ -400,21 +406,21 @@ def _known(spec: Spec, rows: Sequence[np.ndarray]) -> Spec:
     return spec._replace(ndim=ndims.pop()) if spec.ndim is None else spec
 
 
-def stacked(slot: ValueReference, *, pad: bool) -> tuple[ValueReference, bool]:
-    """The batch of a slot as one tensor, samples outermost; and whether it shares memory.
+def stacked(reference: ValueReference, *, pad: bool) -> tuple[ValueReference, bool]:
+    """The batch of a reference as one tensor, samples outermost; and whether it shares memory.
 
     Raises
     ------
     ArgumentValueError
         If samples have different shapes, unless they are padded.
     """
-    value = slot.get()
-    if pad and slot.device != "cpu" and value.batch.uniform_shape is None:
-        slot = _called("pad", slot)
-        value = slot.get()
+    value = reference.get()
+    if pad and reference.device != "cpu" and value.batch.uniform_shape is None:
+        reference = _called("pad", reference)
+        value = reference.get()
     if value.batch is not None:
         whole = value.tensor_list()
-        return _gpu_slot(whole.as_tensor()), whole.is_dense_tensor()
+        return _gpu_reference(whole.as_tensor()), whole.is_dense_tensor()
     host = on_host(value)
     layout = host.spec.layout
     array = _padded(host) if pad else host.tensor_list()._stacked()

@@ -219,8 +219,8 @@ class Evaluator:
                 continue
             found.state = RUNNING
             stack.append((found, True))
-            for slot in reversed(found.sources()):
-                owner = slot.owner
+            for reference in reversed(found.sources()):
+                owner = reference.owner
                 if isinstance(owner, Invocation) and owner.state == NEW and owner.evaluator is self:
                     stack.append((owner, False))
 
@@ -259,15 +259,15 @@ class Evaluator:
         for invocation in invocations:
             size = 1 if invocation.size is None else invocation.size
             failed: Any = None
-            for slot in invocation.sources() if invocation.tensors else invocation.inputs:
-                owner = slot.owner
-                if slot.value is not None or owner is None:
+            for reference in invocation.sources() if invocation.tensors else invocation.inputs:
+                owner = reference.owner
+                if reference.value is not None or owner is None:
                     continue
                 group = group_of.get(id(owner))
                 if group is not None:
                     if group != size:
                         self._flush(groups, group_of, group)
-                        if slot.value is None:
+                        if reference.value is None:
                             failed = owner
                     continue
                 if isinstance(owner, Invocation) and owner.state >= DONE:
@@ -276,7 +276,7 @@ class Evaluator:
                 # Whoever waits for what this thread has put off would wait for ever.
                 for group in list(groups):
                     self._flush(groups, group_of, group)
-                if slot.value is None:
+                if reference.value is None:
                     try:
                         owner.ensure()
                     except Exception as error:
@@ -324,9 +324,9 @@ class Evaluator:
             for invocation in group:
                 failed = next(
                     (
-                        slot.owner
-                        for slot in invocation.sources()
-                        if slot.value is None and slot.owner is not None
+                        reference.owner
+                        for reference in invocation.sources()
+                        if reference.value is None and reference.owner is not None
                     ),
                     None,
                 )
@@ -338,7 +338,7 @@ class Evaluator:
     def _run_singly(self, group: list[Invocation]) -> list[Invocation]:
         """Do calls on single samples one by one; return those from the first that fails on."""
         for number, invocation in enumerate(group):
-            solo = invocation.form.solo
+            solo = invocation.bound.solo
             try:
                 inputs = invocation.inputs
                 if solo is None:
@@ -350,8 +350,8 @@ class Evaluator:
             except Exception:  # met again, and told with its place, by the general way
                 self._complete(group[:number], None)
                 return group[number:]
-            for slot, value in zip(invocation.slots, values, strict=True):
-                slot.value = value
+            for reference, value in zip(invocation.references, values, strict=True):
+                reference.value = value
         self._complete(group, None)
         return []
 
@@ -360,25 +360,25 @@ class Evaluator:
         used: dict[int, int] = {}
         if not alone:
             for invocation in group:
-                for slot in invocation.sources():
-                    used[id(slot)] = used.get(id(slot), 0) + 1
+                for reference in invocation.sources():
+                    used[id(reference)] = used.get(id(reference), 0) + 1
         wanted = []
-        slots: list[ValueReference] = []
+        references: list[ValueReference] = []
         for number, invocation in enumerate(group):
-            for k, slot in enumerate(invocation.slots):
-                if alone or slot.is_held or len(slot.uses) > used.get(id(slot), 0):
+            for k, reference in enumerate(invocation.references):
+                if alone or reference.is_held or len(reference.uses) > used.get(id(reference), 0):
                     wanted.append((number, k))
-                    slots.append(slot)
+                    references.append(reference)
         chain, given = chain_of(group, wanted)
-        values = [_sized(slot, size) for slot in given]
+        values = [_sized(reference, size) for reference in given]
         if chain.plan.streams:
             # It may be the user's thread: what is current there is the user's choice.
             with self._stream_lock, self.stream_executor() as executor:
                 results = run_chain(chain, values, size, group, self.pool, executor)
         else:
             results = run_chain(chain, values, size, group, self.pool, None)
-        for slot, value in zip(slots, results, strict=True):
-            slot.value = value
+        for reference, value in zip(references, results, strict=True):
+            reference.value = value
         self._complete(group, None)
 
     def _complete(self, invocations: Sequence[Invocation], error: BaseException | None) -> None:
@@ -392,8 +392,8 @@ class Evaluator:
                 if invocation.latch is not None:
                     invocation.latch.release()
                 if error is None:
-                    for slot in invocation.slots:
-                        slot.owner = None
+                    for reference in invocation.references:
+                        reference.owner = None
 
     # -- the GPU ---------------------------------------------------------------------------------
 
@@ -433,14 +433,16 @@ def _pays_to_fuse(group: Sequence[Invocation]) -> bool:
         return False
     expressions = 0
     for invocation in group:
-        form = invocation.form
-        if any(issubclass(kind, LazyValue) for kind in form.op.returns_lazy):
+        bound = invocation.bound
+        if any(issubclass(kind, LazyValue) for kind in bound.op.returns_lazy):
             return True
-        if form.operation.schema.is_expression and invocation.form.specs[0].ndim != 0:
+        if bound.operation.schema.is_expression and invocation.bound.specs[0].ndim != 0:
             expressions += 1
     return expressions > 1
 
 
-def _sized(slot: ValueReference, size: int) -> Any:
-    """The value of a slot as a batch of `size` samples."""
-    return repeated(slot.value, size) if slot.size is None and size != 1 else slot.value
+def _sized(reference: ValueReference, size: int) -> Any:
+    """The value of a reference as a batch of `size` samples."""
+    return (
+        repeated(reference.value, size) if reference.size is None and size != 1 else reference.value
+    )

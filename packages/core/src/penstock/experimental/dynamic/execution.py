@@ -56,7 +56,7 @@ def run_chain(
     feeds = dict(zip(chain.given, given, strict=True))
     iteration = Iteration(0, size, feeds)
     iteration.seeds = {
-        k: i.seed for k, i in enumerate(invocations) if i.form.operation.schema.random
+        k: i.seed for k, i in enumerate(invocations) if i.bound.operation.schema.random
     }
     buffers: list[Any] = [None] * len(plan.consumers)
     iteration.buffers = buffers

@@ -252,7 +252,7 @@ class _Elements:
         if isinstance(found, BaseException):
             return None
         outputs = found if isinstance(found, tuple) else (found,)
-        return tuple([output._slot for output in outputs])
+        return tuple([output._reference for output in outputs])
 
     def _at(self, ahead: int) -> Any:
         while len(self._made) <= ahead:

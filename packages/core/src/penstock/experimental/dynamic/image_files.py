@@ -27,13 +27,13 @@ class Files:
     Parameters
     ----------
     paths
-        Their names; or a slot with the characters of each name.
+        Their names; or a reference with the characters of each name.
     """
 
     def __init__(self, paths: Sequence[str] | ValueReference) -> None:
         self._paths = paths
         size = len(paths) if not isinstance(paths, ValueReference) else paths.size
-        self.slot = ValueReference(_BYTES, size, None, self)
+        self.reference = ValueReference(_BYTES, size, None, self)
         if isinstance(paths, ValueReference):
             paths.uses.append(None)
 
@@ -45,7 +45,7 @@ class Files:
         BadSampleError
             If one of them cannot be read; it is a `RuntimeError`.
         """
-        if self.slot.value is not None:
+        if self.reference.value is not None:
             return
         paths = self._paths
         if isinstance(paths, ValueReference):
@@ -55,8 +55,8 @@ class Files:
         rows = found.columns[0]
         for entry in found.missing:
             rows.insert(entry, index.fetch(entry)[0])
-        self.slot.value = HostValue(rows, _BYTES, list(paths))
-        self.slot.owner = None
+        self.reference.value = HostValue(rows, _BYTES, list(paths))
+        self.reference.owner = None
 
 
 def imread(filepaths: Any, /, *, device: str = "cpu", **arguments: Any) -> Any:
@@ -87,15 +87,15 @@ def imread(filepaths: Any, /, *, device: str = "cpu", **arguments: Any) -> Any:
     if device not in ("cpu", "gpu"):
         raise ArgumentValueError(f'`device` is "cpu" or "gpu", got {device!r}.')
     if isinstance(filepaths, calling.TensorHandle):
-        slot = filepaths._slot
-        if slot.spec.dtype != DALIDataType.UINT8:
+        reference = filepaths._reference
+        if reference.spec.dtype != DALIDataType.UINT8:
             raise ArgumentTypeError(
                 "`filepaths` given as a tensor holds the characters of the name, uint8."
             )
-        files = Files(slot)
+        files = Files(reference)
     elif isinstance(filepaths, (str, os.PathLike)):
         files = Files([_name(filepaths)])
-        files.slot.size = None
+        files.reference.size = None
     elif isinstance(filepaths, (list, tuple)):
         if not filepaths:
             raise ArgumentValueError("`filepaths` is empty; give the name of one file at least.")
@@ -105,7 +105,7 @@ def imread(filepaths: Any, /, *, device: str = "cpu", **arguments: Any) -> Any:
             "`filepaths` is a str, a path, a list of these, a Tensor or a Batch; got "
             f"{type(filepaths).__name__}."
         )
-    encoded = calling.holder_of(files.slot)
+    encoded = calling.handle_of(files.reference)
     return calling.call(
         find("decoders.image"), (encoded,), None, None if device == "cpu" else device, arguments
     )

@@ -13,12 +13,12 @@ from penstock.operators.support.registry import find
 from penstock.types import ScalarConstant
 
 
-def subscript(holder: Any, index: Any) -> Any:
+def subscript(handle: Any, index: Any) -> Any:
     """The part of a tensor, or of each sample of a batch, that `index` selects.
 
     Parameters
     ----------
-    holder
+    handle
         `Tensor` or `Batch`.
     index
         Integers, slices, ``...`` and scalar tensors; one or a tuple of them. For a batch, indices
@@ -33,8 +33,8 @@ def subscript(holder: Any, index: Any) -> Any:
         If an index is none of the above; it is a `TypeError` and a `ValueError`.
     """
     items = list(index) if isinstance(index, tuple) else [index]
-    _expand(items, holder)
-    ndim = holder._slot.spec.ndim
+    _expand(items, handle)
+    ndim = handle._reference.spec.ndim
     if ndim is not None and len(items) > ndim:
         raise TooManyIndicesError(f"There are {len(items)} indices for data with {ndim} axes.")
     arguments: dict[str, Any] = {}
@@ -46,13 +46,13 @@ def subscript(holder: Any, index: Any) -> Any:
         else:
             arguments[f"at_{axis}"] = _position(item)
     if not arguments and ndim is not None and len(items) <= ndim:
-        return holder
+        return handle
     name = "_tensor_subscript" if arguments else "_subscript_dim_check"
     arguments["num_subscripts"] = len(items)
-    return calling.call(find(name), (holder,), None, None, arguments)
+    return calling.call(find(name), (handle,), None, None, arguments)
 
 
-def _expand(items: list[Any], holder: Any) -> None:
+def _expand(items: list[Any], handle: Any) -> None:
     """Put as many full ranges in the place of an ellipsis as there are axes left."""
     places = [k for k, item in enumerate(items) if item is Ellipsis]
     if not places:
@@ -62,9 +62,9 @@ def _expand(items: list[Any], holder: Any) -> None:
     if places[0] == len(items) - 1:  # further axes are taken as they are anyway
         del items[-1]
         return
-    missing = holder.ndim - (len(items) - 1)
+    missing = handle.ndim - (len(items) - 1)
     if missing < 0:
-        raise ShapeError(f"There are {len(items) - 1} indices for data with {holder.ndim} axes.")
+        raise ShapeError(f"There are {len(items) - 1} indices for data with {handle.ndim} axes.")
     items[places[0] : places[0] + 1] = [slice(None)] * missing
 
 

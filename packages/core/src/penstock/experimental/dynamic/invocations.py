@@ -37,7 +37,7 @@ class Invocation:
 
     Attributes
     ----------
-    form
+    bound
         What is done.
     inputs
         Where the inputs come from.
@@ -49,7 +49,7 @@ class Invocation:
         What random numbers depend on.
     evaluator
         Who does the work.
-    slots
+    references
         Where the outputs go.
     state
         `NEW`, `QUEUED`, `RUNNING`, `DONE` or `FAILED`.
@@ -59,25 +59,25 @@ class Invocation:
 
     __slots__ = (
         "__weakref__",
+        "bound",
         "callers",
         "code",
         "error",
         "evaluator",
-        "form",
         "inputs",
         "instruction",
         "latch",
         "mode",
+        "references",
         "seed",
         "size",
-        "slots",
         "state",
         "tensors",
     )
 
     def __init__(
         self,
-        form: BoundOperator,
+        bound: BoundOperator,
         inputs: tuple[ValueReference, ...],
         tensors: tuple[tuple[str, ValueReference], ...],
         size: int | None,
@@ -85,7 +85,7 @@ class Invocation:
         evaluator: Finisher,
         frame: FrameType,
     ) -> None:
-        self.form = form
+        self.bound = bound
         self.inputs = inputs
         self.tensors = tensors
         self.size = size
@@ -98,14 +98,16 @@ class Invocation:
         self.instruction = frame.f_lasti
         self.callers = callers_of(frame)
         self.mode: Any = None
-        for slot in inputs:
-            slot.uses.append(None)
-        for _, slot in tensors:
-            slot.uses.append(None)
+        for reference in inputs:
+            reference.uses.append(None)
+        for _, reference in tensors:
+            reference.uses.append(None)
         device: int | str = "cpu"
-        if form.operation.device != "cpu" and form.operation.schema.copies_to != "cpu":
+        if bound.operation.device != "cpu" and bound.operation.schema.copies_to != "cpu":
             device = evaluator.device_id or 0
-        self.slots = tuple([ValueReference(spec, size, None, self, device) for spec in form.specs])
+        self.references = tuple(
+            [ValueReference(spec, size, None, self, device) for spec in bound.specs]
+        )
 
     def ensure(self) -> None:
         """Return when the work is done.
@@ -126,7 +128,7 @@ class Invocation:
             when = "An error happened during deferred evaluation"
         else:
             when = "An error happened during asynchronous execution"
-        what = f"{when} of `{self.form.operation.shown}`"
+        what = f"{when} of `{self.bound.operation.shown}`"
         return raised_at(error, what, described(self.code, self.instruction))
 
     def located_here(self, error: BaseException) -> BaseException:
@@ -136,7 +138,7 @@ class Invocation:
         """
         if not isinstance(error, OperatorError):
             return error
-        shown, stack = self.form.operation.shown, self.user_stack
+        shown, stack = self.bound.operation.shown, self.user_stack
         where = replace(error.where, operator=shown, user_stack=stack)
         reason, place, _ = str(error).rpartition(f"\n  {error.where.describe()}")
         cause = None if error.__cause__ is error else error.__cause__
@@ -150,8 +152,8 @@ class Invocation:
         return found.with_traceback(error.__traceback__)
 
     def sources(self) -> list[ValueReference]:
-        """Every slot that is read: inputs, then arguments."""
-        return [*self.inputs, *(slot for _, slot in self.tensors)]
+        """Every reference that is read: inputs, then arguments."""
+        return [*self.inputs, *(reference for _, reference in self.tensors)]
 
     @property
     def user_stack(self) -> tuple[str, ...]:

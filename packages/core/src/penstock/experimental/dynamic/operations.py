@@ -85,7 +85,7 @@ class Operation:
         Converted constants of every argument, as `OpNode` has them.
     """
 
-    __slots__ = ("args", "device", "forms", "schema", "shown")
+    __slots__ = ("args", "bound", "device", "schema", "shown")
 
     def __init__(self, schema: OpSchema, device: str, args: dict[str, Any]) -> None:
         self.schema = schema
@@ -93,7 +93,7 @@ class Operation:
         self.args = args
         self.shown = schema.written or f"ndd.{schema.name}"
         """What it is called in messages."""
-        self.forms = Recent(_MOST_FORMS)
+        self.bound = Recent(_MOST_FORMS)
         """By the types of the inputs and those of the arguments given as tensors."""
 
     def node(self, serial: int = -1) -> OpNode:
@@ -109,7 +109,7 @@ class Operation:
             serial=serial,
         )
 
-    def form(
+    def bind(
         self, inputs: tuple[Spec, ...], tensors: tuple[tuple[str, Spec], ...]
     ) -> BoundOperator:
         """The operation on inputs and tensor arguments of these types.
@@ -120,9 +120,9 @@ class Operation:
             If it cannot be applied to them.
         """
         key = (inputs, tensors)
-        found = self.forms.get(key)
+        found = self.bound.get(key)
         if found is None:
-            found = self.forms.add(key, self._made(inputs, dict(tensors)))
+            found = self.bound.add(key, self._made(inputs, dict(tensors)))
         return found  # type: ignore[no-any-return]
 
     def _made(self, inputs: tuple[Spec, ...], tensors: dict[str, Spec]) -> BoundOperator:

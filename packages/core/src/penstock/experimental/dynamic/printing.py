@@ -44,8 +44,8 @@ def batch_html(batch: Any) -> str:
     return _html.of_batch(title, batch._backend())
 
 
-def _type(holder: Any) -> str:
-    return f'dtype={holder.dtype}, layout="{holder.layout or ""}", device="{holder.device}"'
+def _type(handle: Any) -> str:
+    return f'dtype={handle.dtype}, layout="{handle.layout or ""}", device="{handle.device}"'
 
 
 def _sizes(batch: Any) -> tuple[str, str]:
@@ -54,11 +54,11 @@ def _sizes(batch: Any) -> tuple[str, str]:
     return f"num_samples={batch.batch_size}", f"shape={shape}"
 
 
-def _described(name: str, text: str, holder: Any, *more: str) -> str:
-    parts = [textwrap.indent(text, "    "), f"    dtype={holder.dtype}"]
-    if holder.layout:
-        parts.append(f'    layout="{holder.layout}"')
-    parts.append(f'    device="{holder.device}"')
+def _described(name: str, text: str, handle: Any, *more: str) -> str:
+    parts = [textwrap.indent(text, "    "), f"    dtype={handle.dtype}"]
+    if handle.layout:
+        parts.append(f'    layout="{handle.layout}"')
+    parts.append(f'    device="{handle.device}"')
     parts += [f"    {part}" for part in more]
     return f"{name}(\n" + ",\n".join(parts) + ")"
 

@@ -220,7 +220,9 @@ class Reader:
         assert ahead is not None
         return self._results(*ahead.take(size, self._depth(size)), frame)
 
-    def _results(self, reading: Any, slots: tuple[ValueReference, ...], frame: FrameType) -> Any:
+    def _results(
+        self, reading: Any, references: tuple[ValueReference, ...], frame: FrameType
+    ) -> Any:
         reading.code = frame.f_code
         reading.instruction = frame.f_lasti
         mode = THREAD.mode
@@ -228,8 +230,8 @@ class Reader:
             reading.wait()
             if reading.error is not None:
                 raise reading.error
-        kind: Any = Tensor if slots[0].size is None else Batch
-        return tuple([kind._of(slot) for slot in slots])
+        kind: Any = Tensor if references[0].size is None else Batch
+        return tuple([kind._of(reference) for reference in references])
 
     def _depth(self, size: int | None) -> int:
         wanted = int(self._args["prefetch_queue_depth"])

@@ -43,7 +43,7 @@ class Reading:
         What is to be loaded.
     state
         Where the reader stood before it drew the entries, if anybody may ask.
-    slots
+    references
         Where the outputs go, until they are there.
     error
         What went wrong, if something did.
@@ -56,7 +56,7 @@ class Reading:
         "error",
         "instruction",
         "place",
-        "slots",
+        "references",
         "state",
     )
 
@@ -71,7 +71,7 @@ class Reading:
         self.entries = entries
         self.state = state
         self.place = place
-        self.slots: tuple[ValueReference, ...] = tuple(
+        self.references: tuple[ValueReference, ...] = tuple(
             [ValueReference(spec, size, None, self) for spec in specs]
         )
         self.error: BaseException | None = None
@@ -83,10 +83,11 @@ class Reading:
     def complete(self, values: Sequence[HostValue] | None, error: BaseException | None) -> None:
         """Hand over the outputs, or what went wrong."""
         if values is not None:
-            for slot, value in zip(self.slots, values, strict=True):
-                slot.value = value
+            for reference, value in zip(self.references, values, strict=True):
+                reference.value = value
         self.error = error
-        self.slots = ()  # they refer to this object for as long as somebody may look at an error
+        # They refer to this object for as long as somebody may look at an error.
+        self.references = ()
         latch = self._latch
         self._latch = None
         assert latch is not None
@@ -209,7 +210,7 @@ class ReadAhead:
             state = dict(source.state()) if keep else None
             entries = np.array(source.draw(1 if size is None else size), np.int64)
             drawn.append(Reading(entries, state, self._loading.specs, size, self._place))
-        self._ahead.extend([(reading, reading.slots) for reading in drawn])
+        self._ahead.extend([(reading, reading.references) for reading in drawn])
         tasks = self._tasks
         assert tasks is not None
         if size is None:
@@ -223,12 +224,12 @@ class ReadAhead:
         self._pid = os.getpid()
         tasks = self._tasks = queue.SimpleQueue()
         weakref.finalize(self, tasks.put, None).atexit = False
-        for number, (reading, slots) in enumerate(self._ahead):
+        for number, (reading, references) in enumerate(self._ahead):
             if not reading.is_complete:
-                size = slots[0].size
+                size = references[0].size
                 specs = self._loading.specs
                 again = Reading(reading.entries, reading.state, specs, size, self._place)
-                self._ahead[number] = again, again.slots
+                self._ahead[number] = again, again.references
                 tasks.put(_Task(self._loading, [again], self.pool))
         self._thread = threading.Thread(
             target=_work, args=(tasks,), name="penstock-reader", daemon=True

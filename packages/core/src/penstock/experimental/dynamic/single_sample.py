@@ -219,13 +219,13 @@ class SingleSampleRunner:
             self.seconds += (time.perf_counter() - start - self.seconds) / 4
 
     def run_with(
-        self, slots: Sequence[Any], tensors: Sequence[tuple[str, Any]], seed: Any
+        self, references: Sequence[Any], tensors: Sequence[tuple[str, Any]], seed: Any
     ) -> list[HostValue]:
         """The outputs where arguments are given as tensors; see `run`."""
         converters = self._converters
         return self.run(
-            [slot.value for slot in slots],
-            {name: (slot.value, converters[name]) for name, slot in tensors},
+            [reference.value for reference in references],
+            {name: (reference.value, converters[name]) for name, reference in tensors},
             seed,
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError, NoTorchError
 from penstock.experimental.dynamic import arithmetic, calling, indexing
-from penstock.experimental.dynamic.construction import tensor_slot
+from penstock.experimental.dynamic.construction import tensor_reference
 from penstock.experimental.dynamic.devices import Device, DeviceLike
 from penstock.experimental.dynamic.devices import device as as_device
 from penstock.experimental.dynamic.dtypes import BY_TYPE_ID, DType
@@ -92,15 +92,15 @@ class Tensor(calling.TensorHandle):
             if index_in_batch is None:
                 raise ArgumentValueError("With `batch`, `index_in_batch` must be given.")
             data = batch.tensors[index_in_batch]
-        self._slot = tensor_slot(data, dtype, device, layout, copy=copy)
+        self._reference = tensor_reference(data, dtype, device, layout, copy=copy)
         self._hold()
 
     @classmethod
-    def _of(cls, slot: ValueReference) -> Tensor:
-        """The tensor that a call will put into `slot`."""
+    def _of(cls, reference: ValueReference) -> Tensor:
+        """The tensor that a call will put into `reference`."""
         self = cls.__new__(cls)
-        self._slot = slot
-        slot.holder = weakref.ref(self)
+        self._reference = reference
+        reference.handle = weakref.ref(self)
         return self
 
     # -- what is known of it -------------------------------------------------------------------
@@ -108,31 +108,31 @@ class Tensor(calling.TensorHandle):
     @property
     def dtype(self) -> DType:
         """Element type."""
-        return BY_TYPE_ID[self._slot.spec.dtype]
+        return BY_TYPE_ID[self._reference.spec.dtype]
 
     @property
     def device(self) -> Device:
         """Where the elements are."""
-        device = self._slot.device
+        device = self._reference.device
         return _CPU if device == "cpu" else Device("gpu", device)  # type: ignore[arg-type]
 
     @property
     def layout(self) -> str | None:
         """One letter for each axis; `None` if nothing is known about them."""
-        slot = self._slot
-        value = slot.value
-        return (slot.spec.layout if value is None else value.spec.layout) or None
+        reference = self._reference
+        value = reference.value
+        return (reference.spec.layout if value is None else value.spec.layout) or None
 
     @property
     def ndim(self) -> int:
         """Number of axes."""
-        found = self._slot.spec.ndim
+        found = self._reference.spec.ndim
         return len(self.shape) if found is None else found
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Extents of the axes; waits until they are known."""
-        value = self._slot.get()
+        value = self._reference.get()
         batch = value.batch
         if batch is not None:
             return tuple(batch.shapes[0].tolist())
@@ -163,7 +163,7 @@ class Tensor(calling.TensorHandle):
         Exception
             What went wrong in making them.
         """
-        self._slot.get()
+        self._reference.get()
         return self
 
     def item(self) -> Any:
@@ -214,7 +214,7 @@ class Tensor(calling.TensorHandle):
         return found.clone() if copy else found
 
     def _backend(self) -> TensorCPU | TensorGPU:
-        value = self._slot.get()
+        value = self._reference.get()
         if value.batch is not None:
             return value.tensor_list()[0]  # type: ignore[no-any-return]
         value = on_host(value)
@@ -228,7 +228,7 @@ class Tensor(calling.TensorHandle):
 
         `None` as long as the elements are not there; `evaluate` waits for them.
         """
-        return None if self._slot.value is None else self._backend()
+        return None if self._reference.value is None else self._backend()
 
     def _is_same_tensor(self, other: Tensor) -> bool:
         """Whether both are views of the same elements: DALI's name for it."""
@@ -240,7 +240,7 @@ class Tensor(calling.TensorHandle):
         )
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
-        if self._slot.device != "cpu":
+        if self._reference.device != "cpu":
             raise ArgumentTypeError(
                 "NumPy cannot read a tensor on a GPU; `.cpu()` copies it to the CPU."
             )
@@ -254,7 +254,7 @@ class Tensor(calling.TensorHandle):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        if self._slot.device == "cpu":
+        if self._reference.device == "cpu":
             raise AttributeError("A tensor on the CPU has no CUDA array interface.")
         return self._backend().__cuda_array_interface__  # type: ignore[union-attr]
 
@@ -323,19 +323,19 @@ def torch_module() -> Any:
         ) from error
 
 
-def _to_device(holder: Any, device: DeviceLike, force_copy: bool) -> Any:
+def _to_device(handle: Any, device: DeviceLike, force_copy: bool) -> Any:
     """A tensor or batch on `device`."""
     wanted = as_device(device)
     if wanted is None:
         raise ArgumentTypeError('`device` is a Device or a name such as "cpu", got None.')
-    slot: ValueReference = holder._slot
-    same = slot.device == ("cpu" if wanted.device_type == "cpu" else wanted.device_id)
+    reference: ValueReference = handle._reference
+    same = reference.device == ("cpu" if wanted.device_type == "cpu" else wanted.device_id)
     if same and not force_copy:
-        return holder
+        return handle
     if same:
-        return calling.call(find("copy"), (holder,), None, None, {})
-    found = calling.copied(slot, wanted.device_type, wanted.device_id)
-    return type(holder)._of(found)
+        return calling.call(find("copy"), (handle,), None, None, {})
+    found = calling.copied(reference, wanted.device_type, wanted.device_id)
+    return type(handle)._of(found)
 
 
 @public
@@ -371,7 +371,7 @@ def tensor(
     LayoutError
         If `layout` does not have one letter for each axis.
     """
-    return tensor_of(tensor_slot(data, dtype, device, layout, copy=True, pad=pad))
+    return tensor_of(tensor_reference(data, dtype, device, layout, copy=True, pad=pad))
 
 
 @public
@@ -387,13 +387,13 @@ def as_tensor(
     Parameters are those of `tensor`. Memory that is shared must not be written to while work on
     it is under way; results of operators do not depend on what happens to it later.
     """
-    return tensor_of(tensor_slot(data, dtype, device, layout, copy=False, pad=pad))
+    return tensor_of(tensor_reference(data, dtype, device, layout, copy=False, pad=pad))
 
 
-def tensor_of(slot: ValueReference) -> Tensor:
+def tensor_of(reference: ValueReference) -> Tensor:
     """A tensor of data that others may refer to as well."""
     self = Tensor.__new__(Tensor)
-    self._slot = slot
+    self._reference = reference
     self._hold()
     return self
 

@@ -98,10 +98,10 @@ class HostValue:
 
 
 class Owner(Protocol):
-    """Whoever will put values into slots: a call under way, a reader that reads ahead, ..."""
+    """Whoever will put values into references: a call under way, a reader that reads ahead, ..."""
 
     def ensure(self) -> None:
-        """Return when the values of all slots are there.
+        """Return when the values of all references are there.
 
         Raises
         ------
@@ -126,12 +126,12 @@ class ValueReference:
     device
         ``"cpu"``, or the number of a GPU.
     uses
-        One entry for each call that reads the slot.
-    holder
+        One entry for each call that reads the reference.
+    handle
         Weak reference to the user's `Tensor` or `Batch`. What nobody holds need not be kept.
     """
 
-    __slots__ = ("__weakref__", "device", "holder", "owner", "size", "spec", "uses", "value")
+    __slots__ = ("__weakref__", "device", "handle", "owner", "size", "spec", "uses", "value")
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class ValueReference:
         self.size = size
         self.device = device
         self.uses: list[None] = []
-        self.holder: weakref.ref[Any] | None = None
+        self.handle: weakref.ref[Any] | None = None
 
     def get(self) -> Any:
         """The value, when it is there.
@@ -166,35 +166,35 @@ class ValueReference:
     @property
     def is_held(self) -> bool:
         """Whether a user may still ask for the value."""
-        return self.holder is not None and self.holder() is not None
+        return self.handle is not None and self.handle() is not None
 
 
 class DerivedValue:
-    """Makes the value of a slot from those of others, with hardly any work.
+    """Makes the value of a reference from those of others, with hardly any work.
 
     Parameters
     ----------
     sources
-        The slots.
+        The references.
     function
         Takes their values and returns the new one.
     """
 
-    __slots__ = ("_function", "_slot", "_sources")
+    __slots__ = ("_function", "_reference", "_sources")
 
     def __init__(self, sources: Sequence[ValueReference], function: Callable[..., Any]) -> None:
         self._sources = tuple(sources)
         self._function = function
-        self._slot: weakref.ref[ValueReference] | None = None
+        self._reference: weakref.ref[ValueReference] | None = None
 
     def ensure(self) -> None:
         """Return when the value is there."""
-        slot = self._slot() if self._slot is not None else None
+        reference = self._reference() if self._reference is not None else None
         sources = self._sources
-        if slot is None or slot.value is not None:
+        if reference is None or reference.value is not None:
             return
-        slot.value = self._function(*[source.get() for source in sources])
-        slot.owner = None
+        reference.value = self._function(*[source.get() for source in sources])
+        reference.owner = None
 
 
 def derived(
@@ -204,15 +204,15 @@ def derived(
     size: int | None,
     device: int | str,
 ) -> ValueReference:
-    """A slot whose value is made from those of others: now, if they are there."""
+    """A reference whose value is made from those of others: now, if they are there."""
     if all(source.value is not None for source in sources):
         return ValueReference(spec, size, function(*[s.value for s in sources]), None, device)
     owner = DerivedValue(sources, function)
-    slot = ValueReference(spec, size, None, owner, device)
-    owner._slot = weakref.ref(slot)
+    reference = ValueReference(spec, size, None, owner, device)
+    owner._reference = weakref.ref(reference)
     for source in sources:
         source.uses.append(None)
-    return slot
+    return reference
 
 
 def part_of(value: Any, numbers: Sequence[int]) -> Any:

@@ -103,7 +103,8 @@ def enumeration(module: str, name: str, members: Sequence[str]) -> range:
 
 def constant(module: str, name: str, value: int, kind: Any = np.int32) -> int:
     """Declare a number that a program uses, too, there as a constant of this type; return it."""
-    _declare(module, name, f"constexpr {_TYPES[np.dtype(kind)]} {name} = {value};")
+    written = _TYPES[np.dtype(kind)]
+    _declare(module, name, f"[[maybe_unused]] constexpr {written} {name} = {value};")
     return value
 
 

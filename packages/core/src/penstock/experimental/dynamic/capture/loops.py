@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import UsageError
 from penstock.experimental.dynamic import calling
-from penstock.experimental.dynamic.capture.plan import Call, Plan, Reference, make_plan
+from penstock.experimental.dynamic.capture.plan import Call, Origin, Plan, make_plan
 from penstock.experimental.dynamic.capture.steps import Step
 from penstock.experimental.dynamic.contexts import EvalContext
 from penstock.experimental.dynamic.failures import line_of, user_frame
@@ -78,7 +78,7 @@ class Recorder:
         self._traced: list[list[Call]] = []
         self._calls: list[Call] | None = None
         """The calls of this step, while it is traced."""
-        self._references: dict[int, Reference] = {}
+        self._origins: dict[int, Origin] = {}
         self._plan: Plan | None = None
         self._steps: deque[Step] = deque()
         self._step: Step | None = None
@@ -119,7 +119,7 @@ class Recorder:
             self._step.leave()
         self._step = self._calls = self._plan = None
         self._traced.clear()
-        self._references.clear()
+        self._origins.clear()
         if THREAD.capture is self:
             THREAD.capture = None
 
@@ -151,12 +151,12 @@ class Recorder:
         self._traced = [[], []]
 
     def _begin_step(self, outputs: Any) -> None:
-        holders = outputs if isinstance(outputs, tuple) else (outputs,)
-        root = tuple([holder._slot for holder in holders])
+        handles = outputs if isinstance(outputs, tuple) else (outputs,)
+        root = tuple([handle._reference for handle in handles])
         if self._plan is None:
             if len(self._traced) < 2:
                 self._calls = []
-                self._references = {id(slot): (-1, k) for k, slot in enumerate(root)}
+                self._origins = {id(reference): (-1, k) for k, reference in enumerate(root)}
             return
         while self._steps and self._step is None:  # those before belong to steps that failed
             step = self._steps.popleft()
@@ -174,23 +174,23 @@ class Recorder:
             if self._step is None and not self._steps:
                 self._step = Step(plan, root, self._size, evaluator)
             while len(self._steps) < _AHEAD:
-                slots = self._root.peek(len(self._steps))
-                if slots is None:
+                references = self._root.peek(len(self._steps))
+                if references is None:
                     break
-                self._steps.append(Step(plan, slots, self._size, evaluator))
+                self._steps.append(Step(plan, references, self._size, evaluator))
         except Exception:  # data of another type: the calls say themselves what is wrong
             self._steps.clear()
             self._plan = None
             self._traced.clear()
             self._calls = []
-            self._references = {id(slot): (-1, k) for k, slot in enumerate(root)}
+            self._origins = {id(reference): (-1, k) for k, reference in enumerate(root)}
 
     # -- calls -----------------------------------------------------------------------------------
 
     def invoke(
         self,
         operation: Operation,
-        slots: tuple[ValueReference, ...],
+        references: tuple[ValueReference, ...],
         tensors: tuple[tuple[str, ValueReference], ...],
         size: int | None,
         seed: Any,
@@ -198,25 +198,25 @@ class Recorder:
         """Take the place of `calling.invoke`."""
         if not self.is_active:
             THREAD.capture = None
-            return calling.invoke(operation, slots, tensors, size, seed)
+            return calling.invoke(operation, references, tensors, size, seed)
         if self._step is not None and size == self._size:
-            found = self._found(self._step, operation, slots, tensors, seed)
+            found = self._found(self._step, operation, references, tensors, seed)
             if found is not None:
                 return found
         THREAD.capture = None
         try:
-            results = calling.invoke(operation, slots, tensors, size, seed)
+            results = calling.invoke(operation, references, tensors, size, seed)
         finally:
             THREAD.capture = self
         if self._calls is not None and size == self._size:
-            self._note(self._calls, operation, slots, tensors, seed, results)
+            self._note(self._calls, operation, references, tensors, seed, results)
         return results
 
     def _found(
         self,
         step: Step,
         operation: Operation,
-        slots: tuple[ValueReference, ...],
+        references: tuple[ValueReference, ...],
         tensors: tuple[tuple[str, ValueReference], ...],
         seed: Any,
     ) -> Any:
@@ -225,7 +225,7 @@ class Recorder:
         calls = self._plan.calls
         for number in range(step.position, len(calls)):
             call = calls[number]
-            if call.operation is not operation or not step.finds(number, slots, tensors):
+            if call.operation is not operation or not step.finds(number, references, tensors):
                 continue
             expected = step.seeds[number]
             if call.rng is not None and (seed.rng is not call.rng or seed.state != expected.state):
@@ -247,25 +247,25 @@ class Recorder:
         self,
         calls: list[Call],
         operation: Operation,
-        slots: tuple[ValueReference, ...],
+        references: tuple[ValueReference, ...],
         tensors: tuple[tuple[str, ValueReference], ...],
         seed: Any,
         results: Any,
     ) -> None:
         """Note a call, if it can be done ahead."""
-        inputs = [self._reference(slot) for slot in slots]
-        arguments = [(name, self._reference(slot)) for name, slot in tensors]
-        if None in inputs or any(reference is None for _, reference in arguments):
+        inputs = [self._origin(reference) for reference in references]
+        arguments = [(name, self._origin(reference)) for name, reference in tensors]
+        if None in inputs or any(origin is None for _, origin in arguments):
             return
         rng = seed.rng if type(seed) is DrawSeed else None
         own = any(isinstance(r, tuple) for r in (*inputs, *(r for _, r in arguments)))
         if rng is None and not own:
             return  # it is the same in every step, and not ours to keep
         outputs = () if results is None else results if isinstance(results, tuple) else (results,)
-        made = tuple([output._slot for output in outputs])
+        made = tuple([output._reference for output in outputs])
         frame = user_frame(sys._getframe(1))
-        for k, slot in enumerate(made):
-            self._references[id(slot)] = (len(calls), k)
+        for k, reference in enumerate(made):
+            self._origins[id(reference)] = (len(calls), k)
         calls.append(
             Call(
                 operation,
@@ -281,15 +281,15 @@ class Recorder:
             )
         )
 
-    def _reference(self, slot: ValueReference) -> Reference | ValueReference | None:
-        """Where a slot comes from: this step, or before the loop; `None` if that is not clear."""
-        found = self._references.get(id(slot))
+    def _origin(self, reference: ValueReference) -> Origin | ValueReference | None:
+        """Where a value comes from: this step, or before the loop; `None` if that is not clear."""
+        found = self._origins.get(id(reference))
         if found is not None:
             return found
-        value = slot.value
-        if value is None or value.external or slot.size not in (None, self._size):
+        value = reference.value
+        if value is None or value.external or reference.size not in (None, self._size):
             return None
-        return slot
+        return reference
 
 
 def _place(call: Call) -> str:

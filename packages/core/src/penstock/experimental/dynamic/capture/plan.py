@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.experimental.dynamic.rng import RNG
     from penstock.experimental.dynamic.values import ValueReference
 
-Reference = tuple[int, int]
+Origin = tuple[int, int]
 """Which output of which call of a step; the call is -1 for what the step began with."""
 
 
@@ -41,14 +41,14 @@ class Call:
     """
 
     operation: Operation
-    inputs: tuple[Reference | ValueReference, ...]
-    tensors: tuple[tuple[str, Reference | ValueReference], ...]
+    inputs: tuple[Origin | ValueReference, ...]
+    tensors: tuple[tuple[str, Origin | ValueReference], ...]
     outputs: int
     code: CodeType
     instruction: int
     rng: RNG | None = None
     place: int = 0
-    slots: tuple[ValueReference, ...] = ()
+    references: tuple[ValueReference, ...] = ()
     """The outputs, kept while the step is traced: what refers to them must not be mistaken."""
     callers: Sequence[tuple[CodeType, int]] = ()
 
@@ -78,7 +78,7 @@ class Plan:
     draws: list[Draws]
     offsets: list[tuple[int, int]]
     """For each call, the number of its `Draws`, or -1, and where its words begin in a step's."""
-    wanted: set[Reference] = field(default_factory=set)
+    wanted: set[Origin] = field(default_factory=set)
     """Outputs to be kept: what no other call reads, and what the program has looked at."""
 
     def seeds(self) -> list[Any]:
@@ -108,10 +108,10 @@ def make_plan(first: list[Call], second: list[Call]) -> Plan | None:
     if not calls:
         return None
     read = {
-        reference
+        origin
         for call in calls
-        for reference in (*call.inputs, *(r for _, r in call.tensors))
-        if isinstance(reference, tuple)
+        for origin in (*call.inputs, *(r for _, r in call.tensors))
+        if isinstance(origin, tuple)
     }
     leaves = {
         (number, k)
@@ -169,11 +169,11 @@ def _in_common(
 def _translated(call: Call, numbers: dict[int, int]) -> Any:
     """Inputs and tensor arguments by the new numbers of calls; `None` if one has none."""
 
-    def new(reference: Reference | ValueReference) -> Any:
-        if isinstance(reference, tuple):
-            number = numbers.get(reference[0])
-            return None if number is None else (number, reference[1])
-        return reference
+    def new(origin: Origin | ValueReference) -> Any:
+        if isinstance(origin, tuple):
+            number = numbers.get(origin[0])
+            return None if number is None else (number, origin[1])
+        return origin
 
     inputs = tuple([new(r) for r in call.inputs])
     tensors = tuple([(name, new(r)) for name, r in call.tensors])

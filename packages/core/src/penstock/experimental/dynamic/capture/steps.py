@@ -6,7 +6,7 @@ import weakref
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.experimental.dynamic.calling import holder_of
+from penstock.experimental.dynamic.calling import handle_of
 from penstock.experimental.dynamic.invocations import DONE, Invocation
 from penstock.experimental.dynamic.modes import EvalMode
 from penstock.experimental.dynamic.values import ValueReference
@@ -14,7 +14,7 @@ from penstock.experimental.dynamic.values import ValueReference
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.experimental.dynamic.capture.plan import Plan, Reference
+    from penstock.experimental.dynamic.capture.plan import Origin, Plan
     from penstock.experimental.dynamic.evaluators import Evaluator
 
 
@@ -57,33 +57,35 @@ class Step:
         self.seeds = plan.seeds()
         self._wish = _Wish()
         self.kept = frozenset(plan.wanted)
-        self._outputs: dict[Reference, ValueReference] = {
-            (-1, k): slot for k, slot in enumerate(root)
+        self._outputs: dict[Origin, ValueReference] = {
+            (-1, k): reference for k, reference in enumerate(root)
         }
         self.invocations: list[Invocation] = []
         for number in range(len(plan.calls)):
             self.invocations.append(self._invocation(number, self._outputs))
-        for reference in self.kept:
-            self._outputs[reference].holder = weakref.ref(self._wish)
+        for origin in self.kept:
+            self._outputs[origin].handle = weakref.ref(self._wish)
         evaluator.submit_all(self.invocations)
         self.position = 0
         """Number of the next call that is expected."""
-        self._references: dict[int, Reference] = {id(slot): (-1, k) for k, slot in enumerate(root)}
+        self._origins: dict[int, Origin] = {
+            id(reference): (-1, k) for k, reference in enumerate(root)
+        }
         self._handed: list[ValueReference] = []
         """What was handed out, so that no other object is mistaken for it."""
 
-    def _invocation(self, number: int, outputs: dict[Reference, ValueReference]) -> Invocation:
+    def _invocation(self, number: int, outputs: dict[Origin, ValueReference]) -> Invocation:
         call = self._plan.calls[number]
         inputs = tuple([outputs[r] if isinstance(r, tuple) else r for r in call.inputs])
         tensors = tuple(
             [(name, outputs[r] if isinstance(r, tuple) else r) for name, r in call.tensors]
         )
-        form = call.operation.form(
-            tuple([slot.spec for slot in inputs]),
-            tuple([(name, slot.spec) for name, slot in tensors]),
+        bound = call.operation.bind(
+            tuple([reference.spec for reference in inputs]),
+            tuple([(name, reference.spec) for name, reference in tensors]),
         )
         invocation = Invocation(
-            form,
+            bound,
             inputs,
             tensors,
             self._size,
@@ -93,53 +95,56 @@ class Step:
         )
         invocation.callers = call.callers
         invocation.mode = EvalMode.eager
-        for k, slot in enumerate(invocation.slots):
-            outputs[number, k] = slot
+        for k, reference in enumerate(invocation.references):
+            outputs[number, k] = reference
         return invocation
 
     def finds(
         self,
         number: int,
-        slots: Iterable[ValueReference],
+        references: Iterable[ValueReference],
         tensors: Iterable[tuple[str, ValueReference]],
     ) -> bool:
         """Whether a call reads what call `number` of the plan does."""
         call = self._plan.calls[number]
-        known = self._references
+        known = self._origins
         wanted = call.inputs
         position = 0
-        for slot in slots:
+        for reference in references:
             if position == len(wanted):
                 return False
             expected = wanted[position]
-            if slot is not expected and known.get(id(slot)) != expected:
+            if reference is not expected and known.get(id(reference)) != expected:
                 return False
             position += 1
         if position != len(wanted):
             return False
         given = tuple(tensors)
         return len(given) == len(call.tensors) and all(
-            name == expected_name and (slot is expected or known.get(id(slot)) == expected)
-            for (name, slot), (expected_name, expected) in zip(given, call.tensors, strict=True)
+            name == expected_name
+            and (reference is expected or known.get(id(reference)) == expected)
+            for (name, reference), (expected_name, expected) in zip(
+                given, call.tensors, strict=True
+            )
         )
 
     def results(self, number: int) -> Any:
         """What the program gets for call `number`."""
         found = []
-        for k, slot in enumerate(self.invocations[number].slots):
-            handed = slot
+        for k, reference in enumerate(self.invocations[number].references):
+            handed = reference
             if (number, k) not in self.kept:
-                handed = ValueReference(slot.spec, self._size, None, None, slot.device)
+                handed = ValueReference(reference.spec, self._size, None, None, reference.device)
                 handed.owner = _Late(self, number, k, handed)
-            self._references[id(handed)] = (number, k)
+            self._origins[id(handed)] = (number, k)
             self._handed.append(handed)
-            found.append(holder_of(handed))
+            found.append(handle_of(handed))
         return found[0] if len(found) == 1 else tuple(found)
 
     def leave(self) -> None:
         """Let go of what was handed out: the program is in another step."""
         self._handed.clear()
-        self._references.clear()
+        self._origins.clear()
 
     def finish(self, number: int) -> None:
         """Return when call `number` is done.
@@ -160,7 +165,7 @@ class Step:
         self._plan.wanted.add((number, k))
         invocation = self.invocations[number]
         invocation.ensure()
-        value = invocation.slots[k].value
+        value = invocation.references[k].value
         return self._again(number, k) if value is None else value
 
     def _again(self, number: int, k: int) -> Any:
@@ -173,34 +178,34 @@ class Step:
                 continue
             needed.add(found)
             call = self._plan.calls[found]
-            references = (*call.inputs, *(r for _, r in call.tensors))
-            waiting += [r[0] for r in references if isinstance(r, tuple)]
-        outputs: dict[Reference, ValueReference] = {
-            (-1, i): slot for i, slot in enumerate(self.root)
+            origins = (*call.inputs, *(r for _, r in call.tensors))
+            waiting += [r[0] for r in origins if isinstance(r, tuple)]
+        outputs: dict[Origin, ValueReference] = {
+            (-1, i): reference for i, reference in enumerate(self.root)
         }
         invocations = [self._invocation(found, outputs) for found in sorted(needed)]
-        slot = outputs[number, k]
+        reference = outputs[number, k]
         wish = _Wish()
-        slot.holder = weakref.ref(wish)
+        reference.handle = weakref.ref(wish)
         self._evaluator.run_all(invocations)
-        return slot.get()
+        return reference.get()
 
 
 class _Late:
     """Makes the value of an output that was not kept, if somebody asks for it."""
 
-    __slots__ = ("_k", "_number", "_slot", "_step")
+    __slots__ = ("_k", "_number", "_reference", "_step")
 
-    def __init__(self, step: Step, number: int, k: int, slot: ValueReference) -> None:
+    def __init__(self, step: Step, number: int, k: int, reference: ValueReference) -> None:
         self._step = step
         self._number = number
         self._k = k
-        self._slot = weakref.ref(slot)
+        self._reference = weakref.ref(reference)
 
     def ensure(self) -> None:
         """Return when the value is there."""
-        slot = self._slot()
-        if slot is None or slot.value is not None:
+        reference = self._reference()
+        if reference is None or reference.value is not None:
             return
-        slot.value = self._step.value(self._number, self._k)
-        slot.owner = None
+        reference.value = self._step.value(self._number, self._k)
+        reference.owner = None
