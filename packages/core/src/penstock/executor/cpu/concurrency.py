@@ -122,9 +122,9 @@ class Concurrency:
             self.limit = self._untried[0]
             self._untried = self._untried[1:]
         else:
-            self._settle()
+            self._choose()
 
-    def _settle(self) -> None:
+    def _choose(self) -> None:
         """Go on with the fewest threads that make about as many samples as any number does."""
         enough = max(self._rates.values()) / _WORTH_IT
         self.limit = min(count for count, rate in self._rates.items() if rate >= enough)

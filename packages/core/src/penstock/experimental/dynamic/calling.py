@@ -264,9 +264,11 @@ def invoke(
         bound = operation.bind(*key)
     mode = THREAD.mode
     if size is None and ready and mode is not _deferred:
-        solo = bound.solo
-        if solo is not None and (mode is not _eager or external or solo.seconds < _TRIFLE_SECONDS):
-            found = _done_at_once(solo, references, tensors, seed)
+        runner = bound.runner
+        if runner is not None and (
+            mode is not _eager or external or runner.seconds < _TRIFLE_SECONDS
+        ):
+            found = _done_at_once(runner, references, tensors, seed)
             if found is not None:
                 return found
     context = THREAD.context
@@ -323,7 +325,7 @@ def _elsewhere(
 
 
 def _done_at_once(
-    solo: Any,
+    runner: Any,
     references: tuple[ValueReference, ...],
     tensors: tuple[tuple[str, ValueReference], ...],
     seed: Any,
@@ -334,11 +336,11 @@ def _done_at_once(
     """
     try:
         if tensors:
-            values = solo.run_with(references, tensors, seed)
+            values = runner.run_with(references, tensors, seed)
         elif len(references) == 1:
-            values = solo.run((references[0].value,), seed=seed)
+            values = runner.run((references[0].value,), seed=seed)
         else:
-            values = solo.run([reference.value for reference in references], seed=seed)
+            values = runner.run([reference.value for reference in references], seed=seed)
     except Exception:
         return None
     results = []

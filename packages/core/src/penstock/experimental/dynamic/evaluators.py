@@ -338,15 +338,15 @@ class Evaluator:
     def _run_singly(self, group: list[Invocation]) -> list[Invocation]:
         """Do calls on single samples one by one; return those from the first that fails on."""
         for number, invocation in enumerate(group):
-            solo = invocation.bound.solo
+            runner = invocation.bound.runner
             try:
                 inputs = invocation.inputs
-                if solo is None:
+                if runner is None:
                     raise NotImplementedError
                 if invocation.tensors:
-                    values = solo.run_with(inputs, invocation.tensors, invocation.seed)
+                    values = runner.run_with(inputs, invocation.tensors, invocation.seed)
                 else:
-                    values = solo.run([s.value for s in inputs], seed=invocation.seed)
+                    values = runner.run([s.value for s in inputs], seed=invocation.seed)
             except Exception:  # met again, and told with its place, by the general way
                 self._complete(group[:number], None)
                 return group[number:]

@@ -15,7 +15,7 @@ from penstock.operators.support.operator import BatchOperator
 from penstock.operators.support.schema import OpSchema, Spec, as_specs
 
 _MOST_OPERATIONS = 4096
-_MOST_FORMS = 64
+_MOST_BOUND = 64
 
 
 class Recent:
@@ -57,7 +57,7 @@ class BoundOperator:
         Types of the outputs.
     """
 
-    __slots__ = ("op", "operation", "solo", "specs")
+    __slots__ = ("op", "operation", "runner", "specs")
 
     def __init__(self, operation: Operation, op: Any, specs: tuple[Spec, ...]) -> None:
         self.operation = operation
@@ -68,7 +68,7 @@ class BoundOperator:
         alone = operation.device == "cpu" and (
             not isinstance(op, BatchOperator) or op.reduce is not None
         )
-        self.solo = SingleSampleRunner(operation.node(), op, specs) if alone else None
+        self.runner = SingleSampleRunner(operation.node(), op, specs) if alone else None
         """How it is applied to one sample alone."""
 
 
@@ -93,7 +93,7 @@ class Operation:
         self.args = args
         self.shown = schema.written or f"ndd.{schema.name}"
         """What it is called in messages."""
-        self.bound = Recent(_MOST_FORMS)
+        self.bound = Recent(_MOST_BOUND)
         """By the types of the inputs and those of the arguments given as tensors."""
 
     def node(self, serial: int = -1) -> OpNode:

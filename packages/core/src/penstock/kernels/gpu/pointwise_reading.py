@@ -83,19 +83,19 @@ def _reading(
     given: Sequence[np.ndarray | None],
 ) -> Reading:
     accesses: list[Access] = [() for _ in theirs]
-    placed: list[int] = []
+    located: list[int] = []
     for k, (of_source, strides) in enumerate(zip(theirs, given, strict=True)):
         volume = sizes if of_source is shapes else volumes(of_source)
         if (volume == sizes).all() and (strides is None or _contiguous(of_source, strides)):
             accesses[k] = None
         elif (volume != 1).any():
-            placed.append(k)
+            located.append(k)
     none: tuple[np.ndarray | None, ...] = (None,) * len(theirs)
-    if not placed:
+    if not located:
         return Reading(tuple(accesses), None, none, False)
-    merged = merged_axes(shapes, [_aligned(shapes, theirs[k], given[k]) for k in placed])
+    merged = merged_axes(shapes, [_aligned(shapes, theirs[k], given[k]) for k in located])
     found = list(none)
-    for k, strides in zip(placed, merged.strides, strict=True):
+    for k, strides in zip(located, merged.strides, strict=True):
         varies = np.flatnonzero((strides != 0).any(axis=0))
         accesses[k] = tuple(varies.tolist())
         found[k] = strides[:, varies]

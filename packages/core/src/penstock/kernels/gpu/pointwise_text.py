@@ -125,7 +125,7 @@ class _Writer:
         self.sources = sources
         self.whole = [s for s in sources if accesses[s.index] is None]
         self.single = [s for s in sources if accesses[s.index] == ()]
-        self.placed = [s for s in sources if accesses[s.index]]
+        self.located = [s for s in sources if accesses[s.index]]
         self.names: dict[int, str] = {}
         self.members: list[str] = []
         self.per_sample: list[str] = []
@@ -137,7 +137,7 @@ class _Writer:
         row = np.dtype([(name, kind) for name, _, kind in fields], align=True)
         self._compute()
         position = ""
-        if self.placed:
+        if self.located:
             arguments = f"sample.extents, static_cast<{self.index}>(at)"
             position = f"\n    Position<{self.index}, {self.axes}> position({arguments});"
         by_element = [s for s in self.sources if self.accesses[s.index] != ()]
@@ -160,7 +160,7 @@ class _Writer:
             per_element=_lines((f"{s};" for s in self.per_element), 4),
             result=self.names[id(self.term)],
             position=position,
-            advance="\n      position.advance();" if self.placed else "",
+            advance="\n      position.advance();" if self.located else "",
             from_memory=", ".join(
                 self._read(s, "element_at(sample.source{} + at)") for s in by_element
             ),
@@ -185,9 +185,9 @@ class _Writer:
         yield "size", "int64 size", np.int64
         yield "first_tile", "uint32 first_tile", np.uint32
         yield "shift", "int32 shift", np.int32
-        if self.placed:
+        if self.located:
             yield "extents", f"{self.index} extents[{self.axes}]", (self.index, (self.axes,))
-        for s in self.placed:
+        for s in self.located:
             name, count = f"strides{s.index}", len(self.accesses[s.index] or ())
             yield name, f"{self.stride} {name}[{count}]", (self.stride, (count,))
         for n in sorted(_of(self.nodes, Number), key=lambda n: n.index):

@@ -92,7 +92,7 @@ class CutAxis(NamedTuple):
     """How an axis is cut."""
 
     axis: int
-    slot: int
+    number: int
     """0 for the depth, 1 for the height, 2 for the width."""
     size: int | None
     """Extent of the window, if it is the same for all samples."""
@@ -155,16 +155,16 @@ class CropWindow:
         self.cut = tuple(
             CutAxis(
                 axis,
-                slot,
-                constants[slot],
-                ("crop_d", "crop_h", "crop_w")[slot],
+                number,
+                constants[number],
+                ("crop_d", "crop_h", "crop_w")[number],
                 None if position in op.tensor_args else as_float32(getattr(args, position)),
                 position,
             )
-            for slot, (axis, position) in enumerate(
+            for number, (axis, position) in enumerate(
                 zip(spatial, ("crop_pos_z", "crop_pos_y", "crop_pos_x"), strict=True)
             )
-            if axis >= 0 and (constants[slot] is None or constants[slot] > 0)  # type: ignore[operator]
+            if axis >= 0 and (constants[number] is None or constants[number] > 0)  # type: ignore[operator]
         )
         """The axes that are cut, or may be."""
         self.differ = any(cut.size is None or cut.place is None for cut in self.cut)
@@ -188,9 +188,9 @@ class CropWindow:
         if self.differ:
             by_sample = self._by_sample(c) if self.sized_by_sample else None
             sizes, places = (np.repeat(given, count, axis=1) for given in (sizes, places))
-            for k, (_, slot, size, size_name, place, place_name) in enumerate(self.cut):
+            for k, (_, number, size, size_name, place, place_name) in enumerate(self.cut):
                 if size is None:
-                    found = _numbers(c, size_name) if by_sample is None else by_sample[:, slot]
+                    found = _numbers(c, size_name) if by_sample is None else by_sample[:, number]
                     _check_extents(found, "crop" if by_sample is not None else size_name)
                     sizes[k] = whole_each(found)
                 if place is None:
