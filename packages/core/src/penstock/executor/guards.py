@@ -19,7 +19,7 @@ Guard = tuple[tuple[int, bool], ...]
 
 
 def members(guard: Guard, buffers: Sequence[Any], size: int) -> np.ndarray:
-    """Positions in the batch of the samples that `guard` stands for, int64, in order."""
+    """Positions in the batch of the samples that `guard` selects, int64, in order."""
     found = np.arange(size)
     for r, wanted in guard:
         dense = buffers[r].dense
@@ -49,14 +49,14 @@ class Selection:
         self._found: dict[Guard, np.ndarray] = {}
 
     def of(self, guard: Guard) -> np.ndarray:
-        """Positions of the samples that `guard` stands for, int64, in order."""
+        """Positions of the samples that `guard` selects, int64, in order."""
         found = self._found.get(guard)
         if found is None:
             found = self._found[guard] = members(guard, self._buffers, self._size)
         return found
 
     def within(self, outer: Guard, inner: Guard) -> np.ndarray:
-        """Which of the samples of `outer` those of `inner` are."""
+        """Positions of the samples of `inner` among those of `outer`."""
         found: np.ndarray = np.searchsorted(self.of(outer), self.of(inner))
         return found
 
@@ -64,7 +64,7 @@ class Selection:
 def chosen(
     guard: Guard, known: Mapping[int, Samples] | Sequence[Samples | None]
 ) -> list[int] | None:
-    """The same for samples of which columns are known; `None` where a predicate is not."""
+    """The same from the columns of predicates; `None` where one of these is not known."""
     found: list[int] | None = None
     for r, wanted in guard:
         samples = known[r]

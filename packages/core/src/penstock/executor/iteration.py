@@ -229,7 +229,7 @@ class Iteration:
             )
 
     def change(self, state: State) -> None:
-        """Change to `state`, if the table says that it may. Holds the executor's monitor."""
+        """Change to `state`, if the table allows it. The caller holds the executor's monitor."""
         if state not in TRANSITIONS[self.state]:
             self.check(state)
         self.state = state

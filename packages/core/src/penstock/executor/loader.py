@@ -111,7 +111,7 @@ class Loader:
         return reading_threads.BeingRead(threads, extents, numbers, empty, guess, scans)
 
     def note_size(self, files: reading_threads.FilesRead) -> None:
-        """Learn how much memory entries take."""
+        """Note how much memory entries take, for the size of later blocks."""
         needed = self.pieces * (files.size_bytes // max(len(files.sizes), 1) + _ALIGNMENT)
         self._entry_bytes = max(needed * 9 // 8, self._entry_bytes * 15 // 16)
 

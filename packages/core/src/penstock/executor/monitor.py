@@ -41,7 +41,7 @@ class Monitor:
             self.wake_all()
 
     def wake_all(self) -> None:
-        """Have all threads of the engine look for something to do. Holds the lock."""
+        """Have all threads of the engine look for something to do. The caller holds the lock."""
         for condition in (self.work, *self.streams.values()):
             condition.notify_all()
 

@@ -44,7 +44,7 @@ class SamplePlans:
         shapes: Sequence[Sequence[tuple[int, ...]]],
         dtypes: Sequence[np.dtype],
     ) -> SamplePlans:
-        """Plans that are known sample by sample; a single sample needs no columns of them."""
+        """Plans given sample by sample; for a single sample, no columns are made of them."""
         made = cls(len(rows), None, dtypes)
         made._rows, made._shapes = rows, shapes
         return made
@@ -128,7 +128,7 @@ def _spread(column: Any, places: Sequence[int], count: int) -> Any:
 
 
 class NotPlannedError(Exception):
-    """An operator has nothing to say ahead of the data."""
+    """An operator cannot be planned before its data is there."""
 
 
 class Planner:
@@ -166,7 +166,7 @@ class Planner:
 
     @property
     def remembers(self) -> bool:
-        """Whether nothing but shapes has a say in plans."""
+        """Whether plans depend on shapes alone."""
         return self._remembered is not None
 
     def of_shape(self, shape: tuple[int, ...]) -> SamplePlans:

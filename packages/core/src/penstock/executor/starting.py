@@ -91,7 +91,7 @@ class Starter:
     def _run_first_stage(
         self, iteration: Iteration, program: Program | None, failed: BaseException | None
     ) -> None:
-        """Let workers take the samples of an iteration. Holds the lock."""
+        """Let workers take the samples of an iteration. The caller holds the lock."""
         schedule = self._schedule
         if failed is not None:
             iteration.error = failed
@@ -107,14 +107,14 @@ class Starter:
             self._begin_on(iteration.stream)
 
     def _begin_on(self, stream: str) -> None:
-        """Have the thread of a stream begin the iterations that follow. Holds the lock."""
+        """Have the thread of a stream begin later iterations. The caller holds the lock."""
         schedule = self._schedule
         if stream and stream != schedule.first_stream:
             schedule.monitor.streams[stream].notify()
         schedule.first_stream = stream
 
     def _leave_to_readers(self, iteration: Iteration, files: FilesInFlight) -> None:
-        """Let an iteration wait until its files are read. Holds the lock."""
+        """Let an iteration wait until its files are read. The caller holds the lock."""
         iteration.change(READING)
         iteration.files = files
         iteration.next = iteration.size

@@ -45,7 +45,7 @@ class TaskSource(Protocol):
     """What threads ask for something to do."""
 
     def find_task(self) -> Task | None:
-        """Something to do, which is then this thread's. Holds the lock."""
+        """Something to do, which is then this thread's. The caller holds the lock."""
 
 
 class EngineThread(threading.Thread):

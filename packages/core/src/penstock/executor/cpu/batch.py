@@ -140,7 +140,7 @@ class BatchBuffer:
         self._segments: list[RowSegment] = []
 
     def expect_upload(self) -> None:
-        """Rows are going to be uploaded; those of many shapes had better lie in one piece."""
+        """Note that the batch will be uploaded: ragged rows then go to one piece of memory."""
         if self._history.ragged:
             self._packed = PackedRows(self._pool, self._history.bytes)
 
@@ -182,7 +182,7 @@ class BatchBuffer:
         return self._dtype
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-        """Memory that suits rows, to be adopted as such."""
+        """Memory from which rows can be adopted without a copy."""
         return self._pool.empty(shape, dtype)
 
     def check(self, shape: Sequence[int], dtype: DTypeLike) -> None:
@@ -232,7 +232,7 @@ class BatchBuffer:
         return row
 
     def _decide(self, shape: tuple[int, ...]) -> None:
-        """Take memory for a batch of rows of this shape, the first one's. Holds the lock.
+        """Take memory for the batch, given the shape of its first row. The caller holds the lock.
 
         Of much memory, one sample does not tell that it is needed: the others may be small. So
         much is taken when the last batch was of that shape.
@@ -275,7 +275,7 @@ class BatchBuffer:
         self._rows, self._pending = [None] * len(values), True
 
     def own_rows(self, indices: Sequence[int]) -> list[np.ndarray]:
-        """Those of these samples that lie in ordinary memory which this batch has taken."""
+        """Which of these samples lie in ordinary memory that this batch has allocated."""
         if self.event is not None or self._pool.is_page_locked:
             return []
         rows, places = self.rows, self._in_dense
@@ -289,7 +289,7 @@ class BatchBuffer:
             inside[index] = _OUTSIDE
 
     def put_rows(self, indices: Sequence[int], values: Sequence[np.ndarray] | np.ndarray) -> None:
-        """Make copies of `values`, one a sample, these samples."""
+        """Copy `values`, one for each of these samples, into the batch."""
         given = values if isinstance(values, Rows) else None
         if given is not None:
             shapes = given.shapes
@@ -325,7 +325,7 @@ class BatchBuffer:
         return self._ndim
 
     def expect_rows(self) -> np.ndarray | None:
-        """Memory for the whole batch, where samples are expected to be like those before.
+        """Memory for the whole batch, for samples shaped as those of earlier batches were.
 
         Whoever writes a sample to its place there says so with `note_rows`.
         """
@@ -337,7 +337,7 @@ class BatchBuffer:
         return self._dense
 
     def note_rows(self, indices: Sequence[int]) -> None:
-        """Take note that these samples are in their places of `expect_rows`."""
+        """Record that these samples were written to the memory from `expect_rows`."""
         count = len(indices)
         if not count:
             return
@@ -353,7 +353,7 @@ class BatchBuffer:
             self._pending = True
 
     def take_rows(self, indices: Sequence[int], values: Sequence[np.ndarray]) -> None:
-        """Take `values`, that nobody else writes to, and learn from their shapes.
+        """Take over `values`, which nobody else writes to, and note their shapes for later batches.
 
         The first ones that are all of one shape decide what others are expected to be.
         """
@@ -402,13 +402,13 @@ class BatchBuffer:
         return found if same else None
 
     def put(self, index: int, value: np.ndarray) -> None:
-        """Make `value` sample `index`; it is copied unless it is the row that was handed out."""
+        """Store `value` as sample `index`; copy it unless it is the row that `row` has returned."""
         self.check(value.shape, value.dtype)
         if self.rows[index] is not value:
             np.copyto(self.row(index, value.shape), value)
 
     def share(self, index: int, value: np.ndarray, origin: BatchBuffer) -> bool:
-        """Make `value` sample `index` without a copy, if it is a view of that sample of `origin`.
+        """Store `value` as sample `index` without a copy, if it is a view of that of `origin`.
 
         So an operator that only looks at data in another way, like `reshape`, costs nothing.
         """
@@ -499,7 +499,7 @@ class BatchBuffer:
         return TensorListCPU._from_samples(rows, layout, dtype, self.sources)
 
     def note_upload(self) -> None:
-        """Learn from what the finished batch, which is uploaded now, takes."""
+        """Note the size of the finished batch, which is uploaded now, for later batches."""
         if self.dense is None:
             history = self._history
             self._learn_shapes()

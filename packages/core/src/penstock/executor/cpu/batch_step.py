@@ -88,7 +88,7 @@ class HostBatchContext(PlanContext):
         ]
 
     def declare(self, spec: Spec) -> None:
-        """Say what the next output is, of an operator that tells it late."""
+        """Declare the type of the next output, where only the data tells output types."""
         r = self.step.outputs[len(self._buffers)]
         buffer = BatchBuffer(self._iteration.size, spec, self._program.plan.history[r])
         self._iteration.buffers[r] = buffer
@@ -205,7 +205,7 @@ def run_batch_step(
 def _keep_reduced(
     step: Step, results: tuple[Any, ...], iteration: Iteration, history: list[ShapeStatistics]
 ) -> None:
-    """Hand what an operator has found out about the batch to all of its samples."""
+    """Hand the result of an operator's `reduce` to all samples of the batch."""
     for r, result in zip(step.outputs, results, strict=True):
         array = np.asarray(result)
         spec = Spec(to_dali_type(array.dtype), array.ndim)
@@ -234,7 +234,7 @@ def _late_buffers(
     history: list[ShapeStatistics],
     places: Sequence[int],
 ) -> list[BatchBuffer]:
-    """The outputs of an operator of which only the data tells what they are."""
+    """The output batches of an operator whose output types depend on the data."""
     buffers = []
     for r, (values, spec) in zip(step.outputs, results, strict=True):
         if not values.flags.writeable:  # it may be somebody else's, and ours are given away

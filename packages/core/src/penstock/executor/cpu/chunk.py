@@ -72,7 +72,7 @@ class Group:
         """The branch in which a register is made."""
 
     def branch(self, guard: Guard) -> Group:
-        """The samples of the group that `guard` stands for."""
+        """The samples of the group that `guard` selects."""
         if not guard:
             return self
         found = self._branches.get(guard)

@@ -143,7 +143,7 @@ class Program:
             return None
 
     def _drop_useless_plans(self) -> None:
-        """Let samples not be planned where `cpu` needs no plan, and nobody its result ahead."""
+        """Leave out plans of steps whose `cpu` needs none and whose shapes nobody needs ahead."""
         asked: set[int] = set()
         for step in reversed(self.steps):
             if step.planner is None:

@@ -305,7 +305,7 @@ class SampleRunner:
     def _one_by_one(
         self, step: Step, context: SampleContext, inputs: list[Any], group: Group, chunk: Chunk
     ) -> tuple[Sequence[Any], list[int]]:
-        """The same, each sample alone, so that an error finds its own."""
+        """The same, sample by sample, so that an error is told of the sample that caused it."""
         failed: list[int] = []
         outputs: list[list[Any]] = [[] for _ in step.outputs]
         for k, position in enumerate(group.positions):
@@ -461,7 +461,7 @@ class SampleRunner:
         missing: list[int],
         entries: np.ndarray,
     ) -> None:
-        """Bring in alone the samples of a chunk that could not be with the others, if possible."""
+        """Load those samples of a chunk one by one that could not be loaded together."""
         columns, sources = [], chunk.sources[step.origin]
         for r in step.outputs:
             known = chunk.columns[r]

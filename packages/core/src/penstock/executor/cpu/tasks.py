@@ -71,7 +71,10 @@ class CpuTasks:
         """
 
     def find_task(self) -> Task | None:
-        """Samples of an iteration, or one that is to begin or to enter a stage. Holds the lock."""
+        """Samples of an iteration, or one that is to begin or to enter a stage.
+
+        The caller holds the lock.
+        """
         first_is_full = False
         schedule = self._schedule
         for iteration in schedule.queue:

@@ -186,14 +186,14 @@ class WorkerThreads:
             raise min(work.failures, key=_number)[1]
 
     def _start(self) -> None:
-        """Start the workers, once. Holds the lock."""
+        """Start the workers, once. The caller holds the lock."""
         for number in range(len(self._workers), self.threads - 1):
             worker = Worker(number, self._monitor, [self], bind=False, looks_at=frozenset())
             worker.start()
             self._workers.append(worker)
 
     def find_task(self) -> Task | None:
-        """A piece of the oldest work that wants help. Holds the lock."""
+        """A piece of the oldest work that wants help. The caller holds the lock."""
         for work in self._queue:
             if work.wants_help():
                 work.in_flight += 1
@@ -226,7 +226,7 @@ class WorkerThreads:
         return list(self._workers)
 
     def after_fork(self) -> None:
-        """Do without the workers, which are in the other process, and the locks they held."""
+        """Forget the workers, which exist in the parent process only, and the locks they held."""
         self._end.detach()
         lost = UsageError("This was being worked on when the process was forked; do it again.")
         for work in self._queue:

@@ -31,7 +31,7 @@ class GpuBatch:
     __slots__ = ("_rows", "batch", "event", "sources", "spec", "stream")
 
     def wait(self) -> None:
-        """Nothing on the host reads the samples: what works on the GPU waits on its stream."""
+        """Do nothing: readers on the GPU wait on their streams, and the host reads no samples."""
 
     dense = None
     """There is no array of all samples in host memory."""

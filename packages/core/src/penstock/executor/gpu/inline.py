@@ -1,4 +1,4 @@
-"""What the consumer does of an iteration itself, where it would only wait for another thread."""
+"""Inline execution: the consumer's thread launches stages itself instead of waiting for others."""
 
 from __future__ import annotations
 
@@ -112,8 +112,9 @@ class InlineExecution:
             consumer.claimed = None
 
     def may_run(self, iteration: Iteration) -> bool:
-        """Whether the oldest iteration waits for somebody to go on with it on a stream. Holds the
-        lock.
+        """Whether the oldest iteration waits for a thread to continue it on a stream.
+
+        The caller holds the lock.
         """
         schedule = self._schedule
         if iteration.state is QUEUED:

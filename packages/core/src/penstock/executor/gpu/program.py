@@ -230,7 +230,7 @@ class GpuProgram:
             sources[r] = origin
 
     def _taken(self, value: Any, r: int, guard: Guard, selection: Selection, queue: Queue) -> Any:
-        """The samples of register `r` that `guard` stands for."""
+        """The samples of register `r` that `guard` selects."""
         # Batches of other stages have a place for each sample.
         own = self.plan.guards.get(r, ()) if r in self._lazy else ()
         if own == guard or value is None:

@@ -1,4 +1,4 @@
-"""A stream of the GPU that stages are launched on, and the memory that they use until then."""
+"""A stream of the GPU that stages are launched on, and the memory that their work uses."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class StreamTasks:
         self.stream = stream
 
     def find_task(self) -> Task | None:
-        """A stage to launch, or an iteration to begin. Holds the lock."""
+        """A stage to launch, or an iteration to begin. The caller holds the lock."""
         iteration = self._tasks.find_on(self.stream)
         return None if iteration is None else (self._launch, iteration, self.stream)
 

@@ -61,7 +61,7 @@ class GpuTasks:
         self._is_shared = is_shared
 
     def find_task(self) -> Task | None:
-        """A stage to launch on any stream. Holds the lock."""
+        """A stage to launch on any stream. The caller holds the lock."""
         for name, stream in self.streams.items():
             iteration = None if stream.busy else self.take_queued(name)
             if iteration is not None:
@@ -69,7 +69,9 @@ class GpuTasks:
         return None
 
     def find_on(self, stream: StreamExecutor) -> Iteration | None:
-        """The oldest iteration that is queued for `stream`, or that begins there. Holds the lock.
+        """The oldest iteration that is queued for `stream`, or that begins there.
+
+        The caller holds the lock.
 
         The calling thread then owns it.
         """
@@ -94,8 +96,9 @@ class GpuTasks:
         return None
 
     def take_queued(self, name: str) -> Iteration | None:
-        """The oldest iteration that is queued for a stream, for the calling thread to launch. Holds
-        the lock.
+        """The oldest iteration that is queued for a stream, for the calling thread to launch.
+
+        The caller holds the lock.
         """
         queue, in_order = self._schedule.queue, self._schedule.in_order
         for iteration in queue:
@@ -198,7 +201,7 @@ class GpuTasks:
 
     def _wake_left_streams(self, iteration: Iteration) -> None:
         """Have other iterations looked at that were queued while the consumer worked on this one.
-        Holds the lock.
+        The caller holds the lock.
         """
         for other in self._schedule.queue:
             if other.state is QUEUED and other is not iteration:

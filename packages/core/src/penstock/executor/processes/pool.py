@@ -173,7 +173,7 @@ class WorkerPool:
                 self._lock.release()
 
     def _end_surplus(self) -> None:
-        """End idle processes that no pipeline asks for. Holds the lock."""
+        """End idle processes that no pipeline asks for. The caller holds the lock."""
         while len(self._alive) > self._most and self._idle:
             worker = self._idle.pop(0)
             self._alive.discard(worker)

@@ -35,7 +35,7 @@ _SMALL_BYTES = 4096
 
 
 class Reading:
-    """Samples of a reader that are being loaded, and whoever waits for them.
+    """Samples of a reader that are being loaded, and a latch for threads that wait for them.
 
     Attributes
     ----------
@@ -164,7 +164,7 @@ class ReadAhead:
 
     @property
     def state(self) -> dict[str, Any]:
-        """Where the reader stands for whoever takes batches out of here."""
+        """The position of the reader as its consumer sees it: behind the last batch taken."""
         if self._ahead:
             state = self._ahead[0][0].state
             assert state is not None
@@ -172,7 +172,7 @@ class ReadAhead:
         return dict(self._source.state())
 
     def take(self, size: int | None, depth: int) -> tuple[Reading, tuple[ValueReference, ...]]:
-        """The next batch, and where its outputs go.
+        """The next batch, and references to its outputs.
 
         Parameters
         ----------
@@ -191,13 +191,13 @@ class ReadAhead:
         return ahead.popleft()
 
     def peek(self, size: int | None, number: int) -> tuple[ValueReference, ...]:
-        """Where the outputs of a later batch will be; it is not taken."""
+        """References to the outputs of a later batch, which is not taken."""
         if len(self._ahead) <= number:
             self._draw(size, number + 1 - len(self._ahead))
         return self._ahead[number][1]
 
     def take_alone(self, size: int | None) -> tuple[Reading, tuple[ValueReference, ...]]:
-        """The next batch, of any size, without those behind it; nothing must be under way."""
+        """The next batch, of any size, and none ahead of it. No batch may be in flight."""
         if self._pid != os.getpid():
             self._start()
         self._draw(size, 1)
@@ -220,7 +220,7 @@ class ReadAhead:
                 tasks.put(_Task(self._loading, [reading], self.pool))
 
     def _start(self) -> None:
-        """Start the thread; in a forked process, with what the lost one had still to do."""
+        """Start the thread; in a forked child, with the tasks of the parent's thread."""
         self._pid = os.getpid()
         tasks = self._tasks = queue.SimpleQueue()
         weakref.finalize(self, tasks.put, None).atexit = False
@@ -238,7 +238,7 @@ class ReadAhead:
         lifetime.track(self)
 
     def stop(self) -> list[threading.Thread]:
-        """Drop what has not been begun and let the thread end; return it."""
+        """Drop the tasks that have not begun, and let the thread end; return the thread."""
         tasks, thread = self._tasks, self._thread
         if tasks is None or thread is None or self._pid != os.getpid():
             return []
@@ -324,7 +324,7 @@ class _Loading:
         sources: list[str] | None,
         pool: ThreadPool | None,
     ) -> list[HostValue]:
-        """The outputs of samples, of which all was loaded that there is, or nothing."""
+        """The outputs of samples that were loaded, if any could be."""
         count = len(reading.entries)
         samples: list[Any] = [None] * count
         found = [""] * count if sources is None else sources
@@ -354,7 +354,7 @@ class _Loading:
         return [_value(c, spec, named) for c, spec in zip(columns, self.specs, strict=True)]
 
     def _parsed(self, whole: tuple[Any, ...], source: str) -> tuple[Any, ...]:
-        """What the parser makes of the first of these values, and the others."""
+        """The outputs of the parser, which replace the first of these values, and the others."""
         if self._solo is None:
             return whole
         handed = [

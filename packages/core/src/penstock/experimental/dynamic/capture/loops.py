@@ -27,7 +27,7 @@ _AHEAD = 2
 
 
 class Root(Protocol):
-    """What the steps of a loop begin with."""
+    """What a captured loop iterates over: it gives the data that each step begins with."""
 
     def __next__(self) -> Any:
         """The outputs for the next step.
@@ -43,7 +43,7 @@ class Root(Protocol):
 
 
 class Loop:
-    """What a program iterates over."""
+    """The iterator that the program gets."""
 
     __slots__ = ("__weakref__", "_recorder")
 
@@ -67,7 +67,7 @@ class Loop:
 
 
 class Recorder:
-    """Stands between the program and its calls while it is in a loop."""
+    """Records the calls of a loop, and answers those that were done ahead."""
 
     def __init__(self, root: Root, size: int, ctx: EvalContext | None) -> None:
         self._root = root
@@ -165,7 +165,7 @@ class Recorder:
         self._prepare(root)
 
     def _prepare(self, root: tuple[ValueReference, ...]) -> None:
-        """Have steps done ahead: the one that begins now, if it was not, and the next ones."""
+        """Submit steps: the one that begins now, unless that is done already, and the next ones."""
         plan = self._plan
         assert plan is not None
         context = EvalContext.current() if self._context is None else self._context
@@ -195,7 +195,7 @@ class Recorder:
         size: int | None,
         seed: Any,
     ) -> Any:
-        """Take the place of `calling.invoke`."""
+        """Do a call, or return the results if it was done ahead. It replaces `calling.invoke`."""
         if not self.is_active:
             THREAD.capture = None
             return calling.invoke(operation, references, tensors, size, seed)
@@ -252,7 +252,7 @@ class Recorder:
         seed: Any,
         results: Any,
     ) -> None:
-        """Note a call, if it can be done ahead."""
+        """Record a call of this step, if later steps can do it ahead."""
         inputs = [self._origin(reference) for reference in references]
         arguments = [(name, self._origin(reference)) for name, reference in tensors]
         if None in inputs or any(origin is None for _, origin in arguments):

@@ -1,4 +1,4 @@
-"""What two steps of a loop have in common, and how the random numbers of the next ones follow."""
+"""The calls that two steps of a loop have in common, and their seeds in later steps."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def make_plan(first: list[Call], second: list[Call]) -> Plan | None:
 def _in_common(
     first: list[Call], second: list[Call], banned: set[int]
 ) -> tuple[list[Call], list[int]]:
-    """The calls in common, and the place of each in its generator's words in the first step."""
+    """The calls in common, and where the words of each began in its generator at first."""
     calls: list[Call] = []
     places: list[int] = []
     new_first: dict[int, int] = {-1: -1}
@@ -185,7 +185,7 @@ def _translated(call: Call, numbers: dict[int, int]) -> Any:
 def _draws(
     calls: list[Call], places: list[int]
 ) -> tuple[list[Draws], list[tuple[int, int]], set[int]]:
-    """How generators are used in each step; and those that are not used alike in both."""
+    """How each generator is used in a step, and the generators that both steps use differently."""
     draws: list[Draws] = []
     number_of: dict[int, int] = {}
     offsets: list[tuple[int, int]] = []

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Site(NamedTuple):
-    """As much of a frame as a call keeps."""
+    """The line of the program that a call was made on, as calls keep it."""
 
     f_code: CodeType
     f_lasti: int
@@ -27,7 +27,7 @@ class _Site(NamedTuple):
 
 
 class _Wish:
-    """Stands for a user who may ask for a value."""
+    """Stands in for the program's handle, so that a value is kept until the program asks for it."""
 
     __slots__ = ("__weakref__",)
 
@@ -105,7 +105,7 @@ class Step:
         references: Iterable[ValueReference],
         tensors: Iterable[tuple[str, ValueReference]],
     ) -> bool:
-        """Whether a call reads what call `number` of the plan does."""
+        """Whether a call has the inputs and arguments of call `number` of the plan."""
         call = self._plan.calls[number]
         known = self._origins
         wanted = call.inputs
@@ -142,7 +142,7 @@ class Step:
         return found[0] if len(found) == 1 else tuple(found)
 
     def leave(self) -> None:
-        """Let go of what was handed out: the program is in another step."""
+        """Release what was handed out: the program has begun another step."""
         self._handed.clear()
         self._origins.clear()
 
@@ -161,7 +161,7 @@ class Step:
             raise invocation.error
 
     def value(self, number: int, k: int) -> Any:
-        """An output that was not to be kept, but is asked for."""
+        """Compute an output that was not kept, as the recorded steps did not read it."""
         self._plan.wanted.add((number, k))
         invocation = self.invocations[number]
         invocation.ensure()
@@ -192,7 +192,7 @@ class Step:
 
 
 class _Late:
-    """Makes the value of an output that was not kept, if somebody asks for it."""
+    """Computes the value of an output that was not kept, once it is asked for."""
 
     __slots__ = ("_k", "_number", "_reference", "_step")
 
