@@ -215,6 +215,11 @@ def _cases() -> list[Case]:
         Case("water", [hwc], {"ampl_x": 3.0}, {"mask": [1, 0, 1]}),
         Case("warp_affine", [hwc], {"matrix": [0.9, 0.2, 3.0, -0.1, 1.2, -4.5]}, dali=False),
         Case("warp_affine", [hwc, (affine_maps(), "")], {"fill_value": 3.0}),
+        Case(
+            "experimental.warp_perspective",
+            [hwc, ([np.float32([[1, 0.2, 3], [0, 1, 2], [0.001, 0, 1]])] * 3, "")],
+            {"border_mode": "reflect"},
+        ),
         Case("zeros", [], {"shape": [2], "dtype": "INT8"}),
         Case("zeros_like", [plain]),
     ]

@@ -90,3 +90,23 @@ def test_displacements(dtype):
     same = run_gpu_operator("water", rows, layout="HWC", mask=0)
     for a, b in zip(same, rows, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_perspectives(dtype):
+    rows = [row.astype(dtype) for row in IMAGES]
+    tilt = np.float32([[1.1, 0.05, 3], [0.02, 0.9, -2], [0.0005, 0.001, 1]])
+    maps = [tilt + np.float32(k) / 1000 for k in range(len(rows))]
+    for kind in ("NN", "LINEAR", "CUBIC"):
+        for border in ("constant", "replicate", "reflect", "reflect_101", "wrap"):
+            options = {"interp_type": DALIInterpType[f"INTERP_{kind}"], "border_mode": border}
+            options["inverse_map"] = border != "wrap"
+            inputs = [rows, maps] if border in ("wrap", "reflect") else [rows]
+            if len(inputs) == 1:
+                options["matrix"] = tuple(tilt.reshape(-1).tolist())
+            name = "experimental.warp_perspective"
+            got = run_gpu_operator(name, *inputs, layout="HWC", **options)
+            wanted = run_cpu_operator_on_batch(name, *inputs, layout="HWC", **options)
+            for a, b in zip(got, wanted, strict=True):
+                far = np.abs(a.astype(np.float64) - b.astype(np.float64))
+                assert (far > (1 if dtype == np.uint8 else 0.05)).mean() < 0.01, (kind, border)

@@ -90,6 +90,7 @@ OPERATORS: dict[str, Listed] = {
             deprecated="tensor_resize",
             dynamic=False,
         ),
+        Listed("experimental.warp_perspective", "image.warp_perspective"),
         Listed("external_source", "external.external_source", dynamic=False),
         Listed(
             "fast_resize_crop_mirror",

@@ -1,0 +1,84 @@
+"""Images seen from elsewhere: the GPU's side of `penstock.kernels.cpu.perspective`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.kernels.gpu.program import kernel
+from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
+from penstock.kernels.gpu.shared import enumeration, record
+from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.gpu.queue import Queue
+
+_BORDER_NAMES = ("constant", "replicate", "reflect", "reflect_101", "wrap")
+_BORDERS = dict(
+    zip(
+        _BORDER_NAMES,
+        enumeration(__name__, "Border", [n.upper() for n in _BORDER_NAMES]),
+        strict=True,
+    )
+)
+_KIND_NAMES = ("nearest", "linear", "cubic")
+_KINDS = dict(
+    zip(_KIND_NAMES, enumeration(__name__, "Kind", [n.upper() for n in _KIND_NAMES]), strict=True)
+)
+_IMAGE = record(
+    __name__,
+    "Seen",
+    [
+        ("first_block", np.uint32),
+        ("source", np.uint64),
+        ("out", np.uint64),
+        ("given", np.uint64),  # address of a float32 matrix; 0 where `matrix` is it
+        ("matrix", np.float64, (9,)),  # between centres of pixels
+        ("fill", np.float32, (4,)),
+        ("height", np.int64),
+        ("width", np.int64),
+        ("out_height", np.int64),
+        ("out_width", np.int64),
+        ("channels", np.int64),
+    ],
+)
+
+
+def warp_perspective(
+    queue: Queue,
+    images: DeviceBatch,
+    matrices: np.ndarray,
+    given: np.ndarray | None,
+    out: DeviceBatch,
+    *,
+    corners: bool,
+    inverse: bool,
+    interpolation: str,
+    border: str,
+    fill: tuple[float, ...],
+    planar: bool,
+) -> None:
+    """Fill `out` with `images`, looked up where projective maps say.
+
+    Parameters are those of the kernel for the CPU, but `matrices`, ``(samples, 3, 3)``; in place of
+    which `given` may be addresses of float32 matrices on the device, of coordinates between corners
+    of pixels if `corners`.
+    """
+    records = np.zeros(len(out), _IMAGE)
+    records["source"], records["out"] = images.pointers, out.pointers
+    records["given"] = 0 if given is None else given
+    records["matrix"] = matrices.reshape(-1, 9)
+    records["fill"] = (*fill, 0.0, 0.0, 0.0)[:4] if len(fill) > 1 else fill * 4
+    first = int(planar)
+    shapes = np.broadcast_to(images.shapes, (len(out), images.shapes.shape[1]))
+    records["height"], records["width"] = shapes[:, first], shapes[:, first + 1]
+    records["out_height"], records["out_width"] = out.shapes[:, first], out.shapes[:, first + 1]
+    records["channels"] = 1 if shapes.shape[1] == 2 else shapes[:, 0 if planar else 2]
+    name = kernel("perspective.cu", "warp_perspective", images.dtype, _KINDS[interpolation])
+    launch_records(
+        queue,
+        name,
+        records,
+        quotient_up(records["out_height"] * records["out_width"], THREADS),
+        np.int32(_BORDERS[border]),
+        np.int32(corners),
+        np.int32(inverse),
+        np.int32(planar),
+    )
