@@ -23,7 +23,7 @@ from penstock.plugin.tf.components import (
 )
 from penstock.plugin.tf.dataset import needs_gpu
 from penstock.plugin.tf.session import Session
-from penstock.tensors import TensorListCPU
+from penstock.tensors import TensorListGPU
 from penstock.types.dtypes import storage_dtype
 
 if TYPE_CHECKING:
@@ -287,14 +287,12 @@ class _Operation:
 
     def _tensor(self, component: Component, batch: PipelineBatch) -> Any:
         output = batch.outputs[component.number]
-        if (
-            isinstance(output, TensorListCPU)
-            or isinstance(component, SparseComponent)
-            or not eager.has_gpu(output.device_id())
-        ):
-            arrays = component.arrays(output, batch.kept)
-            return component.value([eager.from_host(array) for array in arrays])
-        return eager.from_gpu(component.on_gpu(chosen_samples(output, batch.kept)))
+        if isinstance(output, TensorListGPU) and not isinstance(component, SparseComponent):
+            chosen = chosen_samples(output, batch.kept)
+            if isinstance(chosen, TensorListGPU) and eager.has_gpu(chosen.device_id()):
+                return eager.from_gpu(component.on_gpu(chosen))
+        arrays = component.arrays(output, batch.kept)
+        return component.value([eager.from_host(array) for array in arrays])
 
 
 def serialize_pipeline(pipeline: Pipeline) -> bytes:
