@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from penstock import fn, pipeline_def
 from penstock.graph.branches import guarded, merge
+from penstock.operators.transfer.copy_between_devices import CopyToGpu
 from tests.support.branches import check_equal, run
 
 
@@ -81,3 +82,44 @@ def test_a_sample_that_a_decoder_refuses_in_a_branch(policy):
     images, label = made.run()
     assert np.asarray(label.as_array()).tolist() == [0, 1, 2, 2]
     assert [int(np.array(s).mean().round()) for s in images.as_cpu()] == [0, 40, 80, 80]
+
+
+@pytest.mark.parametrize(
+    ("where", "uploaded"),
+    [("one branch", [2]), ("both branches", [4]), ("an inner branch", [1]), ("behind", [4])],
+)
+def test_what_only_a_branch_reads_is_uploaded_for_its_samples(monkeypatch, where, uploaded):
+    sizes = []
+    upload = CopyToGpu.gpu
+
+    def noted(self, c, batch):
+        sizes.append(c.size)
+        return upload(self, c, batch)
+
+    monkeypatch.setattr(CopyToGpu, "gpu", noted)
+    given = [np.full((2 + k, 3, 3), k, np.uint8) for k in range(4)]
+
+    @pipeline_def(batch_size=4, num_threads=2, device_id=0)
+    def pipe():
+        images, label = fn.external_source(
+            lambda: (given, np.arange(4, dtype=np.int32)), num_outputs=2, layout=["HWC", ""]
+        )
+        odd = label % 2
+        if where == "behind":  # the upload of the images does not wait for what the GPU made
+            odd = (odd.gpu() + 0).cpu()
+        with guarded(odd):
+            if where == "an inner branch":
+                with guarded(label > 2):
+                    return fn.flip(images.gpu(), vertical=1), label
+            turned = fn.flip(images.gpu(), vertical=1)
+        if where == "both branches":
+            with guarded(odd, holds=False):
+                cropped = fn.crop(images.gpu(), crop=(2, 3))
+            return merge(odd, turned, cropped), label
+        return turned, label
+
+    made = pipe(prefetch_queue_depth=1)
+    found, _ = made.run()
+    wanted = {"an inner branch": [3], "both branches": [0, 1, 2, 3]}.get(where, [1, 3])
+    assert [np.array(s)[0, 0, 0] for s in found.as_cpu()] == wanted
+    assert sizes[: len(uploaded)] == uploaded

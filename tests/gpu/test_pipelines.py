@@ -167,6 +167,24 @@ def test_arguments_that_are_rows_of_an_array_in_another_order(operator):
     assert [int(s[0, 0, 0]) for s in samples(batch)] == order
 
 
+def test_arguments_that_the_gpu_makes():
+    """Who reads them waits until they are on the host."""
+
+    def define():
+        images = fn.external_source(
+            lambda: [np.arange(24, dtype=np.uint8).reshape(4, 2, 3) + k for k in range(4)],
+            layout="HWC",
+        ).gpu()
+        row = fn.cast(images[0, 0, 0], dtype=types.FLOAT).cpu() / 3
+        return fn.crop(images, crop=(1, 2), crop_pos_y=row), row
+
+    pipe = pipe_of(define)
+    for _ in range(2):
+        found, rows = pipe.run()
+        np.testing.assert_array_equal(rows.as_array(), np.arange(4, dtype=np.float32) / 3)
+        assert [int(s[0, 0, 0]) for s in samples(found)] == [7 * k for k in range(4)]
+
+
 def test_epochs_reset_and_broken_off():
     calls = []
 

@@ -269,7 +269,7 @@ def _phases(nodes: list[OpNode]) -> list[tuple[str, list[OpNode]]]:
         for edge in node.sources:
             source = edge.source
             assert source is not None
-            found = max(found, level[id(source)] + (device_of(source) != device))
+            found = max(found, level[id(source)] + _waits(node, source))
         level[id(node)] = found
     last: dict[str, int] = {}
     for node in nodes:
@@ -284,12 +284,21 @@ def _phases(nodes: list[OpNode]) -> list[tuple[str, list[OpNode]]]:
         for edge in node.sources:
             source = edge.source
             assert source is not None
-            bound = level[id(node)] - (device_of(source) != device)
+            bound = level[id(node)] - _waits(node, source)
             latest[id(source)] = min(latest.get(id(source), bound), bound)
     groups: dict[tuple[int, int], list[OpNode]] = {}
     for node in nodes:
         groups.setdefault((level[id(node)], _DEVICES.index(device_of(node))), []).append(node)
     return [(_DEVICES[device], groups[number, device]) for number, device in sorted(groups)]
+
+
+def _waits(node: OpNode, source: OpNode) -> bool:
+    """Whether `source` must be in an earlier group than `node`, which reads what it makes.
+
+    What the GPU has copied to the host is there once the group of the copy is done.
+    """
+    device = device_of(node)
+    return device_of(source) != device or (device != "cpu" and source.output_device == "cpu")
 
 
 _DEVICES = ("cpu", "mixed", "gpu")

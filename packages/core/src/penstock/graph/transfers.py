@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import takewhile
 
 from penstock.graph.capture import wanted_device
 from penstock.graph.data_node import DataNode
-from penstock.graph.guards import Term
+from penstock.graph.guards import Guard, Term
 from penstock.graph.nodes import OpNode
 from penstock.operators.support.registry import find
 
@@ -17,8 +18,9 @@ def insert_transfers(
 ) -> tuple[list[OpNode], list[DataNode]]:
     """Add a node for each batch that goes to the other device, once for all who want it there.
 
-    Constants are made where they are wanted. The nodes given are left as they are; where anything
-    has to be copied, copies of them are returned.
+    What only branches read on the GPU is uploaded for their samples. Constants are made where they
+    are wanted. The nodes given are left as they are; where anything has to be copied, copies of
+    them are returned.
 
     Parameters
     ----------
@@ -27,9 +29,10 @@ def insert_transfers(
     outputs
         What the pipeline returns; an edge's device says where it is wanted.
     """
-    if not any(wanted != source for _, wanted, source in _uses(nodes, outputs)):
+    moves = [use for use in _uses(nodes, outputs) if use[1] != use[2]]
+    if not moves:
         return nodes, outputs
-    placed = _Placed()
+    placed = _Placed(_upload_guards(nodes, moves))
     for node in nodes:
         copy = replace(node, inputs=[], tensor_args={}, outputs=[])
         for position, edge in enumerate(node.inputs):
@@ -41,27 +44,60 @@ def insert_transfers(
     return placed.nodes, [placed.edge(e, e.device) for e in outputs]
 
 
-def _uses(nodes: list[OpNode], outputs: list[DataNode]) -> Iterator[tuple[DataNode, str, str]]:
-    """Each use of an edge: where it is wanted, and where it is made."""
+def _uses(
+    nodes: list[OpNode], outputs: list[DataNode]
+) -> Iterator[tuple[DataNode, str, str, Guard]]:
+    """Each use of an edge: where it is wanted, where it is made, and for which samples."""
     for node in nodes:
         for position, edge in enumerate(node.inputs):
             assert edge.source is not None
             made = edge.source.output_device
             wanted = wanted_device(node.schema, node.device, position)
-            yield edge, made if wanted == "any" else wanted, made
+            guard = node.guard
+            if node.schema.merges and position < 2:
+                guard = (*guard, Term(node.inputs[2], position == 0))
+            yield edge, made if wanted == "any" else wanted, made, guard
         for edge in (*node.tensor_args.values(), *(term.predicate for term in node.guard)):
             assert edge.source is not None
-            yield edge, "cpu", edge.source.output_device
+            yield edge, "cpu", edge.source.output_device, node.guard
     for edge in outputs:
         assert edge.source is not None
-        yield edge, edge.device, edge.source.output_device
+        yield edge, edge.device, edge.source.output_device, ()
+
+
+def _upload_guards(
+    nodes: list[OpNode], moves: list[tuple[DataNode, str, str, Guard]]
+) -> dict[tuple[int, int], Guard]:
+    """By source and number of an edge that goes to the GPU, the samples that are read there.
+
+    They are those of the terms that the guards of all readers begin with. A predicate that is only
+    known once the GPU has worked would hold up the upload: it and what follows is left out.
+    """
+    late: set[int] = set()
+    for node in nodes:
+        read = (*node.inputs, *node.tensor_args.values(), *(t.predicate for t in node.guard))
+        if node.device != "cpu" or any(id(edge.source) in late for edge in read):
+            late.add(id(node))
+    found: dict[tuple[int, int], Guard] = {}
+    for edge, wanted, _, guard in moves:
+        if wanted != "gpu":
+            continue
+        early = takewhile(lambda term: id(term.predicate.source) not in late, guard)
+        key = id(edge.source), edge.index
+        if key not in found:
+            found[key] = tuple(early)
+            continue
+        pairs = zip(found[key], early, strict=False)
+        found[key] = tuple(a for a, _ in takewhile(lambda pair: pair[0].key == pair[1].key, pairs))
+    return found
 
 
 class _Placed:
     """The copied graph so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, upload_guards: dict[tuple[int, int], Guard]) -> None:
         self.nodes: list[OpNode] = []
+        self._upload_guards = upload_guards
         self._edges: dict[tuple[int, int, str], DataNode] = {}
 
     def add(self, original: OpNode, copy: OpNode) -> None:
@@ -96,8 +132,17 @@ class _Placed:
                 tensor_args={},
                 user_stack=source.user_stack,
                 owner=source.owner,
-                guard=here.source.guard if here.source is not None else (),
+                guard=self._guard(original, source, device),
             )
         node.outputs = [DataNode.of(node, 0, 1)]
         self.nodes.append(node)
         return node.outputs[0]
+
+    def _guard(self, original: DataNode, source: OpNode, device: str) -> Guard:
+        """The samples that are copied: all that there are, or those that a branch reads."""
+        guard = source.guard
+        if device == "gpu":
+            narrow = self._upload_guards[id(source), original.index]
+            if {term.key for term in guard} <= {term.key for term in narrow}:
+                guard = narrow
+        return tuple(Term(self.edge(term.predicate, "cpu"), term.holds) for term in guard)

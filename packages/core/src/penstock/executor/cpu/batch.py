@@ -98,6 +98,7 @@ class BatchBuffer:
         "_rows_lock",
         "_segments",
         "_shared",
+        "_whole",
         "event",
         "sources",
         "spec",
@@ -124,6 +125,8 @@ class BatchBuffer:
         self._dtype = storage_dtype(spec.dtype)
         self._ndim = spec.ndim
         self._history = history
+        self._whole: BatchBuffer | None = None
+        """The batch that the samples were `taken` from."""
         self._dense: np.ndarray | None = None
         self._row_shape: tuple[int, ...] | None = None
         self._in_dense = bytearray(size)
@@ -470,6 +473,7 @@ class BatchBuffer:
         """The samples at these places, in the same memory: see `penstock.executor.guards`."""
         order = places.tolist()
         made = BatchBuffer(len(order), self.spec, self._history, self._pool)
+        made._whole = self
         rows = self.rows
         made.rows = [rows[index] for index in order]
         made.event = self.event
@@ -500,7 +504,9 @@ class BatchBuffer:
 
     def note_upload(self) -> None:
         """Note the size of the finished batch, which is uploaded now, for later batches."""
-        if self.dense is None:
+        if self._whole is not None:
+            self._whole.note_upload()
+        elif self.dense is None:
             history = self._history
             self._learn_shapes()
             if self._packed is not None:

@@ -104,6 +104,9 @@ class StreamExecutor:
         if defer:
             queue.collect(deferred)
         try:
+            for buffer in kept:
+                if buffer is not None:  # no sample took the branch
+                    buffer.wait()  # of what the GPU has copied to the host
             found = program.run(iteration, queue)
         except BaseException:
             self._keep([*kept, *queue.finish()])

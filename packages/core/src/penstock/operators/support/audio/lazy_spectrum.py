@@ -104,7 +104,7 @@ class LazySpectrum(LazyValue):
 
 
 def numbers(context: ChunkContext, data: Rows | LazySpectrum) -> Rows:
-    """`data`, computed now if it is a recipe."""
+    """`data`, computed now if it is a lazy value."""
     if isinstance(data, Rows):
         return data
     found = pack_rows(data.shapes, np.dtype(np.float32), context.temp)
