@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.kernels.gpu.program import C_TYPES, kernel
+from penstock.kernels.gpu.records import THREADS
 from penstock.kernels.gpu.shared import record
 from penstock.kernels.gpu.warp import (
     MOST_CHANNELS,
     SAMPLE,
     STRIP_WIDTH,
-    THREADS,
     TILE_ROWS,
     TILE_WIDTH,
     common_channels,
