@@ -46,6 +46,11 @@ class NoFork:
                 if self._forking:
                     self._changed.notify_all()
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a thread waits to fork."""
+        return bool(self._forking)
+
     def _others_are_out(self) -> bool:
         return self._inside.keys() <= self._forking
 

@@ -11,6 +11,7 @@ import pytest
 
 from penstock import fn, pipeline_def, types
 from penstock.executor.plan import batches_for_processes
+from penstock.executor.processes.remote import RemoteRunner
 from penstock.operators import Arg, Input, Spec, operator
 from penstock.operators.support.argument_types import ObjectArg
 from tests.support.images import class_folders, encoded, picture
@@ -169,6 +170,26 @@ def test_how_many_batches_are_begun_earlier(processes, batch_size, depth, expect
     assert batches_for_processes(plan, processes, batch_size, depth) == expected
     plan.feeds = ["a source is not asked for more"]
     assert batches_for_processes(plan, processes, batch_size, depth) == 0
+
+
+def test_a_process_has_its_next_samples_while_it_is_at_some(monkeypatch):
+    behind = []
+    send = RemoteRunner.send
+
+    def noted(self, iteration, indices, ahead=None):
+        behind.append(ahead is not None)
+        return send(self, iteration, indices, ahead)
+
+    monkeypatch.setattr(RemoteRunner, "send", noted)
+    data = ragged(np.uint8)
+
+    def graph():
+        rows = fn.external_source(source=lambda: data, batch=True)
+        # Of several sizes each time: a worker asks for more room with another task waiting.
+        return fn.resize(rows, size=fn.random.uniform(range=(8, 90), shape=2)), rows + 1
+
+    check_same(graph, iterations=20, num_threads=1)
+    assert any(behind)
 
 
 def test_operators_of_whole_batches_between_two_stages():

@@ -14,9 +14,11 @@ from penstock._forking import no_fork
 if TYPE_CHECKING:
     from penstock.executor.monitor import Monitor
 
-    Task = tuple[Callable[[Any, Any, Any], None], Any, Any]
+    Rest = Callable[[], Any]
+    """What is left to be done of a task; it returns what is left then, or `None`."""
+    Task = tuple[Callable[[Any, Any, Any], Rest | None], Any, Any]
     """What to call with the iteration or other work, what else it needs, and the thread that does
-    it."""
+    it; it returns what is left to be done."""
 
 _alive: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
@@ -89,10 +91,12 @@ def serve(
     while (task := _next_task(monitor, ready, sources)) is not None:
         run, iteration, argument = task
         with no_fork:
-            run(iteration, argument, thread)
-        # Nothing of a finished iteration may stay alive in a waiting thread: its memory
-        # belongs to the user, and returns to the pool when the user lets go.
-        del task, run, iteration, argument
+            rest = run(iteration, argument, thread)
+            # Nothing of a finished iteration may stay alive in a waiting thread: its memory
+            # belongs to the user, and returns to the pool when the user lets go.
+            del task, run, iteration, argument
+            while rest is not None:
+                rest = rest()
 
 
 def _next_task(

@@ -69,6 +69,7 @@ def chunk_size(iteration: Iteration, program: Program, threads: int, batches: in
         worth = int(_SENT_SECONDS / max(program.processor_seconds, 1e-7))
         sent = min(max(worth, _FEWEST_SENT), _LARGEST_OF_LITTLE_WORK)
         largest = max(largest, sent)
-        # All batches in progress together occupy all threads.
-        fair = max(fair, min(sent, max(batches * iteration.size // threads, 1)))
+        # All batches in progress together occupy all processes, and each has another chunk to go
+        # on with.
+        fair = max(fair, min(sent, max(batches * iteration.size // (2 * threads), 1)))
     return min(largest, fair)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import TYPE_CHECKING
 
+from penstock._forking import no_fork
 from penstock.executor.cpu.chunks import chunk_size
 from penstock.executor.cpu.runner import SampleRunner
 from penstock.executor.iteration import COPYING, ENTERING, RUNNING, SCHEDULED
@@ -14,11 +16,70 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.worker import Worker
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan
-    from penstock.executor.processes.remote import RemoteRunner, WorkerProcesses
+    from penstock.executor.processes.remote import RemoteRunner, SentSamples, WorkerProcesses
     from penstock.executor.schedule import Schedule
     from penstock.executor.stages import Stages
     from penstock.executor.starting import Starter
-    from penstock.executor.threads import Task
+    from penstock.executor.threads import Rest, Task
+
+
+_MOST_IN_A_ROW = 16
+"""Chunks that a worker process is sent before it has done the one before, until its thread looks at
+all there is to do again."""
+
+
+class ChunkRun:
+    """A chunk of samples on its way through a stage.
+
+    Parameters
+    ----------
+    iteration
+        Whose samples they are.
+    samples
+        Their numbers.
+    number
+        How many chunks a worker process was sent before it, each behind the last.
+    """
+
+    __slots__ = (
+        "beside",
+        "elsewhere",
+        "failed",
+        "failures",
+        "is_counted",
+        "iteration",
+        "number",
+        "program",
+        "runner",
+        "samples",
+        "sent",
+        "started",
+        "worked",
+    )
+
+    def __init__(self, iteration: Iteration, samples: list[int], number: int = 0) -> None:
+        program = iteration.program
+        assert program is not None
+        self.iteration = iteration
+        self.samples = samples
+        self.number = number
+        self.program: Program = program
+        self.runner: RemoteRunner
+        self.sent: SentSamples | None = None
+        """What a worker process was sent, where it is not done in the thread."""
+        self.is_counted = not number
+        """Whether it counts as being worked on; see `Concurrency`."""
+        self.beside = program.concurrency.busy
+        """How many chunks were worked on when it began."""
+        self.started = time.perf_counter()
+        """When somebody began to work on it."""
+        self.worked = 0.0
+        """Seconds of a processor that it has taken in the thread, ..."""
+        self.elsewhere = 0.0
+        """... and in a worker process."""
+        self.failures: list[tuple[int, BaseException]] = []
+        self.failed: BaseException | None = None
+        """What has failed altogether."""
 
 
 class CpuTasks:
@@ -70,10 +131,15 @@ class CpuTasks:
         programs refer to.
         """
 
-    def find_task(self) -> Task | None:
+    def find_task(self, *, behind: bool = False) -> Task | None:
         """Samples of an iteration, or one that is to begin or to enter a stage.
 
         The caller holds the lock.
+
+        Parameters
+        ----------
+        behind
+            Whether samples are to wait for a worker process that is at others: only where all are.
         """
         first_is_full = False
         schedule = self._schedule
@@ -84,17 +150,19 @@ class CpuTasks:
             if state is RUNNING:
                 program = iteration.program
                 assert program is not None
-                if program.concurrency.is_full():
+                concurrency = program.concurrency
+                if concurrency.is_full() is not behind or (behind and not program.is_sent):
                     first_is_full |= iteration.stage == 0
                     continue
                 if iteration.next >= iteration.size and not iteration.queue:
                     continue
-                limit, batches = program.concurrency.limit, len(schedule.queue)
+                limit, batches = concurrency.limit, len(schedule.queue)
                 samples = iteration.take(chunk_size(iteration, program, limit, batches))
                 if samples:
                     iteration.in_flight += 1
-                    program.concurrency.enter()
-                    schedule.wake_worker()
+                    if not behind:
+                        concurrency.enter()
+                        schedule.wake_worker()
                     return self._run, iteration, samples
             elif state is SCHEDULED:
                 if first_is_full or schedule.first_stream or not schedule.may_begin():
@@ -127,45 +195,103 @@ class CpuTasks:
             schedule.advance(iteration)
             schedule.tell_progress()
 
-    def _run(self, iteration: Iteration, samples: list[int], worker: Worker) -> None:
-        """Carry samples through their stage; go on with the iteration if they were the last."""
-        program = iteration.program
-        assert program is not None
-        failures: list[tuple[int, BaseException]] = []
-        failed: BaseException | None = None
-        elsewhere = 0.0
-        beside = program.concurrency.busy
-        start, worked = time.perf_counter(), time.thread_time()
+    def _run(self, iteration: Iteration, samples: list[int], worker: Worker) -> Rest | None:
+        """Carry samples through their stage, and go on with the iteration if they were the last; or
+        send them to a worker process, and return what waits for it.
+        """
+        run = ChunkRun(iteration, samples)
+        self._start(run, worker, None)
+        if run.sent is not None:
+            return functools.partial(self._await, run, worker)
+        self._end(run, None)
+        return None
+
+    def _start(self, run: ChunkRun, worker: Worker, ahead: ChunkRun | None) -> None:
+        """Carry samples, or send them to a worker process, behind those of `ahead` if given."""
+        worked = time.thread_time()
         try:
-            runners = self._runners[worker.number]
-            runner = runners.get(program)
-            if runner is None:
-                runner = SampleRunner(program, worker.arena, materialise_views=not self._fuse)
-                if self._processes is not None and not (program.is_light and self._plan.streams):
-                    runner = self._processes.runner(program, worker.number, runner)
-                runners[program] = runner
-            runner.bind(iteration)
-            try:
-                failures = runner.run(samples)
-            finally:
-                runner.release()
-            elsewhere = runner.processor_seconds
+            runner = self._runner(run.program, worker)
+            if isinstance(runner, SampleRunner):
+                runner.bind(run.iteration)
+                try:
+                    run.failures = runner.run(run.samples)
+                finally:
+                    runner.release()
+            else:
+                run.runner = runner
+                behind = None if ahead is None else ahead.sent
+                run.sent = runner.send(run.iteration, run.samples, behind)
         except BaseException as error:  # whatever it is, somebody waits for this iteration
-            failed = error
-        worked = (time.thread_time() - worked + elsewhere) / len(samples)
-        seconds = (time.perf_counter() - start) / len(samples)
-        program.note_time(seconds, worked)
+            run.failed = error
+        run.worked = time.thread_time() - worked
+
+    def _runner(self, program: Program, worker: Worker) -> SampleRunner | RemoteRunner:
+        runners = self._runners[worker.number]
+        runner = runners.get(program)
+        if runner is None:
+            runner = SampleRunner(program, worker.arena, materialise_views=not self._fuse)
+            if self._processes is not None and not (program.is_light and self._plan.streams):
+                runner = self._processes.runner(program, worker.number, runner)
+            runners[program] = runner
+        return runner
+
+    def _await(self, run: ChunkRun, worker: Worker) -> Rest | None:
+        """Wait for a worker process, having sent it more; return what waits for that."""
+        sent = run.sent
+        assert sent is not None
+        following = None
+        if sent.worker is not None and run.number < _MOST_IN_A_ROW and not no_fork.is_awaited:
+            following = self._sent_behind(run, worker)
+        worked = time.thread_time()
+        try:
+            run.failures = run.runner.receive(sent)
+            run.elsewhere = run.runner.processor_seconds
+        except BaseException as error:  # whatever it is, somebody waits for this iteration
+            run.failed = error
+        run.worked += time.thread_time() - worked
+        self._end(run, following)
+        return None if following is None else functools.partial(self._await, following, worker)
+
+    def _sent_behind(self, run: ChunkRun, worker: Worker) -> ChunkRun | None:
+        """Send a worker process that is at `run` what it is to do then, if there is anything."""
+        monitor = self._schedule.monitor
+        while True:
+            with monitor.lock:
+                task = None if monitor.closed else self.find_task(behind=True)
+            if task is None:
+                return None
+            do, iteration, samples = task
+            if samples is None:
+                do(iteration, None, worker)
+                continue
+            following = ChunkRun(iteration, samples, run.number + 1)
+            self._start(following, worker, run)
+            if following.sent is not None:
+                return following
+            self._end(following, None)
+
+    def _end(self, run: ChunkRun, following: ChunkRun | None) -> None:
+        """Take in what became of a chunk, and that its process goes on with another one."""
+        iteration, program = run.iteration, run.program
+        now, count = time.perf_counter(), len(run.samples)
+        seconds = (now - run.started) / count
+        program.note_time(seconds, (run.worked + run.elsewhere) / count)
         schedule = self._schedule
         with schedule.monitor.lock:
             iteration.in_flight -= 1
-            if program.is_sent != bool(elsewhere):
-                program.is_sent = bool(elsewhere)
-                program.concurrency.start_over(tries=not elsewhere)
-            program.concurrency.leave(beside, seconds, program.processor_seconds)
-            if failed is not None and iteration.error is None:
-                iteration.error = failed
-            iteration.failures.update(failures)
-            if failures and self._fails_at_once:
+            is_sent = bool(run.elsewhere)
+            if program.is_sent is not is_sent:
+                program.is_sent = is_sent
+                program.concurrency.start_over(tries=not is_sent)
+            if run.is_counted:
+                program.concurrency.leave(run.beside, seconds, program.processor_seconds)
+            if following is not None:
+                following.program.concurrency.enter()
+                following.is_counted, following.started = True, now
+            if run.failed is not None and iteration.error is None:
+                iteration.error = run.failed
+            iteration.failures.update(run.failures)
+            if run.failures and self._fails_at_once:
                 iteration.next = iteration.size  # the rest of the batch is of no use any more
             schedule.advance(iteration)
             schedule.tell_progress()

@@ -156,6 +156,9 @@ class WorkerPool:
 
     def discard(self, worker: WorkerProcess) -> None:
         """Do without a process, which has ended, or may be in the middle of something."""
+        if worker.is_discarded:
+            return
+        worker.is_discarded = True
         with self._lock:
             self._alive.discard(worker)
         self._tidy()

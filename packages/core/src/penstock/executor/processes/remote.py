@@ -193,8 +193,38 @@ class PackedBatch:
         return mine[0] == state[0] and all(map(operator.is_, mine[1:], state[1:]))
 
 
+class SentSamples:
+    """Samples of an iteration that a worker process has been sent, and has not answered yet.
+
+    Parameters
+    ----------
+    iteration
+        Whose they are.
+    indices
+        Their numbers.
+    """
+
+    __slots__ = ("batch", "blocks", "indices", "is_followed", "iteration", "lost", "worker")
+
+    def __init__(self, iteration: Iteration, indices: list[int]) -> None:
+        self.iteration = iteration
+        self.indices = indices
+        self.worker: WorkerProcess | None = None
+        """Who has them; `None` if the thread is to carry them itself."""
+        self.is_followed = False
+        """Whether the worker has been sent more, which it does next."""
+        self.lost: LostWorkerError | None = None
+        """What became of the worker when they were sent to it."""
+        self.batch: PackedBatch
+        self.blocks: list[np.ndarray] = []
+        """Memory that the worker was given for them."""
+
+
 class RemoteRunner:
     """Has samples carried through a stage by a worker process; in place of a `SampleRunner`.
+
+    A worker may be sent the next samples while it is at some, so that it does not wait for the
+    program to deal with what it has answered.
 
     Parameters
     ----------
@@ -225,43 +255,66 @@ class RemoteRunner:
         self.processor_seconds = 0.0
         """What the samples last carried took of a processor elsewhere."""
 
-    def bind(self, iteration: Iteration) -> None:
-        """Turn to another iteration's buffers."""
-        self._iteration = iteration
+    def send(
+        self, iteration: Iteration, indices: list[int], behind: SentSamples | None = None
+    ) -> SentSamples:
+        """Send samples of an iteration to a worker: the one that has those of `behind`, if given,
+        else one that nobody uses. `receive` tells what became of them, in the order of the calls.
+        """
+        sent = SentSamples(iteration, indices)
+        if not self._processes.refused:
+            self._iteration = iteration
+            try:
+                self._hand_over(sent, behind)
+            except LostWorkerError as lost:
+                sent.lost = lost
+            finally:
+                self._iteration = None
+        return sent
 
-    def release(self) -> None:
-        """Let go of the iteration's buffers, which may belong to the user by now."""
-        self._iteration = None
-
-    def run(self, indices: list[int]) -> _Failures:
-        """Carry samples through all steps; return what failed, and how.
+    def receive(self, sent: SentSamples) -> _Failures:
+        """Wait until samples were carried through all steps; return what failed, and how.
 
         Raises
         ------
         WorkerProcessError
             If the process has ended meanwhile, and that is not to be made up for.
         """
-        processes = self._processes
         self.processor_seconds = 0.0
-        if processes.refused:
-            return self._carried_here(indices)
+        self._iteration = sent.iteration
         try:
-            return self._carried(indices)
-        except LostWorkerError as lost:
-            if not processes.is_asked_for:
-                if lost.hung or not lost.pid:  # threads may wait for ever, and need no start
-                    processes.refused = f"worker process {lost.pid or ''} {lost}"
-                    return self._carried_here(indices)
-            elif processes.policy == "raise":
-                raise self._lost(lost, indices) from None
+            return self._received(sent)
+        finally:
+            self._iteration = None  # its buffers may belong to the user by now
+
+    def _received(self, sent: SentSamples) -> _Failures:
+        processes, indices = self._processes, sent.indices
+        if processes.refused or (sent.worker is None and sent.lost is None):
+            if sent.worker is not None:
+                POOL.discard(sent.worker)  # it may not answer
+            return self._carried_here(indices)
+        # Where those before have ended it, it has not begun with these.
+        has_begun = sent.worker is None or not sent.worker.is_discarded
+        if has_begun:
+            try:
+                if sent.lost is not None:
+                    raise sent.lost
+                return self._answered(sent)
+            except LostWorkerError as lost:
+                if not processes.is_asked_for:
+                    if lost.hung or not lost.pid:  # threads may wait for ever, and need no start
+                        processes.refused = f"worker process {lost.pid or ''} {lost}"
+                        return self._carried_here(indices)
+                elif processes.policy == "raise":
+                    raise self._lost(lost, indices) from None
         try:  # the end of a process may have nothing to do with the samples it had
-            return self._carried(indices, again=True)
+            return self._carried_again(indices)
         except LostWorkerError:
             pass
         failures: _Failures = []
         for index in indices:
             try:
-                failures += self._carried([index], again=True)
+                failures += self._carried_again([index])
             except LostWorkerError as lost:
                 bad = BadSampleError(str(self._lost(lost, [index])))
                 failures.append((index, self._located(bad, index)))
@@ -286,45 +339,59 @@ class RemoteRunner:
         found.__cause__ = error
         return found
 
-    def _carried(self, indices: list[int], *, again: bool = False) -> _Failures:
-        """Have a process carry samples, perhaps `again`.
+    def _carried_again(self, indices: list[int]) -> _Failures:
+        """Have another process carry samples.
 
         Raises
         ------
         LostWorkerError
-            If the process ends.
+            If it ends, too.
+        """
+        sent = SentSamples(self._iteration, indices)
+        self._hand_over(sent, None, again=True)
+        return self._carried_here(indices) if sent.worker is None else self._answered(sent)
+
+    def _hand_over(
+        self, sent: SentSamples, behind: SentSamples | None, *, again: bool = False
+    ) -> None:
+        """Send samples, if there is a worker to send them to.
+
+        Raises
+        ------
+        LostWorkerError
+            If it has ended.
         """
         program, iteration, processes = self._program, self._iteration, self._processes
+        indices = sent.indices
         inputs = [self._input(r) for r in self._reads]
         span = slice(indices[0], indices[-1] + 1)  # as `Iteration.take` gives them
         for carried in inputs:
             carried.see_to(span)
         entries = [iteration.entries[id(node)][span].tolist() for node in program.plan.readers]
-        blocks: list[np.ndarray] = []
-        room = self._block(self._room_bytes * len(indices), blocks)
-        batch = self._batch(inputs)
-        task = Task(batch.packed, indices, entries, room)
-        worker = processes.lend(self._number, again=again)
+        room = self._block(self._room_bytes * len(indices), sent.blocks)
+        batch = sent.batch = self._batch(inputs)
+        if behind is not None:
+            worker = behind.worker
+        else:
+            worker = processes.lend(self._number, again=again)
         if worker is None:
-            return self._carried_here(indices)
+            return
         try:
-            answer = self._answer(worker, batch, task, blocks)
+            self._tell(worker, batch, Task(batch.packed, indices, entries, room))
+        except LostWorkerError:
+            if behind is None:
+                POOL.discard(worker)
+                raise  # else whoever waits for the samples before finds out
         except BaseException:
-            POOL.discard(worker)
+            if behind is None:
+                POOL.discard(worker)
             raise
-        POOL.give_back(worker)
-        if isinstance(answer, Refused):
-            processes.refused = answer.reason
-            return self._carried_here(indices)
-        if isinstance(answer, PackedError):
-            raise answer.unpacked()
-        good = indices if answer.good is None else answer.good
-        return self._taken(answer, good, blocks)
+        sent.worker = worker
+        if behind is not None:
+            behind.is_followed = True
 
-    def _answer(
-        self, worker: WorkerProcess, batch: PackedBatch, task: Task, blocks: list[np.ndarray]
-    ) -> Done | Refused | PackedError:
-        """What a worker says of a task; `blocks` are the memory that it was given for it."""
+    def _tell(self, worker: WorkerProcess, batch: PackedBatch, task: Task) -> None:
+        """Send a worker a task, and first what it has to know for it."""
         program = self._program
         for place in batch.places:
             worker.show(place)
@@ -334,6 +401,36 @@ class RemoteRunner:
             specs = {r: program.specs[r] for r in program.given}
             worker.know_program(batch.program, (program.stage.number, specs, program.is_whole))
         worker.send(("task", *task))
+
+    def _answered(self, sent: SentSamples) -> _Failures:
+        """Take what a worker has made of samples; return what failed.
+
+        Raises
+        ------
+        LostWorkerError
+            If it has ended.
+        """
+        processes, worker, indices = self._processes, sent.worker, sent.indices
+        assert worker is not None
+        try:
+            answer = self._answer(worker, sent.blocks)
+        except BaseException:
+            POOL.discard(worker)
+            raise
+        if not sent.is_followed:
+            POOL.give_back(worker)
+        if isinstance(answer, Refused):
+            processes.refused = answer.reason
+            return self._carried_here(indices)
+        if isinstance(answer, PackedError):
+            raise answer.unpacked()
+        good = indices if answer.good is None else answer.good
+        return self._taken(answer, good, sent.blocks)
+
+    def _answer(
+        self, worker: WorkerProcess, blocks: list[np.ndarray]
+    ) -> Done | Refused | PackedError:
+        """What a worker says of a task; `blocks` are the memory that it was given for it."""
         while True:
             answer: Any = worker.receive()
             if type(answer) is tuple:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import pickle
 import time
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -63,13 +64,21 @@ class Worker:
         self._arena = Arena()
         self._batch: tuple[bytes, Batch | None] = b"", None
         """The batch that the last task belongs to, as it came, and unpacked."""
+        self._waiting: deque[tuple[Any, ...]] = deque()
+        """The next task, where that came before the room for the present one."""
 
     def run(self) -> None:
         """Work until the parent closes its end."""
         self._channel.send(os.getpid())
         while True:
-            (kind, *content), file = self._channel.receive()
-            getattr(self, f"_on_{kind}")(*content, *(() if file is None else (file,)))
+            if self._waiting:
+                self._heed(self._waiting.popleft(), None)
+            else:
+                self._heed(*self._channel.receive())
+
+    def _heed(self, message: tuple[Any, ...], file: int | None) -> None:
+        kind, *content = message
+        getattr(self, f"_on_{kind}")(*content, *(() if file is None else (file,)))
 
     def _on_bind(self, processors: tuple[int, ...]) -> None:
         if processors:
@@ -231,10 +240,13 @@ class Worker:
     def _ask(self, size: int) -> np.ndarray:
         self._channel.send(More(size))
         while True:
-            (kind, *content), file = self._channel.receive()
-            if kind == "room":
-                return self._files.memory(content[0])
-            getattr(self, f"_on_{kind}")(*content, *(() if file is None else (file,)))
+            message, file = self._channel.receive()
+            if message[0] == "room":
+                return self._files.memory(message[1])
+            if message[0] == "task":
+                self._waiting.append(message)
+            else:
+                self._heed(message, file)
 
 
 def _returned(value: np.ndarray, room: Room) -> Returned:

@@ -58,6 +58,8 @@ class WorkerProcess:
         """How long it may neither answer nor compute; any time if None."""
         self.graphs: set[int] = set()
         """Graphs that it knows, by their numbers."""
+        self.is_discarded = False
+        """Whether it is of no use any more; see `WorkerPool.discard`."""
         self.changes = -1
         """State of the pool for which it has forgotten the graphs that nobody wants."""
         self._files: set[int] = set()
