@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.parity.support import assert_parity
+from tests.parity.support import assert_parity, run_graph
 from tests.parity.words import check_words, on
 
 _draw = np.random.default_rng(0)
@@ -64,6 +64,34 @@ def test_borders():
         )
 
     assert_parity(graph, images(20, 30, 3), layouts="HWC")
+
+
+def test_a_horizon_is_no_endless_walk():
+    # DALI would take hours.
+    tilt = np.float32([[1, 0, 0], [0, 1, 0], [-0.1, 0, 1]])
+    given = {"matrix": tilt, "pixel_origin": "center"}
+    for border in ("reflect", "reflect_101", "wrap"):
+        for kind in ("INTERP_NN", "INTERP_LINEAR", "INTERP_CUBIC"):
+            found = run_graph(
+                "penstock",
+                lambda lib, x, b=border, k=kind: warped(
+                    lib, x, border_mode=b, interp_type=getattr(lib.types, k), **given
+                ),
+                [np.arange(30, dtype=np.float32).reshape(1, 30, 1).repeat(3, 0)],
+                layouts="HWC",
+            )[0]
+            whole = found[0].samples[0]
+            assert np.isfinite(whole).all()
+            assert -10 < whole.min() <= whole.max() < 40
+    near = np.float32([[1, 0, 0], [0, 1, 0], [-0.03, 0, 1]])  # at 33 of 30 columns
+    assert_parity(
+        lambda lib, x: [
+            warped(lib, x, matrix=near, border_mode=b) for b in ("reflect", "reflect_101", "wrap")
+        ],
+        [np.random.default_rng(0).random((20, 30, 3)).astype(np.float32)],
+        layouts="HWC",
+        absolute=2e-3,
+    )
 
 
 def test_frames():
