@@ -196,6 +196,22 @@ def class_form_without_workers_gives_batches(lib):
 
 
 @scenarios
+def pool_of_processes(lib):
+    plain, parallel = (
+        lib.pipe(lambda p=p: lib.fn.external_source(sample, batch=False, parallel=p), 2)
+        for p in (False, True)
+    )
+
+    def seen():
+        return [(each._py_pool is None, each._py_pool_started) for each in (plain, parallel)]
+
+    before = seen()
+    plain.build()
+    parallel.build()
+    return before, seen(), len(parallel._py_pool.pids())
+
+
+@scenarios
 def workers_started_by_hand(lib):
     pipe = lib.pipe(lambda: lib.fn.external_source(source=at, parallel=True), py_num_workers=2)
     pipe.start_py_workers()

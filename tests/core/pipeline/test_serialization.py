@@ -90,7 +90,7 @@ def test_sources_that_are_fed():
     total, copy = made.run(x=np.ones((2, 2, 3), np.float32))
     assert total.as_array().tolist() == [[[3.0] * 3] * 2] * 2
     assert copy.layout() == "HW"
-    with pytest.raises(errors.DataTypeError, match="INT32"):
+    with pytest.raises(errors.DataTypeError, match="int32"):
         made.run(x=np.ones((2, 2, 3), np.int32))
 
 

@@ -101,6 +101,13 @@ def dumps(value: Any) -> bytes:
     return buffer.getvalue()
 
 
+class _DaliPickle:
+    """What packs sources when no pickler is given, by the name that programs know it by."""
+
+    dumps = staticmethod(dumps)
+    loads = staticmethod(pickle.loads)
+
+
 @functools.cache
 def _by_value() -> type[pickle.Pickler]:
     """The pickler of cloudpickle, with the marks of users."""

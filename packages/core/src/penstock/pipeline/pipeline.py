@@ -153,7 +153,7 @@ class Pipeline(SettingsProperties, Serialization):
         self._begin_definition()
         self._building = threading.RLock()
         """Held while the pipeline is built, or taken to a checkpoint; taken before all others."""
-        self._py_pool = SourceWorkers(self._settings)
+        self._source_workers = SourceWorkers(self._settings)
         self._engine: Engine | None = None
         """What it runs on, once it is built."""
         self._api: PipelineAPIType | None = None
@@ -247,7 +247,7 @@ class Pipeline(SettingsProperties, Serialization):
             self._settings,
             nodes,
             outputs,
-            self._py_pool,
+            self._source_workers,
             reads_ahead=type(self).iter_setup is Pipeline.iter_setup,
         )
 
@@ -479,8 +479,8 @@ class Pipeline(SettingsProperties, Serialization):
             if self._engine is not None:
                 self._engine.executor.cancel()
             self._shutdown()
-            self._py_pool.close()  # also where the last build failed
-            self._py_pool = SourceWorkers(self._settings)
+            self._source_workers.close()  # also where the last build failed
+            self._source_workers = SourceWorkers(self._settings)
             for node in self._definition.nodes:
                 if node.attachment is not None:
                     node.attachment.begin_anew()
@@ -497,11 +497,21 @@ class Pipeline(SettingsProperties, Serialization):
         threads, another pipeline for instance.
         """
         with self._building:
-            self._py_pool.start_processes(self._define(), self.max_batch_size)
+            self._source_workers.start_processes(self._define(), self.max_batch_size)
+
+    @property
+    def _py_pool(self) -> SourceWorkers | None:
+        """What has the processes, once they are started; programs ask it for `pids`."""
+        return self._source_workers if self._source_workers.pids() else None
+
+    @property
+    def _py_pool_started(self) -> bool:
+        """Whether there are processes for parallel external sources."""
+        return self._py_pool is not None
 
     def external_source_shm_statistics(self) -> dict[str, list[int]]:
         """Bytes of shared memory that parallel external sources have, piece by piece."""
-        return self._py_pool.shared_memory()
+        return self._source_workers.shared_memory()
 
     # -- what is known about the pipeline ----------------------------------------------------------
 
@@ -570,13 +580,13 @@ class Pipeline(SettingsProperties, Serialization):
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.executor.shutdown()
-            self._py_pool.close()
+            self._source_workers.close()
 
     def __del__(self) -> None:
         if getattr(self, "_engine", None) is not None:
             self._shutdown()
-        elif hasattr(self, "_py_pool"):
-            self._py_pool.close()
+        elif hasattr(self, "_source_workers"):
+            self._source_workers.close()
 
 
 @atexit.register

@@ -309,7 +309,7 @@ def check_numbers(dtype: DALIDataType) -> None:
     if dtype in ENUM_TYPES:
         raise DataTypeError(
             "DALI enum types cannot be used with buffer protocol, which has no members of "
-            f"{dtype.name}. Convert them to integers in the pipeline: "
+            f"{dtype.name}. In the pipeline, use `penstock.fn.cast` to convert them to integers: "
             "`fn.cast(x, dtype=types.INT32)`."
         )
 

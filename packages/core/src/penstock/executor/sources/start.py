@@ -66,8 +66,8 @@ def _entries(feeds: list[tuple[ParallelFeed, str]]) -> list[Entry]:
 def _count(entries: list[Entry], wanted: int) -> int:
     if wanted < 1:
         raise UsageError(
-            f"`py_num_workers` is {wanted}, but the pipeline has parallel external sources, which "
-            "need workers. Give it at least one, or leave `parallel` out."
+            "The external source cannot run in parallel mode without Python workers pool, and "
+            f"`py_num_workers` is {wanted}. Give it at least one, or leave `parallel` out."
         )
     count = useful_workers(entries, wanted)
     if count < wanted:

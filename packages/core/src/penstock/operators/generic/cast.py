@@ -28,6 +28,10 @@ from penstock.types.dtypes import ENUM_TYPES, is_float, is_stored
 _OUTPUT_DOC = "The numbers in their new type, in the layout of the input."
 
 
+def _shown(dtype: DALIDataType) -> str:
+    return dtype.name if dtype in ENUM_TYPES else dtype.name.lower()
+
+
 class _Conversion(SampleOperator):
     """What `cast` and `cast_like` have in common."""
 
@@ -35,7 +39,7 @@ class _Conversion(SampleOperator):
         for enum, other in ((data.dtype, dtype), (dtype, data.dtype)):
             if enum in ENUM_TYPES and is_float(other):
                 raise DataTypeError(
-                    f"Cannot cast from {data.dtype.name} to {dtype.name}. Enums can only "
+                    f"Cannot cast from {_shown(data.dtype)} to {_shown(dtype)}. Enums can only "
                     "participate in casts with integral types, but not floating point types."
                 )
         if not is_stored(dtype):
