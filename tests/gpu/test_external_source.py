@@ -261,7 +261,7 @@ def test_data_of_another_gpu_is_refused(emulated_gpu):
 
 def test_what_is_said_about_the_data_is_checked(gpu_runtime):
     pipe = pipeline(name="x", dtype=types.FLOAT)
-    with pytest.raises(errors.DataTypeError, match="FLOAT and got: INT32"):
+    with pytest.raises(errors.DataTypeError, match="float and got: int32"):
         pipe.feed_input("x", DLPackArray(gpu_runtime, dense()))
     pipe = pipeline(name="x", ndim=3)
     with pytest.raises(errors.ShapeError, match="3 dimensions and got 2"):

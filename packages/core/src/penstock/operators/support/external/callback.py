@@ -198,10 +198,7 @@ class Callback:
     @property
     def is_under_way(self) -> bool:
         """Whether the source is a generator that cannot be begun at its beginning any more."""
-        source = self._iterable
-        return (
-            inspect.isgenerator(source) and inspect.getgeneratorstate(source) != inspect.GEN_CREATED
-        )
+        return has_begun(self._iterable)
 
     def resume(self, restarts: int, passes: int, taken: int) -> None:
         """Take from an iterable what was taken before, to go on behind it.
@@ -232,6 +229,11 @@ class Callback:
                     f"{'batches' if self._batch else 'samples'} that were taken before the "
                     "checkpoint. Is it the same data?"
                 ) from None
+
+
+def has_begun(source: Any) -> bool:
+    """Whether `source` is a generator that something was taken from."""
+    return inspect.isgenerator(source) and inspect.getgeneratorstate(source) != inspect.GEN_CREATED
 
 
 def _is_iterable(source: Any) -> bool:

@@ -119,9 +119,7 @@ class Feed:
     def ready(self) -> bool:
         """Whether a batch can be had now."""
         return (
-            self._callback is not None
-            or bool(self._queue)
-            or (self._repeat_last and self._last is not None)
+            self.has_source or bool(self._queue) or (self._repeat_last and self._last is not None)
         )
 
     def place(self, device_id: int | None, on_gpu: bool, pools: list[HostPool]) -> None:
@@ -144,16 +142,13 @@ class Feed:
         self, data: Any, layout: str | None = None, cuda_stream: Any = None
     ) -> list[AnyDelivery]:
         """Check a batch to be fed; the result is for `append`."""
-        if self._callback is not None:
-            raise self._has_its_own_source()
+        if self.has_source:
+            raise UsageError(
+                f'Cannot use `feed_input` on the external source "{self.name}", which has a '
+                "`source` of its own."
+            )
         stream = self._cuda_stream if cuda_stream is None else cuda_stream
         return [self._batch_delivery(0, data, layout, stream)]
-
-    def _has_its_own_source(self) -> UsageError:
-        return UsageError(
-            f'Cannot use `feed_input` on the external source "{self.name}", which has a '
-            "`source` of its own."
-        )
 
     def append(self, batch: list[AnyDelivery]) -> None:
         """Append a batch to the queue."""
@@ -249,11 +244,7 @@ class Feed:
             if not self._no_copy:
                 samples = self._pools[output].copy_of(samples)
             return Delivery(None, np.ascontiguousarray(samples), spec)
-        check_uniform(samples)
-        spec = self._checked_host(output, samples, layout, own_layout)
-        if self._no_copy:
-            return Delivery(samples, None, spec)
-        return Delivery(*own_copies(samples, self._pools[output]), spec)
+        return self._host_delivery(output, samples, layout, own_layout)
 
     def _sample_delivery(self, output: int, values: list[Any]) -> AnyDelivery:
         copy = self._on_gpu and not self._no_copy
@@ -261,9 +252,13 @@ class Feed:
         if on_gpu is not None:
             return self._delivery_from_gpu(output, on_gpu, None)
         samples = [as_array(value) for value in values]
-        layout = common_layout(values)
+        return self._host_delivery(output, samples, None, common_layout(values))
+
+    def _host_delivery(
+        self, output: int, samples: list[np.ndarray], fed_layout: str | None, own_layout: str
+    ) -> Delivery:
         check_uniform(samples)
-        spec = self._checked_host(output, samples, None, layout)
+        spec = self._checked_host(output, samples, fed_layout, own_layout)
         if self._no_copy:
             return Delivery(samples, None, spec)
         return Delivery(*own_copies(samples, self._pools[output]), spec)

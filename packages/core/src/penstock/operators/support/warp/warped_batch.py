@@ -15,6 +15,7 @@ from penstock.tensors.gpu.batch import (
     as_contiguous,
     same_shapes,
     shape_row,
+    uniform_shape,
 )
 from penstock.tensors.gpu.queue import Queue
 
@@ -55,18 +56,11 @@ class WarpedBatch(MappedBatch):
         count = max(len(windows.size), len(channels))
         rows = np.empty((count, source.ndim), np.int64)
         rows[:, :-1], rows[:, -1:] = windows.size, channels
-        self._rows = rows
-        self._uniform: tuple[int, ...] | None = None
-        if count == 1 and len(source):
-            self._uniform = tuple(rows[0].tolist())
-            self.shapes = same_shapes(self._uniform, len(source))
+        self._rows = self.shapes = rows
+        self._uniform = uniform_shape(rows)
+        if self._uniform is not None:
             self._rows = shape_row(self._uniform)
-        else:
-            self.shapes = rows
-            self._uniform = super().uniform_shape
-            if self._uniform is not None:
-                self.shapes = same_shapes(self._uniform, len(source))
-                self._rows = shape_row(self._uniform)
+            self.shapes = same_shapes(self._uniform, len(source))
 
     @classmethod
     def of(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentTypeError
+from penstock.operators.support.external.callback import has_begun
 from penstock.operators.support.external.data import check_uniform, common_layout_of, own_copies
 from penstock.operators.support.external.device_data import batch_on_gpu
 from penstock.operators.support.external.feed import (
@@ -75,10 +75,6 @@ class ParallelFeed(Feed):
         """True."""
         return True
 
-    def ready(self) -> bool:
-        """True: who asks is made to wait."""
-        return True
-
     @property
     def kind(self) -> str:
         """As `kind_of` says; workers cannot tell the states that their sources keep."""
@@ -101,10 +97,7 @@ class ParallelFeed(Feed):
     @property
     def is_under_way(self) -> bool:
         """Whether the source is a generator that cannot be begun at its beginning any more."""
-        source = self.source
-        return (
-            inspect.isgenerator(source) and inspect.getgeneratorstate(source) != inspect.GEN_CREATED
-        )
+        return has_begun(self.source)
 
     def attach(self, workers: Workers, number: int, places: list[int]) -> None:
         """Take `workers`, to which this is source `number`.
@@ -173,10 +166,6 @@ class ParallelFeed(Feed):
         if not self.threads and pool is not HOST_POOL:
             samples, dense = own_copies(samples, pool)
         return Delivery(samples, dense, spec)
-
-    def prepare(self, data: Any, layout: str | None = None, cuda_stream: Any = None) -> Any:
-        """Never possible: the data comes from the source."""
-        raise self._has_its_own_source()
 
 
 def _joined(parts: list[Part]) -> TensorListGPU:
