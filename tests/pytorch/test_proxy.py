@@ -153,7 +153,7 @@ def test_mistakes_and_errors_of_the_pipeline():
         large = default_collate([server.proxy(**good) for _ in range(5)])
         broken = default_collate([server.proxy(a=np.zeros(2, np.float32), b=good["b"])])
         last = default_collate(two)
-        with pytest.raises(TypeError, match="FLOAT64"):
+        with pytest.raises(TypeError, match="float64"):
             server.produce_data(bad)
         with pytest.raises(RuntimeError, match="batch_size"):
             server.produce_data(large)
