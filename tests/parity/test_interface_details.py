@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -261,6 +262,41 @@ BACKEND(
 @pytest.mark.parametrize("name", BACKEND)
 def test_backend(name):
     assert_same(BACKEND[name])
+
+
+def test_names_that_programs_know():
+    def scenario(lib):
+        plugin = importlib.import_module(f"{lib.module.__name__}.python_function_plugin")
+        pickling = importlib.import_module(f"{lib.module.__name__}.pickling")._DaliPickle
+        values = np.arange(0, 10, 0.5).reshape(2, 10, 1)[:, 2:5]
+        there = lib.ops._dlpack_to_array(lib.ops._dlpack_from_array(values))
+        made = pickling.loads(pickling.dumps(lambda x: x + 1))
+        return (
+            there,
+            plugin.DLTensorToArray(plugin.ArrayToDLTensor(values)),
+            isinstance(lib.fn.random.uniform(), lib.ops._DataNode),
+            [(t.name, lib.types.to_numpy_type(t).__name__) for t in lib.types._all_types],
+            made(1),
+        )
+
+    assert_same(scenario)
+    from_read_only = penstock.ops._dlpack_from_array(np.broadcast_to(np.int8(3), (2,)))
+    assert penstock.ops._dlpack_to_array(from_read_only).tolist() == [3, 3]
+    for wrong in ([1.0], np.array(["text"])):
+        with pytest.raises(TypeError, match=r"NumPy|DLPack"):
+            penstock.ops._dlpack_from_array(wrong)
+
+
+def test_lambdas_of_one_line():
+    # fmt: off
+    first, second = (lambda lib, x: x + 1), (lambda x: x or x)
+    # fmt: on
+    truths = fn.external_source(lambda: [np.array(True), np.array(False)])
+    pipe = penstock.pipeline_def(second, enable_conditionals=True)(
+        truths, batch_size=2, num_threads=1, device_id=None
+    )
+    assert pipe.run()[0].as_array().tolist() == [True, False]
+    assert first(None, 1) == 2
 
 
 LISTS = """
