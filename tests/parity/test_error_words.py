@@ -41,6 +41,32 @@ GENERIC: Rows = [
     (on(WHOLE, lambda lib, x: lib.fn.one_hot(x, axis_name=""), "A"), "unsupported axis_name value"),
     (on(ROWS_OF_5, lambda lib, x: lib.fn.one_hot(x, axis_name="O")), "input layout mismatch"),
     (on(IMAGES, lambda lib, x: lib.fn.crop(x, **TOO_LARGE), "HWC"), WINDOW),
+    *(
+        (
+            on([np.ones((5, 4), np.float32)], lambda lib, x, g=given: lib.fn.mfcc(x, **g)),
+            words,
+        )
+        for given, words in (
+            ({"dct_type": 1, "normalize": True}, "ortho-normalization is not supported for dct"),
+            ({"axis": -1}, "provided axis cannot be negative"),
+            ({"axis": 2}, "axis 2 is out of bounds [0,2)"),
+            ({"dct_type": 10}, "unsupported dct type: 10. supported types are: 1, 2, 3, 4"),
+        )
+    ),
+    *(
+        (
+            on(
+                [np.zeros((2, 3), np.uint8)],
+                lambda lib, x, m=element_map: lib.fn.element_extract(x, element_map=m),
+            ),
+            words,
+        )
+        for element_map, words in (
+            ([2], "index `2` from `element_map` is out of bounds for sample with sequence length"),
+            ([-1], "negative indices in `element_map` are not allowed"),
+            ([], "element_map"),
+        )
+    ),
     (on(IMAGES, lambda lib, x: lib.fn.crop_mirror_normalize(x, **TOO_LARGE), "HWC"), WINDOW),
     (
         on(IMAGES, lambda lib, x: lib.fn.slice(x, start=[0], end=[4], shape=[3], axes=[0])),

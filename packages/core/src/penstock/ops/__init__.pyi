@@ -3277,8 +3277,8 @@ class MFCC(OperatorInstance):
         Expected size of an output sample, in bytes.
 
         A hint of DALI's that changes no result; it is taken and not needed.
-    dct_type : {1, 2, 3, 4}, default 2
-        Type of the discrete cosine transform.
+    dct_type : int, default 2
+        Type of the discrete cosine transform: 1, 2, 3 or 4.
     lifter : float, default 0.0
         Coefficient k is multiplied by ``1 + lifter / 2 * sin(pi * (k + 1) / lifter)``, which
         makes those in the middle larger. 0 or less for no such weights.

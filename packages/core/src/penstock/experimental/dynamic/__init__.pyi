@@ -2717,8 +2717,8 @@ def mfcc(
         A mel spectrogram, usually in decibels, of at least two axes.
     axis : int, default 0
         Axis of the frequencies, which is transformed.
-    dct_type : {1, 2, 3, 4}, default 2
-        Type of the discrete cosine transform.
+    dct_type : int, default 2
+        Type of the discrete cosine transform: 1, 2, 3 or 4.
     lifter : float, default 0.0
         Coefficient k is multiplied by ``1 + lifter / 2 * sin(pi * (k + 1) / lifter)``, which
         makes those in the middle larger. 0 or less for no such weights.

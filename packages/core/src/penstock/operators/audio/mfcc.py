@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.errors import ArgumentValueError, ShapeError
+from penstock.errors import ArgumentChoiceError, ArgumentValueError, ShapeError
 from penstock.kernels.cpu.bands import Bands, apply_bands, cosine_bands
 from penstock.operators.support.argument_types import BoolArg, FloatArg, IntArg
 from penstock.operators.support.operator import (
@@ -23,6 +23,8 @@ from penstock.types import DALIDataType
 if TYPE_CHECKING:
     from penstock.kernels.gpu.spectrogram import DeviceBands
 
+_DCT_TYPES = (1, 2, 3, 4)
+
 
 @operator(
     "mfcc",
@@ -37,8 +39,7 @@ if TYPE_CHECKING:
             "dct_type",
             IntArg,
             2,
-            "Type of the discrete cosine transform.",
-            choices=(1, 2, 3, 4),
+            "Type of the discrete cosine transform: 1, 2, 3 or 4.",
         ),
         Arg(
             "lifter",
@@ -79,11 +80,16 @@ class Mfcc(SampleOperator):
             raise ArgumentValueError(f"`n_mfcc` is {args.n_mfcc}; it has to be at least 1.")
         if args.normalize and args.dct_type == 1:
             raise ArgumentValueError(
-                "`normalize` is set, but there is no orthonormal transform of `dct_type` 1. Types "
-                "2, 3 and 4 have one."
+                "Ortho-normalization is not supported for DCT type I: `normalize` is set and "
+                "`dct_type` is 1. Types 2, 3 and 4 have an orthonormal transform."
+            )
+        if args.dct_type not in _DCT_TYPES:
+            raise ArgumentChoiceError(
+                f"Unsupported DCT type: {args.dct_type}. Supported types are: "
+                f"{', '.join(map(str, _DCT_TYPES))}. `dct_type` says which."
             )
         if args.axis < 0:
-            raise ArgumentValueError(f"`axis` is {args.axis}; it has to be at least 0.")
+            raise ArgumentValueError(f"Provided axis cannot be negative: `axis` is {args.axis}.")
         if data.ndim is not None:
             self._check_rank(data.ndim)
         self._device_bands: dict[int, DeviceBands] = {}
@@ -95,7 +101,9 @@ class Mfcc(SampleOperator):
                 f"The input has {ndim} axes; expected at least two. `fn.expand_dims` adds one."
             )
         if self.args.axis >= ndim:
-            raise ArgumentValueError(f"`axis` is {self.args.axis}; allowed are 0 to {ndim - 1}.")
+            raise ArgumentValueError(
+                f"Axis {self.args.axis} is out of bounds [0,{ndim}): `axis` may be 0 to {ndim - 1}."
+            )
 
     def _bands(self, size: int) -> Bands:
         args = self.args

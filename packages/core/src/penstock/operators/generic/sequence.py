@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from penstock.errors import ArgumentValueError, LayoutError, OutOfRangeError, ShapeError
+from penstock.errors import (
+    ArgumentChoiceError,
+    ArgumentValueError,
+    LayoutError,
+    OutOfRangeError,
+    ShapeError,
+)
 from penstock.kernels.cpu import copy_rows as _cpu
 from penstock.kernels.gpu import strided_copy as _gpu
 from penstock.operators.support.argument_types import IntListArg
@@ -45,9 +51,9 @@ def _elements(args: dict[str, Any]) -> int:
     """How many outputs `element_extract` has."""
     elements = args["element_map"]
     if not elements:
-        raise ArgumentValueError("`element_map` must have at least one index.")
+        raise ArgumentChoiceError("`element_map` must have at least one index.")
     if min(elements) < 0:
-        raise OutOfRangeError(
+        raise ArgumentChoiceError(
             f"Negative indices in `element_map` are not allowed, found: {min(elements)}."
         )
     return len(elements)
@@ -79,8 +85,8 @@ class ElementExtract(SampleOperator):
         shapes, last = data.shapes, max(self.args.element_map)
         if (shapes[:, 0] <= last).any():
             raise OutOfRangeError(
-                f"Index {last} from `element_map` is out of bounds for a sequence of "
-                f"{shapes[:, 0].min()} elements."
+                f"Index `{last}` from `element_map` is out of bounds for sample with sequence "
+                f"length equal `{shapes[:, 0].min()}`."
             )
         return Planned((shapes[:, 1:],) * len(self.args.element_map))
 

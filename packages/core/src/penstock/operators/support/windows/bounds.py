@@ -100,7 +100,7 @@ class OutOfBounds:
             index = int(outside.argmax())
             anchor, shape, extent = (tuple(a[index].tolist()) for a in (anchors, shapes, extents))
             raise OutOfRangeError(
-                "The slice can't be placed out of bounds with current policy. Got: anchor "
+                "Slice can't be placed out of bounds with current policy. Got: anchor "
                 f"{anchor}, window shape {shape}, data shape {extent}, so that the window leaves "
                 "the data. Make it smaller or choose another `out_of_bounds_policy` "
                 '("pad", "trim_to_shape", ...).'
