@@ -8,9 +8,10 @@ for batches through ``Dataset.from_generator``. Each is measured twice: its data
 loop that does nothing, and in ``fit`` with a network that takes 4 ms for a batch, so that the
 images take the time.
 
-Each has a process of its own, and they take turns. A round does not count the batches that were
-made ready while others ran. Of each the median of all rounds counts: samples per second; and, which
-depends less on what else the machine does, the processor's time that its process took for a sample.
+Each has a process of its own, and they take turns. A round is an iterator of its own, as ``fit``
+makes one: what tf.data makes ready while others run would count as its speed. Of each the median of
+all rounds counts: samples per second; and, which depends less on what else the machine does, the
+processor's time that its process took for a sample.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ from penstock.plugin.tf import DALIDataset, LastBatchPolicy
 
 SIZE, BATCH = 224, 64
 MEAN, STD = [123.675, 116.28, 103.53], [58.395, 57.12, 57.375]
-AHEAD = 8
-"""So many batches of a round are not counted: none of the datasets has more of them ready."""
+AHEAD = 4
+"""So many batches of a round are not counted: pipelines start, and queues fill."""
 
 
 def graph(lib: Any, root: str) -> tuple[Any, Any]:
@@ -169,15 +170,16 @@ class Alone(Timed):
 
     def __init__(self, name: str, dataset: Any) -> None:
         super().__init__(name)
-        self._iterator = iter(dataset)
+        self._dataset = dataset
 
     def run(self, seconds: float) -> float:
         """Samples per second of a round of about `seconds`."""
+        iterator = iter(self._dataset)
         for _ in range(AHEAD):
-            next(self._iterator)
+            next(iterator)
         batches, since = 0, clocks()
         while clocks()[0] < since[0] + seconds:
-            next(self._iterator)
+            next(iterator)
             batches += 1
         return self.counted(batches, since)
 
