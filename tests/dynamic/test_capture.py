@@ -8,7 +8,7 @@ import pytest
 
 import penstock.experimental.dynamic as ndd
 from penstock.experimental.dynamic import invariants
-from penstock.experimental.dynamic.capture.steps import Step
+from penstock.experimental.dynamic.capture.steps import LoopStep
 from penstock.experimental.dynamic.modes import THREAD
 
 COUNT = 23
@@ -35,13 +35,13 @@ def _no_loop_is_left():
 def steps_ahead(monkeypatch):
     """Calls whose results came from work done ahead."""
     found = []
-    results = Step.results
+    results = LoopStep.results
 
     def counted(self, number):
         found.append(self._plan.calls[number].operation.schema.name)
         return results(self, number)
 
-    monkeypatch.setattr(Step, "results", counted)
+    monkeypatch.setattr(LoopStep, "results", counted)
     return found
 
 
@@ -210,9 +210,9 @@ def test_work_is_done_ahead(root, steps_ahead):
 
 def test_what_was_looked_at_once_is_kept(root, monkeypatch):
     again = []
-    original = Step._again
+    original = LoopStep._again
     monkeypatch.setattr(
-        Step, "_again", lambda self, *where: again.append(where) or original(self, *where)
+        LoopStep, "_again", lambda self, *where: again.append(where) or original(self, *where)
     )
     run(root, looks_in_between, True, epochs=1)
     assert 1 <= len(again) <= 3
@@ -470,13 +470,13 @@ def test_invariants_as_arguments(root):
 
 def test_steps_leave_nothing_behind(root, monkeypatch):
     alive = weakref.WeakSet()
-    begin = Step.__init__
+    begin = LoopStep.__init__
 
     def noted(self, *arguments):
         begin(self, *arguments)
         alive.add(self)
 
-    monkeypatch.setattr(Step, "__init__", noted)
+    monkeypatch.setattr(LoopStep, "__init__", noted)
     gc.collect()
     gc.disable()  # memory of batches must not have to wait for it
     try:

@@ -173,7 +173,7 @@ def test_options_in_the_words_of_nvimagecodec():
 
 
 def test_memory_is_taken_as_it_is_described():
-    memory = nvimagecodec.DeviceMemory(4096, (3, 5, 3), "|u1", 77)
+    memory = nvimagecodec.DecoderMemory(4096, (3, 5, 3), "|u1", 77)
     assert memory.__cuda_array_interface__ == {
         "data": (4096, False),
         "shape": (3, 5, 3),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import penstock.kernels.gpu.filter as filter_module
 from penstock.kernels.cpu.filter import filter_separably as filter_on_cpu
 from penstock.kernels.cpu.filter import gaussian_window
-from penstock.kernels.gpu.filter import Windows, filter_separably, gaussian_windows
+from penstock.kernels.gpu.filter import FilterWindows, filter_separably, gaussian_windows
 from tests.support.gpu.session import gpu_session
 
 INTEGERS = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
@@ -182,7 +182,7 @@ def test_both_axes_in_one_launch(emulated_gpu):
     with gpu_session() as session:
         batch = session.upload([noise((*shape, 3), "uint8") for shape in SHAPES])
         out = session.queue.empty(batch.shapes, "uint8")
-        windows = Windows(np.array([[1, 2]]), np.ones((1, 2, 3), np.float32))
+        windows = FilterWindows(np.array([[1, 2]]), np.ones((1, 2, 3), np.float32))
         before = len(emulated_gpu.launches)
         filter_separably(session.queue, batch, out, 0, windows)
         assert len(emulated_gpu.launches) == before + 1

@@ -46,7 +46,7 @@ def decodes_next(plan: Plan) -> bool:
     return any(plan.uploaded[r] for r in plan.stages[1].reads) and not shares_streams(plan)
 
 
-class Reading:
+class BatchReading:
     """The files of one iteration, on their way."""
 
     __slots__ = ("_files", "_iteration", "_sources", "program")
@@ -109,7 +109,7 @@ class BatchReader:
         self._has_none = False
         self._closed = False
 
-    def begin(self, iteration: Iteration, program: Program) -> Reading | None:
+    def begin(self, iteration: Iteration, program: Program) -> BatchReading | None:
         """Begin to read the samples of a stage; `None` if workers have to.
 
         Labels and the like are there when it returns.
@@ -135,7 +135,7 @@ class BatchReader:
             return None
         for r, batch in known:  # not before: where that fails, workers need theirs
             iteration.buffers[r] = batch
-        return Reading(iteration, program, files, sources)
+        return BatchReading(iteration, program, files, sources)
 
     def _found_threads(self) -> ReadingThreads | None:
         if self._threads is None and not (self._has_none or self._closed):

@@ -34,7 +34,7 @@ _SMALL_BYTES = 4096
 """Samples up to this size are put side by side, which makes one array of a batch of labels."""
 
 
-class Reading:
+class PendingRead:
     """Samples of a reader that are being loaded, and a latch for threads that wait for them.
 
     Attributes
@@ -155,7 +155,7 @@ class ReadAhead:
         self._loading = _Loading(source)
         self._place = place
         self._keep_states = keep_states
-        self._ahead: deque[tuple[Reading, tuple[ValueReference, ...]]] = deque()
+        self._ahead: deque[tuple[PendingRead, tuple[ValueReference, ...]]] = deque()
         self._tasks: queue.SimpleQueue[_Task | None] | None = None
         self._thread: threading.Thread | None = None
         self._pid = 0
@@ -171,7 +171,7 @@ class ReadAhead:
             return state
         return dict(self._source.state())
 
-    def take(self, size: int | None, depth: int) -> tuple[Reading, tuple[ValueReference, ...]]:
+    def take(self, size: int | None, depth: int) -> tuple[PendingRead, tuple[ValueReference, ...]]:
         """The next batch, and references to its outputs.
 
         Parameters
@@ -196,7 +196,7 @@ class ReadAhead:
             self._draw(size, number + 1 - len(self._ahead))
         return self._ahead[number][1]
 
-    def take_alone(self, size: int | None) -> tuple[Reading, tuple[ValueReference, ...]]:
+    def take_alone(self, size: int | None) -> tuple[PendingRead, tuple[ValueReference, ...]]:
         """The next batch, of any size, and none ahead of it. No batch may be in flight."""
         if self._pid != os.getpid():
             self._start()
@@ -209,7 +209,7 @@ class ReadAhead:
         for _ in range(count):
             state = dict(source.state()) if keep else None
             entries = np.array(source.draw(1 if size is None else size), np.int64)
-            drawn.append(Reading(entries, state, self._loading.specs, size, self._place))
+            drawn.append(PendingRead(entries, state, self._loading.specs, size, self._place))
         self._ahead.extend([(reading, reading.references) for reading in drawn])
         tasks = self._tasks
         assert tasks is not None
@@ -228,7 +228,7 @@ class ReadAhead:
             if not reading.is_complete:
                 size = references[0].size
                 specs = self._loading.specs
-                again = Reading(reading.entries, reading.state, specs, size, self._place)
+                again = PendingRead(reading.entries, reading.state, specs, size, self._place)
                 self._ahead[number] = again, again.references
                 tasks.put(_Task(self._loading, [again], self.pool))
         self._thread = threading.Thread(
@@ -260,7 +260,9 @@ class _Task:
 
     __slots__ = ("loading", "pool", "readings")
 
-    def __init__(self, loading: _Loading, readings: list[Reading], pool: ThreadPool | None) -> None:
+    def __init__(
+        self, loading: _Loading, readings: list[PendingRead], pool: ThreadPool | None
+    ) -> None:
         self.loading = loading
         self.readings = readings
         self.pool = pool
@@ -319,7 +321,7 @@ class _Loading:
 
     def values(
         self,
-        reading: Reading,
+        reading: PendingRead,
         columns: list[Any] | None,
         sources: list[str] | None,
         pool: ThreadPool | None,

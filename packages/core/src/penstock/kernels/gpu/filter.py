@@ -65,7 +65,7 @@ _AXIS_SAMPLE = record(
 )
 
 
-class Windows(NamedTuple):
+class FilterWindows(NamedTuple):
     """Windows of all samples, or, with a first extent of 1, those that all have in common."""
 
     reaches: np.ndarray
@@ -89,7 +89,7 @@ class _Window(NamedTuple):
     """How far all windows reach; 0 where they differ."""
 
 
-def gaussian_windows(sigmas: np.ndarray, sizes: np.ndarray) -> Windows:
+def gaussian_windows(sigmas: np.ndarray, sizes: np.ndarray) -> FilterWindows:
     """Gaussian windows: `kernels.cpu.filter.gaussian_window` of many.
 
     Parameters
@@ -106,7 +106,7 @@ def gaussian_windows(sigmas: np.ndarray, sizes: np.ndarray) -> Windows:
     weights = np.exp(distance * distance / (-2.0 * sigmas * sigmas)[..., None])
     weights[distance > reaches[..., None]] = 0
     weights /= 2 * weights.sum(axis=-1, keepdims=True) - weights[..., :1]
-    return Windows(reaches, weights.astype(np.float32))
+    return FilterWindows(reaches, weights.astype(np.float32))
 
 
 def filter_separably(
@@ -114,7 +114,7 @@ def filter_separably(
     source: DeviceBatch,
     out: DeviceBatch,
     first_axis: int,
-    windows: Windows,
+    windows: FilterWindows,
 ) -> None:
     """Fill `out` with `source` filtered along neighbouring axes, the border mirrored.
 
@@ -156,7 +156,7 @@ def filter_separably(
     _filter_axis(queue, source, out, last_axis, along[-1])
 
 
-_IDENTITY = Windows(np.zeros((1, 1), np.int64), np.ones((1, 1, 1), np.float32))
+_IDENTITY = FilterWindows(np.zeros((1, 1), np.int64), np.ones((1, 1, 1), np.float32))
 
 
 @compiled
@@ -177,7 +177,7 @@ def _facts(shapes: np.ndarray, last_axis: int) -> tuple[bool, int, int]:
     return some, max(common, 0), longest
 
 
-def _uploaded(queue: Queue, windows: Windows) -> list[_Window]:
+def _uploaded(queue: Queue, windows: FilterWindows) -> list[_Window]:
     reaches, weights = windows
     address = int(queue.upload(weights))
     step, next_axis = weights.strides[0] if len(weights) > 1 else 0, weights.strides[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.kernels.cpu.laplacian import window
-from penstock.kernels.gpu.filter import Windows, filter_separably
+from penstock.kernels.gpu.filter import FilterWindows, filter_separably
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
 from penstock.kernels.gpu.shared import record
@@ -54,7 +54,7 @@ def laplacian(
     launch_records(queue, name, records, quotient_up(records["size"], THREADS))
 
 
-def _windows(sizes: np.ndarray, scales: np.ndarray, derivative: int) -> Windows:
+def _windows(sizes: np.ndarray, scales: np.ndarray, derivative: int) -> FilterWindows:
     """Windows, scaled, of the derivative along axis number `derivative`."""
     reaches = sizes // 2
     weights = np.zeros((*sizes.shape, int(reaches.max(initial=0)) + 1), np.float32)
@@ -63,4 +63,4 @@ def _windows(sizes: np.ndarray, scales: np.ndarray, derivative: int) -> Windows:
             is_own = axis == derivative
             half = window(size, is_own, scale) if is_own else window(size, False)
             weights[k, axis, : len(half)] = half
-    return Windows(np.ascontiguousarray(reaches), weights)
+    return FilterWindows(np.ascontiguousarray(reaches), weights)

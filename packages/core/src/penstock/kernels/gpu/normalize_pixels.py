@@ -88,7 +88,7 @@ _PACKED = record(
 
 
 @dataclass(slots=True)
-class Windows:
+class PixelWindows:
     """Windows of samples with up to two axes of frames, rows, columns and channels.
 
     Arrays are int64 ``(samples, ndim)``, or ``(1, ndim)`` for what all samples have in common.
@@ -113,7 +113,7 @@ def normalize_pixels(
     queue: Queue,
     source: DeviceBatch | StridedBatch,
     strides: np.ndarray,
-    windows: Windows,
+    windows: PixelWindows,
     mirror: np.ndarray | None,
     target: DeviceBatch,
     target_strides: np.ndarray,

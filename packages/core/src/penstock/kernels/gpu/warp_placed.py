@@ -31,7 +31,7 @@ from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.resample_layout import Target
-    from penstock.kernels.gpu.warp_request import Warp, Windows
+    from penstock.kernels.gpu.warp_request import Warp, WarpWindows
 
 _SAMPLE = record(
     __name__,
@@ -52,7 +52,7 @@ _SAMPLE = record(
 )
 
 
-def warp_placed(queue: Queue, warp: Warp, windows: Windows, target: Target) -> None:
+def warp_placed(queue: Queue, warp: Warp, windows: WarpWindows, target: Target) -> None:
     """Queue the computation of windows into memory of any order of axes.
 
     Parameters

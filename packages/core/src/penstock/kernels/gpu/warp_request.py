@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class WarpWindows:
     """What of warps is wanted; rows of one sample each, or one row for all.
 
     Attributes

@@ -24,7 +24,7 @@ from penstock.types import DALIDataType, to_numpy_type
 from penstock.types.dtypes import FLOATS, INTEGERS
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu.filter import Windows
+    from penstock.kernels.gpu.filter import FilterWindows
 
 
 @operator(
@@ -91,7 +91,7 @@ class GaussianBlur(SampleOperator):
         self._dtype = np.dtype(to_numpy_type(dtype))
         self._axes = None if data.ndim is None else data_axes(data.layout, data.ndim)
         self._layout = data.layout
-        self._constant_windows: dict[int, Windows] = {}
+        self._constant_windows: dict[int, FilterWindows] = {}
         """By number of axes, where all samples have the same."""
         return data._replace(dtype=dtype)
 

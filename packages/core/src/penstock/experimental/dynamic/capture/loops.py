@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import UsageError
 from penstock.experimental.dynamic import calling
-from penstock.experimental.dynamic.capture.plan import Call, Origin, Plan, make_plan
-from penstock.experimental.dynamic.capture.steps import Step
+from penstock.experimental.dynamic.capture.plan import LoopPlan, Origin, RecordedCall, make_plan
+from penstock.experimental.dynamic.capture.steps import LoopStep
 from penstock.experimental.dynamic.contexts import EvalContext
 from penstock.experimental.dynamic.failures import line_of, user_frame
 from penstock.experimental.dynamic.invocations import callers_of
@@ -75,13 +75,13 @@ class Recorder:
         self._context = ctx
         self.is_active = False
         self._ended = False
-        self._traced: list[list[Call]] = []
-        self._calls: list[Call] | None = None
+        self._traced: list[list[RecordedCall]] = []
+        self._calls: list[RecordedCall] | None = None
         """The calls of this step, while it is traced."""
         self._origins: dict[int, Origin] = {}
-        self._plan: Plan | None = None
-        self._steps: deque[Step] = deque()
-        self._step: Step | None = None
+        self._plan: LoopPlan | None = None
+        self._steps: deque[LoopStep] = deque()
+        self._step: LoopStep | None = None
 
     # -- steps -----------------------------------------------------------------------------------
 
@@ -172,12 +172,12 @@ class Recorder:
         evaluator = context._evaluator
         try:
             if self._step is None and not self._steps:
-                self._step = Step(plan, root, self._size, evaluator)
+                self._step = LoopStep(plan, root, self._size, evaluator)
             while len(self._steps) < _AHEAD:
                 references = self._root.peek(len(self._steps))
                 if references is None:
                     break
-                self._steps.append(Step(plan, references, self._size, evaluator))
+                self._steps.append(LoopStep(plan, references, self._size, evaluator))
         except Exception:  # data of another type: the calls say themselves what is wrong
             self._steps.clear()
             self._plan = None
@@ -214,7 +214,7 @@ class Recorder:
 
     def _found(
         self,
-        step: Step,
+        step: LoopStep,
         operation: Operation,
         references: tuple[ValueReference, ...],
         tensors: tuple[tuple[str, ValueReference], ...],
@@ -245,7 +245,7 @@ class Recorder:
 
     def _note(
         self,
-        calls: list[Call],
+        calls: list[RecordedCall],
         operation: Operation,
         references: tuple[ValueReference, ...],
         tensors: tuple[tuple[str, ValueReference], ...],
@@ -267,7 +267,7 @@ class Recorder:
         for k, reference in enumerate(made):
             self._origins[id(reference)] = (len(calls), k)
         calls.append(
-            Call(
+            RecordedCall(
                 operation,
                 tuple(inputs),  # type: ignore[arg-type]
                 tuple(arguments),  # type: ignore[arg-type]
@@ -292,5 +292,5 @@ class Recorder:
         return reference
 
 
-def _place(call: Call) -> str:
+def _place(call: RecordedCall) -> str:
     return f"{call.code.co_filename}:{line_of(call.code, call.instruction)}"

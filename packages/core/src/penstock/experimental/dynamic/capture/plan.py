@@ -20,7 +20,7 @@ Origin = tuple[int, int]
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class RecordedCall:
     """One call in a step of a loop.
 
     Attributes
@@ -71,10 +71,10 @@ class Draws:
 
 
 @dataclass(slots=True)
-class Plan:
+class LoopPlan:
     """The calls to be done ahead."""
 
-    calls: list[Call]
+    calls: list[RecordedCall]
     draws: list[Draws]
     offsets: list[tuple[int, int]]
     """For each call, the number of its `Draws`, or -1, and where its words begin in a step's."""
@@ -90,7 +90,7 @@ class Plan:
         ]
 
 
-def make_plan(first: list[Call], second: list[Call]) -> Plan | None:
+def make_plan(first: list[RecordedCall], second: list[RecordedCall]) -> LoopPlan | None:
     """The calls that two steps have in common, in order; `None` if there are none.
 
     Parameters
@@ -119,14 +119,14 @@ def make_plan(first: list[Call], second: list[Call]) -> Plan | None:
         for k in range(call.outputs)
         if (number, k) not in read
     }
-    return Plan(calls, draws, offsets, leaves)
+    return LoopPlan(calls, draws, offsets, leaves)
 
 
 def _in_common(
-    first: list[Call], second: list[Call], banned: set[int]
-) -> tuple[list[Call], list[int]]:
+    first: list[RecordedCall], second: list[RecordedCall], banned: set[int]
+) -> tuple[list[RecordedCall], list[int]]:
     """The calls in common, and where the words of each began in its generator at first."""
-    calls: list[Call] = []
+    calls: list[RecordedCall] = []
     places: list[int] = []
     new_first: dict[int, int] = {-1: -1}
     new_second: dict[int, int] = {-1: -1}
@@ -148,7 +148,7 @@ def _in_common(
                 new_first[other_number] = new_second[number] = len(calls)
                 inputs, tensors = translated
                 calls.append(
-                    Call(
+                    RecordedCall(
                         call.operation,
                         inputs,
                         tensors,
@@ -166,7 +166,7 @@ def _in_common(
     return calls, places
 
 
-def _translated(call: Call, numbers: dict[int, int]) -> Any:
+def _translated(call: RecordedCall, numbers: dict[int, int]) -> Any:
     """Inputs and tensor arguments by the new numbers of calls; `None` if one has none."""
 
     def new(origin: Origin | ValueReference) -> Any:
@@ -183,7 +183,7 @@ def _translated(call: Call, numbers: dict[int, int]) -> Any:
 
 
 def _draws(
-    calls: list[Call], places: list[int]
+    calls: list[RecordedCall], places: list[int]
 ) -> tuple[list[Draws], list[tuple[int, int]], set[int]]:
     """How each generator is used in a step, and the generators that both steps use differently."""
     draws: list[Draws] = []

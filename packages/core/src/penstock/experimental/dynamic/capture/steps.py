@@ -14,7 +14,7 @@ from penstock.experimental.dynamic.values import ValueReference
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.experimental.dynamic.capture.plan import Origin, Plan
+    from penstock.experimental.dynamic.capture.plan import LoopPlan, Origin
     from penstock.experimental.dynamic.evaluators import Evaluator
 
 
@@ -32,7 +32,7 @@ class _Wish:
     __slots__ = ("__weakref__",)
 
 
-class Step:
+class LoopStep:
     """The calls of one step, done ahead.
 
     Parameters
@@ -48,7 +48,7 @@ class Step:
     """
 
     def __init__(
-        self, plan: Plan, root: tuple[ValueReference, ...], size: int, evaluator: Evaluator
+        self, plan: LoopPlan, root: tuple[ValueReference, ...], size: int, evaluator: Evaluator
     ) -> None:
         self._plan = plan
         self.root = root
@@ -196,7 +196,7 @@ class _Late:
 
     __slots__ = ("_k", "_number", "_reference", "_step")
 
-    def __init__(self, step: Step, number: int, k: int, reference: ValueReference) -> None:
+    def __init__(self, step: LoopStep, number: int, k: int, reference: ValueReference) -> None:
         self._step = step
         self._number = number
         self._k = k

@@ -18,7 +18,7 @@ from penstock.tensors.gpu.queue import Queue
 _ALIGNMENT = 64
 
 
-class Plan(NamedTuple):
+class DecodePlan(NamedTuple):
     """How one image reaches its place."""
 
     region: Region | None
@@ -41,7 +41,7 @@ class Plan(NamedTuple):
         return height * width * channels * self.dtype.itemsize
 
 
-def plan(sample: Sample, wanted: Wanted, channels: int, *, cuts: bool) -> Plan:
+def plan(sample: Sample, wanted: Wanted, channels: int, *, cuts: bool) -> DecodePlan:
     """How an image of so many decoded channels reaches its place.
 
     Parameters
@@ -63,7 +63,7 @@ def plan(sample: Sample, wanted: Wanted, channels: int, *, cuts: bool) -> Plan:
     if region is not None and not cuts:
         window, region, final = region, None, False
         height, width = header.height, header.width
-    return Plan(region, (height, width, channels), native, window, orientation, final)
+    return DecodePlan(region, (height, width, channels), native, window, orientation, final)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Job:
     """
 
     samples: list[Sample]
-    plans: list[Plan]
+    plans: list[DecodePlan]
     places: list[int]
     targets: list[int]
     color: str

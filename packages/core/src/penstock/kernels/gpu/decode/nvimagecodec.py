@@ -50,7 +50,7 @@ def jpeg_for_gpu(data: np.ndarray, header: ImageHeader, options: DecoderOptions)
     )
 
 
-class DeviceMemory:
+class DecoderMemory:
     """Memory of the device as nvImageCodec takes it."""
 
     __slots__ = ("__cuda_array_interface__",)
@@ -144,7 +144,7 @@ class DeviceDecoder:
             targets = [queue.pinned.empty(plan.shape, plan.dtype) for plan in job.plans]
         else:
             targets = [
-                DeviceMemory(place, plan.shape, plan.dtype.str, stream)
+                DecoderMemory(place, plan.shape, plan.dtype.str, stream)
                 for place, plan in zip(job.places, job.plans, strict=True)
             ]
         good, kept = self._decode(

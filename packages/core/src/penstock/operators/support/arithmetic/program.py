@@ -25,7 +25,7 @@ _TILE = 1 << 17
 _TILE_OF_ALLOCATING = 1 << 14
 
 
-class Step(NamedTuple):
+class Instruction(NamedTuple):
     """One call over a tile. Everything is found by number among the tile's registers."""
 
     function: Callable[..., Any] | None
@@ -61,7 +61,7 @@ class ArrayProgram:
     def __init__(self, root: Typed) -> None:
         self.dtype = root.dtype
         self._ndim = root.ndim
-        self._steps: list[Step] = []
+        self._steps: list[Instruction] = []
         self._scratch: list[tuple[int, np.dtype]] = []
         self._operands: list[tuple[int, int | ArrayProgram, np.dtype]] = []
         self._scalars: list[tuple[int, ScalarFunction, np.dtype]] = []
@@ -152,7 +152,7 @@ class ArrayProgram:
         return True
 
     def _run_single(
-        self, step: Step, c: Memory, inputs: Sequence[np.ndarray], *, leaves: bool
+        self, step: Instruction, c: Memory, inputs: Sequence[np.ndarray], *, leaves: bool
     ) -> np.ndarray | None:
         """Compute one sample by one call; `None` unless operands are of one shape, and small."""
         registers = list(self._initial)
@@ -213,7 +213,7 @@ class ArrayProgram:
             first.itemsize < types[0].itemsize or types[0].kind == "u"
         )
         function = array_function(node.kind, types[0], constants, natural=natural)
-        self._steps.append(Step(function, tuple(sources), memory, memory))
+        self._steps.append(Instruction(function, tuple(sources), memory, memory))
 
     def _is_read(self, operand: Typed) -> bool:
         """Whether `operand` is there before the first tile."""
@@ -241,7 +241,7 @@ class ArrayProgram:
 
     def _convert(self, source: int, memory: int) -> int:
         result = self._register()
-        self._steps.append(Step(None, (source,), memory, result))
+        self._steps.append(Instruction(None, (source,), memory, result))
         return result
 
     def _lend(self, dtype: np.dtype) -> int:

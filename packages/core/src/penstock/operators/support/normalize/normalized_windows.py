@@ -171,7 +171,7 @@ class NormalizedWindows:
             queue,
             data,
             inwards(strides),
-            _kernels.Windows(
+            _kernels.PixelWindows(
                 inwards(self._anchors),
                 inwards(self._shapes),
                 inwards(self._extents),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.kernels.gpu.warp_request import Warp, Windows
+from penstock.kernels.gpu.warp_request import Warp, WarpWindows
 from penstock.operators.support.pointwise.pointwise_batch import MappedBatch
 from penstock.tensors.gpu.batch import (
     DeviceBatch,
@@ -42,7 +42,9 @@ class WarpedBatch(MappedBatch):
 
     __slots__ = ("_queue", "_rows", "_uniform", "_whole", "dtype", "shapes", "warp", "windows")
 
-    def __init__(self, queue: Queue, warp: Warp, windows: Windows, *, whole: bool = False) -> None:
+    def __init__(
+        self, queue: Queue, warp: Warp, windows: WarpWindows, *, whole: bool = False
+    ) -> None:
         self._queue = queue
         self.warp = warp
         self.windows = windows
@@ -71,7 +73,7 @@ class WarpedBatch(MappedBatch):
     ) -> WarpedBatch:
         """Whole warps to extents `canvas`, int64 ``(samples, rank)``, or one row for all."""
         nothing = np.zeros((1, canvas.shape[1]), np.int64)
-        windows = Windows(canvas, nothing, canvas, nothing.astype(np.bool_))
+        windows = WarpWindows(canvas, nothing, canvas, nothing.astype(np.bool_))
         return cls(queue, warp, windows, whole=True)
 
     @property
