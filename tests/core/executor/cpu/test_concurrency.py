@@ -9,7 +9,7 @@ from penstock import Pipeline, fn
 from penstock.executor.cpu.concurrency import Concurrency
 
 
-def work(concurrency, chunks, seconds, stage_seconds=1e-4, full=True):
+def work(concurrency, chunks, seconds, stage_seconds=1e-4, full=True, is_awaited=False):
     """Chunks that take ``seconds(threads at work)`` a sample; the limits one after the other."""
     limits = []
     for _ in range(chunks):
@@ -18,7 +18,7 @@ def work(concurrency, chunks, seconds, stage_seconds=1e-4, full=True):
             concurrency.enter()
         for _ in range(beside - 1):
             concurrency.busy -= 1
-        concurrency.leave(beside, seconds(beside), stage_seconds)
+        concurrency.leave(beside, seconds(beside), stage_seconds, is_awaited=is_awaited)
         limits.append(concurrency.limit)
     return [(limit, len(list(group))) for limit, group in itertools.groupby(limits)]
 
@@ -125,3 +125,11 @@ def test_pipelines_go_on_while_it_is_tried(threads):
         doubled, _ = pipe.run()
         expected = 2 * np.arange(16 * k, 16 * k + 16) + 1
         assert [int(sample[0]) for sample in map(np.asarray, doubled)] == expected.tolist()
+
+
+def test_threads_that_keep_the_consumer_from_its_work_rest():
+    """With all of them a single one has something to do at a time; with fewer that is no better."""
+    few = Concurrency(16)
+    assert work(few, 400, independent, full=False) == [(16, 400)]
+    work(few, 400, independent, full=False, is_awaited=True)
+    assert few.limit == 1

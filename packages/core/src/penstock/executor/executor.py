@@ -121,6 +121,7 @@ class Executor:
             redraws=on_bad_sample == "skip" and bool(plan.readers),
             shares_streams=shares_streams(plan),
         )
+        self.consumer = self._schedule.consumer
         self._batch_reader: BatchReader | None = None
         """What reads whole batches, where a stage on the GPU follows."""
         if reads_for_gpu(plan):
@@ -243,6 +244,7 @@ class Executor:
         """
         began = time.perf_counter()
         inline, monitor, queue = self._inline, self.monitor, self._schedule.queue
+        self.consumer.is_inside = True
         try:
             if inline is not None:
                 inline.begin_waiting(began)
@@ -264,6 +266,8 @@ class Executor:
                 inline.run_pending(iteration)
         except RuntimeError as failed:
             raise interruption(failed) from None
+        finally:
+            self.consumer.is_inside = False
         ended = time.perf_counter()
         self.statistics.waited(ended - began)
         if inline is not None:

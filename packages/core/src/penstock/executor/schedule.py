@@ -33,11 +33,13 @@ if TYPE_CHECKING:
 class Consumer:
     """What the consumer's thread does of iterations itself; see `penstock.executor.gpu.inline`."""
 
-    __slots__ = ("claimed", "is_near", "thread")
+    __slots__ = ("claimed", "is_inside", "is_near", "thread")
 
     def __init__(self) -> None:
         self.claimed: Iteration | None = None
         """What it works on, until that is put down for others. Guarded by the monitor."""
+        self.is_inside = False
+        """Whether it schedules an iteration or waits for one: the pipeline sets the pace."""
         self.is_near = False
         """Whether it was back soon, the last times it had taken an iteration."""
         self.thread = 0

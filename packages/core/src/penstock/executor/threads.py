@@ -113,7 +113,14 @@ def _next_task(
                 if task is not None:
                     return task
                 del source
-            ready.wait()
+            if ready is monitor.work:
+                monitor.waiting += 1
+                try:
+                    ready.wait()
+                finally:
+                    monitor.waiting -= 1
+            else:
+                ready.wait()
         return None
 
 

@@ -82,10 +82,13 @@ class Prefetch:
             self._feeding.note_change()
 
     def _schedule_owed(self, set_up: Callable[[], None] | None) -> None:
+        consumer = self._executor.consumer
+        consumer.is_inside = True
         try:
             with self.lock:  # not `acquire`, behind which a Ctrl-C would leave it locked
                 self._schedule_while_fed(set_up)
         finally:
+            consumer.is_inside = False
             self._feeding.note_change()
 
     def _schedule_while_fed(self, set_up: Callable[[], None] | None) -> None:

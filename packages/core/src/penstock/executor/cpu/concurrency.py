@@ -78,7 +78,9 @@ class Concurrency:
         """Begin a chunk."""
         self.busy += 1
 
-    def leave(self, beside: int, seconds: float, stage_seconds: float) -> None:
+    def leave(
+        self, beside: int, seconds: float, stage_seconds: float, *, is_awaited: bool = False
+    ) -> None:
         """End a chunk.
 
         Parameters
@@ -89,11 +91,15 @@ class Concurrency:
             What it took, for each of its samples.
         stage_seconds
             About how long a sample of the stage keeps a processor at present.
+        is_awaited
+            Whether the consumer waits for what the threads do.
         """
         self.busy -= 1
-        self.note(beside, seconds, stage_seconds)
+        self.note(beside, seconds, stage_seconds, is_awaited=is_awaited)
 
-    def note(self, beside: int, seconds: float, stage_seconds: float) -> None:
+    def note(
+        self, beside: int, seconds: float, stage_seconds: float, *, is_awaited: bool = False
+    ) -> None:
         """Take the time of a chunk into account; parameters are those of `leave`."""
         if not self._tries:
             return
@@ -106,8 +112,9 @@ class Concurrency:
                 self._rates.clear()
                 self._untried = self._neighbours()
             return
-        # What far fewer threads do than may be at work says nothing about so many.
-        if 4 * beside < 3 * self.limit:
+        # What far fewer threads do than may be at work says nothing about so many, unless they keep
+        # the consumer from giving others something to do: it needs the interpreter for that, too.
+        if 4 * beside < 3 * self.limit and not is_awaited:
             return
         if self._cold:
             self._cold -= 1

@@ -139,10 +139,13 @@ class CpuTasks:
         Parameters
         ----------
         behind
-            Whether samples are to wait for a worker process that is at others: only where all are.
+            Whether samples are to wait for a worker process that is at others: only where no thread
+            has nothing to do.
         """
         first_is_full = False
         schedule = self._schedule
+        if behind and schedule.monitor.waiting:
+            return None
         for iteration in schedule.queue:
             if iteration.error is not None:
                 continue
@@ -151,7 +154,7 @@ class CpuTasks:
                 program = iteration.program
                 assert program is not None
                 concurrency = program.concurrency
-                if concurrency.is_full() is not behind or (behind and not program.is_sent):
+                if not program.is_sent if behind else concurrency.is_full():
                     first_is_full |= iteration.stage == 0
                     continue
                 if iteration.next >= iteration.size and not iteration.queue:
@@ -284,7 +287,12 @@ class CpuTasks:
                 program.is_sent = is_sent
                 program.concurrency.start_over(tries=not is_sent)
             if run.is_counted:
-                program.concurrency.leave(run.beside, seconds, program.processor_seconds)
+                program.concurrency.leave(
+                    run.beside,
+                    seconds,
+                    program.processor_seconds,
+                    is_awaited=schedule.consumer.is_inside,
+                )
             if following is not None:
                 following.program.concurrency.enter()
                 following.is_counted, following.started = True, now
