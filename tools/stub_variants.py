@@ -80,7 +80,8 @@ def _of_flags(
     """Where there is one output without all of the flags: a list with any of them."""
     none = {**defaults, **{a.name: False for a in flags}}
     if count(none) != 1:  # an argument that is no flag decides as well
-        return [Variant((1, None))]
+        listed = [Variant((None,), {a.name: "Literal[True]"}, (a.name,)) for a in flags]
+        return [*listed, Variant((1, None))]
     without = Variant(
         (1,),
         {a.name: "Literal[False]" + ("" if a.default else " | None") for a in flags},

@@ -132,7 +132,7 @@ class BBoxRotate(SampleOperator):
                     f"{len(labels)} and {len(boxes)}."
                 )
         extents, canvas = self._extents(c)
-        image, sheet = np.float32(extents), np.float32(canvas)
+        image, sheet = np.array(extents, np.float32), np.array(canvas, np.float32)
         begin, size = boxes[:, :2], boxes[:, 2:]
         if args.bbox_layout == "xyXY":
             size = size - begin

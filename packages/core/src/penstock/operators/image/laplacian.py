@@ -150,7 +150,8 @@ class Laplacian(SampleOperator):
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         first, _ = self._axes or data_axes(self._layout, data.ndim)
         out = c.out
-        _cpu.laplacian(data, first, *c.row, out)
+        sizes, scales = c.row
+        _cpu.laplacian(data, first, sizes, scales, out)
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:

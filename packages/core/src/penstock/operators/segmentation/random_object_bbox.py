@@ -196,8 +196,8 @@ class RandomObjectBBox(SampleOperator):
         shape = np.array(mask.shape, np.int64)
         if not self.args.cache_objects:
             return find_blobs(labels, shape, background)  # type: ignore[no-any-return]
-        digest = hashlib.blake2b(labels, digest_size=32)
-        digest.update(np.array([background, *mask.shape], np.int64))
+        digest = hashlib.blake2b(labels.data, digest_size=32)
+        digest.update(repr((background, mask.shape)).encode())
         key = digest.digest()
         found = self._boxes.get(key)
         if found is None:
