@@ -15,7 +15,7 @@ class Monitor:
     executor down, at any point of a thread that holds it.
     """
 
-    __slots__ = ("closed", "exiting", "finished", "lock", "streams", "waiting", "work")
+    __slots__ = ("closed", "exiting", "finished", "lock", "streams", "work")
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -25,8 +25,6 @@ class Monitor:
         One is woken at a time, and wakes the next where it leaves something: many that wake for
         nothing would keep the interpreter from the one that has work.
         """
-        self.waiting = 0
-        """How many threads wait for `work`."""
         self.streams = {name: threading.Condition(self.lock) for name in ("mixed", "gpu")}
         """There may be something to do for the thread of a stream."""
         self.finished = threading.Condition(self.lock)

@@ -113,14 +113,7 @@ def _next_task(
                 if task is not None:
                     return task
                 del source
-            if ready is monitor.work:
-                monitor.waiting += 1
-                try:
-                    ready.wait()
-                finally:
-                    monitor.waiting -= 1
-            else:
-                ready.wait()
+            ready.wait()
         return None
 
 

@@ -143,10 +143,17 @@ class Concurrency:
         here = self._levels.index(self.limit)
         return self._levels[max(here - 1, 0) : here] + self._levels[here + 1 : here + 2]
 
-    def start_over(self, *, tries: bool = True) -> None:
-        """Forget what was measured, and have all threads work; measure again if it `tries`."""
+    @property
+    def threads(self) -> int:
+        """How many threads there are."""
+        return self._levels[0]
+
+    def start_over(self, *, tries: bool = True, limit: int | None = None) -> None:
+        """Forget what was measured, and have all threads work, or so many; measure again if it
+        `tries`.
+        """
         self._tries = self._may_try and tries
-        self.limit = self._levels[0]
+        self.limit = limit or self.threads
         self._notes.clear()
         self._rates.clear()
         self._untried = self._levels[1:]
