@@ -176,9 +176,9 @@ def test_a_process_has_its_next_samples_while_it_is_at_some(monkeypatch):
     behind = []
     send = RemoteRunner.send
 
-    def noted(self, iteration, indices, ahead=None):
+    def noted(self, iteration, indices, ahead=None, **options):
         behind.append(ahead is not None)
-        return send(self, iteration, indices, ahead)
+        return send(self, iteration, indices, ahead, **options)
 
     monkeypatch.setattr(RemoteRunner, "send", noted)
     data = ragged(np.uint8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import time
 from collections import deque
 from typing import TYPE_CHECKING
@@ -214,8 +215,10 @@ class CpuTasks:
         self._end(run, None)
         return None
 
-    def _start(self, run: ChunkRun, worker: Worker, ahead: ChunkRun | None) -> None:
-        """Carry samples, or send them to a worker process, behind those of `ahead` if given."""
+    def _start(
+        self, run: ChunkRun, worker: Worker, ahead: ChunkRun | None, *, spreads: bool = True
+    ) -> None:
+        """Carry samples, or send them to a worker process; see `RemoteRunner.send`."""
         worked = time.thread_time()
         try:
             runner = self._runner(run.program, worker)
@@ -228,7 +231,7 @@ class CpuTasks:
             else:
                 run.runner = runner
                 behind = None if ahead is None else ahead.sent
-                run.sent = runner.send(run.iteration, run.samples, behind)
+                run.sent = runner.send(run.iteration, run.samples, behind, spreads=spreads)
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             run.failed = error
         run.worked = time.thread_time() - worked
@@ -239,7 +242,7 @@ class CpuTasks:
         if runner is None:
             runner = SampleRunner(program, worker.arena, materialise_views=not self._fuse)
             if self._processes is not None and not (program.is_light and self._plan.streams):
-                runner = self._processes.runner(program, worker.number, runner)
+                runner = self._processes.runner(program, runner)
             runners[program] = runner
         return runner
 
@@ -283,7 +286,8 @@ class CpuTasks:
             do(iteration, None, worker)
             return True
         run = ChunkRun(iteration, samples, pending[-1].number + 1)
-        self._start(run, worker, _ahead(pending, workers))
+        ahead, count = _least_busy(pending)
+        self._start(run, worker, ahead, spreads=count < workers)
         if run.sent is None:
             self._end(run, None)
         else:
@@ -325,15 +329,15 @@ class CpuTasks:
             schedule.tell_progress()
 
 
-def _ahead(pending: deque[ChunkRun], workers: int) -> ChunkRun | None:
-    """The chunk behind which a worker process is to be sent another one; `None` where there are
-    not so many processes yet.
+def _least_busy(pending: deque[ChunkRun]) -> tuple[ChunkRun | None, int]:
+    """The last chunk of the worker process that has been sent the fewest, and how many processes
+    there are.
     """
-    last: dict[int, tuple[ChunkRun, int]] = {}
+    last: dict[int, tuple[int, ChunkRun]] = {}
     for run in pending:
         if run.sent is not None and run.sent.worker is not None:
             key = id(run.sent.worker)
-            last[key] = run, last[key][1] + 1 if key in last else 1
-    if len(last) < workers:
-        return None
-    return min(last.values(), key=lambda each: each[1])[0]
+            last[key] = last[key][0] + 1 if key in last else 1, run
+    if not last:
+        return None, 0
+    return min(last.values(), key=operator.itemgetter(0))[1], len(last)

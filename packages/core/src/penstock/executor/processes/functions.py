@@ -125,8 +125,8 @@ class _Calls:
         wanted = 1 if self._takes_batches else -(-size // _LEAST_SAMPLES)
         parts = [_Part(self, self._first())]
         try:
-            for number in range(1, min(wanted, self.processes.count)):
-                worker = self.processes.lend(number, again=False, starts=False)
+            for _ in range(1, min(wanted, self.processes.count)):
+                worker = self.processes.lend(again=False, starts=False)
                 if worker is None:
                     break
                 parts.append(_Part(self, worker))
@@ -143,9 +143,9 @@ class _Calls:
 
     def _first(self) -> WorkerProcess:
         try:
-            worker = self.processes.lend(0, again=False)
+            worker = self.processes.lend(again=False)
         except LostWorkerError:  # that it has ended has nothing to do with the function
-            worker = self.processes.lend(0, again=True)
+            worker = self.processes.lend(again=True)
         assert worker is not None
         return worker
 
@@ -167,7 +167,7 @@ class _Calls:
         return found
 
     def _once(self, indices: list[int]) -> tuple[list[Call], LostWorkerError | None]:
-        worker = self.processes.lend(0, again=True)
+        worker = self.processes.lend(again=True)
         assert worker is not None
         part = _Part(self, worker)
         try:

@@ -65,7 +65,7 @@ class WorkerPool:
     def lend(
         self,
         graph: PackedGraph,
-        processors: tuple[int, ...],
+        bindings: list[tuple[int, ...]],
         timeout_seconds: float | None,
         *,
         again: bool = False,
@@ -76,7 +76,7 @@ class WorkerPool:
 
         Parameters
         ----------
-        graph, processors
+        graph, bindings
             Those of `enter`.
         timeout_seconds
             How long it may neither answer nor compute; any time if None.
@@ -92,14 +92,17 @@ class WorkerPool:
         LostWorkerError
             If the process has ended.
         """
-        worker = self._taken(graph.number, processors)
+        worker = self._taken(graph.number, bindings)
         while again and worker is not None and worker.has_ended():
             self.discard(worker)
-            worker = self._taken(graph.number, processors)
+            worker = self._taken(graph.number, bindings)
         if worker is None:
             if not starts:
                 return None
-            worker = self._started(graph, processors)
+            with self._lock:
+                there = Counter(worker.processors for worker in self._alive)
+            free = Counter(bindings) - there
+            worker = self._started(graph, next(iter(free), bindings[0]))
         if not (waits or worker.is_ready()):
             self._put(worker)
             return None
@@ -111,14 +114,18 @@ class WorkerPool:
             raise
         return worker
 
-    def _taken(self, graph: int, processors: tuple[int, ...]) -> WorkerProcess | None:
+    def is_short(self) -> bool:
+        """Whether there are fewer processes than pipelines ask for."""
+        return len(self._alive) < self._most
+
+    def _taken(self, graph: int, bindings: list[tuple[int, ...]]) -> WorkerProcess | None:
         """An idle process, one that has begun and knows the graph if there is any."""
         with self._lock:
             idle = self._idle
             last = idle[-1] if idle else None
-            if last is not None and last.processors == processors and graph in last.graphs:
+            if last is not None and last.processors in bindings and graph in last.graphs:
                 return idle.pop()  # as a rule
-            fitting = [k for k, w in enumerate(idle) if w.processors == processors]
+            fitting = [k for k, w in enumerate(idle) if w.processors in bindings]
             ready = [k for k in fitting if idle[k].is_ready()]
             fitting = ready or fitting
             knowing = [k for k in fitting if graph in idle[k].graphs]

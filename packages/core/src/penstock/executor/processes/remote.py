@@ -131,17 +131,17 @@ class WorkerProcesses:
         """Start the processes; do not wait for them."""
         POOL.enter(self.graph, self._bindings)
 
-    def runner(self, program: Program, number: int, own: SampleRunner) -> RemoteRunner:
-        """What has a process carry samples for thread `number`; see `RemoteRunner`."""
-        return RemoteRunner(program, self, number, own)
+    def runner(self, program: Program, own: SampleRunner) -> RemoteRunner:
+        """What has processes carry samples for a thread; see `RemoteRunner`."""
+        return RemoteRunner(program, self, own)
 
-    def lend(self, number: int, *, again: bool, starts: bool = True) -> WorkerProcess | None:
-        """A process for thread `number`, to be given back to `POOL`; see there."""
+    def lend(self, *, again: bool, starts: bool = True) -> WorkerProcess | None:
+        """A process for the calling thread, to be given back to `POOL`; see there."""
         if self.is_closed:
             raise UsageError("The pipeline was shut down.")
         return POOL.lend(
             self.graph,
-            self._bindings[number],
+            self._bindings,
             self._timeout,
             again=again,
             waits=starts and (self.is_asked_for or again),
@@ -232,18 +232,13 @@ class RemoteRunner:
         The stage.
     processes
         Those of the pipeline.
-    number
-        Which of them.
     own
         What carries the samples where the processes do not take the pipeline.
     """
 
-    def __init__(
-        self, program: Program, processes: WorkerProcesses, number: int, own: SampleRunner
-    ) -> None:
+    def __init__(self, program: Program, processes: WorkerProcesses, own: SampleRunner) -> None:
         self._program = program
         self._processes = processes
-        self._number = number
         self._own = own
         self._iteration: Any = None
         self._reads = shared_reads(program)
@@ -256,16 +251,30 @@ class RemoteRunner:
         """What the samples last carried took of a processor elsewhere."""
 
     def send(
-        self, iteration: Iteration, indices: list[int], behind: SentSamples | None = None
+        self,
+        iteration: Iteration,
+        indices: list[int],
+        behind: SentSamples | None = None,
+        *,
+        spreads: bool = True,
     ) -> SentSamples:
-        """Send samples of an iteration to a worker: the one that has those of `behind`, if given,
-        else one that nobody uses. `receive` tells what became of them, in the order of the calls.
+        """Send samples of an iteration to a worker. `receive` tells what became of them, in the
+        order of the calls.
+
+        Parameters
+        ----------
+        iteration, indices
+            The samples.
+        behind
+            Samples that a worker has been sent, and which may do these then.
+        spreads
+            Whether a worker that nobody uses is to do them, if there is one.
         """
         sent = SentSamples(iteration, indices)
         if not self._processes.refused:
             self._iteration = iteration
             try:
-                self._hand_over(sent, behind)
+                self._hand_over(sent, behind, spreads=spreads)
             except LostWorkerError as lost:
                 sent.lost = lost
             finally:
@@ -352,7 +361,12 @@ class RemoteRunner:
         return self._carried_here(indices) if sent.worker is None else self._answered(sent)
 
     def _hand_over(
-        self, sent: SentSamples, behind: SentSamples | None, *, again: bool = False
+        self,
+        sent: SentSamples,
+        behind: SentSamples | None,
+        *,
+        spreads: bool = True,
+        again: bool = False,
     ) -> None:
         """Send samples, if there is a worker to send them to.
 
@@ -370,10 +384,13 @@ class RemoteRunner:
         entries = [iteration.entries[id(node)][span].tolist() for node in program.plan.readers]
         room = self._block(self._room_bytes * len(indices), sent.blocks)
         batch = sent.batch = self._batch(inputs)
-        if behind is not None:
+        worker = None
+        if behind is None or spreads:
+            worker = processes.lend(again=again, starts=behind is None or POOL.is_short())
+        if worker is not None:
+            behind = None
+        elif behind is not None:
             worker = behind.worker
-        else:
-            worker = processes.lend(self._number, again=again)
         if worker is None:
             return
         try:
