@@ -40,10 +40,10 @@ def nothing_left_behind():
 
 
 def _shared():
-    """Names of shared memory; joblib, which other libraries import, has semaphores of its own."""
+    """Names of shared memory. Semaphores are others': no source has any, other programs have."""
     if not os.path.isdir("/dev/shm"):
         return set()
-    return {name for name in os.listdir("/dev/shm") if not name.startswith("sem.loky-")}
+    return {name for name in os.listdir("/dev/shm") if not name.startswith("sem.")}
 
 
 @pytest.mark.parametrize("method", METHODS)

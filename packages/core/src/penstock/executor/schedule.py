@@ -153,7 +153,7 @@ class Schedule:
                 program = iteration.program
                 assert program is not None
                 if program.concurrency.is_full():
-                    first_is_full |= iteration.stage == 0
+                    first_is_full |= iteration.stage == 0 and not program.is_sent
                     continue
                 if iteration.next >= iteration.size and not iteration.queue:
                     continue

@@ -80,7 +80,7 @@ class ChunkRun:
         self.beside = program.concurrency.busy
         """How many chunks were worked on when it began."""
         self.started = time.perf_counter()
-        """When somebody began to work on it."""
+        """When somebody took it."""
         self.worked = 0.0
         """Seconds of a processor that it has taken in the thread, ..."""
         self.elsewhere = 0.0
@@ -160,7 +160,7 @@ class CpuTasks:
                 assert program is not None
                 concurrency = program.concurrency
                 if not program.is_sent if behind else concurrency.is_full():
-                    first_is_full |= iteration.stage == 0
+                    first_is_full |= iteration.stage == 0 and not program.is_sent
                     continue
                 if iteration.next >= iteration.size and not iteration.queue:
                     continue
@@ -297,14 +297,14 @@ class CpuTasks:
     def _end(self, run: ChunkRun, following: ChunkRun | None) -> None:
         """Take in what became of a chunk, and that its thread waits for another one."""
         iteration, program = run.iteration, run.program
-        now, count = time.perf_counter(), len(run.samples)
-        seconds = (now - run.started) / count
+        count = len(run.samples)
+        seconds = (time.perf_counter() - run.started) / count
         program.note_time(seconds, (run.worked + run.elsewhere) / count)
         schedule = self._schedule
         with schedule.monitor.lock:
             iteration.in_flight -= 1
             is_sent = bool(run.elsewhere)
-            if program.is_sent is not is_sent:
+            if program.is_sent is not is_sent and run.failed is None:
                 program.is_sent = is_sent
                 threads = program.concurrency.threads
                 if is_sent and not program.batch_steps and not self._plan.streams:
@@ -319,7 +319,7 @@ class CpuTasks:
                 )
             if following is not None:
                 following.program.concurrency.enter()
-                following.is_counted, following.started = True, now
+                following.is_counted = True
             if run.failed is not None and iteration.error is None:
                 iteration.error = run.failed
             iteration.failures.update(run.failures)
