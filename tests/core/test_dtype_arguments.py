@@ -100,7 +100,7 @@ def test_what_data_must_have(given):
     kinds = given if isinstance(given, list) else [given]
     batch = output(lambda: fn.external_source(lambda: [ONE], dtype=kinds[0]), output_dtype=given)
     assert batch.dtype == types.INT32
-    with pytest.raises(TypeError, match="UINT8"):
+    with pytest.raises(TypeError, match="uint8"):
         output(lambda: fn.external_source(lambda: [ONE], dtype=np.uint8))
     with pytest.raises(TypeError, match="FLOAT"):
         output(lambda: fn.constant(idata=[1]), output_dtype=[float])

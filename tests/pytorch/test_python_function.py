@@ -103,7 +103,7 @@ def test_errors():
             AttributeError,
             r"raised at \S*function.py:\d+ in <lambda>",
         ),
-        (lambda x: (x, x), ValueError, "a tuple of 2"),
+        (lambda x: (x, x), ValueError, "got 2 in the tuple"),
     )
     for function, kind, text in cases:
         with pytest.raises(kind, match=text) as raised:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.executor.executor import Executor
 from penstock.executor.iteration import Iteration
 from penstock.executor.plan import make_plan
+from penstock.executor.schedule import Consumer
 from penstock.graph.data_node import DataNode
 from penstock.graph.guards import Guard, Term
 from penstock.graph.nodes import OpNode
@@ -206,6 +207,7 @@ class Inputs:
         self.feeding = InputQueues(self._plan, settings.batch_size, device)
         self._workers.start_threads()
         self._queue: deque[Iteration] = deque()
+        self.consumer = Consumer()
         self._prefetch = Prefetch(self, self.feeding, 1, 0)  # type: ignore[arg-type]
 
     def next(self) -> tuple[int, dict[Key, Any]]:

@@ -322,12 +322,20 @@ class RemoteRunner:
             pass
         failures: _Failures = []
         for index in indices:
-            try:
-                failures += self._carried_again([index])
-            except LostWorkerError as lost:
-                bad = BadSampleError(str(self._lost(lost, [index])))
-                failures.append((index, self._located(bad, index)))
+            failures += self._carried_alone(index)
         return failures
+
+    def _carried_alone(self, index: int) -> _Failures:
+        """Have a process carry a sample; if two end meanwhile, it is bad."""
+        try:
+            return self._carried_again([index])
+        except LostWorkerError:  # whoever ended others may have ended this one as well
+            pass
+        try:
+            return self._carried_again([index])
+        except LostWorkerError as lost:
+            bad = BadSampleError(str(self._lost(lost, [index])))
+            return [(index, self._located(bad, index))]
 
     def _carried_here(self, indices: list[int]) -> _Failures:
         self._own.bind(self._iteration)
