@@ -74,7 +74,7 @@ def guard_of(edges: list[DataNode], branches: dict[int, Term], what: str) -> Gua
         If an edge lacks samples that the node would read.
     """
     guard = current() if edges else ()
-    guard = (*guard, *_spread(edges, branches, {term.key for term in guard}))
+    guard = _in_order((*guard, *_spread(edges, branches, {term.key for term in guard})))
     keys = {term.key for term in guard}
     for position, edge in enumerate(edges):
         if edge.source is None:
@@ -89,6 +89,25 @@ def guard_of(edges: list[DataNode], branches: dict[int, Term], what: str) -> Gua
                 "with what the other samples have."
             )
     return guard
+
+
+def _in_order(terms: Guard) -> Guard:
+    """`terms`, each behind those that its predicate has, which may be for parts of a batch only."""
+    keys = {term.key for term in terms}
+    found: dict[tuple[int, int, bool], Term] = {}
+
+    def put(term: Term) -> None:
+        if term.key in found:
+            return
+        source = term.predicate.source
+        for outer in source.guard if source is not None else ():
+            if outer.spreads or outer.key in keys:
+                put(outer)
+        found[term.key] = term
+
+    for term in terms:
+        put(term)
+    return tuple(found.values())
 
 
 def _spread(
