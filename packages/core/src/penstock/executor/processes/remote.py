@@ -216,6 +216,7 @@ class SentSamples:
         self.lost: LostWorkerError | None = None
         """What became of the worker when they were sent to it."""
         self.batch: PackedBatch
+        """Keeps alive the inputs that the worker reads."""
         self.blocks: list[np.ndarray] = []
         """Memory that the worker was given for them."""
 
