@@ -83,6 +83,33 @@ RANDOM_NUMBERS = Switch(
 SWITCHES = (DECODER, COMPILATION_NOTICE, FULL_TRACEBACK, WORKERS, RANDOM_NUMBERS)
 
 
+AFFINITY_MASKS = ("PENSTOCK_AFFINITY_MASK", "DALI_AFFINITY_MASK")
+"""Lists of processors for worker threads, in order; the first that is set counts."""
+
+
+def affinity_mask() -> tuple[str, tuple[int, ...]]:
+    """The variable that lists processors for worker threads, and its list; empty without one.
+
+    Raises
+    ------
+    ArgumentValueError
+        If it is not a list of numbers.
+    """
+    for name in AFFINITY_MASKS:
+        given = os.environ.get(name, "").strip()
+        if not given:
+            continue
+        items = [item.strip() for item in given.split(",")]
+        wrong = next((k for k in items if not (k.isascii() and k.isdigit())), None)
+        if wrong is not None:
+            raise ArgumentValueError(
+                f"The environment variable {name} is {given!r}, in which {wrong!r} is not the "
+                'number of a processor; it lists them with commas, as "0,2,4,6".'
+            )
+        return name, tuple(map(int, items))
+    return "", ()
+
+
 def chosen_cache_folder(kind: str) -> Path | None:
     """``$PENSTOCK_CACHE_DIR/<kind>``; `None` if the user chose no folder."""
     given = os.environ.get("PENSTOCK_CACHE_DIR", "").strip()

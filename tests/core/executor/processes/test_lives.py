@@ -80,26 +80,22 @@ def test_pipelines_share_processes():
     wait_until(lambda: not any(map(lives, pids)))
 
 
-def test_each_worker_is_bound_to_a_processor():
-    @operator("testing.processes_bound", inputs=Input())
-    def bound(xp, x):
-        return xp.asarray(sorted(os.sched_getaffinity(0)), xp.int32)
-
-    @pipeline_def(
-        batch_size=64, num_threads=2, device_id=None, workers="processes", set_affinity=True
-    )
-    def p():
-        return fn.testing.processes_bound(
-            fn.external_source(lambda: [np.full(1, 3, np.int32)] * 64)
-        )
-
-    pipe = p()
+@pytest.mark.parametrize("mask", ["last", None])
+def test_workers_are_bound_to_processors(mask, monkeypatch):
+    """One that is listed; the other one may use all."""
     allowed = sorted(os.sched_getaffinity(0))
-    expected = {allowed[0], allowed[1 % len(allowed)]}
-    found: set[int] = set()
-    wait_until(
-        lambda: found.update(int(np.array(s).item()) for s in pipe.run()[0]) or found == expected
-    )
+    monkeypatch.delenv("DALI_AFFINITY_MASK", raising=False)
+    if mask is not None:
+        monkeypatch.setenv("PENSTOCK_AFFINITY_MASK", str(allowed[-1]))
+    pipe = numbers(set_affinity=True)
+    check(pipe, 0)
+    expected = {tuple(allowed), tuple(allowed[-1:] if mask else allowed)}
+
+    def bound() -> set[tuple[int, ...]]:
+        pids = pipe._executor.processes.pids()
+        return {tuple(sorted(os.sched_getaffinity(pid))) for pid in pids if lives(pid)}
+
+    wait_until(lambda: bound() == expected)
 
 
 def test_a_killed_server_is_started_again():

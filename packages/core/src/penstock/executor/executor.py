@@ -32,6 +32,7 @@ from penstock.tensors.gpu.device import Device
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
+    from penstock.executor.affinity import Affinity
     from penstock.executor.bad_samples import BadSample
     from penstock.executor.gpu.stream_threads import StreamTasks
     from penstock.executor.iteration import Iteration
@@ -64,8 +65,8 @@ class Executor:
         Whether neighbouring operators may be merged.
     on_bad_sample
         ``"raise"``, ``"skip"`` or ``"replace"``.
-    set_affinity
-        Bind each thread to a processor of its own.
+    affinity
+        The processors that threads are bound to; any if there is none.
     device
         The GPU, for plans that have work for one.
     depth
@@ -84,7 +85,7 @@ class Executor:
         num_threads: int,
         fuse: bool,
         on_bad_sample: str,
-        set_affinity: bool = False,
+        affinity: Affinity | None = None,
         device: Device | None = None,
         depth: int = 2,
         processes: WorkerProcesses | None = None,
@@ -97,7 +98,7 @@ class Executor:
         self._policy = on_bad_sample
         self._process = forks()
         self._num_threads = num_threads
-        self._set_affinity = set_affinity
+        self._affinity = affinity
         self._threads: list[threading.Thread] = []
         self._recovery = Recovery(plan, readers, on_bad_sample, self.statistics)
         self._programs = Programs(plan, readers, fuse=fuse, threads=num_threads)
@@ -126,7 +127,7 @@ class Executor:
         """What reads whole batches, where a stage on the GPU follows."""
         if reads_for_gpu(plan):
             self._batch_reader = BatchReader(
-                num_threads, processors=set_affinity, scans=decodes_next(plan)
+                num_threads, affinity=affinity, scans=decodes_next(plan)
             )
         self._starter = Starter(plan, readers, self._stages, self._schedule, self._batch_reader)
         self._cpu = CpuTasks(
@@ -168,7 +169,7 @@ class Executor:
                     number,
                     self.monitor,
                     [*shared, self._cpu],
-                    bind=self._set_affinity,
+                    affinity=self._affinity,
                     looks_at=frozenset(self.plan.streams if shared else ()),
                 )
                 for number in range(self._num_threads)

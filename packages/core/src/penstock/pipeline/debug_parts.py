@@ -138,7 +138,7 @@ class Part:
             num_threads=int(settings.num_threads or 1),
             fuse=settings.fuse,
             on_bad_sample=settings.on_bad_sample,
-            set_affinity=settings.set_affinity,
+            affinity=settings.affinity,
             device=device_for(settings, plan),
             depth=1,
             packs=False,

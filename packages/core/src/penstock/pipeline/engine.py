@@ -99,7 +99,7 @@ class Engine:
             num_threads=int(settings.num_threads or 1) if processes is None else processes.count,
             fuse=settings.fuse,
             on_bad_sample=settings.on_bad_sample,
-            set_affinity=settings.set_affinity,
+            affinity=settings.affinity,
             device=device,
             depth=depth,
             processes=processes,

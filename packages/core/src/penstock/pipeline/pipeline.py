@@ -73,7 +73,9 @@ class Pipeline(SettingsProperties, Serialization):
     bytes_per_sample, max_streams, default_cuda_stream_priority, stream_policy, concurrency
         DALI's hints for memory and the GPU; they change no result.
     set_affinity : bool
-        Bind each worker thread to a processor.
+        Bind workers to processors: the first ones to those that ``PENSTOCK_AFFINITY_MASK`` or
+        ``DALI_AFFINITY_MASK`` lists, as "0,2,4,6", each to one; all others to those that are near
+        the GPU, or, without one, that the program may use.
     enable_memory_stats : bool
         Add memory figures to `executor_statistics`.
     enable_checkpointing : bool

@@ -98,7 +98,7 @@ class SettingsProperties:
 
     @property
     def set_affinity(self) -> bool:
-        """Whether worker threads are bound to processors."""
+        """Whether workers are bound to processors."""
         return self._settings.set_affinity
 
     @property

@@ -16,6 +16,7 @@ from penstock.errors import (
     MisusedArgumentError,
     UnknownArgumentError,
 )
+from penstock.executor.affinity import Affinity, find_affinity
 from penstock.executor.bad_samples import check_policy
 from penstock.executor.processes.choice import check_workers
 from penstock.graph.user_line import stack_level
@@ -65,6 +66,8 @@ class Settings:
     """Number of batches that are worked on ahead: less where nothing may be."""
     threads_given: int | None = field(init=False, default=None)
     """`num_threads` as it was given: before it is counted on this machine."""
+    affinity: Affinity | None = field(init=False, default=None)
+    """The processors that workers are bound to, if they are; known from the build on."""
     why_threads: str = field(init=False, default="")
     """Why samples are carried by threads, where they are."""
 
@@ -229,6 +232,8 @@ class Settings:
             raise ArgumentValueError(
                 f"`prefetch_queue_depth` is {self.queue_size}; it must be greater than 0."
             )
+        if self.set_affinity and self.affinity is None:
+            self.affinity = find_affinity(self.num_threads, self.device_id)
 
 
 def available_cpus() -> int:

@@ -59,7 +59,7 @@ def start_processes(
             graph,
             outputs,
             num_threads if is_asked_for else process_count(num_threads),
-            bind=settings.set_affinity,
+            affinity=settings.affinity,
             timeout_seconds=settings.py_worker_timeout_seconds,
             device=device,
             is_asked_for=is_asked_for,

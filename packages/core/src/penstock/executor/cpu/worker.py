@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,6 +10,7 @@ from penstock.executor.cpu.arena import Arena
 from penstock.executor.threads import EngineThread, serve
 
 if TYPE_CHECKING:
+    from penstock.executor.affinity import Affinity
     from penstock.executor.monitor import Monitor
     from penstock.executor.threads import TaskSource
 
@@ -27,8 +26,8 @@ class Worker(EngineThread):
         Where it waits.
     sources
         What it asks for tasks, in this order; not kept alive.
-    bind
-        Whether to bind it to a processor.
+    affinity
+        The processors that it is bound to; any if there is none.
     looks_at
         Streams whose stages it launches, too.
     """
@@ -39,25 +38,19 @@ class Worker(EngineThread):
         monitor: Monitor,
         sources: Sequence[TaskSource],
         *,
-        bind: bool,
+        affinity: Affinity | None = None,
         looks_at: frozenset[str],
     ) -> None:
         super().__init__(f"penstock-worker-{number}", looks_at)
         self.number = number
         self._monitor = monitor
         self._sources = [weakref.ref(source) for source in sources]
-        self._processor = number if bind else None
+        self._affinity = affinity
         self.arena = Arena()
         """Scratch memory, used by this thread alone."""
 
     def run(self) -> None:
         """Work until the executor shuts down."""
-        self._bind()
+        if self._affinity is not None:
+            self._affinity.bind(self.number)
         serve(self._monitor, self._monitor.work, self._sources)
-
-    def _bind(self) -> None:
-        """Bind the thread to one of the processors that the process may use."""
-        if self._processor is not None and hasattr(os, "sched_setaffinity"):
-            allowed = sorted(os.sched_getaffinity(0))
-            with contextlib.suppress(OSError):  # taken away meanwhile
-                os.sched_setaffinity(0, {allowed[self._processor % len(allowed)]})

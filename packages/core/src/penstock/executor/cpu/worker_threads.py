@@ -188,7 +188,7 @@ class WorkerThreads:
     def _start(self) -> None:
         """Start the workers, once. The caller holds the lock."""
         for number in range(len(self._workers), self.threads - 1):
-            worker = Worker(number, self._monitor, [self], bind=False, looks_at=frozenset())
+            worker = Worker(number, self._monitor, [self], looks_at=frozenset())
             worker.start()
             self._workers.append(worker)
 

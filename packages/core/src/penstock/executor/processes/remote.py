@@ -8,7 +8,6 @@ here: a process knows only the samples at hand.
 from __future__ import annotations
 
 import operator
-import os
 import pickle
 import threading
 from typing import TYPE_CHECKING, Any
@@ -45,6 +44,7 @@ from penstock.executor.processes.worker_process import LostWorkerError, WorkerPr
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.executor.affinity import Affinity
     from penstock.executor.cpu.batch import BatchBuffer
     from penstock.executor.cpu.program import Program
     from penstock.executor.cpu.runner import SampleRunner
@@ -66,8 +66,8 @@ class WorkerProcesses:
         Its outputs.
     count
         How many processes.
-    bind
-        Whether each is bound to a processor.
+    affinity
+        The processors that they are bound to; any if there is none.
     timeout_seconds
         How long a process may neither answer nor compute; any time if None.
     device
@@ -92,7 +92,7 @@ class WorkerProcesses:
         outputs: list[Any],
         count: int,
         *,
-        bind: bool,
+        affinity: Affinity | None,
         timeout_seconds: float | None,
         device: Device | None = None,
         is_asked_for: bool = True,
@@ -122,9 +122,8 @@ class WorkerProcesses:
         self._numbers: dict[Program, int] = {}
         self._lock = threading.Lock()
         """Guards the numbers of programs."""
-        allowed = sorted(os.sched_getaffinity(0))
         self._bindings: list[tuple[int, ...]] = [
-            (allowed[k % len(allowed)],) if bind else () for k in range(count)
+            () if affinity is None else affinity.of(k) for k in range(count)
         ]
 
     def start(self) -> None:

@@ -15,6 +15,7 @@ from penstock.executor.plan import shares_streams
 from penstock.executor.sources.files_batch import FilesBatch, Sources
 
 if TYPE_CHECKING:
+    from penstock.executor.affinity import Affinity
     from penstock.executor.cpu.program import Program
     from penstock.executor.iteration import Iteration
     from penstock.executor.loader import Loader
@@ -95,16 +96,16 @@ class BatchReader:
     ----------
     threads
         How many files may be on their way at once.
-    processors
-        Whether to bind threads to processors.
+    affinity
+        The processors that threads are bound to; any if there is none.
     scans
         Whether to look at headers of JPEG files, too.
     """
 
-    def __init__(self, threads: int, *, processors: bool, scans: bool) -> None:
+    def __init__(self, threads: int, *, affinity: Affinity | None, scans: bool) -> None:
         self._scans = scans
         self._count = threads
-        self._processors = processors
+        self._affinity = affinity
         self._threads: ReadingThreads | None = None
         self._has_none = False
         self._closed = False
@@ -141,8 +142,11 @@ class BatchReader:
         if self._threads is None and not (self._has_none or self._closed):
             from penstock.kernels.cpu.reading_threads import ReadingThreads
 
+            bound = self._affinity
             try:
-                self._threads = ReadingThreads(self._count, processors=self._processors)
+                self._threads = ReadingThreads(
+                    self._count, bound and [bound.of(k) for k in range(self._count)]
+                )
             except RuntimeError:
                 self._has_none = True  # workers do their work
         return self._threads

@@ -244,7 +244,7 @@ class ReadingThreads:
     count
         How many files may be on their way at once.
     processors
-        Whether to bind each thread to one of the processors that the process may use.
+        For each thread those that it is bound to; they may use any without.
 
     Raises
     ------
@@ -252,7 +252,7 @@ class ReadingThreads:
         If the system lacks what that takes.
     """
 
-    def __init__(self, count: int, *, processors: bool = False) -> None:
+    def __init__(self, count: int, processors: Sequence[tuple[int, ...]] | None = None) -> None:
         self._board = np.zeros(loop.BOARD_NUMBERS, np.int64)
         self._board[loop.THREADS] = count
         semaphores().make(self._board[loop.WAKE :].ctypes.data)
@@ -265,7 +265,7 @@ class ReadingThreads:
         self.threads = [
             threading.Thread(
                 target=_run,
-                args=(self._board, self._kept, k if processors else None),
+                args=(self._board, self._kept, processors[k] if processors else ()),
                 name=f"penstock-files-{k}",
                 daemon=True,
             )
@@ -307,11 +307,10 @@ class ReadingThreads:
         loop.close(self._board)
 
 
-def _run(board: np.ndarray, kept: dict[int, object], processor: int | None) -> None:
+def _run(board: np.ndarray, kept: dict[int, object], processors: tuple[int, ...]) -> None:
     """Read until the board is closed; what is read into lives as long as the threads do."""
-    if processor is not None and hasattr(os, "sched_setaffinity"):
-        allowed = sorted(os.sched_getaffinity(0))
+    if processors:
         with contextlib.suppress(OSError):  # taken away meanwhile
-            os.sched_setaffinity(0, {allowed[processor % len(allowed)]})
+            os.sched_setaffinity(0, processors)
     loop.serve(board)
     del kept
