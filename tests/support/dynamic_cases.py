@@ -149,6 +149,7 @@ def _cases() -> list[Case]:
         Case("get_property", [hwc], {"key": "layout"}),
         Case("hsv", [hwc], {"hue": 30.0, "saturation": 0.5, "value": 1.5}),
         Case("hue", [hwc], {}, {"hue": [0.5, 100.0, -20.0]}),
+        Case("jpeg_compression_distortion", [hwc], {}, {"quality": [5, 50, 95]}),
         Case("laplacian", [hwc], {"normalized_kernel": True}, {"window_size": [3, 5, 7]}),
         Case("mel_filter_bank", [power], {"nfilter": 20, "sample_rate": 16000.0}),
         Case("mfcc", [power], {"n_mfcc": 12}),

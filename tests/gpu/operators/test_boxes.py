@@ -113,3 +113,15 @@ def test_perspectives():
         for a, b in zip(got, wanted, strict=True):
             far = np.abs(a.astype(np.float64) - b.astype(np.float64))
             assert (far > (1 if dtype == np.uint8 else 0.05)).mean() < 0.01, (kind, border)
+
+
+def test_jpeg_compression():
+    rows = [*IMAGES, *(_rng.integers(0, 256, s, np.uint8) for s in [(17, 4, 3), (16, 5, 3)])]
+    y, x = np.mgrid[:40, :50]
+    rows.append(np.stack([127 + 100 * np.sin(x / 9 + y / 17), x * 5, y * 6], -1).astype(np.uint8))
+    for quality in (1, 30, [np.int32(q) for q in (-3, 10, 49, 50, 75, 95)], 100):
+        check_alike("jpeg_compression_distortion", rows, layout="HWC", quality=quality)
+    sequences = [np.stack([IMAGES[0]] * 3), IMAGES[1][np.newaxis][:0]]
+    check_alike("jpeg_compression_distortion", sequences, layout="FHWC")
+    gray = [*IMAGES[:1], IMAGES[0][..., :1]]
+    check_same_error("jpeg_compression_distortion", gray, layout="HWC", sample=1)

@@ -2979,6 +2979,74 @@ class Hue(OperatorInstance):
         preserve: bool | None = False,
     ) -> list[DataNode]: ...
 
+class JpegCompressionDistortion(OperatorInstance):
+    """Shows images as they come back from JPEG files: with blocks, and colours of half resolution.
+
+    Levels are those that libjpeg-turbo gives for 4:2:0 chroma, on both devices.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    images : DataNode or array_like, layout HWC, FHWC, FHWC, FFHWC, of UINT8
+        RGB images or sequences of them.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    quality : int, one for each sample allowed, default 50
+        Quality of the JPEG, from 1 to 100, the best; what is beyond is taken as the nearest of
+        these.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The images, in the layout of the input.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> worse = fn.jpeg_compression_distortion(images, quality=20)
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        preserve: bool | None = False,
+        quality: int | DataNode | None = 50,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        images: DataNode | ArrayLike,
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        preserve: bool | None = False,
+        quality: int | DataNode | None = 50,
+    ) -> DataNode: ...
+    @overload
+    def __call__(
+        self,
+        images: list[DataNode],
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        preserve: bool | None = False,
+        quality: int | DataNode | None = 50,
+    ) -> list[DataNode]: ...
+
 class Laplacian(OperatorInstance):
     """Adds up the second derivatives along all axes.
 

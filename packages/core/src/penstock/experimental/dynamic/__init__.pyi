@@ -2425,6 +2425,61 @@ def hue(
     """
 
 @overload
+def jpeg_compression_distortion(
+    images: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    quality: int | Tensor | Batch | None = 50,
+) -> Batch: ...
+@overload
+def jpeg_compression_distortion(
+    images: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    quality: int | Tensor | Batch | None = 50,
+) -> Batch: ...
+@overload
+def jpeg_compression_distortion(
+    images: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    quality: int | Tensor | Batch | None = 50,
+) -> Tensor | Batch:
+    """Shows images as they come back from JPEG files: with blocks, and colours of half resolution.
+
+    Levels are those that libjpeg-turbo gives for 4:2:0 chroma, on both devices.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    images : Tensor, Batch or array_like, layout HWC, FHWC, FHWC, FFHWC, of UINT8
+        RGB images or sequences of them.
+    quality : int, one for each sample allowed, default 50
+        Quality of the JPEG, from 1 to 100, the best; what is beyond is taken as the nearest of
+        these.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The images, in the layout of the input.
+
+    Examples
+    --------
+    >>> worse = ndd.jpeg_compression_distortion(images, quality=20)
+    """
+
+@overload
 def laplacian(
     data: Batch,
     /,

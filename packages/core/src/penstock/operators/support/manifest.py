@@ -133,6 +133,7 @@ OPERATORS: dict[str, Listed] = {
             deprecated="decoders.image_slice",
             dynamic=False,
         ),
+        Listed("jpeg_compression_distortion", "image.jpeg_compression_distortion"),
         Listed("laplacian", "image.laplacian"),
         Listed("lookup_table", "generic.lookup_table"),
         Listed("mel_filter_bank", "audio.mel_filter_bank"),
