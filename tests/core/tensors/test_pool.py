@@ -15,12 +15,25 @@ import numpy as np
 import pytest
 
 from penstock.errors import ArgumentValueError
-from penstock.tensors.pool import ALIGNMENT_BYTES, HOST_POOL, HostPool, size_class
+from penstock.tensors import buffer_sizes
+from penstock.tensors.buffer_sizes import ALIGNMENT_BYTES, BUFFER_SETTINGS
+from penstock.tensors.pool import HOST_POOL, HostPool, PoolShare
 
 
 @pytest.fixture
 def pool():
     return HostPool(idle_limit_bytes=1 << 30)
+
+
+@pytest.fixture
+def settings(monkeypatch):
+    for name in ("host_growth", "host_shrink"):
+        monkeypatch.setattr(BUFFER_SETTINGS, name, getattr(BUFFER_SETTINGS, name))
+    return BUFFER_SETTINGS
+
+
+def size_class(size):
+    return buffer_sizes.size_class(size, BUFFER_SETTINGS.host_growth)
 
 
 def address(array):
@@ -224,21 +237,96 @@ def test_pool_may_go_before_its_arrays():
     assert gone() is None
 
 
-def test_size_classes_waste_at_most_a_quarter():
+@pytest.mark.parametrize("growth", [1, 1.0001, 1.1, 1.25, 2, 4])
+def test_size_classes_waste_what_the_growth_factor_says(growth):
     for size in [*range(1, 3000, 13), 4096, 65537, 10**6, 10**9 + 1, 2**40 + 1]:
-        found = size_class(size)
+        found = buffer_sizes.size_class(size, growth)
         assert found >= size
         assert found % ALIGNMENT_BYTES == 0
-        assert found - size < max(size / 4, ALIGNMENT_BYTES)
-        assert size_class(found) == found
-        assert size_class(found + 1) > found
+        assert found - size < size * (growth - 1) + 2 * ALIGNMENT_BYTES
+        assert buffer_sizes.size_class(found, growth) == found
+        assert buffer_sizes.size_class(found + 1, growth) > found
 
 
-def test_next_size_up_is_used_before_new_memory(pool):
-    pool.empty(100_000, np.uint8)
-    smaller = pool.empty(90_000, np.uint8)
-    assert size_class(size_class(smaller.nbytes) + 1) == size_class(100_000)
+def test_sizes_up_are_used_before_new_memory(pool):
+    pool.empty(130_000, np.uint8)
+    smaller = pool.empty(100_000, np.uint8)
+    assert size_class(smaller.nbytes) < size_class(130_000)
     assert pool.stats().buffers_reused == 1
+
+
+@pytest.mark.parametrize(("growth", "most"), [(1, 60), (1.1, 32), (2, 5)])
+def test_growth_factor_spares_allocations(pool, settings, growth, most):
+    settings.host_growth = growth
+    for percent in range(60):  # batches that become larger and larger, by 5 % each
+        pool.empty(int(10_000 * 1.05**percent), np.uint8)
+    made = pool.stats().buffers_made
+    assert most * 0.8 <= made <= most
+    pool.trim()
+    held = pool.empty(100_000, np.uint8).nbytes
+    assert pool.stats().bytes_idle - held < 100_000 * (growth - 1) + 2 * ALIGNMENT_BYTES
+
+
+@pytest.mark.parametrize(("threshold", "is_freed"), [(0, False), (0.2, False), (0.7, True)])
+def test_memory_that_is_not_needed_is_freed_below_the_threshold(
+    pool, settings, threshold, is_freed
+):
+    settings.host_shrink = threshold
+    arrays = [pool.empty(size, np.uint8) for size in (1_000_000, 2_000_000)]
+    del arrays  # of which a third is needed from now on
+    for _ in range(3000):
+        pool.empty(1_000_000, np.uint8)
+    assert pool.stats().bytes_idle == pytest.approx(1e6 if is_freed else 3e6, rel=0.11)
+
+
+def test_memory_that_is_needed_now_and_then_is_kept(pool, settings):
+    settings.host_shrink = 1
+    for number in range(4000):
+        pool.empty(1_000_000, np.uint8)
+        if number % 500 == 0:
+            arrays = [pool.empty(1_000_000, np.uint8) for _ in range(4)]
+            del arrays
+    assert pool.stats().buffers_made == 4
+
+
+def test_reserved_memory_is_taken_before_fresh_memory_is(pool):
+    reserve = pool.reserve(1_000_000)
+    assert pool.stats().bytes_reserved >= 1_000_000
+    arrays = [pool.empty(size, np.uint8) for size in (300_000, 70_000, 400_000)]
+    for number, array in enumerate(arrays):
+        assert address(array) % ALIGNMENT_BYTES == 0
+        array[...] = number
+    assert [int(array[-1]) for array in arrays] == [0, 1, 2]
+    arrays.append(pool.empty(500_000, np.uint8))
+    assert pool.stats().buffers_made == 1
+    arrays.clear()
+    del array
+    # What lies idle in three parts is one again where nothing else is left.
+    big = [pool.empty(500_000, np.uint8), pool.empty(900_000, np.uint8)]
+    assert pool.stats().buffers_made == 1
+    gone = weakref.ref(reserve)
+    del reserve
+    assert gone() is not None
+    big.clear()
+    pool.trim()
+    assert gone() is None
+    assert pool.stats().bytes_reserved == 0
+
+
+def test_a_share_counts_what_it_has_taken(pool):
+    share, other = PoolShare(pool), PoolShare(pool)
+    arrays = [share.empty((100, 100), np.float32), share.copy_of(np.zeros(1000))]
+    kept = other.empty(50_000, np.uint8)
+    assert share.bytes_in_use == size_class(40_000) + size_class(8000)
+    assert other.bytes_in_use == size_class(kept.nbytes)
+    view = arrays.pop()[3:]
+    arrays.clear()
+    assert share.bytes_in_use == size_class(8000)
+    del view
+    assert share.bytes_in_use == 0
+    with pytest.raises(MemoryError):
+        share.empty(1 << 60, np.uint8)
+    assert share.bytes_in_use == 0
 
 
 def test_much_larger_buffers_are_left_alone(pool):

@@ -1,20 +1,16 @@
-"""Tensors, memory, devices and the list of operators, by the names that DALI programs look for.
-
-Factors and thresholds of buffers tune DALI's memory. Penstock's pools take batches as they come, so
-these are kept and change nothing.
-"""
+"""Tensors, memory, devices and the list of operators, by the names that DALI programs look for."""
 
 from __future__ import annotations
 
+import numbers
 import os
 import sys
 import warnings
 from typing import Any
 
-import numpy as np
-
 from penstock import plugin_manager, types
 from penstock.errors import (
+    ArgumentTypeError,
     ArgumentValueError,
     GpuNotAvailableError,
     UnknownNameError,
@@ -22,6 +18,7 @@ from penstock.errors import (
 )
 from penstock.operators.support.schema_view import SchemaView as OpSchema
 from penstock.operators.support.schema_view import find_view, names_on
+from penstock.tensors.buffer_sizes import BUFFER_SETTINGS
 from penstock.tensors.device import DLDeviceType
 from penstock.tensors.gpu.runtime import (
     check_available,
@@ -82,7 +79,8 @@ __all__ = [
 ]
 
 _ABSENT = -1
-_kept = {"host": 1.1, "device": 1.1, "shrink": 0.5}
+_reserved: list[Any] = []
+"""Memory that was preallocated, until `ReleaseUnusedMemory`."""
 
 
 def __dir__() -> list[str]:
@@ -94,11 +92,17 @@ def __dir__() -> list[str]:
 
 @public
 def ReleaseUnusedMemory() -> None:
-    """Give memory that waits to be reused back to the operating system, and to GPUs.
+    """Give memory that waits to be used back to the operating system, and to GPUs.
 
-    Waits for work on GPUs that still uses memory of pipelines.
+    Memory that was preallocated and is not in use is among it. Waits for work on GPUs that still
+    uses memory of pipelines.
     """
+    _reserved.clear()
     trim_host_pools()
+    _trim_devices()
+
+
+def _trim_devices() -> None:
     gpu = sys.modules.get("penstock.tensors.gpu.device")
     if gpu is not None:  # else there is no pipeline on a GPU
         gpu.trim_devices()
@@ -106,35 +110,58 @@ def ReleaseUnusedMemory() -> None:
 
 @public
 def PreallocateDeviceMemory(bytes: int, device_id: int) -> None:
-    """Have `bytes` of memory of a GPU in one piece ready for pipelines.
+    """Have `bytes` of memory of a GPU ready: batches take it before the driver is asked for more.
+
+    It is set aside in one piece, until `ReleaseUnusedMemory`.
 
     Raises
     ------
+    ArgumentTypeError
+        If `bytes` is negative, or no integer.
     GpuNotAvailableError, ArgumentValueError
         If there is no such GPU.
+    MemoryError
+        If it has not so much memory left.
     """
     from penstock.tensors.gpu.device import get_device
 
+    size = _size(bytes)
     device = get_device(device_id)
-    with device.runtime.active():
-        device.memory.take(bytes, stream_number(None))  # goes back to the pool at once
+    if size:
+        with device.runtime.active():
+            _reserved.append(device.memory.reserve(size))
 
 
 @public
 def PreallocatePinnedMemory(bytes: int) -> None:
-    """Have `bytes` of page-locked memory in one piece ready for pipelines on the current GPU.
+    """Have `bytes` of page-locked memory ready for batches on their way to the current GPU.
+
+    It is set aside in one piece, until `ReleaseUnusedMemory`. Batches that worker processes fill
+    lie in shared memory, which is page-locked when it is first used.
 
     Raises
     ------
+    ArgumentTypeError
+        If `bytes` is negative, or no integer.
     GpuNotAvailableError
         If there is no GPU.
+    MemoryError
+        If there is not so much memory.
     """
     from penstock.tensors.gpu.device import get_device
 
+    size = _size(bytes)
     check_available()
     device = get_device(current_device())
-    with device.runtime.active():
-        device.pinned.empty(bytes, np.uint8)
+    if size:
+        with device.runtime.active():
+            _reserved.append(device.pinned.reserve(size))
+
+
+def _size(value: Any) -> int:
+    if not isinstance(value, numbers.Integral) or value < 0:
+        raise ArgumentTypeError(f"`bytes` is {value!r}; expected an integer of at least 0.")
+    return int(value)
 
 
 @public
@@ -143,52 +170,63 @@ def RestrictPinnedMemUsage() -> bool:
     return False
 
 
-def _set_factor(factor: float, *names: str) -> None:
-    if not 1 <= factor <= 4:
-        raise ArgumentValueError(f"Growth factor must be between 1 and 4, got {factor}.")
-    for name in names:
-        _kept[name] = float(factor)
+def _number(what: str, value: Any, lowest: int, highest: int) -> float:
+    if not isinstance(value, numbers.Real):
+        raise ArgumentTypeError(f"{what} is {value!r}; expected a number.")
+    if not lowest <= value <= highest:
+        raise ArgumentValueError(f"{what} must be between {lowest} and {highest}, got {value}.")
+    return float(value)
 
 
 @public
 def SetBufferGrowthFactor(factor: float) -> None:
     """`SetHostBufferGrowthFactor` and `SetDeviceBufferGrowthFactor`."""
-    _set_factor(factor, "host", "device")
+    SetHostBufferGrowthFactor(factor)
+    SetDeviceBufferGrowthFactor(factor)
 
 
 @public
 def SetHostBufferGrowthFactor(factor: float) -> None:
-    """Keep a number from 1 to 4, which changes nothing."""
-    _set_factor(factor, "host")
+    """Set how much larger each size of host buffers is than the one before: a number from 1 to 4.
+
+    With 1, a buffer is as large as what it is first needed for. Larger ones serve later batches
+    that are somewhat larger, and take more memory. Buffers that wait to be used are freed.
+    """
+    BUFFER_SETTINGS.host_growth = _number("Growth factor", factor, 1, 4)
+    trim_host_pools()
 
 
 @public
 def SetDeviceBufferGrowthFactor(factor: float) -> None:
-    """Keep a number from 1 to 4, which changes nothing."""
-    _set_factor(factor, "device")
+    """Set the same for memory of GPUs; waits for work that uses what is freed."""
+    BUFFER_SETTINGS.device_growth = _number("Growth factor", factor, 1, 4)
+    _trim_devices()
 
 
 def GetHostBufferGrowthFactor() -> float:
-    """What `SetHostBufferGrowthFactor` was given; 1.1."""
-    return _kept["host"]
+    """The factor by which sizes of host buffers grow; 1.1 if nobody has set it."""
+    return BUFFER_SETTINGS.host_growth
 
 
 def GetDeviceBufferGrowthFactor() -> float:
-    """What `SetDeviceBufferGrowthFactor` was given; 1.1."""
-    return _kept["device"]
+    """The factor by which sizes of buffers on GPUs grow; 1.1 if nobody has set it."""
+    return BUFFER_SETTINGS.device_growth
 
 
 @public
 def SetHostBufferShrinkThreshold(threshold: float) -> None:
-    """Keep a number from 0 to 1, which changes nothing."""
-    if not 0 <= threshold <= 1:
-        raise ArgumentValueError(f"Shrink threshold must be between 0 and 1, got {threshold}.")
-    _kept["shrink"] = float(threshold)
+    """Set when host memory is freed: where less than this share of it, from 0 to 1, is needed.
+
+    What is needed is looked at about every thousand requests for memory. With 0, all memory is kept
+    for later batches, up to an eighth of the machine's; with 1, none that was not needed for so
+    long. Page-locked memory, and that of GPUs, is kept.
+    """
+    BUFFER_SETTINGS.host_shrink = _number("Shrink threshold", threshold, 0, 1)
 
 
 def GetHostBufferShrinkThreshold() -> float:
-    """What `SetHostBufferShrinkThreshold` was given; 0.5."""
-    return _kept["shrink"]
+    """The share of host memory that has to be needed; 0.5 if nobody has set it."""
+    return BUFFER_SETTINGS.host_shrink
 
 
 # -- devices and versions ------------------------------------------------------------------------

@@ -6,7 +6,9 @@ needed, not at import, so that a program may set it before its first pipeline.
 
 from __future__ import annotations
 
+import math
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +40,41 @@ class Switch:
                 f"The environment variable {self.name} is {given!r}; allowed are {allowed}."
             )
         return given
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSwitch:
+    """One environment variable of DALI's that is a number."""
+
+    name: str
+    default: float
+    lowest: float
+    highest: float
+    general: str = ""
+    """The variable that counts where this one is not set, if there is one."""
+
+    def value(self) -> float:
+        """The value in force. One that is not allowed is replaced, with a warning."""
+        name = self.name if self.name in os.environ or not self.general else self.general
+        given = os.environ.get(name, "").strip()
+        if not given:
+            return self.default
+        try:
+            number = float(given)
+        except ValueError:
+            number = math.nan
+        if self.lowest <= number <= self.highest:
+            return number
+        used = self.default
+        if not math.isnan(number):
+            used = min(max(number, self.lowest), self.highest)
+        warnings.warn(
+            f"The environment variable {name} is {given!r}; allowed are numbers from "
+            f"{self.lowest:g} to {self.highest:g}. {used:g} is used.",
+            UserWarning,
+            stacklevel=2,
+        )
+        return used
 
 
 DECODER = Switch(
@@ -108,6 +145,17 @@ def affinity_mask() -> tuple[str, tuple[int, ...]]:
             )
         return name, tuple(map(int, items))
     return "", ()
+
+
+HOST_GROWTH = NumberSwitch(
+    "DALI_HOST_BUFFER_GROWTH_FACTOR", 1.1, 1, 4, general="DALI_BUFFER_GROWTH_FACTOR"
+)
+DEVICE_GROWTH = NumberSwitch(
+    "DALI_DEVICE_BUFFER_GROWTH_FACTOR", 1.1, 1, 4, general="DALI_BUFFER_GROWTH_FACTOR"
+)
+HOST_SHRINK = NumberSwitch("DALI_HOST_BUFFER_SHRINK_THRESHOLD", 0.5, 0, 1)
+
+NUMBER_SWITCHES = (HOST_GROWTH, DEVICE_GROWTH, HOST_SHRINK)
 
 
 def chosen_cache_folder(kind: str) -> Path | None:

@@ -37,7 +37,7 @@ def test_ranges_never_overlap_and_are_joined_again(sizes, rng):
     from penstock.executor.processes.shared_pool import SharedFile
 
     file = SharedFile(0)
-    whole = list(file._free)
+    whole = file._free.bytes_free
     taken = []
     for size in sizes:
         size = -(-size // PAGE) * PAGE
@@ -49,7 +49,8 @@ def test_ranges_never_overlap_and_are_joined_again(sizes, rng):
         assert begin + size <= following
     for each in taken:
         file.give_back(*each)
-    assert file._free == whole
+    assert whole == file.size
+    assert file._free.take(whole) == 0
 
 
 def test_places_are_found_for_arrays_of_the_pool_only():

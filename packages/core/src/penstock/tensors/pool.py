@@ -26,13 +26,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError
+from penstock.tensors.buffer_sizes import ALIGNMENT_BYTES, BUFFER_SETTINGS, size_classes
+from penstock.tensors.ranges import FreeRanges
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-ALIGNMENT_BYTES = 64
-"""One cache line, and the widest vector register; what XLA asks for to import without a copy."""
-
+_REQUESTS_A_CHECK = 1024
+"""How often a pool looks whether it has more memory than is needed: a power of two."""
 _ndarray = np.ndarray
 _NONE: list[Any] = []
 _uint8 = np.dtype(np.uint8)
@@ -57,10 +58,66 @@ class Block:
 
 
 class _Lease(weakref.ref):  # type: ignore[type-arg]
-    """Weak reference to the array that has borrowed `block`."""
+    """Weak reference to the array that has borrowed `block`, for somebody's `account`."""
 
-    __slots__ = ("block",)
+    __slots__ = ("account", "block")
     block: Block
+    account: Account | None
+
+
+class Account:
+    """What somebody has of pools, in bytes.
+
+    Each pool counts what it has lent under its own lock; so there is one account for each pool.
+    """
+
+    __slots__ = ("bytes_in_use",)
+
+    def __init__(self) -> None:
+        self.bytes_in_use = 0
+
+
+class Reserve:
+    """Memory that is set aside for a pool, for as long as this object or any part of it is there.
+
+    Parts are taken and collected under the lock of the pool.
+    """
+
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        self._free = FreeRanges(block.size)
+        self._returned: deque[tuple[int, int]] = deque()
+        """Ranges of parts that were dropped, at any instant and in any thread."""
+
+    def take(self, size: int) -> Block | None:
+        """A part of so many bytes, if there is one left."""
+        begin = self.collected().take(size)
+        return None if begin is None else _Part(self, begin, size)
+
+    def collected(self) -> FreeRanges:
+        """What is free of it now."""
+        while self._returned:
+            self._free.give_back(*self._returned.popleft())
+        return self._free
+
+
+class _Part(Block):
+    """A part of a reserve, which goes back to it when it is dropped."""
+
+    __slots__ = ("_begin", "_reserve")
+
+    def __init__(self, reserve: Reserve, begin: int, size: int) -> None:
+        whole = reserve._block
+        start = whole.offset + begin
+        self.size = size
+        self.idle_since = 0
+        self.memory = whole.memory[start : start + size].view(type(whole.memory))
+        self.offset = 0
+        self._begin = begin
+        self._reserve = reserve
+
+    def __del__(self) -> None:
+        self._reserve._returned.append((self._begin, self.size))
 
 
 @dataclass(frozen=True)
@@ -78,21 +135,16 @@ class PoolStats:
     buffers_made: int
     """Buffers allocated since the pool was made."""
     buffers_reused: int
-    """Requests served by an idle buffer since the pool was made."""
-
-
-@functools.lru_cache(maxsize=4096)
-def size_class(size_bytes: int) -> int:
-    """Size of the buffer that serves `size_bytes`: four classes between powers of two.
-
-    At most a quarter is wasted, and buffers for images of varying sizes still find each other.
-    """
-    granule = max(ALIGNMENT_BYTES, 1 << max(0, (size_bytes - 1).bit_length() - 3))
-    return -(-size_bytes // granule) * granule
+    """Requests served by an idle buffer, or by reserved memory, since the pool was made."""
+    bytes_reserved: int = 0
+    """Memory that is set aside (`HostPool.reserve`) and was not taken yet."""
 
 
 class HostPool:
     """Buffers of host memory for arrays, from any thread.
+
+    Sizes of buffers follow `BufferSettings.host_growth`. Where less of its memory than the share
+    `BufferSettings.host_shrink` has been needed for about a thousand requests, the rest is freed.
 
     Parameters
     ----------
@@ -104,6 +156,8 @@ class HostPool:
 
     is_page_locked = False
     """Whether copies to and from a GPU run at full speed, and beside other work."""
+    shrinks = True
+    """Whether memory is freed that has not been needed for a while."""
 
     def __init__(self, idle_limit_bytes: int | None = None) -> None:
         if idle_limit_bytes is None:
@@ -114,6 +168,9 @@ class HostPool:
         # Idle buffers by size; of each size, the one returned last is at the right.
         self._idle: dict[int, deque[Block]] = {}
         self._idle_bytes = 0
+        # The least that was idle since the pool last looked whether it has too much.
+        self._least_idle_bytes = 0
+        self._reserves: list[weakref.ref[Reserve]] = []
         self._clock = 0
         # Leases of live arrays, by the identity of their block: what keeps the weak references
         # alive. Only ever touched by single dictionary operations, which need no lock.
@@ -128,8 +185,17 @@ class HostPool:
         self._reused = 0
         _pools.add(self)
 
-    def empty(self, shape: int | Sequence[int], dtype: DTypeLike) -> np.ndarray:
+    def empty(
+        self, shape: int | Sequence[int], dtype: DTypeLike, account: Account | None = None
+    ) -> np.ndarray:
         """An uninitialised C-contiguous array of this shape, its data aligned to 64 bytes.
+
+        Parameters
+        ----------
+        shape, dtype
+            Of the array.
+        account
+            Where the memory is counted while it is in use.
 
         Raises
         ------
@@ -143,7 +209,7 @@ class HostPool:
         if size <= 0:
             return np.empty(shape, dtype)
         try:
-            block = self._take(size)
+            block = self._take(size, account)
         except (MemoryError, ValueError) as error:  # NumPy's error knows only the block
             raise MemoryError(
                 f"There is no memory for an array of shape {tuple(shape)} and type {dtype}, "
@@ -155,8 +221,11 @@ class HostPool:
         except BaseException:
             with self._lock:
                 self._file(block)
+                if account is not None:
+                    account.bytes_in_use -= block.size
             raise
         lease.block = block
+        lease.account = account
         self._leases[id(block)] = lease
         return array
 
@@ -178,9 +247,66 @@ class HostPool:
                 buffers_idle=sum(map(len, self._idle.values())),
                 buffers_made=self._made,
                 buffers_reused=self._reused,
+                bytes_reserved=sum(r.collected().bytes_free for r in self._live_reserves()),
             )
         del victims
         return result
+
+    def bytes_of(self, account: Account) -> int:
+        """What is in use of the memory that was taken for an account."""
+        with self._lock:
+            victims = self._collect()
+        del victims
+        return account.bytes_in_use
+
+    def reserve(self, size_bytes: int) -> Reserve:
+        """Set memory aside in one piece, from which buffers are taken before fresh memory is.
+
+        It is freed when what this returns, and all arrays in it, are gone.
+
+        Raises
+        ------
+        MemoryError
+            If there is not enough memory.
+        """
+        size = -(-size_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+        reserve = Reserve(self._fresh(size))
+        with self._lock:
+            self._reserves.append(weakref.ref(reserve))
+        return reserve
+
+    def _live_reserves(self) -> list[Reserve]:
+        """The reserves that are still there. Needs the lock."""
+        found = [reserve for ref in self._reserves if (reserve := ref()) is not None]
+        self._reserves = [weakref.ref(reserve) for reserve in found]
+        return found
+
+    def _from_reserves(self, size: int) -> Block | None:
+        """A buffer of reserved memory, if there is any. Needs the lock."""
+        reserves = self._live_reserves()
+        for attempt in range(2):
+            for reserve in reserves:
+                part = reserve.take(size)
+                if part is not None:
+                    return part
+            # What is idle in other sizes may give one of this size.
+            if attempt or not self._drop_idle_parts():
+                break
+        return None
+
+    def _drop_idle_parts(self) -> bool:
+        """Give idle parts back to their reserves; return whether there were any."""
+        dropped = False
+        for stack in self._idle.values():
+            parts = [block for block in stack if type(block) is _Part]
+            if parts:
+                dropped = True
+                self._idle_bytes -= sum(block.size for block in parts)
+                kept = [block for block in stack if type(block) is not _Part]
+                stack.clear()
+                stack.extend(kept)
+        self._least_idle_bytes = min(self._least_idle_bytes, self._idle_bytes)
+        return dropped
 
     def trim(self, keep_bytes: int = 0) -> int:
         """Free idle buffers, the longest unused first, until at most `keep_bytes` are idle.
@@ -196,23 +322,58 @@ class HostPool:
             victims = self._collect() + self._evict(keep_bytes)
         return sum(block.size for block in victims)
 
-    def _take(self, size: int) -> Block:
-        wanted = size_class(size)
+    def _take(self, size: int, account: Account | None) -> Block:
+        sizes = size_classes(size, BUFFER_SETTINGS.host_growth)
+        block = None
         with self._lock:
             victims = self._collect() if self._returned else _NONE
-            stack = self._idle.get(wanted)
-            if not stack:
-                # The next class up is better than fresh memory, whose pages must be faulted in.
-                stack = self._idle.get(size_class(wanted + 1))
-            if stack:
-                block = stack.pop()
-                self._idle_bytes -= block.size
-                self._reused += 1
+            idle = self._idle
+            for wanted in sizes:
+                stack = idle.get(wanted)
+                if stack:
+                    block = stack.pop()
+                    self._idle_bytes -= block.size
+                    self._reused += 1
+                    if self._idle_bytes < self._least_idle_bytes:
+                        self._least_idle_bytes = self._idle_bytes
+                    if not self._reused & (_REQUESTS_A_CHECK - 1):
+                        victims = victims + self._shrink(block.size)
+                    break
             else:
-                block = None
-                self._made += 1
+                if self._reserves:
+                    block = self._from_reserves(sizes[0])
+                if block is None:
+                    self._made += 1
+                else:
+                    self._reused += 1
+            if account is not None:
+                account.bytes_in_use += sizes[0] if block is None else block.size
         del victims  # freed outside of the lock: unmapping large buffers takes time
-        return self._fresh(wanted) if block is None else block
+        if block is not None:
+            return block
+        try:
+            return self._fresh(sizes[0])
+        except BaseException:
+            if account is not None:
+                with self._lock:
+                    account.bytes_in_use -= sizes[0]
+            raise
+
+    def _shrink(self, taken_bytes: int) -> list[Block]:
+        """Free what nobody has needed since the last time, if it is much. Needs the lock.
+
+        `taken_bytes` are being taken, and nobody's yet.
+        """
+        unneeded, self._least_idle_bytes = self._least_idle_bytes, self._idle_bytes
+        for size in [size for size, stack in self._idle.items() if not stack]:
+            del self._idle[size]
+        if not (self.shrinks and unneeded):
+            return _NONE
+        in_use = sum(lease.block.size for lease in list(self._leases.values()))
+        held = in_use + taken_bytes + self._idle_bytes
+        if held - unneeded >= BUFFER_SETTINGS.host_shrink * held:
+            return _NONE
+        return self._evict(self._idle_bytes - unneeded)
 
     def _fresh(self, size: int) -> Block:
         return Block(size)
@@ -223,6 +384,8 @@ class HostPool:
         while returned:
             lease = returned.popleft()  # only the holder of the lock takes from here
             del self._leases[id(lease.block)]
+            if lease.account is not None:
+                lease.account.bytes_in_use -= lease.block.size
             self._file(lease.block)
         if self._idle_bytes <= self.idle_limit_bytes:
             return _NONE
@@ -253,6 +416,7 @@ class HostPool:
             block = oldest.popleft()
             self._idle_bytes -= block.size
             victims.append(block)
+        self._least_idle_bytes = min(self._least_idle_bytes, self._idle_bytes)
         return victims
 
     def _after_fork(self) -> None:
@@ -260,9 +424,39 @@ class HostPool:
         # was idle is left to the parent.
         self._lock = threading.Lock()
         self._idle = {}
-        self._idle_bytes = 0
+        self._idle_bytes = self._least_idle_bytes = 0
+        self._reserves = []
         while self._returned:
             del self._leases[id(self._returned.popleft().block)]
+
+
+class PoolShare(HostPool):
+    """A pool as one pipeline uses it: what is in use of it is counted.
+
+    Parameters
+    ----------
+    pool
+        Where memory comes from.
+    """
+
+    def __init__(self, pool: HostPool) -> None:
+        self._pool = pool
+        self._account = Account()
+        self.is_page_locked = pool.is_page_locked
+        self.empty = functools.partial(pool.empty, account=self._account)  # type: ignore[method-assign]
+
+    @property
+    def bytes_in_use(self) -> int:
+        """Memory that was taken through the share and is in use."""
+        return self._pool.bytes_of(self._account)
+
+    def stats(self) -> PoolStats:
+        """Those of the whole pool."""
+        return self._pool.stats()
+
+    def reserve(self, size_bytes: int) -> Reserve:
+        """Set memory of the pool aside; anybody's requests may take it."""
+        return self._pool.reserve(size_bytes)
 
 
 def memory_bytes() -> int:

@@ -9,8 +9,8 @@ from typing import Any, overload
 import numpy as np
 
 from penstock.tensors.addresses import addresses_of
+from penstock.tensors.buffer_sizes import ALIGNMENT_BYTES
 from penstock.tensors.gpu.batch import volumes
-from penstock.tensors.pool import ALIGNMENT_BYTES
 
 
 class Rows(Sequence[np.ndarray]):

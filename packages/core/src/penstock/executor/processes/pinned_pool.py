@@ -52,6 +52,7 @@ class PinnedSharedPool(HostPool):
     """
 
     is_page_locked = True
+    shrinks = False
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__()

@@ -13,7 +13,8 @@ import numpy as np
 
 from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.processes.messages import ABSENT, EMPTY, IN_PLACE, Column
-from penstock.tensors.pool import ALIGNMENT_BYTES, HostPool
+from penstock.tensors.buffer_sizes import ALIGNMENT_BYTES
+from penstock.tensors.pool import HostPool
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

@@ -7,7 +7,6 @@ memory, and the kernel frees all of it when the last process has let go or died.
 
 from __future__ import annotations
 
-import bisect
 import mmap
 import os
 import weakref
@@ -17,6 +16,7 @@ import numpy as np
 
 from penstock.tensors.addresses import addresses_of
 from penstock.tensors.pool import Block, HostPool, Memory, memory_bytes
+from penstock.tensors.ranges import FreeRanges
 
 _PAGE = mmap.PAGESIZE
 _uint8 = np.dtype(np.uint8)
@@ -43,8 +43,7 @@ class SharedFile:
         self._mapping = mapping
         self.memory = Memory.__new__(Memory, (self.size,), _uint8, mapping)
         self.address: int = self.memory.__array_interface__["data"][0]
-        self._free = [(0, self.size)]
-        """Begin and end of each free range, in order; neighbours are joined."""
+        self._free = FreeRanges(self.size)
 
     def take(self, size: int) -> int:
         """The offset of `size` bytes that nobody else has.
@@ -54,26 +53,15 @@ class SharedFile:
         MemoryError
             If there is no such range.
         """
-        for k, (begin, end) in enumerate(self._free):
-            if end - begin >= size:
-                if end - begin == size:
-                    del self._free[k]
-                else:
-                    self._free[k] = begin + size, end
-                return begin
-        raise MemoryError
+        begin = self._free.take(size)
+        if begin is None:
+            raise MemoryError
+        return begin
 
     def give_back(self, begin: int, size: int) -> None:
         """Take a range back, and return its memory to the system."""
         self._mapping.madvise(mmap.MADV_REMOVE, begin, size)
-        end = begin + size
-        k = bisect.bisect(self._free, (begin, end))
-        if k < len(self._free) and self._free[k][0] == end:
-            end = self._free.pop(k)[1]
-        if k and self._free[k - 1][1] == begin:
-            k -= 1
-            begin = self._free.pop(k)[0]
-        self._free.insert(k, (begin, end))
+        self._free.give_back(begin, size)
 
 
 def _mapped_file() -> tuple[int, int, mmap.mmap]:

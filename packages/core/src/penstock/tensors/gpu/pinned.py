@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.tensors.pool import ALIGNMENT_BYTES, Block, HostPool, Memory
+from penstock.tensors.buffer_sizes import ALIGNMENT_BYTES
+from penstock.tensors.pool import Block, HostPool, Memory
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.runtime import Runtime
@@ -60,6 +61,7 @@ class PinnedHostPool(HostPool):
     """
 
     is_page_locked = True
+    shrinks = False
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__()

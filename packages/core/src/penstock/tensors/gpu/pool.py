@@ -15,17 +15,23 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import weakref
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from penstock.tensors.buffer_sizes import BUFFER_SETTINGS, size_classes
 from penstock.tensors.gpu.streams import DEFAULT_STREAM, noted
-from penstock.tensors.pool import size_class
+from penstock.tensors.ranges import FreeRanges
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.runtime import Event, Runtime
+    from penstock.tensors.pool import Account
 
+_Found = TypeVar("_Found")
+_ALIGNMENT_BYTES = 256
 _SMALLEST_BYTES = 512
 STAGING_BYTES = 1 << 18
 
@@ -41,16 +47,31 @@ class DeviceMemory:
         How long it is, at least what was asked for.
     """
 
-    __slots__ = ("__weakref__", "_pool", "_quiesces", "_streams", "address", "size_bytes")
+    __slots__ = (
+        "__weakref__",
+        "_account",
+        "_pool",
+        "_quiesces",
+        "_streams",
+        "address",
+        "size_bytes",
+    )
 
     def __init__(
-        self, pool: DevicePool, address: int, size_bytes: int, stream: int, quiesces: bool
+        self,
+        pool: DevicePool,
+        address: int,
+        size_bytes: int,
+        stream: int,
+        quiesces: bool,
+        account: Account | None = None,
     ) -> None:
         self.address = address
         self.size_bytes = size_bytes
         self._pool = pool
         self._quiesces = quiesces
         self._streams: tuple[int, ...] = (stream,)
+        self._account = account
 
     def record_stream(self, stream: int) -> None:
         """Note that work of `stream` reads or writes the memory, up to when it is dropped."""
@@ -59,7 +80,9 @@ class DeviceMemory:
     def __del__(self) -> None:
         # A single operation that needs no lock: an object may be dropped at any instant, also on a
         # thread that is inside the pool.
-        self._pool._returned.append((self.address, self.size_bytes, self._streams, self._quiesces))
+        self._pool._returned.append(
+            (self.address, self.size_bytes, self._streams, self._quiesces, self._account)
+        )
 
 
 class _Pending:
@@ -84,46 +107,147 @@ class _Pending:
         self.events = events
 
 
+class DeviceReserve:
+    """Device memory that is set aside for a pool, as long as this object or any part is there.
+
+    All but its end is done under the lock of the pool.
+    """
+
+    def __init__(self, runtime: Runtime, size: int) -> None:
+        self._runtime = runtime
+        self.free = FreeRanges(size)
+        self.address = runtime.allocate(size)
+
+    def __del__(self) -> None:
+        address = getattr(self, "address", 0)
+        if address:
+            with self._runtime.active():
+                self._runtime.free(address)
+
+
 class DevicePool:
-    """Memory of one device."""
+    """Memory of one device.
+
+    Sizes of pieces follow `BufferSettings.device_growth`. What the driver has given is kept until
+    `trim`.
+    """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._lock = threading.Lock()
-        self._returned: deque[tuple[int, int, tuple[int, ...], bool]] = deque()
+        self._returned: deque[tuple[int, int, tuple[int, ...], bool, Account | None]] = deque()
         self._idle: dict[tuple[int, int], list[int]] = {}
         """By stream and size: what that stream alone has used."""
         self._pending: dict[int, deque[_Pending]] = {}
         """By size: what several streams have used, or is to settle."""
+        self._reserves: weakref.WeakSet[DeviceReserve] = weakref.WeakSet()
+        self._parts: dict[int, DeviceReserve] = {}
+        """By address, the reserve that a piece is a part of."""
         self.bytes_allocated = 0
+        """What the driver has given, without reserves."""
+        self.allocations = 0
+        """How often the driver was asked."""
 
-    def take(self, size_bytes: int, stream: int, *, quiesced: bool = False) -> DeviceMemory:
+    def take(
+        self,
+        size_bytes: int,
+        stream: int,
+        *,
+        quiesced: bool = False,
+        account: Account | None = None,
+    ) -> DeviceMemory:
         """Memory for work of `stream`.
 
         Parameters
         ----------
         quiesced
             No work that is queued anywhere may use it still.
+        account
+            Where the memory is counted while it is in use.
 
         Raises
         ------
         MemoryError
             If the device has none left.
         """
-        size = size_class(max(size_bytes, _SMALLEST_BYTES))
+        sizes = size_classes(max(size_bytes, _SMALLEST_BYTES), BUFFER_SETTINGS.device_growth)
         with self._lock:
             self._collect()
-            address = self._find(size, stream, quiesced)
+            for size in sizes:
+                address = self._find(size, stream, quiesced)
+                if address is not None:
+                    break
+            else:
+                size = sizes[0]
+                address = self._from_reserves(size) if self._reserves else None
+            if account is not None:
+                account.bytes_in_use += size
         if address is None:
-            address = self._fresh(size)
-        return DeviceMemory(self, address, size, stream, quiesced)
+            try:
+                address = self._fresh(size)
+            except BaseException:
+                if account is not None:
+                    with self._lock:
+                        account.bytes_in_use -= size
+                raise
+        return DeviceMemory(self, address, size, stream, quiesced, account)
+
+    def bytes_of(self, account: Account) -> int:
+        """What is in use of the memory that was taken for an account."""
+        with self._lock:
+            self._collect()
+        return account.bytes_in_use
+
+    def bytes_idle(self) -> int:
+        """Memory that waits to be used again, be it that queued work still uses it."""
+        with self._lock:
+            self._collect()
+            idle = sum(size * len(found) for (_, size), found in self._idle.items())
+            idle += sum(size * len(found) for size, found in self._pending.items())
+            return idle + sum(reserve.free.bytes_free for reserve in self._reserves)
+
+    def reserve(self, size_bytes: int) -> DeviceReserve:
+        """Set memory aside in one piece, which is taken before the driver is asked for more.
+
+        It is freed when what this returns, and all that was taken of it, are gone.
+
+        Raises
+        ------
+        MemoryError
+            If the device has none left.
+        """
+        size = -(-size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        reserve = self._asked(lambda: DeviceReserve(self._runtime, size), size)
+        self._reserves.add(reserve)
+        return reserve
+
+    def _from_reserves(self, size: int) -> int | None:
+        """A piece of reserved memory, if there is any. Needs the lock."""
+        taken = -(-size // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        for reserve in self._reserves:
+            begin = reserve.free.take(taken)
+            if begin is not None:
+                self._parts[reserve.address + begin] = reserve
+                return reserve.address + begin
+        return None
+
+    def _give_back(self, address: int, size: int) -> bool:
+        """Give a piece back to the reserve that it is a part of, if it is one. Needs the lock."""
+        reserve = self._parts.pop(address, None)
+        if reserve is None:
+            return False
+        taken = -(-size // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        reserve.free.give_back(address - reserve.address, taken)
+        return True
 
     def _collect(self) -> None:
         """File what was dropped. Needs the lock."""
         returned = self._returned
         events: dict[int, Event] = {}
         while returned:
-            address, size, streams, quiesces = returned.popleft()
+            address, size, streams, quiesces, account = returned.popleft()
+            if account is not None:
+                account.bytes_in_use -= size
             home = None if quiesces else streams[0]
             others = streams if quiesces else streams[1:]
             if not others:
@@ -162,21 +286,26 @@ class DevicePool:
         return pending.popleft().address
 
     def _fresh(self, size: int) -> int:
-        try:
-            address = self._runtime.allocate(size)
-        except MemoryError:
-            self.trim()
-            try:
-                address = self._runtime.allocate(size)
-            except MemoryError as error:
-                raise MemoryError(
-                    f"GPU {self._runtime.device_id} has no memory for {size} bytes; the pipelines "
-                    f"of this process hold {self.bytes_allocated} bytes of it. Use a smaller batch "
-                    "or a smaller `prefetch_queue_depth`."
-                ) from error
+        address = self._asked(lambda: self._runtime.allocate(size), size)
         with self._lock:
             self.bytes_allocated += size
         return address
+
+    def _asked(self, allocate: Callable[[], _Found], size: int) -> _Found:
+        """Have memory allocated; give back what is idle if there is not enough."""
+        self.allocations += 1
+        try:
+            return allocate()
+        except MemoryError:
+            self.trim()
+        try:
+            return allocate()
+        except MemoryError as error:
+            raise MemoryError(
+                f"GPU {self._runtime.device_id} has no memory for {size} bytes; the pipelines "
+                f"of this process hold {self.bytes_allocated} bytes of it. Use a smaller batch, "
+                "a smaller `prefetch_queue_depth`, or `memory_limit_bytes`."
+            ) from error
 
     def trim(self) -> int:
         """Give all idle memory back to the driver, waiting for what still uses it.
@@ -198,12 +327,20 @@ class DevicePool:
             victims += [(piece.address, size) for piece, size in pending]
             self._idle.clear()
             self._pending.clear()
+            parts = [piece for piece in victims if piece[0] in self._parts]
+            victims = [piece for piece in victims if piece[0] not in self._parts]
             self.bytes_allocated -= sum(size for _, size in victims)
         for event in waits:
             event.synchronize()
         for address, _ in victims:
             self._runtime.free(address)
-        return sum(size for _, size in victims)
+        reserved = sum(reserve.free.size for reserve in self._reserves)
+        with self._lock:
+            for address, size in parts:
+                self._give_back(address, size)
+        parts.clear()
+        freed = reserved - sum(reserve.free.size for reserve in self._reserves)
+        return freed + sum(size for _, size in victims)
 
 
 class PinnedMemory:

@@ -1,0 +1,49 @@
+"""Which parts of a piece of memory are free."""
+
+from __future__ import annotations
+
+import bisect
+
+
+class FreeRanges:
+    """The free ranges of so many bytes. Not for several threads at once.
+
+    Parameters
+    ----------
+    size
+        How many bytes there are, all of them free.
+    """
+
+    __slots__ = ("_free", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._free = [(0, size)]
+        """Begin and end of each free range, in order; neighbours are joined."""
+
+    @property
+    def bytes_free(self) -> int:
+        """Bytes that nobody has."""
+        return sum(end - begin for begin, end in self._free)
+
+    def take(self, size: int) -> int | None:
+        """Where the first `size` bytes begin that nobody else has; `None` if there is no range."""
+        for k, (begin, end) in enumerate(self._free):
+            if end - begin >= size:
+                if end - begin == size:
+                    del self._free[k]
+                else:
+                    self._free[k] = begin + size, end
+                return begin
+        return None
+
+    def give_back(self, begin: int, size: int) -> None:
+        """Take a range back."""
+        end = begin + size
+        k = bisect.bisect(self._free, (begin, end))
+        if k < len(self._free) and self._free[k][0] == end:
+            end = self._free.pop(k)[1]
+        if k and self._free[k - 1][1] == begin:
+            k -= 1
+            begin = self._free.pop(k)[0]
+        self._free.insert(k, (begin, end))
