@@ -153,6 +153,7 @@ def _cases() -> list[Case]:
         Case("laplacian", [hwc], {"normalized_kernel": True}, {"window_size": [3, 5, 7]}),
         Case("mel_filter_bank", [power], {"nfilter": 20, "sample_rate": 16000.0}),
         Case("mfcc", [power], {"n_mfcc": 12}),
+        Case("multi_paste", [hwc, hwc], {"output_size": [80, 90]}),
         Case("normalize", [plain]),
         Case("normalize", [plain], {"axes": [0], "mean": 0.5}, dali=False),
         Case("normalize", [plain], {"batch": True}),

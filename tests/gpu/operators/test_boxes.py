@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.types import DALIInterpType
+from penstock.types import DALIDataType, DALIInterpType
 from tests.support.gpu.alike import check_alike, check_same_error
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
@@ -125,3 +125,24 @@ def test_jpeg_compression():
     check_alike("jpeg_compression_distortion", sequences, layout="FHWC")
     gray = [*IMAGES[:1], IMAGES[0][..., :1]]
     check_same_error("jpeg_compression_distortion", gray, layout="HWC", sample=1)
+
+
+def test_pasted_images():
+    ids = [np.int32([0, 1, 2]), np.int32([]), np.int32([2, 0])]
+    corners = [_rng.integers(0, 9, (len(i), 2)).astype(np.int32) for i in ids]
+    options = {"in_ids": ids, "out_anchors": corners, "output_size": (40, 50)}
+    check_alike("multi_paste", IMAGES, layout="HWC", **options)
+    check_alike("multi_paste", IMAGES, layout="HWC", dtype=DALIDataType.FLOAT, **options)
+    clips = [np.stack([image, image // 2]) for image in IMAGES]
+    shares = [np.float32([[0.2, 0.3], [0.1, 0.5]])] * 3
+    check_alike(
+        "multi_paste",
+        *(clips, clips),
+        layout="FHWC",
+        in_anchors_rel=shares,
+        output_size=(40, 50),
+    )
+    wrong = [np.int32([0]), np.int32([3]), np.int32([0])]
+    check_same_error(
+        "multi_paste", IMAGES, layout="HWC", in_ids=wrong, output_size=(40, 50), sample=1
+    )

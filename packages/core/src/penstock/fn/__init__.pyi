@@ -2953,6 +2953,99 @@ def mfcc(
     name: str | None = None,
 ) -> list[DataNode]: ...
 @overload
+def multi_paste(
+    images: DataNode | ArrayLike,
+    /,
+    *inputs: DataNode | ArrayLike,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dtype: DataTypeLike | None = None,
+    in_anchors: ArrayLike | DataNode | None = None,
+    in_anchors_rel: ArrayLike | DataNode | None = None,
+    in_ids: int | Sequence[int] | DataNode | None = None,
+    out_anchors: ArrayLike | DataNode | None = None,
+    out_anchors_rel: ArrayLike | DataNode | None = None,
+    output_size: int | Sequence[int] | DataNode | None = None,
+    preserve: bool | None = False,
+    shapes: ArrayLike | DataNode | None = None,
+    shapes_rel: ArrayLike | DataNode | None = None,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Pastes regions of several images of a batch into each output, later ones above earlier ones.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    *images : DataNode or array_like, layout HWC, FHWC, of UINT8, INT16, INT32, FLOAT
+        Images or sequences of them.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, optional
+        Element type of the output; that of the input if not given.
+    in_anchors : nested list of int of shape (regions, 2), one for each sample or frame allowed, optional
+        Upper left corners of the regions in their images, in pixels; 0 if not given.
+    in_anchors_rel : float or nested list of float of shape (regions, 2), one for each sample or frame allowed, optional
+        The same as shares of the extents, from 0 to 1, rounded down.
+    in_ids : int or list of int of shape (regions,), one for each sample allowed, optional
+        Numbers of the samples that an output is pasted together of, for a single input. Of
+        sequences, these have as many frames as the sample of the output. Without it, it is the
+        sample's own of each input.
+    out_anchors : nested list of int of shape (regions, 2), one for each sample or frame allowed, optional
+        Upper left corners of the regions in the output, in pixels; 0 if not given.
+    out_anchors_rel : float or nested list of float of shape (regions, 2), one for each sample or frame allowed, optional
+        The same as shares of the extents, from 0 to 1, rounded down.
+    output_size : int or list of int of shape (2,), one for each sample allowed, optional
+        Height and width of the output, in pixels. If not given, all images must have the same,
+        and it is theirs.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    shapes : nested list of int of shape (regions, 2), one for each sample or frame allowed, optional
+        Heights and widths of the regions, in pixels; if not given, they reach to the ends of
+        their images.
+    shapes_rel : float or nested list of float of shape (regions, 2), one for each sample or frame allowed, optional
+        The same as shares of the extents, from 0 to 1, rounded up.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        What was pasted, in the layout of the input, and zeros around it.
+
+    Examples
+    --------
+    Mosaics of four images of any samples:
+
+    >>> ids = fn.random.uniform(range=(0, batch_size - 1), shape=4, dtype=types.INT32)
+    >>> corners = np.array([[0, 0], [0, 200], [200, 0], [200, 200]])
+    >>> fn.multi_paste(images, in_ids=ids, out_anchors=corners, output_size=(400, 400))
+    """
+
+@overload
+def multi_paste(
+    images: list[DataNode],
+    /,
+    *inputs: DataNode | ArrayLike | list[DataNode],
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dtype: DataTypeLike | None = None,
+    in_anchors: ArrayLike | DataNode | None = None,
+    in_anchors_rel: ArrayLike | DataNode | None = None,
+    in_ids: int | Sequence[int] | DataNode | None = None,
+    out_anchors: ArrayLike | DataNode | None = None,
+    out_anchors_rel: ArrayLike | DataNode | None = None,
+    output_size: int | Sequence[int] | DataNode | None = None,
+    preserve: bool | None = False,
+    shapes: ArrayLike | DataNode | None = None,
+    shapes_rel: ArrayLike | DataNode | None = None,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+@overload
 def nonsilent_region(
     audio: DataNode | ArrayLike,
     /,

@@ -2798,6 +2798,106 @@ def mfcc(
     """
 
 @overload
+def multi_paste(
+    images: Batch,
+    /,
+    *inputs: Tensor | Batch | ArrayLike,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DataTypeLike | None = None,
+    in_anchors: ArrayLike | Tensor | Batch | None = None,
+    in_anchors_rel: ArrayLike | Tensor | Batch | None = None,
+    in_ids: int | Sequence[int] | Tensor | Batch | None = None,
+    out_anchors: ArrayLike | Tensor | Batch | None = None,
+    out_anchors_rel: ArrayLike | Tensor | Batch | None = None,
+    output_size: int | Sequence[int] | Tensor | Batch | None = None,
+    shapes: ArrayLike | Tensor | Batch | None = None,
+    shapes_rel: ArrayLike | Tensor | Batch | None = None,
+) -> Batch: ...
+@overload
+def multi_paste(
+    images: Tensor | Batch | ArrayLike,
+    /,
+    *inputs: Tensor | Batch | ArrayLike,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    dtype: DataTypeLike | None = None,
+    in_anchors: ArrayLike | Tensor | Batch | None = None,
+    in_anchors_rel: ArrayLike | Tensor | Batch | None = None,
+    in_ids: int | Sequence[int] | Tensor | Batch | None = None,
+    out_anchors: ArrayLike | Tensor | Batch | None = None,
+    out_anchors_rel: ArrayLike | Tensor | Batch | None = None,
+    output_size: int | Sequence[int] | Tensor | Batch | None = None,
+    shapes: ArrayLike | Tensor | Batch | None = None,
+    shapes_rel: ArrayLike | Tensor | Batch | None = None,
+) -> Batch: ...
+@overload
+def multi_paste(
+    images: Tensor | Batch | ArrayLike,
+    /,
+    *inputs: Tensor | Batch | ArrayLike,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DataTypeLike | None = None,
+    in_anchors: ArrayLike | Tensor | Batch | None = None,
+    in_anchors_rel: ArrayLike | Tensor | Batch | None = None,
+    in_ids: int | Sequence[int] | Tensor | Batch | None = None,
+    out_anchors: ArrayLike | Tensor | Batch | None = None,
+    out_anchors_rel: ArrayLike | Tensor | Batch | None = None,
+    output_size: int | Sequence[int] | Tensor | Batch | None = None,
+    shapes: ArrayLike | Tensor | Batch | None = None,
+    shapes_rel: ArrayLike | Tensor | Batch | None = None,
+) -> Tensor | Batch:
+    """Pastes regions of several images of a batch into each output, later ones above earlier ones.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    *images : Tensor, Batch or array_like, layout HWC, FHWC, of UINT8, INT16, INT32, FLOAT
+        Images or sequences of them.
+    dtype : DALIDataType, optional
+        Element type of the output; that of the input if not given.
+    in_anchors : nested list of int of shape (regions, 2), one for each sample or frame allowed, optional
+        Upper left corners of the regions in their images, in pixels; 0 if not given.
+    in_anchors_rel : float or nested list of float of shape (regions, 2), one for each sample or frame allowed, optional
+        The same as shares of the extents, from 0 to 1, rounded down.
+    in_ids : int or list of int of shape (regions,), one for each sample allowed, optional
+        Numbers of the samples that an output is pasted together of, for a single input. Of
+        sequences, these have as many frames as the sample of the output. Without it, it is the
+        sample's own of each input.
+    out_anchors : nested list of int of shape (regions, 2), one for each sample or frame allowed, optional
+        Upper left corners of the regions in the output, in pixels; 0 if not given.
+    out_anchors_rel : float or nested list of float of shape (regions, 2), one for each sample or frame allowed, optional
+        The same as shares of the extents, from 0 to 1, rounded down.
+    output_size : int or list of int of shape (2,), one for each sample allowed, optional
+        Height and width of the output, in pixels. If not given, all images must have the same,
+        and it is theirs.
+    shapes : nested list of int of shape (regions, 2), one for each sample or frame allowed, optional
+        Heights and widths of the regions, in pixels; if not given, they reach to the ends of
+        their images.
+    shapes_rel : float or nested list of float of shape (regions, 2), one for each sample or frame allowed, optional
+        The same as shares of the extents, from 0 to 1, rounded up.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        What was pasted, in the layout of the input, and zeros around it.
+
+    Examples
+    --------
+    Mosaics of four images of any samples:
+
+    >>> ids = ndd.random.uniform(range=(0, batch_size - 1), shape=4, dtype=types.INT32)
+    >>> corners = np.array([[0, 0], [0, 200], [200, 0], [200, 200]])
+    >>> ndd.multi_paste(images, in_ids=ids, out_anchors=corners, output_size=(400, 400))
+    """
+
+@overload
 def nonsilent_region(
     audio: Batch,
     /,

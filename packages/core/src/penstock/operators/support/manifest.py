@@ -138,6 +138,7 @@ OPERATORS: dict[str, Listed] = {
         Listed("lookup_table", "generic.lookup_table"),
         Listed("mel_filter_bank", "audio.mel_filter_bank"),
         Listed("mfcc", "audio.mfcc"),
+        Listed("multi_paste", "image.multi_paste"),
         Listed(
             "nemo_asr_reader",
             "readers.nemo_asr",
