@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.pipeline import Pipeline as Pipeline
     from penstock.pipeline import StreamPolicy as StreamPolicy
     from penstock.pipeline import pipeline_def as pipeline_def
+    from penstock.profiling import profile as profile
 
 # The plugins are distributions of their own that put `penstock/plugin/<name>` elsewhere on the
 # path and ship no `__init__` above it.
@@ -50,6 +51,7 @@ _HOME_OF_NAME = {
     "contact_sheet": "penstock.display",
     "newaxis": "penstock.data_node",
     "pipeline_def": "penstock.pipeline",
+    "profile": "penstock.profiling",
     "show": "penstock.display",
 }
 _MODULES = frozenset(

@@ -77,6 +77,11 @@ class Executor:
         Whether outputs that are made in a branch have the samples of the branch only.
     """
 
+    programs_class = Programs
+    stages_class = Stages
+    tasks_class = CpuTasks
+    """What the parts are made of; others in a profiled pipeline."""
+
     def __init__(
         self,
         plan: Plan,
@@ -101,10 +106,10 @@ class Executor:
         self._affinity = affinity
         self._threads: list[threading.Thread] = []
         self._recovery = Recovery(plan, readers, on_bad_sample, self.statistics)
-        self._programs = Programs(plan, readers, fuse=fuse, threads=num_threads)
+        self._programs = self.programs_class(plan, readers, fuse=fuse, threads=num_threads)
         pools = (HOST_POOL, None) if processes is None else (processes.pool, processes.pinned)
         functions = None if processes is None else processes.functions
-        self._stages = Stages(
+        self._stages = self.stages_class(
             plan,
             self._programs,
             self._recovery,
@@ -130,7 +135,7 @@ class Executor:
                 num_threads, affinity=affinity, scans=decodes_next(plan)
             )
         self._starter = Starter(plan, readers, self._stages, self._schedule, self._batch_reader)
-        self._cpu = CpuTasks(
+        self._cpu = self.tasks_class(
             plan,
             self._schedule,
             self._starter,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.executor.processes.functions import RemoteFunctions
     from penstock.executor.programs import Programs
     from penstock.executor.recovery import Recovery
+    from penstock.executor.step import Step
 
 ENTER = "enter"
 """A stage on the CPU that is to be entered when copies from the GPU have been waited for."""
@@ -101,20 +102,23 @@ class Stages:
                 return self._again(iteration, again, program)
         for step in program.batch_steps:
             iteration.replace(reads(step))
-            run_batch_step(
-                step,
-                program,
-                iteration,
-                self._plan.history,
-                tolerant=self._recovery.tolerates,
-                functions=self._functions,
-            )
+            self._run_batch_step(step, program, iteration)
             if iteration.failures:
                 again = self._recovery.resolve(iteration)
                 if again:
                     return self._again(iteration, again, program)
         iteration.completed = iteration.stage
         return self.following(iteration)
+
+    def _run_batch_step(self, step: Step, program: Program, iteration: Iteration) -> None:
+        run_batch_step(
+            step,
+            program,
+            iteration,
+            self._plan.history,
+            tolerant=self._recovery.tolerates,
+            functions=self._functions,
+        )
 
     def mend(self, iteration: Iteration, error: BaseException) -> Program | str | None:
         """Deal with failed samples of a stage on the GPU; return what comes next.

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import GpuNotAvailableError, UsageError
-from penstock.executor.executor import Executor
 from penstock.executor.plan import (
     batches_for_processes,
     batches_read_ahead,
@@ -19,10 +18,10 @@ from penstock.graph.fuse import merge_expressions
 from penstock.graph.nodes import OpNode
 from penstock.graph.transfers import insert_transfers
 from penstock.pipeline.checkpointing import Checkpointing
-from penstock.pipeline.input_queues import InputQueues
 from penstock.pipeline.open_readers import OpenReaders
 from penstock.pipeline.output_checks import OutputChecks
 from penstock.pipeline.prefetch import Prefetch
+from penstock.pipeline.profiled import Profiling
 from penstock.pipeline.workers import start_processes
 from penstock.tensors._repr import shape_range
 from penstock.tensors.gpu.device import Device
@@ -85,18 +84,24 @@ class Engine:
         plan = make_plan(run_nodes, run_outputs, seeds, self.readers.parsers())
         self.checks = OutputChecks(settings, len(outputs))
         device = device_for(settings, plan)
-        self.feeding = InputQueues(plan, batch_size, device, self.checkpointing.names)
+        profiling = Profiling(settings)
+        self.feeding = profiling.make_queues(plan, batch_size, device, self.checkpointing.names)
         workers.start_threads()
-        processes = start_processes(settings, plan, self.readers.by_node, run_outputs, device)
+        processes = start_processes(
+            *(settings, plan, self.readers.by_node, run_outputs, device),
+            is_profiled=profiling.is_on,
+        )
         depth = settings.depth
         if settings.works_ahead and reads_ahead:
             depth += batches_read_ahead(plan)
             if processes is not None:
                 depth += batches_for_processes(plan, processes.count, batch_size, depth)
-        self.executor = Executor(
+        num_threads = int(settings.num_threads or 1) if processes is None else processes.count
+        profiling.describe(settings, plan, threads=num_threads, processes=processes is not None)
+        self.executor = profiling.make_executor(
             plan,
             self.readers.by_node,
-            num_threads=int(settings.num_threads or 1) if processes is None else processes.count,
+            num_threads=num_threads,
             fuse=settings.fuse,
             on_bad_sample=settings.on_bad_sample,
             affinity=settings.affinity,

@@ -29,7 +29,6 @@ from penstock.pipeline.workers import end_processes, prepare_processes, what_car
 from penstock.tensors.pool import HOST_POOL
 from penstock.tracebacks import public_methods
 from penstock.types import (
-    DALIDataType,
     DataTypeLike,
     OperatorConcurrency,
     PipelineAPIType,
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.executor.checkpoint import Checkpoint
     from penstock.executor.executor import Executor
     from penstock.pipeline.engine import Batch
+    from penstock.profiling.profile import Profile
 
 _by_scope: weakref.WeakValueDictionary[int, Pipeline] = weakref.WeakValueDictionary()
 """Which pipeline defines its graph in a scope, by ``id(scope)``."""
@@ -114,6 +114,9 @@ class Pipeline(SettingsProperties, Serialization):
         Whose numbers random operators draw: those of Penstock, or those that DALI draws for the
         same seeds, for comparisons with it. ``PENSTOCK_RANDOM_NUMBERS`` decides where it is not
         given, and Penstock's are the default.
+    profile : path or penstock.profiling.Profile, optional
+        Record what the pipeline spends its time on, and when it ends, write a page of HTML to this
+        path, and a timeline beside it; see `penstock.profile`.
     """
 
     def __init__(
@@ -148,6 +151,7 @@ class Pipeline(SettingsProperties, Serialization):
         on_bad_sample: str = "raise",
         workers: str | None = None,
         random_numbers: str | None = None,
+        profile: str | os.PathLike[str] | Profile | None = None,
     ) -> None:
         given = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         self._settings = Settings(**given)
@@ -539,14 +543,6 @@ class Pipeline(SettingsProperties, Serialization):
         if self._settings.enable_memory_stats:
             found["host_pool"] = HOST_POOL.stats()
         return found
-
-    def output_dtype(self) -> list[DALIDataType | None]:
-        """Demanded element type of each output; `None` where any will do."""
-        return self._built().checks.dtypes()
-
-    def output_ndim(self) -> list[int | None]:
-        """Demanded number of dimensions of each output; `None` where any will do."""
-        return self._built().checks.ndims()
 
     @property
     def num_outputs(self) -> int:

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
+    from penstock.pipeline.engine import Engine
     from penstock.pipeline.settings import Settings
+    from penstock.profiling.profile import Profile
+    from penstock.types import DALIDataType
 
 
 @public_methods
@@ -16,6 +19,10 @@ class SettingsProperties:
     """The properties that mirror a pipeline's settings."""
 
     _settings: Settings
+
+    def _built(self) -> Engine:
+        """What the pipeline runs on; it is built if need be."""
+        raise NotImplementedError
 
     @property
     def max_batch_size(self) -> int:
@@ -128,3 +135,17 @@ class SettingsProperties:
 
     def output_stream(self) -> None:
         """Stream that outputs on the GPU are made on; `None` on the CPU."""
+
+    def output_dtype(self) -> list[DALIDataType | None]:
+        """Demanded element type of each output; `None` where any will do."""
+        return self._built().checks.dtypes()
+
+    def output_ndim(self) -> list[int | None]:
+        """Demanded number of dimensions of each output; `None` where any will do."""
+        return self._built().checks.ndims()
+
+    @property
+    def profile(self) -> Profile | None:
+        """What records the pipeline, where it was given `profile`."""
+        profile: Profile | None = self._settings.profile
+        return profile

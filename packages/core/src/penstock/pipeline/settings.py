@@ -20,6 +20,7 @@ from penstock.executor.affinity import Affinity, find_affinity
 from penstock.executor.bad_samples import check_policy
 from penstock.executor.processes.choice import check_workers
 from penstock.graph.user_line import stack_level
+from penstock.profiling.profile import as_profile
 from penstock.tensors.gpu.runtime import get_runtime
 from penstock.types import CPU_ONLY_DEVICE_ID, DALIDataType, as_data_type
 
@@ -60,6 +61,8 @@ class Settings:
     on_bad_sample: str = "raise"
     workers: str | None = None
     random_numbers: str | None = None
+    profile: Any = None
+    """A path, or a `Profile`; a `Profile` or None once it is checked."""
     queue_size: int = field(init=False, default=2)
     """Prefetch depth on the CPU, as asked for."""
     depth: int = field(init=False, default=2)
@@ -81,6 +84,7 @@ class Settings:
         check_policy(self.on_bad_sample)
         check_workers(self.workers)
         self._check_random_numbers()
+        self.profile = as_profile(self.profile)
         if self.bytes_per_sample < 0:
             raise ArgumentValueError(
                 f"`bytes_per_sample` is {self.bytes_per_sample}; it cannot be negative."

@@ -41,6 +41,8 @@ def start_processes(
     readers: dict[int, Any],
     outputs: list[DataNode],
     device: Device | None,
+    *,
+    is_profiled: bool = False,
 ) -> WorkerProcesses | None:
     """The processes that carry samples; where there are none, `settings` say why."""
     num_threads = int(settings.num_threads or 1)
@@ -51,7 +53,7 @@ def start_processes(
     from penstock.executor.processes.remote import WorkerProcesses
     from penstock.executor.processes.worker_process import LostWorkerError
 
-    graph = Graph(plan, readers, settings.fuse, settings.on_bad_sample)
+    graph = Graph(plan, readers, settings.fuse, settings.on_bad_sample, is_profiled)
     is_asked_for = wanted(settings.workers) == "processes"
     found = None
     try:

@@ -81,6 +81,10 @@ class SampleRunner:
         for _, context in self._steps:
             context.buffers = []
 
+    def spans(self) -> tuple[int, bytes] | None:
+        """What was noted since the last call, in a worker process of a profiled pipeline."""
+        return None
+
     def run(self, indices: list[int]) -> list[tuple[int, BaseException]]:
         """Carry the samples of these numbers through all steps; return what failed, and how."""
         arena = self._arena

@@ -240,11 +240,19 @@ class CpuTasks:
         runners = self._runners[worker.number]
         runner = runners.get(program)
         if runner is None:
-            runner = SampleRunner(program, worker.arena, materialise_views=not self._fuse)
-            if self._processes is not None and not (program.is_light and self._plan.streams):
-                runner = self._processes.runner(program, runner)
-            runners[program] = runner
+            runner = runners[program] = self._make_runner(program, worker)
         return runner
+
+    def _make_runner(self, program: Program, worker: Worker) -> SampleRunner | RemoteRunner:
+        runner = SampleRunner(program, worker.arena, materialise_views=not self._fuse)
+        if self._is_carried_elsewhere(program):
+            assert self._processes is not None
+            return self._processes.runner(program, runner)
+        return runner
+
+    def _is_carried_elsewhere(self, program: Program) -> bool:
+        """Whether worker processes carry the samples of a program."""
+        return self._processes is not None and not (program.is_light and self._plan.streams)
 
     def _go_on(self, pending: deque[ChunkRun], worker: Worker) -> Rest | None:
         """Send worker processes what they can take, wait for the first of the chunks that are

@@ -37,6 +37,8 @@ class Graph(NamedTuple):
     readers: dict[int, Any]
     fuse: bool
     policy: str
+    is_profiled: bool = False
+    """Whether workers are to note what they are at."""
 
 
 class PackedGraph:
@@ -57,6 +59,7 @@ class PackedGraph:
             [graph.readers[id(node)] for node in plan.readers],
             graph.fuse,
             graph.policy,
+            graph.is_profiled,
             dict(os.environ),
             os.getcwd(),
         )
@@ -102,7 +105,7 @@ def unpack(file: int, parts: list[tuple[int, int]]) -> Graph:
     # Private: what is written to, contrary to what operators may do, is nobody else's.
     mapped = memoryview(mmap.mmap(file, 0, access=mmap.ACCESS_COPY))
     views = [mapped[begin : begin + size] for begin, size in parts]
-    nodes, outputs, seeds, readers, fuse, policy, environment, folder = pickle.loads(
+    nodes, outputs, seeds, readers, *how, environment, folder = pickle.loads(
         views[0], buffers=views[1:]
     )
     os.environ.clear()
@@ -112,7 +115,7 @@ def unpack(file: int, parts: list[tuple[int, int]]) -> Graph:
     of_readers = [id(node) for node in nodes if node.schema.reader]
     opened = dict(zip(of_readers, readers, strict=True))
     parsers = {k: len(r.parser_inputs()) for k, r in opened.items() if r.parses}
-    return Graph(make_plan(nodes, outputs, known, parsers), opened, fuse, policy)
+    return Graph(make_plan(nodes, outputs, known, parsers), opened, *how)
 
 
 def _called_elsewhere(*_: Any) -> None:

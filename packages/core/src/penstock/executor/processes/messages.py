@@ -90,6 +90,9 @@ class Done(NamedTuple):
     failures: list[tuple[int, PackedError]]
     """Number of each sample that failed, and why."""
     processor_seconds: float
+    spans: tuple[int, bytes] | None = None
+    """Where the pipeline is profiled: number of the process, and what it was at, as rows of
+    `penstock.profiling.rows.SPAN`."""
 
 
 class More(NamedTuple):

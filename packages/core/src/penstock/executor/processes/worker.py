@@ -118,9 +118,16 @@ class Worker:
             program = Program(
                 graph.plan, graph.plan.stages[stage], specs, graph.readers, graph.fuse, whole=whole
             )
-            runner = SampleRunner(program, self._arena, materialise_views=not graph.fuse)
+            runner = self._make_runner(program, graph)
             found = self._runners[key] = program, runner
         return found
+
+    def _make_runner(self, program: Program, graph: Graph) -> SampleRunner:
+        if not graph.is_profiled:
+            return SampleRunner(program, self._arena, materialise_views=not graph.fuse)
+        from penstock.executor.cpu.profiled_runner import WorkerRunner
+
+        return WorkerRunner(program, self._arena, materialise_views=not graph.fuse)
 
     def _on_task(self, *content: Any) -> None:
         task = Task(*content)
@@ -171,6 +178,7 @@ class Worker:
             [tuple(buffer.column(good, room)) for buffer in written],
             [(index, PackedError.of(error)) for index, error in failures],
             time.thread_time() - started,
+            runner.spans(),
         )
 
     def _on_function(self, key: tuple[int, int], packed: bytes) -> None:

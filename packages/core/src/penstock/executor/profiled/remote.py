@@ -1,0 +1,91 @@
+"""Has worker processes carry samples, and takes in what they have noted."""
+
+from __future__ import annotations
+
+from time import perf_counter_ns, thread_time_ns
+from typing import TYPE_CHECKING, Any
+
+from penstock.executor.processes.remote import RemoteRunner
+
+if TYPE_CHECKING:
+    from penstock.executor.cpu.program import Program
+    from penstock.executor.cpu.runner import SampleRunner
+    from penstock.executor.iteration import Iteration
+    from penstock.executor.processes.messages import Done
+    from penstock.executor.processes.remote import SentSamples, WorkerProcesses
+    from penstock.profiling.recorder import Recorder
+
+
+class ProfiledRemoteRunner(RemoteRunner):
+    """A `RemoteRunner` that takes in what worker processes have noted, and notes its own waits.
+
+    Parameters
+    ----------
+    program, processes, own
+        Those of `RemoteRunner`.
+    recorder
+        Where rows go.
+    base
+        Code of the first step.
+    engine, waiting
+        Codes for what is done for samples that are sent, and for the wait for them.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        processes: WorkerProcesses,
+        own: SampleRunner,
+        *,
+        recorder: Recorder,
+        base: int,
+        engine: int,
+        waiting: int,
+    ) -> None:
+        super().__init__(program, processes, own)
+        self._recorder = recorder
+        self._note = recorder.here().note
+        self._base = base
+        self._engine, self._waiting = engine, waiting
+
+    def send(
+        self,
+        iteration: Iteration,
+        indices: list[int],
+        behind: SentSamples | None = None,
+        *,
+        spreads: bool = True,
+    ) -> SentSamples:
+        """Send samples of an iteration to a worker; see `RemoteRunner.send`."""
+        number, begin, worked = iteration.number, perf_counter_ns(), thread_time_ns()
+        try:
+            return super().send(iteration, indices, behind, spreads=spreads)
+        finally:
+            used = thread_time_ns() - worked
+            self._note(
+                *(self._engine, number, len(indices), indices[0]),
+                *(begin, perf_counter_ns(), used),
+            )
+
+    def receive(self, sent: SentSamples) -> list[tuple[int, BaseException]]:
+        """Wait until samples were carried through all steps; see `RemoteRunner.receive`."""
+        indices, number = sent.indices, sent.iteration.number
+        begin, worked = perf_counter_ns(), thread_time_ns()
+        try:
+            return super().receive(sent)
+        finally:
+            # What the thread has carried itself after all, its own rows tell.
+            if sent.worker is not None:
+                used = thread_time_ns() - worked
+                self._note(
+                    *(self._waiting, number, len(indices), indices[0]),
+                    *(begin, perf_counter_ns(), used),
+                )
+
+    def _taken(
+        self, answer: Done, good: list[int], blocks: list[Any]
+    ) -> list[tuple[int, BaseException]]:
+        if answer.spans is not None:
+            pid, packed = answer.spans
+            self._recorder.process(pid).add(packed, self._base)
+        return super()._taken(answer, good, blocks)

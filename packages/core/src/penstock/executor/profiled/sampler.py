@@ -1,0 +1,96 @@
+"""A thread that looks at a running pipeline a hundred times a second."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.executor.iteration import DONE
+from penstock.profiling.recorder import Recorder, resident_bytes
+from penstock.tensors.pool import HostPool
+
+if TYPE_CHECKING:
+    from penstock.executor.iteration import Iteration
+
+_PERIOD_SECONDS = 0.01
+
+
+class Sampler:
+    """Notes how full the queue is, how much memory is in use, and who keeps the interpreter.
+
+    It does not keep the pipeline alive.
+
+    Parameters
+    ----------
+    recorder
+        Where rows go.
+    queue
+        Iterations in progress.
+    pool
+        Where memory for samples comes from.
+    """
+
+    def __init__(self, recorder: Recorder, queue: deque[Iteration], pool: HostPool) -> None:
+        self._pool = pool
+        self._recorder = recorder
+        self._queue = queue
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="penstock-profiler", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self, wait_seconds: float = 1.0) -> None:
+        """Look no more."""
+        self._ends.set()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(wait_seconds)
+
+    def _run(self) -> None:
+        nap = _nap(self._ends)
+        note, queue = self._recorder.looks.note, self._queue
+        while not self._ends.is_set():
+            waited = nap()
+            try:
+                states = [iteration.state for iteration in queue]
+            except RuntimeError:  # it was changed meanwhile
+                continue
+            pool = self._pool.stats()
+            note(
+                perf_counter_ns(),
+                len(states),
+                states.count(DONE),
+                pool.bytes_in_use,
+                pool.bytes_idle,
+                resident_bytes(),
+                waited,
+            )
+
+
+def _nap(ends: threading.Event) -> Callable[[], int]:
+    """What waits for a while, and returns how long it then took to get the interpreter."""
+    if sys.platform == "linux":
+        from penstock.kernels.cpu.interpreter_probe import nap
+
+        clock: Any = np.zeros(2, np.int64)
+        microseconds = int(_PERIOD_SECONDS * 1e6)
+
+        def timed() -> int:
+            woke = int(nap(microseconds, clock))
+            return max(perf_counter_ns() - woke, 0)
+
+        timed()  # which compiles it, or finds it in the cache
+        return timed
+
+    def plain() -> int:
+        ends.wait(_PERIOD_SECONDS)
+        return -1
+
+    return plain

@@ -1,0 +1,107 @@
+"""What workers do, with a record of it: `CpuTasks` and `Stages` of a profiled pipeline."""
+
+from __future__ import annotations
+
+from time import perf_counter_ns, thread_time_ns
+from typing import TYPE_CHECKING, Any
+
+from penstock.executor.cpu.profile_labels import batch_label, labels_of
+from penstock.executor.cpu.profiled_runner import ProfiledRunner
+from penstock.executor.cpu.tasks import CpuTasks
+from penstock.executor.profiled.remote import ProfiledRemoteRunner
+from penstock.executor.stages import Stages
+from penstock.profiling.recorder import Label, Recorder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.executor.cpu.program import Program
+    from penstock.executor.cpu.runner import SampleRunner
+    from penstock.executor.cpu.worker import Worker
+    from penstock.executor.iteration import Iteration
+    from penstock.executor.processes.remote import RemoteRunner
+    from penstock.executor.step import Step
+
+
+class ProfiledTasks(CpuTasks):
+    """`CpuTasks` whose runners note what they do."""
+
+    recorder: Recorder
+    """Where rows go; set before threads begin."""
+
+    def record(self, recorder: Recorder) -> None:
+        """Have rows go to a recorder, from now on; no thread has begun."""
+        self.recorder = recorder
+        self._bases: dict[Program, int] = {}
+        self._begins = recorder.add_labels(
+            [
+                Label("begin a batch: draw from readers", "engine"),
+                Label("wait for copies from the GPU", "engine"),
+                Label("send samples to a worker process", "engine"),
+                Label("wait for a worker process", "process"),
+            ]
+        )
+
+    def _make_runner(self, program: Program, worker: Worker) -> SampleRunner | RemoteRunner:
+        recorder = self.recorder
+        base = self._bases.get(program)
+        if base is None:  # two threads may come to it at once: one of the labels is of no use then
+            base = self._bases.setdefault(program, recorder.add_labels(labels_of(program)))
+        own = ProfiledRunner(
+            program,
+            worker.arena,
+            materialise_views=not self._fuse,
+            rows=recorder.here(),
+            base=base,
+        )
+        if not self._is_carried_elsewhere(program):
+            return own
+        assert self._processes is not None
+        return ProfiledRemoteRunner(
+            *(program, self._processes, own),
+            recorder=recorder,
+            base=base,
+            engine=self._begins + 2,
+            waiting=self._begins + 3,
+        )
+
+    def _begin(self, iteration: Iteration, nothing: None, worker: Worker) -> None:
+        self._timed(super()._begin, self._begins, iteration, worker)
+
+    def _enter(self, iteration: Iteration, nothing: None, worker: Worker) -> None:
+        self._timed(super()._enter, self._begins + 1, iteration, worker)
+
+    def _timed(
+        self, do: Callable[..., Any], code: int, iteration: Iteration, worker: Worker
+    ) -> None:
+        number, size = iteration.number, iteration.size
+        begin, worked = perf_counter_ns(), thread_time_ns()
+        do(iteration, None, worker)
+        used = thread_time_ns() - worked
+        self.recorder.here().note(code, number, size, 0, begin, perf_counter_ns(), used)
+
+
+class ProfiledStages(Stages):
+    """`Stages` that note how long operators take which work on whole batches."""
+
+    recorder: Recorder
+
+    def record(self, recorder: Recorder) -> None:
+        """Have rows go to a recorder, from now on; no thread has begun."""
+        self.recorder = recorder
+        self._codes: dict[int, int] = {}
+
+    def _run_batch_step(self, step: Step, program: Program, iteration: Iteration) -> None:
+        code = self._codes.get(step.node.serial)
+        if code is None:
+            labels = [batch_label(step, self._plan.nodes)]
+            code = self._codes.setdefault(step.node.serial, self.recorder.add_labels(labels))
+        begin, worked = perf_counter_ns(), thread_time_ns()
+        try:
+            super()._run_batch_step(step, program, iteration)
+        finally:
+            used = thread_time_ns() - worked
+            self.recorder.here().note(
+                *(code, iteration.number, iteration.size, 0),
+                *(begin, perf_counter_ns(), used),
+            )

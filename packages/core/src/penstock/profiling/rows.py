@@ -1,0 +1,116 @@
+"""Rows of numbers in memory that is there before they come: no object for each of them."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections import deque
+
+import numpy as np
+
+SPAN = np.dtype(
+    [
+        ("code", "<i4"),
+        ("iteration", "<i4"),
+        ("samples", "<i4"),
+        ("first", "<i4"),
+        ("begin", "<i8"),
+        ("end", "<i8"),
+        ("processor", "<i8"),
+    ]
+)
+"""What a thread was at. ``code`` is that of a `Label`; ``first`` the number of the first of the
+samples in the batch; ``begin`` and ``end`` are nanoseconds of `time.perf_counter_ns`, which all
+processes of a machine share; ``processor`` is the nanoseconds of a processor that it took."""
+
+LOOK = np.dtype(
+    [
+        ("time", "<i8"),
+        ("queued", "<i4"),
+        ("ready", "<i4"),
+        ("pool_used", "<i8"),
+        ("pool_idle", "<i8"),
+        ("resident", "<i8"),
+        ("interpreter_wait", "<i8"),
+    ]
+)
+"""What the sampler saw at a time: iterations in the queue and how many of them are complete, bytes
+of memory, and the nanoseconds that it took to get the interpreter; -1 where that is not known."""
+
+_FORMATS = {SPAN: struct.Struct("<iiiiqqq"), LOOK: struct.Struct("<qiiqqqq")}
+_ROWS_A_BLOCK = 16_384
+_MOST_BLOCKS = 24
+"""Of a thread, 16 MB: what it did in its last 400,000 steps."""
+
+
+class Rows:
+    """Rows that one thread writes; the oldest are dropped when there are very many.
+
+    Parameters
+    ----------
+    dtype
+        `SPAN` or `LOOK`.
+    rows
+        How many rows a block of memory has.
+    """
+
+    def __init__(self, dtype: np.dtype = SPAN, rows: int = _ROWS_A_BLOCK) -> None:
+        self.dtype = dtype
+        self._pack = _FORMATS[dtype].pack_into
+        self._row_bytes = dtype.itemsize
+        self._size = rows * dtype.itemsize
+        self._block = bytearray(self._size)
+        self._used = 0
+        self._full: deque[bytearray] = deque(maxlen=_MOST_BLOCKS)
+        self.is_cut = False
+        """Whether rows were dropped."""
+
+    def note(self, *values: int) -> None:
+        """Add a row: a number for each of the columns."""
+        used = self._used
+        if used == self._size:
+            self._begin_block()
+            used = 0
+        self._pack(self._block, used, *values)
+        self._used = used + self._row_bytes
+
+    def _begin_block(self) -> None:
+        self.is_cut |= len(self._full) == _MOST_BLOCKS
+        self._full.append(self._block)
+        self._block = bytearray(self._size)
+
+    def taken(self) -> bytes:
+        """All rows, packed; they are forgotten here. For threads that have few at a time."""
+        found = b"".join((*self._full, self._block[: self._used]))
+        self._full.clear()
+        self._used = 0
+        return found
+
+    def array(self) -> np.ndarray:
+        """A copy of all rows, as a structured array; any thread may ask for it."""
+        block, used = self._block, self._used
+        parts: list[bytes | bytearray] = [*self._full, block[:used]]
+        return np.frombuffer(b"".join(parts), self.dtype)
+
+
+class SharedRows(Rows):
+    """Rows that several threads write, many at a time: those of a worker process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+
+    def add(self, packed: bytes, base: int) -> None:
+        """Add rows that `Rows.taken` has returned; `base` is added to their codes."""
+        rows = np.frombuffer(packed, self.dtype).copy()
+        rows["code"] += base
+        left = memoryview(rows.tobytes())
+        with self._lock:
+            while left:
+                if self._used == self._size:
+                    self._begin_block()
+                    self._used = 0
+                count = min(len(left), self._size - self._used)
+                self._block[self._used : self._used + count] = left[:count]
+                self._used += count
+                left = left[count:]
