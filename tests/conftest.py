@@ -99,3 +99,14 @@ def _global_random_state() -> Iterator[None]:
     yield
     random.setstate(before[0])
     np.random.set_state(before[1])  # noqa: NPY002
+
+
+@pytest.fixture
+def gpu_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that was told to use no GPU, and has not warned of that yet."""
+    from penstock.executor import fallback
+    from penstock.tensors.gpu import runtime
+
+    monkeypatch.setenv("PENSTOCK_GPU", "never")
+    monkeypatch.setattr(fallback, "_told", False)
+    monkeypatch.setattr(runtime, "_is_available", None)

@@ -159,3 +159,18 @@ def test_a_batch_on_the_cpu_goes_to_any_device(devices):
     array = next(make(batch_size=2))["x"]
     assert array.devices() == {devices[5]}
     np.testing.assert_array_equal(array, data)
+
+
+@pytest.mark.parametrize("device_id", [0, "auto"])
+def test_without_a_gpu(files, device_id, gpu_is_off):
+    """What a program for a GPU gets where it is told to run on the CPU."""
+
+    @data_iterator(output_map=OUTPUTS, reader_name="reader")
+    def moving():
+        return tuple(output.gpu() for output in read(files))
+
+    with pytest.warns(UserWarning, match="asks for a GPU"):
+        batches = moving(batch_size=4, device_id=device_id)
+    found = next(batches)["label"]
+    assert {device.platform for device in found.devices()} == {"cpu"}
+    assert labels(found) == [0, 1, 2, 3]

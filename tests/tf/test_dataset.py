@@ -320,3 +320,14 @@ def test_inputs_are_refused(files):
         DALIDataset(pipe)
     with pytest.raises(TypeError, match="input_datasets"):
         DALIDataset(pipe, input_datasets={})
+
+
+@pytest.mark.parametrize("device_id", [0, "auto"])
+def test_without_a_gpu(files, device_id, gpu_is_off):
+    """What a program for a GPU gets where it is told to run on the CPU."""
+    pipe = pipeline_of(
+        lambda: fn.cast(fn.external_source(source=[np.ones((2, 3))]).gpu(), dtype=types.FLOAT)
+    )
+    with pytest.warns(UserWarning, match="asks for a GPU"):
+        ((batch,),) = DALIDataset(pipe, tf.float32, batch_size=2, device_id=device_id)
+    np.testing.assert_array_equal(batch, np.ones((2, 3)))

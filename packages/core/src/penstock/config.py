@@ -117,7 +117,14 @@ RANDOM_NUMBERS = Switch(
     "`dali` gives the numbers that DALI draws for the same seed.",
 )
 
-SWITCHES = (DECODER, COMPILATION_NOTICE, FULL_TRACEBACK, WORKERS, RANDOM_NUMBERS)
+GPU = Switch(
+    "PENSTOCK_GPU",
+    "auto",
+    ("auto", "never"),
+    "`never` runs programs that were written for a GPU on the CPU.",
+)
+
+SWITCHES = (DECODER, COMPILATION_NOTICE, FULL_TRACEBACK, GPU, WORKERS, RANDOM_NUMBERS)
 
 
 AFFINITY_MASKS = ("PENSTOCK_AFFINITY_MASK", "DALI_AFFINITY_MASK")

@@ -15,9 +15,17 @@ _INSTALLED = "-packages"
 def stack_level() -> int:
     """The `stacklevel` with which a warning, given by the caller, points at the user's line."""
     frame, level = sys._getframe(1), 1
-    while frame is not None and frame.f_code.co_filename.startswith(own_folders()):
+    while frame is not None and _is_own(frame):
         frame, level = frame.f_back, level + 1  # type: ignore[assignment]
     return level
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Whether a call is the library's, or one that `dataclasses` has written for it."""
+    name = frame.f_code.co_filename
+    if name == "<string>":
+        return str(frame.f_globals.get("__name__")).startswith("penstock.")
+    return name.startswith(own_folders())
 
 
 def leaves_program(file: str, inner: str) -> bool:

@@ -14,9 +14,8 @@ from penstock.executor.schedule import Consumer
 from penstock.graph.data_node import DataNode
 from penstock.graph.guards import Guard, Term
 from penstock.graph.nodes import OpNode
-from penstock.graph.transfers import insert_transfers
 from penstock.operators.support.registry import find
-from penstock.pipeline.engine import RUNNING, device_for
+from penstock.pipeline.engine import RUNNING, device_for, placed
 from penstock.pipeline.input_queues import InputQueues
 from penstock.pipeline.open_readers import OpenReaders
 from penstock.pipeline.prefetch import Prefetch
@@ -121,7 +120,7 @@ class Part:
             count = len(node.outputs)
             copy.outputs = [DataNode.of(copy, index, count) for index in range(count)]
             nodes, outputs = [copy], copy.outputs
-        nodes, outputs = insert_transfers([*given.nodes, *nodes], outputs)
+        nodes, outputs = placed(settings, [*given.nodes, *nodes], outputs)
         copies = nodes[: len(given.nodes)]
         seeds = {} if seed is None else {id(n): seed for n in nodes if n.schema.random}
         assert settings.batch_size is not None
@@ -202,7 +201,8 @@ class Inputs:
         self.nodes = nodes
         self._workers = SourceWorkers(settings)
         self._workers.start_processes(nodes, settings.batch_size)
-        self._plan = make_plan(nodes, [], {})
+        self._run_nodes, _ = placed(settings, nodes, [])
+        self._plan = make_plan(self._run_nodes, [], {})
         device = device_for(settings, self._plan)
         self.feeding = InputQueues(self._plan, settings.batch_size, device)
         self._workers.start_threads()
@@ -224,8 +224,8 @@ class Inputs:
         iteration = self._prefetch.take(None)
         registers = self._plan.registers
         return iteration.size, {
-            (id(node), k): iteration.fed[registers[id(node), k]]
-            for node in self.nodes
+            (id(node), k): iteration.fed[registers[id(run), k]]
+            for node, run in zip(self.nodes, self._run_nodes, strict=True)
             for k in range(len(node.outputs))
         }
 

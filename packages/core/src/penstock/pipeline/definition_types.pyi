@@ -32,7 +32,7 @@ class PipelineArguments(TypedDict, total=False):
 
     batch_size: int | None
     num_threads: int | None
-    device_id: int | None
+    device_id: int | str | None
     seed: int | None
     exec_pipelined: bool
     prefetch_queue_depth: int | dict[str, int]
@@ -83,7 +83,7 @@ class PipelineDefinition(Generic[_P]):
     @overload
     def __call__(self, *args: Any, num_threads: int | None, **kwargs: Any) -> Pipeline: ...
     @overload
-    def __call__(self, *args: Any, device_id: int | None, **kwargs: Any) -> Pipeline: ...
+    def __call__(self, *args: Any, device_id: int | str | None, **kwargs: Any) -> Pipeline: ...
     @overload
     def __call__(self, *args: Any, seed: int | None, **kwargs: Any) -> Pipeline: ...
     @overload

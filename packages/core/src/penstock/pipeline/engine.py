@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import GpuNotAvailableError, UsageError
+from penstock.executor.fallback import tell
 from penstock.executor.plan import (
     batches_for_processes,
     batches_read_ahead,
@@ -16,6 +17,7 @@ from penstock.executor.plan import (
 from penstock.graph.data_node import DataNode
 from penstock.graph.fuse import merge_expressions
 from penstock.graph.nodes import OpNode
+from penstock.graph.on_cpu import on_cpu
 from penstock.graph.transfers import insert_transfers
 from penstock.pipeline.checkpointing import Checkpointing
 from penstock.pipeline.open_readers import OpenReaders
@@ -69,7 +71,7 @@ class Engine:
         batch_size = settings.batch_size
         self.checkpointing = Checkpointing(settings, nodes)
         workers.start_processes(nodes, batch_size)
-        run_nodes, run_outputs = insert_transfers(nodes, outputs)
+        run_nodes, run_outputs = placed(settings, nodes, outputs)
         _check_gpu(settings, run_nodes)
         if settings.fuse:
             run_nodes, run_outputs = merge_expressions(run_nodes, run_outputs)
@@ -172,6 +174,19 @@ class Engine:
         return self.checkpointing.current(
             self.executor, self.readers, self.feeding, self.prefetch, iterator
         )
+
+
+def placed(
+    settings: Settings, nodes: list[OpNode], outputs: list[DataNode]
+) -> tuple[list[OpNode], list[DataNode]]:
+    """The graph with copies between host and device; or on the CPU, where the user wants that."""
+    reason = settings.on_cpu_because
+    if not reason:
+        return insert_transfers(nodes, outputs)
+    found = on_cpu(nodes, outputs, reason)
+    if found[0] is not nodes:
+        tell("The graph of a pipeline", reason)
+    return found
 
 
 def _check_gpu(settings: Settings, nodes: list[OpNode]) -> None:

@@ -61,8 +61,9 @@ class Pipeline(SettingsProperties, Serialization):
         Largest number of samples in a batch.
     num_threads : int, optional
         Worker threads; all processors available to the process when not given.
-    device_id : int, optional
-        Number of the GPU to use; `None` for a pipeline on the CPU.
+    device_id : int or "auto", optional
+        Number of the GPU to use; `None` for a pipeline on the CPU. "auto" is the current GPU or,
+        without one, the CPU for whatever asks for a GPU, as with ``PENSTOCK_GPU=never``.
     seed : int, optional
         Seed of all random operators without one of their own. The same seed gives the same bytes,
         whatever the number of threads or the prefetch depth. A new one in each run when not given.
@@ -74,8 +75,7 @@ class Pipeline(SettingsProperties, Serialization):
         DALI's hints for memory and the GPU; they change no result.
     set_affinity : bool
         Bind workers to processors: the first ones to those that ``PENSTOCK_AFFINITY_MASK`` or
-        ``DALI_AFFINITY_MASK`` lists, as "0,2,4,6", each to one; all others to those that are near
-        the GPU, or, without one, that the program may use.
+        ``DALI_AFFINITY_MASK`` lists, as "0,2,4,6", each to one; all others to those near the GPU.
     enable_memory_stats : bool
         Add memory figures to `executor_statistics`.
     enable_checkpointing : bool
@@ -123,7 +123,7 @@ class Pipeline(SettingsProperties, Serialization):
         self,
         batch_size: int | None = None,
         num_threads: int | None = None,
-        device_id: int | None = None,
+        device_id: int | str | None = None,
         seed: int | None = None,
         exec_pipelined: bool = True,
         prefetch_queue_depth: int | dict[str, int] = 2,
@@ -272,7 +272,7 @@ class Pipeline(SettingsProperties, Serialization):
         cuda_stream
             Stream on which outputs on the GPU are going to be used: work that it is given from now
             on waits for them, and the host does not. A number, or a stream of PyTorch or CuPy.
-            Must be `None` on the CPU.
+            Must be `None` on the CPU, but where that stands in for a GPU.
         **pipeline_inputs
             Batches for external sources, by their names.
 
@@ -282,7 +282,7 @@ class Pipeline(SettingsProperties, Serialization):
             At the end of the data of an external source.
         """
         engine = self._built()
-        if cuda_stream is not None and self._settings.device_id is None:
+        if cuda_stream is not None and self._settings.is_plainly_on_cpu:
             raise ArgumentTypeError(
                 f"Cannot interpret the object {cuda_stream!r} as a CUDA stream of a pipeline "
                 "on the CPU; pass batches by name: run(name=batch)."

@@ -54,7 +54,11 @@ def as_given(settings: Settings) -> dict[str, Any]:
     """All settings by their names, before they were completed for this machine."""
     names = [name for name, field in type(settings).__dataclass_fields__.items() if field.init]
     given = {name: getattr(settings, name) for name in names}
-    return {**given, "num_threads": settings.threads_given}
+    return {
+        **given,
+        "num_threads": settings.threads_given,
+        "device_id": settings.device_given,
+    }
 
 
 def unpacked(data: Any) -> tuple[dict[str, Any], dict[str, Any]]:

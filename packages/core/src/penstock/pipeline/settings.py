@@ -18,10 +18,11 @@ from penstock.errors import (
 )
 from penstock.executor.affinity import Affinity, find_affinity
 from penstock.executor.bad_samples import check_policy
+from penstock.executor.fallback import absence, tell, why_none
 from penstock.executor.processes.choice import check_workers
 from penstock.graph.user_line import stack_level
 from penstock.profiling.profile import as_profile
-from penstock.tensors.gpu.runtime import get_runtime
+from penstock.tensors.gpu.runtime import current_device, get_runtime
 from penstock.types import CPU_ONLY_DEVICE_ID, DALIDataType, as_data_type
 
 
@@ -69,6 +70,10 @@ class Settings:
     """Number of batches that are worked on ahead: less where nothing may be."""
     threads_given: int | None = field(init=False, default=None)
     """`num_threads` as it was given: before it is counted on this machine."""
+    device_given: int | str | None = field(init=False, default=None)
+    """`device_id` as it was given: before it was found out what this machine has."""
+    on_cpu_because: str = field(init=False, default="")
+    """Why what asks for a GPU runs on the CPU, where the user wants that."""
     affinity: Affinity | None = field(init=False, default=None)
     """The processors that workers are bound to, if they are; known from the build on."""
     why_threads: str = field(init=False, default="")
@@ -105,10 +110,21 @@ class Settings:
             self.threads_given = self.num_threads
 
     def _check_device(self) -> None:
-        if self.device_id == CPU_ONLY_DEVICE_ID:
+        given: Any = self.device_id
+        if given == CPU_ONLY_DEVICE_ID:
+            given = None
+        self.device_given, self.device_id = given, None
+        self.on_cpu_because = absence()
+        if given is None:
+            return
+        if given == "auto":
+            self.on_cpu_because = why_none()
+            self.device_id = None if self.on_cpu_because else current_device()
+        else:
+            self.device_id = _whole("device_id", given)
+        if self.on_cpu_because:
+            tell(f"`device_id`={given!r}", self.on_cpu_because)
             self.device_id = None
-        if self.device_id is not None:
-            self.device_id = _whole("device_id", self.device_id)
 
     def _check_seed(self) -> None:
         if self.seed is None:
@@ -132,6 +148,11 @@ class Settings:
                 f"{', '.join(map(repr, RANDOM_NUMBERS.choices))}, or None for what the environment "
                 f"variable {RANDOM_NUMBERS.name} says."
             )
+
+    @property
+    def is_plainly_on_cpu(self) -> bool:
+        """Whether there is no GPU, and the CPU does not stand in for one."""
+        return self.device_id is None and not self.on_cpu_because
 
     @property
     def draws_as_dali(self) -> bool:
@@ -203,6 +224,7 @@ class Settings:
 
     def complete(self, others: dict[str, Any]) -> None:
         """Take what is not given of sizes, device and seed from the settings `others`."""
+        self.device_id = self.device_given  # type: ignore[assignment]
         for name in ("batch_size", "num_threads", "device_id", "seed"):
             if getattr(self, name) is None:
                 setattr(self, name, others.get(name))

@@ -14,6 +14,7 @@ from penstock.errors import (
     MisusedArgumentError,
     NotYetSupportedError,
 )
+from penstock.executor.fallback import absence
 from penstock.experimental.dynamic.arguments import PLAIN, element_type, key_of, made
 from penstock.experimental.dynamic.contexts import EvalContext
 from penstock.experimental.dynamic.devices import Device
@@ -26,6 +27,7 @@ from penstock.experimental.dynamic.rng import resolve_rng
 from penstock.experimental.dynamic.sizes import checked_size
 from penstock.experimental.dynamic.values import ValueReference
 from penstock.graph.capture import wanted_device
+from penstock.graph.on_cpu import check_on_cpu
 from penstock.operators.support.registry import find
 
 if TYPE_CHECKING:
@@ -382,12 +384,11 @@ def _device(schema: OpSchema, device: Any) -> str:
     if device is None:
         kind = "gpu"
     else:
-        if isinstance(device, str) and device == "mixed":
-            kind = "gpu"
-        else:
-            found = as_device(device)
-            assert found is not None
-            kind = found.device_type
+        found = as_device("gpu" if isinstance(device, str) and device == "mixed" else device)
+        assert found is not None
+        kind = found.device_type
+        if kind == "cpu" and (reason := absence()):
+            check_on_cpu(schema, f"`ndd.{schema.name}`", reason)
     if kind == "gpu":
         from penstock.tensors.gpu.runtime import check_available
 

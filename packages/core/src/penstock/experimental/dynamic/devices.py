@@ -6,6 +6,8 @@ import threading
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, Union, final
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError, GpuNotAvailableError
+from penstock.executor.fallback import absence, tell
+from penstock.tensors.gpu.runtime import is_off
 
 
 class _TorchDevice(Protocol):
@@ -54,6 +56,9 @@ class Device:
             raise ArgumentTypeError(f'`name` is a string such as "gpu:0", got {name!r}.')
         kind, separator, number = name.partition(":")
         self.device_type = _checked_type(kind, allow_cuda=True)
+        if self.device_type == "gpu" and is_off():
+            tell(f"`{name if device_id is None else f'{name}:{device_id}'}`", absence())
+            self.device_type, separator, device_id = "cpu", "", None
         if separator:
             if device_id is not None:
                 raise ArgumentValueError(

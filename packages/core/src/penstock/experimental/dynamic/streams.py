@@ -8,7 +8,7 @@ from typing import Any, Final, final
 from penstock.errors import ArgumentTypeError, ArgumentValueError
 from penstock.experimental.dynamic.devices import Device
 from penstock.experimental.dynamic.modes import THREAD
-from penstock.tensors.gpu.runtime import check_available, current_device, get_runtime
+from penstock.tensors.gpu.runtime import check_available, current_device, get_runtime, is_off
 from penstock.tensors.gpu.streams import stream_number
 
 
@@ -108,7 +108,7 @@ def stream(*, stream: Any = CREATE_NEW, device_id: int | None = None) -> Stream 
     Parameters
     ----------
     stream
-        As for `Stream`; `None` stays `None`.
+        As for `Stream`; `None` stays `None`, and with ``PENSTOCK_GPU=never`` all become `None`.
     device_id
         Number of the GPU; the current one when not given.
 
@@ -117,7 +117,7 @@ def stream(*, stream: Any = CREATE_NEW, device_id: int | None = None) -> Stream 
     GpuNotAvailableError
         If there is no GPU; it is a `RuntimeError`.
     """
-    if stream is None:
+    if stream is None or is_off():
         return None
     if isinstance(stream, Stream) and device_id in (None, stream.device_id):
         return stream
@@ -144,7 +144,7 @@ def set_default_stream(cuda_stream: Any, /, device_id: int | None = None) -> Non
     GpuNotAvailableError
         If a stream is given where there is no GPU.
     """
-    if cuda_stream is None:
+    if cuda_stream is None or is_off():
         if device_id is None:
             device_id = Device.current().device_id
         if device_id is not None:
@@ -185,7 +185,7 @@ def set_current_stream(cuda_stream: Any, /) -> None:
         If a stream is given where there is no GPU.
     """
     number = Device.current().device_id
-    if cuda_stream is None:
+    if cuda_stream is None or is_off():
         THREAD.streams.pop(number, None)
         return
     found = Stream(stream=cuda_stream)
@@ -201,6 +201,8 @@ def as_stream(value: Any, device_id: int | None) -> Stream | None:
     """The stream that a user gave to a context."""
     if value is None or isinstance(value, Stream):
         return value
+    if is_off():
+        return None
     if isinstance(value, (str, bytes)):
         raise ArgumentTypeError(f"`cuda_stream` is a Stream, got {value!r}.")
     return Stream(stream=value, device_id=device_id)

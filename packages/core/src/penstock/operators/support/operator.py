@@ -94,6 +94,9 @@ class Operator:
         """Whether there is an implementation for the GPU."""
         return cls.gpu is not Operator.gpu
 
+    same_on_cpu: ClassVar[bool] = True
+    """Whether the CPU can do what is asked of a GPU; not where users write kernels."""
+
     def given(self, name: str) -> bool:
         """Whether the user gave argument `name`, as a constant or as a tensor."""
         return getattr(self.args, name) is not None or name in self.tensor_args

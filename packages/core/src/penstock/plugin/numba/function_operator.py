@@ -29,6 +29,8 @@ _MOST = 6
 class _Compiled(BatchOperator):
     """What both ways to call a compiled function have in common."""
 
+    same_on_cpu = False
+
     def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
         """Check inputs against what they are said to be, and compile."""
         args = self.args

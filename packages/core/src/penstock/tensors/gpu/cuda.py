@@ -19,7 +19,7 @@ from penstock.errors import ArgumentValueError, GpuNotAvailableError, MissingDep
 from penstock.kernel_cache import writable_folder
 from penstock.tensors.gpu.driver import Driver, Launch
 from penstock.tensors.gpu.nvrtc import architecture, compiled
-from penstock.tensors.gpu.runtime import forked_error
+from penstock.tensors.gpu.runtime import WITHOUT_GPU, forked_error
 
 _INSTALL = "penstock[cuda13]"
 _SMALL_BYTES = 1 << 16
@@ -46,8 +46,7 @@ def check_cuda() -> Any:
         cupy = import_optional("cupy", purpose="Running on a GPU", install=_INSTALL)
     except MissingDependencyError as error:
         raise GpuNotAvailableError(
-            f"{error} (Drivers for CUDA 12 want `penstock[cuda12]`.) Without a GPU, build the "
-            'pipeline with device_id=None and leave out `.gpu()` and device="gpu".'
+            f"{error} (Drivers for CUDA 12 want `penstock[cuda12]`.) {WITHOUT_GPU}"
         ) from error
     try:
         count = cupy.cuda.runtime.getDeviceCount()
@@ -57,13 +56,11 @@ def check_cuda() -> Any:
         raise GpuNotAvailableError(
             f"CuPy is installed but CUDA does not answer: {error}. Running on a GPU needs an "
             "NVIDIA driver (580 or later for CUDA 13; `nvidia-smi` shows it) and, in a "
-            "container, the NVIDIA container toolkit (`--gpus all`). Without a GPU, build the "
-            'pipeline with device_id=None and leave out `.gpu()` and device="gpu".'
+            f"container, the NVIDIA container toolkit (`--gpus all`). {WITHOUT_GPU}"
         ) from error
     if not count:
         raise GpuNotAvailableError(
-            "The NVIDIA driver finds no GPU (is CUDA_VISIBLE_DEVICES empty?). Build the pipeline "
-            "with device_id=None to run on the CPU."
+            f"The NVIDIA driver finds no GPU (is CUDA_VISIBLE_DEVICES empty?). {WITHOUT_GPU}"
         )
     _place_compiled_code()
     return cupy

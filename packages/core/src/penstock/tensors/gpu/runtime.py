@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from penstock.config import GPU
 from penstock.errors import GpuNotAvailableError
 
 
@@ -147,6 +148,13 @@ class Runtime(Protocol):
         """Let operations of `xp` go to `stream`, in the calling thread."""
 
 
+WITHOUT_GPU = (
+    "Without a GPU, build the pipeline with device_id=None and leave out `.gpu()` and "
+    'device="gpu"; or have the program run on the CPU as it is, with device_id="auto" or '
+    "PENSTOCK_GPU=never."
+)
+"""The way out, with which errors end."""
+
 _lock = threading.Lock()
 _runtimes: dict[int, Runtime] = {}
 _make: Callable[[int], Runtime] | None = None
@@ -166,7 +174,16 @@ def forked_error() -> GpuNotAvailableError:
     )
 
 
+def is_off() -> bool:
+    """Whether the user wants no GPU to be used: what asks for one then runs on the CPU."""
+    return GPU.value() == "never"
+
+
 def _check_process() -> None:
+    if is_off():
+        raise GpuNotAvailableError(
+            f"The environment variable {GPU.name} is 'never': no GPU may be used."
+        )
     if _is_fork:
         raise forked_error()
 
@@ -189,9 +206,9 @@ def get_runtime(device_id: int) -> Runtime:
         If there is no such device, no driver, or no CuPy, or in a fork of a process that used one;
         says what is missing.
     """
-    _check_process()
-    runtime = _runtimes.get(device_id)
+    runtime = None if _is_fork else _runtimes.get(device_id)
     if runtime is None:
+        _check_process()
         with _lock:
             runtime = _runtimes.get(device_id)
             if runtime is None:

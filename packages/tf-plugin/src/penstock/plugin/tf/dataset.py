@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from penstock.graph.on_cpu import asks_for_gpu
 from penstock.graph.user_line import stack_level
 from penstock.pipeline import Pipeline
 from penstock.plugin.base_iterator import LastBatchPolicy
@@ -16,7 +17,7 @@ from penstock.plugin.tf.components import Component, make_component
 from penstock.plugin.tf.session import Session
 from penstock.plugin.tf.stepper import Stepper
 from penstock.plugin.tf.structure import checked_dtypes, checked_shapes, leaves, rebuilt
-from penstock.tensors.gpu.runtime import get_runtime
+from penstock.tensors.gpu.runtime import get_runtime, is_available, is_off
 
 if TYPE_CHECKING:
     from penstock.graph.nodes import OpNode
@@ -52,8 +53,8 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
     num_threads
         Worker threads of each pipeline.
     device_id
-        Number of the GPU; `None` for pipelines on the CPU. Where no operator needs a GPU it has no
-        effect.
+        Number of the GPU; `None` for pipelines on the CPU; "auto" as for `Pipeline`, and where
+        `pipeline` was made with that. Where no operator needs a GPU it has no effect.
     exec_separated
         Take `cpu_prefetch_queue_depth` and `gpu_prefetch_queue_depth`.
     exec_dynamic
@@ -90,7 +91,7 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
         *,
         batch_size: int = 1,
         num_threads: int = 4,
-        device_id: int | None = 0,
+        device_id: int | str | None = 0,
         exec_separated: bool = False,
         exec_dynamic: bool = False,
         prefetch_queue_depth: int = 2,
@@ -113,7 +114,10 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
         depth: int | dict[str, int] = prefetch_queue_depth
         if exec_separated:
             depth = {"cpu_size": cpu_prefetch_queue_depth, "gpu_size": gpu_prefetch_queue_depth}
+        if pipeline._settings.device_given == "auto":
+            device_id = "auto"
         gpu = device_id if needs_gpu(pipeline, nodes) else None
+        on_cpu = is_off() or (gpu == "auto" and not is_available())
         settings = {
             "batch_size": batch_size,
             "num_threads": num_threads,
@@ -123,13 +127,13 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
         }
         edges = pipeline._definition.outputs or ()
         on_gpu = [k for k, edge in enumerate(edges) if edge.device == "gpu"]
-        if on_gpu and fail_on_device_mismatch:
+        if on_gpu and not on_cpu and fail_on_device_mismatch:
             raise UsageError(
                 f"TF device and DALI device mismatch. TF device: CPU, DALI device: GPU for output "
                 f"{on_gpu[0]}. Datasets of TensorFlow are in the host's memory: return `.cpu()` of "
                 "the output, or give `fail_on_device_mismatch=False`, which copies it."
             )
-        if gpu is not None:
+        if isinstance(gpu, int) and not on_cpu:
             get_runtime(gpu)  # where there is none, the error comes now
 
         def make_session() -> Session:
@@ -205,9 +209,7 @@ def _renamed(name: str, deprecated: Any, given: Any) -> Any:
 
 def needs_gpu(pipeline: Pipeline, nodes: list[OpNode]) -> bool:
     """Whether a GPU has work: some operator is there, or hands over to it."""
-    edges = [edge for node in nodes for edge in node.sources]
-    edges += pipeline._definition.outputs or ()
-    return any(n.device != "cpu" for n in nodes) or any(e.device == "gpu" for e in edges)
+    return asks_for_gpu(nodes, list(pipeline._definition.outputs or ()))
 
 
 def components_of(stepper: Stepper, dtypes: list[Any], shapes: list[Any]) -> list[Component]:

@@ -1,0 +1,189 @@
+"""Programs written for a GPU that are asked to run on the CPU."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from penstock import Pipeline, errors, fn, types
+from penstock.executor import fallback
+from penstock.operators import BatchOperator, Input, operator
+from penstock.pipeline import experimental
+from penstock.tensors import TensorListCPU
+from penstock.tensors.gpu import runtime
+from tests.support.encoded_images import png
+
+BATCH = 3
+
+
+@pytest.fixture
+def no_gpu(monkeypatch):
+    """A machine without one."""
+
+    def none():
+        raise errors.GpuNotAvailableError(f"There is no driver. {runtime.WITHOUT_GPU}")
+
+    monkeypatch.delenv("PENSTOCK_GPU", raising=False)
+    monkeypatch.setattr(fallback, "_told", False)
+    monkeypatch.setattr(fallback, "check_available", none)
+
+
+def images():
+    image = np.add.outer(np.arange(40) * 3, np.arange(48) * 2)[..., None] + np.arange(3)
+    return [np.frombuffer(png(np.uint8(image + 9 * k), 8, 2), np.uint8) for k in range(BATCH)]
+
+
+def training(device_id, *, on_gpu: bool, debug: bool = False, **arguments):
+    """Decoding, resampling, random numbers, branches, constants, and what is moved."""
+    gpu, mixed = ("gpu", "mixed") if on_gpu else ("cpu", "cpu")
+
+    @experimental.pipeline_def(
+        batch_size=BATCH,
+        num_threads=2,
+        device_id=device_id,
+        seed=7,
+        enable_conditionals=not debug,
+        debug=debug,
+        **arguments,
+    )
+    def define():
+        encoded = fn.external_source(lambda: images(), name="files")
+        label = fn.external_source(lambda: np.arange(BATCH).reshape(-1, 1), device=gpu)
+        decoded = fn.decoders.image(encoded, device=mixed)
+        resized = fn.resize(decoded, size=(20, 24))
+        if not debug:
+            if fn.random.coin_flip(seed=5):
+                resized = fn.flip(resized)
+            else:
+                resized = resized + fn.constant(idata=[1], dtype=types.UINT8, device=gpu)
+        out = fn.crop_mirror_normalize(resized, mirror=fn.random.coin_flip())
+        noise = fn.random.uniform(shape=[2], device=gpu)
+        if not on_gpu:
+            return out, label, noise, encoded, fn.reductions.mean(out)
+        back = fn.reductions.mean(out.gpu()).cpu()
+        return out, label.gpu(), noise, encoded.gpu().cpu(), back
+
+    return define()
+
+
+def taken(pipe, count=3, *stream):
+    found = []
+    for _ in range(count):
+        outputs = pipe.run(*stream)
+        assert all(type(batch) is TensorListCPU for batch in outputs)
+        found.append([np.array(sample) for batch in outputs for sample in batch.as_cpu()])
+    return found
+
+
+def assert_same(found, expected):
+    for ours, theirs in zip(found, expected, strict=True):
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("device_id", [0, 5, "auto", None])
+def test_never(device_id, debug, gpu_is_off, recwarn):
+    pipe = training(device_id, on_gpu=True, debug=debug)
+    found = taken(pipe)
+    again = taken(training(1, on_gpu=True, debug=debug))
+    (warned,) = recwarn
+    assert "asks for a GPU, and the CPU does the work" in str(warned.message)
+    assert "PENSTOCK_GPU is 'never'" in str(warned.message)
+    assert warned.filename == __file__
+    assert pipe.device_id is None
+    expected = taken(training(None, on_gpu=False, debug=debug))
+    assert_same(found, expected)
+    assert_same(again, expected)
+
+
+def test_auto_where_there_is_none(no_gpu):
+    with pytest.warns(UserWarning, match="There is no driver. Data that") as warned:
+        found = taken(training("auto", on_gpu=True), 3, 1234)
+    assert len(warned) == 1
+    assert warned[0].filename == __file__
+    assert_same(found, taken(training(None, on_gpu=False)))
+    with pytest.raises(errors.ArgumentTypeError, match="Cannot interpret the object 1234"):
+        training(None, on_gpu=False).run(1234)
+
+
+@pytest.mark.filterwarnings("ignore:.*asks for a GPU:UserWarning")
+def test_what_is_stored_is_for_a_gpu(gpu_is_off, monkeypatch):
+    """A pipeline that is serialized, or copied, asks for what it was made with."""
+    pipe = Pipeline(BATCH, 2, 3)
+    with pipe:
+        pipe.set_outputs(fn.random.uniform(device="gpu", seed=4), fn.constant(idata=1).gpu())
+    stored = pipe.serialize()
+    expected = taken(pipe)
+    assert_same(taken(Pipeline.deserialize(stored)), expected)
+    loaded = Pipeline(BATCH, 2, "auto")
+    loaded.deserialize_and_build(stored)
+    assert_same(taken(loaded), expected)
+    monkeypatch.delenv("PENSTOCK_GPU")
+    monkeypatch.setattr(runtime, "get_runtime", None)
+    back = Pipeline(num_threads=2)
+    monkeypatch.setattr(back, "build", lambda: None)
+    back.deserialize_and_build(stored)
+    assert back.device_id == 3
+
+
+def test_what_nobody_asked_for_stays(monkeypatch):
+    """Without a word about it, a GPU that is not there is an error, as ever."""
+    monkeypatch.delenv("PENSTOCK_GPU", raising=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pipe = training(1000, on_gpu=True)
+        with pytest.raises((errors.GpuNotAvailableError, errors.ArgumentValueError)):
+            pipe.build()
+    with pytest.raises(errors.ArgumentTypeError, match="`device_id` is 'never'; expected an int"):
+        Pipeline(1, 1, "never")
+    monkeypatch.setenv("PENSTOCK_GPU", "always")
+    with pytest.raises(errors.ArgumentValueError, match="PENSTOCK_GPU is 'always'"):
+        Pipeline(1, 1, None)
+
+
+@operator("testing.gpu_alone", inputs=Input(), devices=("gpu",))
+class GpuAlone(BatchOperator):
+    """Has no code for the CPU."""
+
+    def gpu(self, c, x):
+        """Not called here."""
+        raise AssertionError
+
+
+@pytest.mark.filterwarnings("ignore:.*asks for a GPU:UserWarning")
+def test_what_needs_a_gpu_says_so(gpu_is_off):
+    pipe = Pipeline(BATCH, 2, 0)
+    with pipe:
+        pipe.set_outputs(fn.testing.gpu_alone(fn.constant(idata=1).gpu()))
+    with pytest.raises(
+        errors.GpuNotAvailableError,
+        match=r"`fn.testing.gpu_alone`, created at .*test_without_gpu.*, works on a GPU only: it "
+        r"has no implementation for the CPU. There is none: .*PENSTOCK_GPU is 'never'.",
+    ):
+        pipe.build()
+
+
+@pytest.mark.filterwarnings("ignore:.*asks for a GPU:UserWarning")
+def test_a_kernel_of_the_user_needs_a_gpu(gpu_is_off):
+    from penstock.plugin.numba.fn.experimental import numba_function
+
+    pipe = Pipeline(BATCH, 2, 0)
+    with pipe:
+        data = fn.external_source(lambda: np.zeros((BATCH, 2), np.uint8)).gpu()
+        made = numba_function(
+            data,
+            run_fn=lambda out, x: None,
+            out_types=[types.UINT8],
+            in_types=[types.UINT8],
+            outs_ndim=[1],
+            ins_ndim=[1],
+            device="gpu",
+            blocks=[1, 1, 1],
+            threads_per_block=[1, 1, 1],
+        )
+        pipe.set_outputs(made)
+    with pytest.raises(errors.GpuNotAvailableError, match="GPU only: its function is a kernel"):
+        pipe.build()

@@ -1,0 +1,56 @@
+"""Programs of dynamic mode that were written for a GPU, on the CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import penstock.experimental.dynamic as ndd
+from penstock import errors
+from penstock.operators import BatchOperator, Input, operator
+from tests.support.encoded_images import png
+
+IMAGE = np.arange(24 * 20 * 3, dtype=np.uint8).reshape(24, 20, 3)
+
+
+@operator("testing.dynamic_gpu_alone", inputs=Input(), devices=("gpu",))
+class GpuAlone(BatchOperator):
+    """Has no code for the CPU."""
+
+    def gpu(self, c, x):
+        """Not called here."""
+        raise AssertionError
+
+
+def test_calls(gpu_is_off, recwarn):
+    device = ndd.Device("gpu:1")
+    assert device == ndd.Device.CPU == ndd.Device("cuda", 3) == ndd.device("gpu")
+    encoded = ndd.as_tensor(np.frombuffer(png(IMAGE, 8, 2), np.uint8))
+    image = ndd.decoders.image(encoded, device="gpu")
+    np.testing.assert_array_equal(np.asarray(image.cpu()), IMAGE)
+    with ndd.EvalContext(device_id=2, cuda_stream=1234) as context:
+        assert context.device_id is None
+        flipped = ndd.flip(image.gpu(1), device="gpu:1", vertical=1, horizontal=0)
+    np.testing.assert_array_equal(np.asarray(flipped), IMAGE[::-1])
+    batch = ndd.batch([IMAGE, IMAGE[:5]], device="gpu").to_device("gpu:2")
+    assert batch.device == ndd.Device.CPU
+    assert (batch.gpu() + 1).cpu().shape == [(24, 20, 3), (5, 20, 3)]
+    with ndd.Device("gpu:1"):
+        drawn = ndd.random.uniform(shape=[3], device="gpu", rng=ndd.random.RNG(4))
+        assert ndd.stream(stream=5) is ndd.stream(device_id=1) is None
+        ndd.set_current_stream(7)
+        ndd.set_default_stream(7)
+        assert ndd.get_default_stream() is None
+    (warned,) = recwarn
+    assert "PENSTOCK_GPU is 'never'" in str(warned.message)
+    assert warned.filename == __file__
+    again = ndd.random.uniform(shape=[3], rng=ndd.random.RNG(4))
+    np.testing.assert_array_equal(np.asarray(drawn), np.asarray(again))
+
+
+@pytest.mark.filterwarnings("ignore:.*asks for a GPU:UserWarning")
+def test_what_needs_a_gpu_says_so(gpu_is_off):
+    with pytest.raises(errors.PenstockError, match=r"testing.dynamic_gpu_alone.*(GPU|gpu)"):
+        ndd.testing.dynamic_gpu_alone(IMAGE, device="gpu")
+    with pytest.raises(errors.GpuNotAvailableError, match="PENSTOCK_GPU is 'never'"):
+        ndd.Stream()
