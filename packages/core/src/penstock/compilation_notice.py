@@ -26,6 +26,8 @@ class CompilationNotice:
 
     def __init__(self, patience_seconds: float = _PATIENCE_SECONDS) -> None:
         self._left = patience_seconds
+        self.seconds = 0.0
+        """How long kernels have been compiled altogether, as far as that has ended."""
         self._lock = threading.Lock()
         # Guarded by the lock.
         self._told = False
@@ -36,8 +38,9 @@ class CompilationNotice:
     def __enter__(self) -> None:
         with self._lock:
             self._running += 1
-            if self._running == 1 and not self._told:
+            if self._running == 1:
                 self._since = monotonic()
+            if self._running == 1 and not self._told:
                 self._timer = threading.Timer(max(self._left, 0.0), self._tell)
                 self._timer.daemon = True
                 self._timer.name = "penstock-compilation-notice"
@@ -49,7 +52,9 @@ class CompilationNotice:
             timer = None
             if not self._running:
                 timer, self._timer = self._timer, None
-                self._left -= monotonic() - self._since
+                passed = monotonic() - self._since
+                self._left -= passed
+                self.seconds += passed
         if timer is not None:
             timer.cancel()
             timer.join()

@@ -94,3 +94,20 @@ def _expressions_read_once_by_expressions(
 def _same_samples(node: OpNode, other: OpNode) -> bool:
     """Whether both run for the same samples: what fails must not depend on fusion."""
     return [term.key for term in node.guard] == [term.key for term in other.guard]
+
+
+def merged_groups(nodes: list[OpNode], outputs: list[DataNode]) -> list[list[OpNode]]:
+    """The expressions that `merge_expressions` makes one of, for those who show a graph."""
+    inner = _expressions_read_once_by_expressions(nodes, outputs)
+    group: dict[int, list[OpNode]] = {}
+    for node in nodes:
+        if not node.schema.is_expression:
+            continue
+        own = [node]
+        for edge in node.inputs:
+            if _key(edge) in inner and edge.source is not None:
+                own = [*group.pop(id(edge.source), []), *own]
+        for member in own:
+            group[id(member)] = own
+    found = {id(own): own for own in group.values() if len(own) > 1}
+    return list(found.values())

@@ -1,0 +1,1 @@
+"""The command line: ``penstock``. It needs typer and rich: ``pip install 'penstock[cli]'``."""

@@ -1,0 +1,199 @@
+"""What is installed, which devices there are, and what would help: facts, without any layout."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+from typing import NamedTuple
+
+from penstock import kernel_cache
+from penstock._version import __version__
+from penstock.config import SWITCHES, cache_folder
+from penstock.errors import GpuNotAvailableError, MissingDependencyError
+from penstock.executor.processes.choice import processors
+from penstock.tensors.gpu.runtime import check_available, device_count
+from penstock.tensors.pool import memory_bytes
+
+_LIBRARIES = {
+    "numpy": "",
+    "numba": "compiles loops for the CPU",
+    "scipy": "Fourier transforms",
+    "opencv-python-headless": "images",
+    "simplejpeg": "JPEG",
+    "nvidia-nvimgcodec-cu13": "images, as DALI decodes them",
+    "soundfile": "audio",
+    "cloudpickle": "worker processes",
+}
+_EXTRAS = {
+    "fsspec": ("s3://, gs://, https:// in readers", "penstock[remote]"),
+    "typer": ("this command line", "penstock[cli]"),
+}
+_CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+_PLUGINS = {
+    "torch": ("PyTorch", "penstock-torch"),
+    "jax": ("JAX", "penstock-jax"),
+    "tensorflow": ("TensorFlow", "penstock-tf"),
+    "squirrel-core": ("Squirrel", "penstock-squirrel"),
+}
+
+
+class Line(NamedTuple):
+    """One fact."""
+
+    name: str
+    value: str
+    is_good: bool | None = None
+    """False: something is missing or wrong. None: neither good nor bad."""
+
+
+class Findings(NamedTuple):
+    """All facts, and what to do about them."""
+
+    sections: dict[str, list[Line]]
+    to_do: list[str]
+
+
+def examine() -> Findings:
+    """Look at this installation."""
+    to_do: list[str] = []
+    sections = {
+        "This machine": _machine(),
+        "Libraries": _libraries(to_do),
+        "GPUs": _gpus(to_do),
+        "Decoders": _decoders(to_do),
+        "Frameworks": _frameworks(to_do),
+        "Caches": _caches(to_do),
+        "Environment": _environment(),
+    }
+    return Findings(sections, to_do)
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _machine() -> list[Line]:
+    count = processors() if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return [
+        Line("Penstock", __version__),
+        Line("Python", f"{platform.python_version()} ({platform.python_implementation()})"),
+        Line("system", platform.platform()),
+        Line("processors", f"{count} that the program may use"),
+        Line("memory", f"{memory_bytes() / 2**30:.1f} GiB"),
+    ]
+
+
+def _libraries(to_do: list[str]) -> list[Line]:
+    lines = []
+    for name, purpose in _LIBRARIES.items():
+        version = _version(name)
+        lines.append(Line(name, version or f"missing: {purpose}", bool(version)))
+        if not version and name != "nvidia-nvimgcodec-cu13":
+            to_do.append(f"pip install {name}: Penstock needs it.")
+    for name, (purpose, extra) in _EXTRAS.items():
+        version = _version(name)
+        lines.append(Line(name, version or f"not there: {purpose}", True if version else None))
+        if not version:
+            to_do.append(f"pip install '{extra}' for {purpose}.")
+    return lines
+
+
+def _gpus(to_do: list[str]) -> list[Line]:
+    cupy = next((f"{name} {_version(name)}" for name in _CUPY if _version(name)), "")
+    lines = [Line("CuPy", cupy or "not there", True if cupy else None)]
+    try:
+        check_available()
+        count = device_count()
+    except GpuNotAvailableError as error:
+        lines.append(Line("GPUs", str(error), None))
+        if not cupy and Path("/proc/driver/nvidia").exists():
+            to_do.append("pip install 'penstock[cuda13]': there is an NVIDIA driver.")
+        return lines
+    return [*lines, *(_gpu(number) for number in range(count))]
+
+
+def _gpu(number: int) -> Line:
+    found = importlib.import_module("cupy").cuda.runtime.getDeviceProperties(number)
+    name, size = found["name"].decode(), found["totalGlobalMem"] / 2**30
+    capability = f"{found['major']}.{found['minor']}"
+    return Line(f"GPU {number}", f"{name}, {size:.0f} GiB, compute capability {capability}", True)
+
+
+def _decoders(to_do: list[str]) -> list[Line]:
+    from penstock.kernels.cpu.decode.backend import has_nvimagecodec
+
+    try:
+        uses = has_nvimagecodec()
+    except MissingDependencyError as error:
+        return [Line("images on the CPU", str(error), False)]
+    images = "nvImageCodec: DALI's own pixels" if uses else "simplejpeg and OpenCV"
+    if not uses and platform.system() in ("Linux", "Windows"):
+        to_do.append("pip install nvidia-nvimgcodec-cu13 for DALI's own pixels.")
+    on_gpu = _version("nvidia-nvjpeg") or _version("nvidia-nvjpeg-cu12")
+    return [
+        Line("images on the CPU", images, True),
+        Line("nvJPEG", on_gpu or "not there; images on a GPU need it", bool(on_gpu) or None),
+        Line("audio", f"libsndfile, by soundfile {_version('soundfile')}", True),
+    ]
+
+
+def _frameworks(to_do: list[str]) -> list[Line]:
+    lines = []
+    for name, (called, plugin) in _PLUGINS.items():
+        version, own = _version(name), _version(plugin)
+        if version and not own:
+            to_do.append(f"pip install {plugin}: {called} is here.")
+        value = f"{version or 'not there'}; {plugin} {own or 'not there'}"
+        lines.append(Line(called, value, bool(own) if version else None))
+    return lines
+
+
+def _caches(to_do: list[str]) -> list[Line]:
+    lines: list[Line] = []
+    for folder in kernel_cache.folders(cache_folder("kernels")):
+        if any(line.name == str(folder) for line in lines):
+            continue
+        count, size = folder_size(folder)
+        can_write = _can_write(folder)
+        value = f"{count} files, {size / 1e6:.1f} MB"
+        lines.append(Line(str(folder), value if can_write else f"{value}; read-only", can_write))
+        if not can_write:
+            to_do.append(
+                f"Set PENSTOCK_CACHE_DIR to a folder that can be written: {folder} cannot, and "
+                "kernels are compiled anew in each run."
+            )
+    beside = Path(__file__).parents[1]
+    own = [p for p in beside.rglob("__pycache__/*") if not p.name.endswith(".pyc")]
+    size = sum(p.stat().st_size for p in own)
+    lines.append(Line("beside the package", f"{len(own)} files, {size / 1e6:.1f} MB"))
+    return lines
+
+
+def folder_size(folder: Path) -> tuple[int, int]:
+    """How many files there are below a folder, and their bytes."""
+    sizes = []
+    for path in folder.rglob("*"):
+        try:
+            if path.is_file():
+                sizes.append(path.stat().st_size)
+        except OSError:  # deleted meanwhile
+            continue
+    return len(sizes), sum(sizes)
+
+
+def _can_write(folder: Path) -> bool:
+    """Whether the folder, or the first of those above it that is there, can be written."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return os.access(folder, os.W_OK)
+
+
+def _environment() -> list[Line]:
+    lines = [Line(s.name, os.environ.get(s.name, f"not set: {s.default}")) for s in SWITCHES]
+    return [*lines, Line("PENSTOCK_CACHE_DIR", os.environ.get("PENSTOCK_CACHE_DIR", "not set"))]

@@ -1,0 +1,176 @@
+"""The commands, by typer's runner; and once as a program of its own."""
+
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import cv2
+import pytest
+from typer.testing import CliRunner
+
+from penstock.cli import doctor
+from penstock.cli.app import app
+from tests.support.scripts import imports_forgotten
+
+SCRIPT = """
+import numpy as np
+from penstock import fn, pipeline_def, types
+
+@pipeline_def(batch_size=4, num_threads=1, seed=1)
+def images(side=24, scale=1.0):
+    pixels = fn.random.uniform(range=(0, 255), shape=(32, 40, 3), dtype=types.UINT8, name="noise")
+    small = fn.resize(pixels, size=(side, side))
+    return small, (small * scale + 3) / 2
+
+@pipeline_def(batch_size=4, num_threads=1)
+def ends():
+    return fn.external_source([[np.zeros(3)] * 4] * 3, cycle="raise", name="three")
+
+@pipeline_def(batch_size=4, num_threads=1)
+def sounds():
+    waves = fn.random.normal(shape=(4000,))
+    return fn.spectrogram(waves, nfft=512)
+
+@pipeline_def(batch_size=4, num_threads=1, device_id=0)
+def on_gpu(root="/nowhere"):
+    jpegs, _ = fn.readers.file(file_root=root)
+    return fn.resize(fn.decoders.image(jpegs, device="mixed"), size=8)
+"""
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs a command in a folder with a script; returns what it has printed."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cli_script.py").write_text(SCRIPT)
+
+    def invoke(*arguments, code=0):
+        done = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+        assert done.exit_code == code, done.output
+        return " ".join(done.output.split())
+
+    with imports_forgotten(monkeypatch):
+        yield invoke
+
+
+def test_show_draws_a_batch(run, tmp_path):
+    assert "Wrote batch.png: batch 1, 2 outputs." in run("show", "cli_script.py:images")
+    assert cv2.imread(str(tmp_path / "batch.png")).shape[1] > 4 * 24
+    run("show", "cli_script.py:sounds", "--out", "sounds.png", "--batch", "2", "--samples", "1")
+    assert cv2.imread(str(tmp_path / "sounds.png")) is not None
+
+
+def test_graph_draws_operators_stages_and_devices(run, tmp_path):
+    assert "5 operators in 1 stage." in run("graph", "cli_script.py:images", "-o", "a.svg")
+    text = (tmp_path / "a.svg").read_text()
+    root = ET.fromstring(text)
+    said = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"fn.resize", "fn.random.uniform", "output 0", "output 1"} <= set(said)
+    assert '"noise" · cli_script.py:7' in said
+    assert said.count("merged, group 1") == 3
+    # Neither data nor a GPU is needed.
+    run("graph", "cli_script.py:on_gpu", "-o", "b.svg")
+    kinds = [e.get("class") for e in ET.parse(tmp_path / "b.svg").getroot().iter()]
+    assert [kinds.count(k) for k in ("cpu", "mixed", "gpu", "output")] == [1, 1, 1, 1]
+
+
+def test_bench_measures_and_compares(run):
+    said = run("bench", "cli_script.py:images", "--batches", "3", "--rounds", "2")
+    assert "samples/s" in said
+    assert "as it is" in said
+    said = run(
+        *("bench", "cli_script.py:images", "--batches", "3", "--rounds", "2"),
+        *("--threads", "1", "--against", "2"),
+    )
+    assert re.search(r"num_threads=1 is [\d.]+ times as fast as num_threads=2", said)
+    said = run(
+        *("bench", "cli_script.py:images", "--batches", "3", "--rounds", "1"),
+        *("--set", "side=8", "--against", "side=16"),
+    )
+    assert re.search(r"side=8 is [\d.]+ times as fast as side=16", said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--against", "3"), "another value of what?"),
+        (("--threads", "2", "--against", "many"), "expected a number of threads"),
+        (("--set", "size"), "is no setting"),
+        (("--set", "sides=3"), "unexpected argument `sides`"),
+    ],
+)
+def test_bench_says_what_it_cannot_do(run, arguments, message):
+    code = 1 if "sides" in message else 2
+    assert message in run("bench", "cli_script.py:images", *arguments, code=code)
+
+
+def test_epochs_follow_one_another(run):
+    assert "samples/s" in run("bench", "cli_script.py:ends", "--batches", "7", "--rounds", "1")
+
+
+def test_profile_writes_a_page_and_a_timeline(run, tmp_path):
+    said = run("profile", "cli_script.py:images", "--batches", "8", "--out", "mine.html")
+    assert "samples/s; the consumer waited for" in said
+    assert "Wrote" in said
+    assert "fn.resize" in (tmp_path / "mine.html").read_text()
+    events = json.loads((tmp_path / "mine.trace.json").read_text())["traceEvents"]
+    assert any(e["name"] == "fn.resize" for e in events)
+    assert "expected a path that ends in .html" in run(
+        *("profile", "cli_script.py:images", "--out", "mine.txt"), code=1
+    )
+
+
+def test_warm_leaves_nothing_to_compile(run):
+    run("warm", "cli_script.py:images")
+    assert "Nothing was left to compile" in run("warm", "cli_script.py:images")
+
+
+def test_doctor_says_what_there_is(run):
+    said = run("doctor")
+    for part in ("Penstock", "numba", "GPUs", "nvImageCodec", "PENSTOCK_WORKERS", "What to do"):
+        assert part in said
+
+
+def test_doctor_says_what_to_install(monkeypatch, tmp_path):
+    there = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda n: "" if n in ("fsspec", "scipy") else there(n))
+    monkeypatch.setattr(doctor, "_can_write", lambda _: False)
+    monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path))
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "one").write_bytes(b"x" * 2_000_000)
+    found = doctor.examine()
+    to_do = "\n".join(found.to_do)
+    assert "pip install 'penstock[remote]'" in to_do
+    assert "pip install scipy" in to_do
+    assert "PENSTOCK_CACHE_DIR" in to_do
+    cache = found.sections["Caches"][0]
+    assert cache.value == "1 files, 2.0 MB; read-only"
+    assert cache.is_good is False
+
+
+def test_as_a_program(run, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "penstock.cli", "show", "cli_script.py:nothing"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: There is no `nothing` in cli_script.py.")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_without_its_libraries_it_names_the_extra(tmp_path):
+    program = (
+        "import sys; sys.modules['typer'] = None; from penstock.cli.__main__ import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "The command line of Penstock needs the library `typer`, which is not installed. Run "
+        "`pip install 'penstock[cli]'`.\n"
+    )
