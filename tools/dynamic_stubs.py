@@ -78,16 +78,28 @@ def dynamic_files(
             continue
         if is_offered(schema) or (schema.module == "random" and schema.deprecated is None):
             modules.setdefault(schema.module, []).append(schema)
+    for module in list(modules):  # those that hold others
+        parts = module.split(".")
+        for k in range(1, len(parts)):
+            modules.setdefault(".".join(parts[:k]), [])
     files = {}
     for module, schemas in modules.items():
+        children = [name.rpartition(".")[2] for name in modules if name and _parent(name) == module]
         body = "".join(
             _spaced(_function(schema, definition, builtin_names=bool(module))) for schema in schemas
         )
         if not module:
-            children = [name for name in modules if name]
             lines = _exports(folder / "__init__.py", children)
             # A plain import of another name would not be taken as meant for others.
             files[folder / "__init__.pyi"] = _text(f"bool: DType\n\n{body}", lines, merged)
+        elif children:
+            base = f"{_ROOT}.{module}"
+            lines = {f"from {base} import {child} as {child}" for child in children}
+            files[folder.joinpath(*module.split("."), "__init__.pyi")] = _text(body, lines, merged)
+        elif "." in module:
+            files[folder.joinpath(*module.split(".")).with_suffix(".pyi")] = _text(
+                body, set(), merged
+            )
         else:
             source = folder / f"{module}.py"
             lines = _exports(source, ()) if source.exists() else set()
@@ -98,6 +110,10 @@ def dynamic_files(
     files[folder / "readers.pyi"] = _text(classes, set(), merged)
     files[folder / "math.pyi"] = _text(_math(definition), set(), merged)
     return files
+
+
+def _parent(module: str) -> str:
+    return module.rpartition(".")[0]
 
 
 def _spaced(text: str) -> str:
@@ -117,7 +133,8 @@ def _text(body: str, lines: set[str], merged: Callable[[Iterable[str]], list[str
     numpy = merged(line for line in lines if line.startswith("from numpy"))
     standard = merged(line for line in lines if not line.startswith(("from numpy", "from pen")))
     blocks = ["\n".join(block) for block in (standard, numpy, ours) if block]
-    return "\n\n".join([_HEAD.rstrip(), *blocks]) + "\n\n" + body.strip("\n") + "\n"
+    body = body.strip("\n")
+    return "\n\n".join([_HEAD.rstrip(), *blocks, *([body] if body else [])]) + "\n"
 
 
 def _exports(source: Path, children: Iterable[str]) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import os
 import wave
 from dataclasses import dataclass, field
 from typing import Any
@@ -138,6 +139,7 @@ def _cases() -> list[Case]:
         Case("decoders.image", [files], {"output_type": "GRAY"}),
         Case("decoders.image_crop", [files], {"crop": [10, 12]}),
         Case("decoders.image_slice", [files], {"start": [4, 5], "shape": [10, 9]}),
+        Case("decoders.numpy", [([arrays_in_files()] * 3, "")]),
         Case("element_extract", [frames], {"element_map": [2, 0]}),
         Case("expand_dims", [plain], {"axes": [0]}),
         Case("flip", [hwc], {"horizontal": 1}),
@@ -150,6 +152,7 @@ def _cases() -> list[Case]:
         Case("hsv", [hwc], {"hue": 30.0, "saturation": 0.5, "value": 1.5}),
         Case("hue", [hwc], {}, {"hue": [0.5, 100.0, -20.0]}),
         Case("jpeg_compression_distortion", [hwc], {}, {"quality": [5, 50, 95]}),
+        Case("io.file.read", [([np.frombuffer(os.fsencode(__file__), np.uint8)] * 3, "")]),
         Case("laplacian", [hwc], {"normalized_kernel": True}, {"window_size": [3, 5, 7]}),
         Case("mel_filter_bank", [power], {"nfilter": 20, "sample_rate": 16000.0}),
         Case("mfcc", [power], {"n_mfcc": 12}),
@@ -226,6 +229,12 @@ def _cases() -> list[Case]:
         Case("zeros_like", [plain]),
     ]
     return found + _others({case.name for case in found})
+
+
+def arrays_in_files() -> np.ndarray:
+    file = io.BytesIO()
+    np.save(file, np.arange(6, dtype=np.int16).reshape(2, 3))
+    return np.frombuffer(file.getvalue(), np.uint8)
 
 
 def _others(known: set[str]) -> list[Case]:

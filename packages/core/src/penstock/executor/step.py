@@ -135,6 +135,7 @@ class StepMaker:
         """What a reader does: a step that loads, and one that parses where there is a parser."""
         reader = self._readers[id(node)]
         loader = Loader(reader.index)
+        _, reader.tensor_args = self._specs_of(node)
         specs = reader.output_specs()
         outputs = tuple(self.plan.register(e) for e in node.outputs)
         if len(specs) != len(outputs):

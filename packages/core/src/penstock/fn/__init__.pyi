@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from penstock.fn import decoders as decoders
 from penstock.fn import experimental as experimental
+from penstock.fn import io as io
 from penstock.fn import noise as noise
 from penstock.fn import random as random
 from penstock.fn import readers as readers

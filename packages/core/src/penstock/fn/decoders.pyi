@@ -766,3 +766,58 @@ def image_slice(
     device: str | None = None,
     name: str | None = None,
 ) -> list[DataNode]: ...
+@overload
+def numpy(
+    encoded: DataNode | ArrayLike,
+    /,
+    *,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dtype: DataTypeLike | None = None,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Decodes arrays in files of NumPy, whose numbers of axes must be the same.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    encoded : DataNode or array_like, of UINT8, INT8, always on the CPU
+        Bytes of files of NumPy (.npy).
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dtype : DALIDataType, optional
+        Element type of the output, converted as by `cast`. If not given, that of the files,
+        which must then be the same.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The arrays, without a layout.
+
+    Examples
+    --------
+    >>> encoded, _ = fn.readers.file(file_root="volumes", file_filters="*.npy")
+    >>> volumes = fn.decoders.numpy(encoded)
+    """
+
+@overload
+def numpy(
+    encoded: list[DataNode],
+    /,
+    *,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dtype: DataTypeLike | None = None,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...

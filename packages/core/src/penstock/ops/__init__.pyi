@@ -10,6 +10,7 @@ from penstock.api.classes import FunctionInstance, OperatorInstance
 from penstock.graph.data_node import DataNode
 from penstock.ops import decoders as decoders
 from penstock.ops import experimental as experimental
+from penstock.ops import io as io
 from penstock.ops import noise as noise
 from penstock.ops import random as random
 from penstock.ops import readers as readers

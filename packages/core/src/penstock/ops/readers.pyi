@@ -355,3 +355,204 @@ class NemoAsr(OperatorInstance):
         stick_to_shard: bool | None = False,
         tensor_init_bytes: int | None = 1048576,
     ) -> Any: ...
+
+class Numpy(OperatorInstance):
+    """Reads arrays from files of NumPy (.npy), of one element type and number of axes.
+
+    Names may be addresses such as ``s3://bucket/folder``, which are read through fsspec.
+
+    Runs on: cpu (to come: gpu).
+
+    Parameters
+    ----------
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    cache_header_information : bool, default False
+        Keep headers of files; they are in any case.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dont_use_mmap : bool, default False
+        Allow empty files, which are otherwise errors. Files are never mapped to memory.
+    file_filter : str, default "*.npy"
+        Pattern as in a shell that names must match.
+    file_list : str, optional
+        Text file with a name in each line, relative to `file_root`, or without it to the
+        directory of the text file.
+    file_root : str, optional
+        Directory with the files, in itself or in its sub-directories; with `files` or
+        `file_list`, what their names are relative to.
+    files : str or list of str, optional
+        The files to read, in this order.
+    fill_value : float, default 0.0
+        What is outside of an array.
+    initial_fill : int, default 1024
+        Size of the window of `random_shuffle`, in samples: how far a sample may move.
+    lazy_init : bool, default False
+        List the data set as late as possible.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    num_shards : int, default 1
+        Number of parts the data set is divided into.
+    out_of_bounds_policy : {"error", "pad", "trim_to_shape"}, default "error"
+        What happens where the region leaves the array: ``"error"`` raises, ``"pad"`` fills with
+        `fill_value`, ``"trim_to_shape"`` shrinks the region.
+    pad_last_batch : bool, default False
+        Repeat the last sample of an epoch until its last batch is full and every shard has
+        given the same number of batches. Otherwise the samples of the next epoch follow at
+        once.
+    prefetch_queue_depth : int, default 1
+        Number of batches read ahead by the reader, beyond what the pipeline works on ahead,
+        where a GPU decodes them; elsewhere the pipeline's depth is all there is.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    random_shuffle : bool, default False
+        Shuffle the samples of every epoch by a window of `initial_fill` samples, out of which
+        the next one is drawn. The list is first permuted once, in a fixed way.
+    read_ahead : bool, default False
+        Read the whole file ahead of its use.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    register_buffers : bool, default True
+        Register memory with the driver.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    rel_roi_end : float or list of float, one for each sample allowed, optional
+        End of the region to read, as fractions of the extents.
+    rel_roi_shape : float or list of float, one for each sample allowed, optional
+        Extents of the region to read, as fractions of the extents.
+    rel_roi_start : float or list of float, one for each sample allowed, optional
+        Begin of the region to read, as fractions of the extents.
+    roi_axes : int or list of int, default ()
+        Axes that the region is given for; negative ones count from the last. All if empty.
+    roi_end : int or list of int, one for each sample allowed, optional
+        End of the region to read, in elements.
+    roi_shape : int or list of int, one for each sample allowed, optional
+        Extents of the region to read, in elements.
+    roi_start : int or list of int, one for each sample allowed, optional
+        Begin of the region to read, in elements.
+    seed : int, optional
+        Seed of the operator's random stream; drawn from the pipeline's seed when not given.
+    shard_id : int, default 0
+        Index of the shard to read in the first epoch.
+    shuffle_after_epoch : bool, default False
+        Permute the whole data set before every epoch, in the same way for all shards. Excludes
+        `stick_to_shard` and `random_shuffle`.
+    shuffle_after_epoch_seed : int, optional
+        Seed of `shuffle_after_epoch`; must be the same for all shards. Without it the order of
+        each epoch is fixed.
+    skip_cached_images : bool, default False
+        Do not read samples that are in a decoder's cache; there is no such cache.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    stick_to_shard : bool, default False
+        Read the same shard in every epoch, in place of the next one each time.
+    tensor_init_bytes : int, default 1048576
+        Memory to prepare for a sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    use_o_direct : bool, default False
+        Bypass the cache of the system.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The array, or its region, without a layout.
+
+    Notes
+    -----
+    The random numbers depend on the seed, the operator and the position of the sample in
+    the run, never on threads.
+
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> volumes = fn.readers.numpy(file_root="scans", random_shuffle=True)
+    >>> rows = fn.readers.numpy(file_root="scans", roi_start=[10], roi_end=[20], roi_axes=[0])
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        cache_header_information: bool | None = False,
+        dont_use_mmap: bool | None = False,
+        file_filter: str | None = "*.npy",
+        file_list: str | PathLike[str] | None = None,
+        file_root: str | PathLike[str] | None = None,
+        files: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+        fill_value: float | None = 0.0,
+        initial_fill: int | None = 1024,
+        lazy_init: bool | None = False,
+        num_shards: int | None = 1,
+        out_of_bounds_policy: str | None = "error",
+        pad_last_batch: bool | None = False,
+        prefetch_queue_depth: int | None = 1,
+        preserve: bool | None = False,
+        random_shuffle: bool | None = False,
+        read_ahead: bool | None = False,
+        register_buffers: bool | None = True,
+        rel_roi_end: float | Sequence[float] | DataNode | None = None,
+        rel_roi_shape: float | Sequence[float] | DataNode | None = None,
+        rel_roi_start: float | Sequence[float] | DataNode | None = None,
+        roi_axes: int | Sequence[int] | None = (),
+        roi_end: int | Sequence[int] | DataNode | None = None,
+        roi_shape: int | Sequence[int] | DataNode | None = None,
+        roi_start: int | Sequence[int] | DataNode | None = None,
+        seed: int | None = None,
+        shard_id: int | None = 0,
+        shuffle_after_epoch: bool | None = False,
+        shuffle_after_epoch_seed: int | None = None,
+        skip_cached_images: bool | None = False,
+        stick_to_shard: bool | None = False,
+        tensor_init_bytes: int | None = 1048576,
+        use_o_direct: bool | None = False,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        cache_header_information: bool | None = False,
+        dont_use_mmap: bool | None = False,
+        file_filter: str | None = "*.npy",
+        file_list: str | PathLike[str] | None = None,
+        file_root: str | PathLike[str] | None = None,
+        files: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+        fill_value: float | None = 0.0,
+        initial_fill: int | None = 1024,
+        lazy_init: bool | None = False,
+        num_shards: int | None = 1,
+        out_of_bounds_policy: str | None = "error",
+        pad_last_batch: bool | None = False,
+        prefetch_queue_depth: int | None = 1,
+        preserve: bool | None = False,
+        random_shuffle: bool | None = False,
+        read_ahead: bool | None = False,
+        register_buffers: bool | None = True,
+        rel_roi_end: float | Sequence[float] | DataNode | None = None,
+        rel_roi_shape: float | Sequence[float] | DataNode | None = None,
+        rel_roi_start: float | Sequence[float] | DataNode | None = None,
+        roi_axes: int | Sequence[int] | None = (),
+        roi_end: int | Sequence[int] | DataNode | None = None,
+        roi_shape: int | Sequence[int] | DataNode | None = None,
+        roi_start: int | Sequence[int] | DataNode | None = None,
+        seed: int | None = None,
+        shard_id: int | None = 0,
+        shuffle_after_epoch: bool | None = False,
+        shuffle_after_epoch_seed: int | None = None,
+        skip_cached_images: bool | None = False,
+        stick_to_shard: bool | None = False,
+        tensor_init_bytes: int | None = 1048576,
+        use_o_direct: bool | None = False,
+    ) -> DataNode: ...

@@ -10,6 +10,7 @@ from penstock.experimental.dynamic import capture as capture
 from penstock.experimental.dynamic import checkpoint as checkpoint
 from penstock.experimental.dynamic import decoders as decoders
 from penstock.experimental.dynamic import experimental as experimental
+from penstock.experimental.dynamic import io as io
 from penstock.experimental.dynamic import math as math
 from penstock.experimental.dynamic import noise as noise
 from penstock.experimental.dynamic import pytorch as pytorch

@@ -308,6 +308,9 @@ def invoke(
             raise invocation.error
         if mode is EvalMode.sync_full:
             evaluator.synchronize()
+    if operation.schema.data_dependent_type:
+        for reference in invocation.references:  # what it is shows only when it is there
+            reference.spec = reference.get().spec
     if len(results) == 1:
         return results[0]
     return tuple(results) if results else None

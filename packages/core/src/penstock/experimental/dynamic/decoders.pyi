@@ -859,3 +859,57 @@ def image_slice(
     >>> left_half = ndd.decoders.image_slice(encoded, rel_end=(0.5, 1.0))
     >>> boxes = ndd.decoders.image_slice(encoded, anchor, shape, axis_names="HW")
     """
+
+@overload
+def numpy(
+    encoded: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DataTypeLike | None = None,
+) -> Batch: ...
+@overload
+def numpy(
+    encoded: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    dtype: DataTypeLike | None = None,
+) -> Batch: ...
+@overload
+def numpy(
+    encoded: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    dtype: DataTypeLike | None = None,
+) -> Tensor | Batch:
+    """Decodes arrays in files of NumPy, whose numbers of axes must be the same.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    encoded : Tensor, Batch or array_like, of UINT8, INT8, always on the CPU
+        Bytes of files of NumPy (.npy).
+    dtype : DALIDataType, optional
+        Element type of the output, converted as by `cast`. If not given, that of the files,
+        which must then be the same.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The arrays, without a layout.
+
+    Examples
+    --------
+    >>> encoded, _ = ndd.readers.file(file_root="volumes", file_filters="*.npy")
+    >>> volumes = ndd.decoders.numpy(encoded)
+    """

@@ -12,7 +12,7 @@ from penstock.operators.support import registry
 from penstock.operators.support.docs import docstring_for
 from penstock.operators.support.listed import Listed
 from penstock.operators.support.schema import OpSchema
-from penstock.operators.support.signature import class_name, signature_for
+from penstock.operators.support.signature import SourceText, class_name, signature_for
 from penstock.tracebacks import public
 
 _HEAD = ("max_batch_size", "name", "device", "num_inputs")
@@ -51,7 +51,10 @@ def signature_of(schema: OpSchema) -> inspect.Signature:
     head = [p for p in own if p.name in _HEAD]
     tail = [p for p in own if p.name == "enable_checkpointing"]
     arguments = [
-        p.replace(kind=p.KEYWORD_ONLY)
+        p.replace(
+            kind=p.KEYWORD_ONLY,  # and constants: there is no batch when a reader is made
+            annotation=SourceText(str(p.annotation).replace(" | DataNode", "")),
+        )
         for p in signature_for(schema, "ops").parameters.values()
         if p.name not in _NO_ARGUMENTS
     ]

@@ -123,7 +123,8 @@ def reader(
         Any other field of `OpSchema`, as `num_outputs` and `output_docs`.
     """
     every = (*args, *READER_ARGS, *EPOCH_SHUFFLE_ARGS)
-    return operator(name, args=every, reader=True, random=True, devices=("cpu",), **traits)
+    traits = {"devices": ("cpu",), **traits}
+    return operator(name, args=every, reader=True, random=True, **traits)
 
 
 class Reader(Operator):

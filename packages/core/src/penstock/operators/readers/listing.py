@@ -131,13 +131,9 @@ def read_file_list(path: str, root: str | None = None) -> FileListing:
     ArgumentValueError
         If the file cannot be read, is empty, or a line has another form.
     """
-    try:
-        content = bytes(read_file(path, np.empty))
-    except BadSampleError as error:
-        raise ArgumentValueError(f"`file_list` cannot be opened: {error}") from error
     names = []
     labels = []
-    for number, line in enumerate(content.decode("utf-8", "surrogateescape").split("\n"), 1):
+    for number, line in enumerate(_lines(path), 1):
         text = line.rstrip(" \t\r")
         if not text:
             continue
@@ -152,8 +148,71 @@ def read_file_list(path: str, root: str | None = None) -> FileListing:
     if not names:
         raise ArgumentValueError(f"No files found: `file_list`={path!r} lists none.")
     if root is None:
-        root = path.rpartition("/")[0] or ("/" if path.startswith("/") else "")
+        root = _directory_of(path)
     return FileListing(root, names, _to_labels(labels, f"in `file_list`={path!r}"))
+
+
+def read_name_list(path: str, root: str | None) -> tuple[str, list[str]]:
+    """What the names in a text file, one in each line, are relative to, and these.
+
+    Raises
+    ------
+    ArgumentValueError
+        If the file cannot be read, or has no line that is not blank.
+    """
+    names = [line for line in (text.rstrip(" \t\r") for text in _lines(path)) if line]
+    if not names:
+        raise ArgumentValueError(f"No files found: `file_list`={path!r} lists none.")
+    return _directory_of(path) if root is None else root, names
+
+
+def list_files(root: str, pattern: str) -> list[str]:
+    """Files in `root` and in its sub-directories, but not deeper, that match a pattern.
+
+    They are sorted by directory and name; those of `root` begin with ``./`` and come first.
+
+    Raises
+    ------
+    ArgumentValueError
+        If `root` cannot be listed, or no file matches.
+    """
+    root = root.removeprefix("file://")
+    scan = _scan_remote if is_remote(root) else _scan_local
+    wanted = _matcher((pattern,), True)
+    try:
+        folders = [".", *sorted(scan(root, directories=True), key=os.fsencode)]
+        names = [
+            f"{folder}/{name}"
+            for folder in folders
+            for name in sorted(
+                scan(join(root, folder) if folder != "." else root, directories=False),
+                key=os.fsencode,
+            )
+            if wanted(name)
+        ]
+    except OSError as error:
+        raise ArgumentValueError(
+            f"`file_root`={root!r} cannot be listed: {error.strerror or error}."
+        ) from error
+    if not names:
+        raise ArgumentValueError(
+            f"No files found in `file_root`={root!r} and its sub-directories that match the "
+            f"pattern {pattern!r}."
+        )
+    return names
+
+
+def _lines(path: str) -> list[str]:
+    """The lines of a text file."""
+    try:
+        content = bytes(read_file(path, np.empty))
+    except BadSampleError as error:
+        raise ArgumentValueError(f"`file_list` cannot be opened: {error}") from error
+    return content.decode("utf-8", "surrogateescape").split("\n")
+
+
+def _directory_of(path: str) -> str:
+    return path.rpartition("/")[0] or ("/" if path.startswith("/") else "")
 
 
 def given_files(

@@ -1,0 +1,217 @@
+"""`readers.numpy`: arrays in files of NumPy."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, BadSampleError
+from penstock.kernels.cpu import npy
+from penstock.kernels.cpu.cast import converter
+from penstock.kernels.cpu.pad import pad_window
+from penstock.operators.readers.base import Reader, reader
+from penstock.operators.readers.index import FileIndex, Index
+from penstock.operators.readers.listing import list_files, read_name_list
+from penstock.operators.readers.storage import join, read_file
+from penstock.operators.support.argument_types import (
+    BoolArg,
+    FloatArg,
+    FloatListArg,
+    IntListArg,
+    PathArg,
+    PathListArg,
+    StringArg,
+)
+from penstock.operators.support.operator import SampleContext
+from penstock.operators.support.planning import PlanContext, Planned, Samples
+from penstock.operators.support.schema import Arg, Spec
+from penstock.operators.support.windows.arguments import OutOfBounds, SliceWindow, slices
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+_WINDOW = ("start", "rel_start", "end", "rel_end", "shape", "rel_shape")
+"""Arguments of `slice` that the reader has, too."""
+
+
+def _named(name: str) -> str:
+    return f"rel_roi_{name[4:]}" if name.startswith("rel_") else f"roi_{name}"
+
+
+def _window_arg(name: str, what: str) -> Arg:
+    relative = name.startswith("rel_")
+    return Arg(
+        _named(name),
+        FloatListArg if relative else IntListArg,
+        None,
+        f"{what} of the region to read, "
+        f"{'as fractions of the extents' if relative else 'in elements'}.",
+        per_sample=True,
+    )
+
+
+@reader(
+    "readers.numpy",
+    old_names=("numpy_reader",),
+    devices=("cpu", "gpu"),
+    args=(
+        Arg(
+            "file_root",
+            PathArg,
+            None,
+            "Directory with the files, in itself or in its sub-directories; with `files` or "
+            "`file_list`, what their names are relative to.",
+        ),
+        Arg("file_filter", StringArg, "*.npy", "Pattern as in a shell that names must match."),
+        Arg(
+            "file_list",
+            PathArg,
+            None,
+            "Text file with a name in each line, relative to `file_root`, or without it to the "
+            "directory of the text file.",
+        ),
+        Arg("files", PathListArg, None, "The files to read, in this order."),
+        *(
+            _window_arg(name, what)
+            for name, what in zip(
+                _WINDOW, [w for w in ("Begin", "End", "Extents") for _ in "ab"], strict=True
+            )
+        ),
+        Arg(
+            "roi_axes",
+            IntListArg,
+            (),
+            "Axes that the region is given for; negative ones count from the last. All if empty.",
+        ),
+        Arg(
+            "out_of_bounds_policy",
+            StringArg,
+            "error",
+            'What happens where the region leaves the array: ``"error"`` raises, ``"pad"`` fills '
+            'with `fill_value`, ``"trim_to_shape"`` shrinks the region.',
+            choices=("error", "pad", "trim_to_shape"),
+        ),
+        Arg("fill_value", FloatArg, 0.0, "What is outside of an array."),
+        Arg(
+            "cache_header_information",
+            BoolArg,
+            False,
+            "Keep headers of files; they are in any case.",
+            hint=True,
+        ),
+        Arg("register_buffers", BoolArg, True, "Register memory with the driver.", hint=True),
+        Arg("use_o_direct", BoolArg, False, "Bypass the cache of the system.", hint=True),
+    ),
+    output_docs=("The array, or its region, without a layout.",),
+)
+class NumpyReader(Reader):
+    """Reads arrays from files of NumPy (.npy), of one element type and number of axes.
+
+    Names may be addresses such as ``s3://bucket/folder``, which are read through fsspec.
+
+    Examples
+    --------
+    >>> volumes = fn.readers.numpy(file_root="scans", random_shuffle=True)
+    >>> rows = fn.readers.numpy(file_root="scans", roi_start=[10], roi_end=[20], roi_axes=[0])
+    """
+
+    plans_values = True
+
+    def list_entries(self) -> Index:
+        args = self.args
+        if args.files is not None and args.file_list is not None:
+            raise ArgumentValueError(
+                "`files` and `file_list` both name the files to read; give one of them, not both."
+            )
+        root = args.file_root or ""
+        if args.files is not None:
+            names = list(args.files)
+            if not names:
+                raise ArgumentValueError("`files` is an empty list; give at least one file.")
+        elif args.file_list is not None:
+            root, names = read_name_list(args.file_list, args.file_root)
+        elif args.file_root is not None:
+            names = list_files(args.file_root, args.file_filter)
+        else:
+            raise ArgumentValueError("No files to read: give `file_root`, `file_list` or `files`.")
+        self._header = self._first_header([join(root, name) for name in names])
+        return FileIndex(names, root=root)
+
+    def _first_header(self, paths: list[str]) -> npy.NpyHeader:
+        """That of the first file that has one."""
+        problem: BadSampleError | None = None
+        for path in paths:
+            try:
+                size = npy.header_size(read_file(path, np.empty, 0, npy.PREFIX).tobytes())
+                return npy.parse_header(read_file(path, np.empty, 0, size).tobytes())
+            except BadSampleError as error:
+                problem = problem or error
+        assert problem is not None
+        raise problem
+
+    def infer(self, *data: Spec) -> Spec:
+        args, header = self.args, self._header
+        spec = Spec(header.kind, len(header.shape))
+        known = {name: getattr(args, _named(name)) for name in _WINDOW}
+        self._shim = SimpleNamespace(
+            args=SimpleNamespace(
+                **known,
+                axes=args.roi_axes,
+                axis_names=None,
+                out_of_bounds_policy=args.out_of_bounds_policy,
+                fill_values=(args.fill_value,),
+            ),
+            tensor_args={n: None for n in _WINDOW if _named(n) in self.tensor_args},
+            given=lambda name: name in known and self.given(_named(name)),
+        )
+        """The arguments under the names that `slice` has for them."""
+        self._whole = not any(map(self._shim.given, _WINDOW))
+        self._bounds = OutOfBounds(self._shim)  # type: ignore[arg-type]
+        if not self._whole:
+            self._window = SliceWindow(self._shim, spec)  # type: ignore[arg-type]
+        self._fill = np.empty(1, header.dtype)
+        converter(np.dtype(np.float32), header.dtype)(
+            np.array([args.fill_value], np.float32), self._fill
+        )
+        return spec
+
+    def plan(self, c: PlanContext, *data: Samples) -> Planned:
+        headers = [npy.header_of(row) for row in data[0].rows]
+        usual = self._header
+        for header in headers:
+            if header.dtype != usual.dtype or len(header.shape) != len(usual.shape):
+                raise BadSampleError(
+                    "All files must have the same element type and number of dimensions: the "
+                    f"first has {usual.dtype} and {len(usual.shape)}, this one {header.dtype} and "
+                    f"{len(header.shape)}. `fn.readers.file` and `fn.decoders.numpy` read others."
+                )
+        extents = np.array([header.shape for header in headers], np.int64)
+        extents = extents.reshape(len(headers), len(usual.shape))
+        if self._whole:
+            anchors, shapes = np.zeros_like(extents), extents
+        else:
+            anchors, shapes = self._window.plan(_Renamed(c, self._shim.args), extents)  # type: ignore[arg-type]
+        anchors, shapes, outside = self._bounds.plan(anchors, shapes, extents)
+        return Planned(shapes, (headers, anchors, outside))
+
+    def cpu(self, c: SampleContext, *data: np.ndarray) -> np.ndarray:
+        header, anchor, outside = c.row
+        array = header.array(data[0])
+        if not outside:
+            return array[slices(anchor, c.shape)]
+        out = c.out
+        pad_window(array, anchor, out, policy=self._bounds.policy, fill=self._fill)
+        return out
+
+
+class _Renamed:
+    """A `PlanContext` whose arguments have the names that `slice` has for them."""
+
+    def __init__(self, c: PlanContext, args: Any) -> None:
+        self._c = c
+        self.args = args
+
+    def array(self, name: str, dtype: DTypeLike) -> np.ndarray | None:
+        return self._c.array(_named(name), dtype)
